@@ -1,5 +1,7 @@
 // What /debug/config shows: the configuration in force, without secrets (the admin routes redact it once more).
 
+import type { ListSize } from '../api/ports/list-request.ts'
+import { seatsOf } from '../core/list-cost/seats.ts'
 import { effectiveMode } from '../core/policy/degrade.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import type { ThreadReport } from './threads/messages.ts'
@@ -42,6 +44,21 @@ export async function describeState(
   }
 }
 
+/** Of each cluster, in /debug/config. */
+const LISTS_SHOWN = 20
+
+function describeList({ apiGroup, resource, namespace, shape, bytes, items, seenMs }: ListSize, nowMs: number): object {
+  return {
+    resource: apiGroup === '' ? resource : `${resource}.${apiGroup}`,
+    namespace,
+    selector: shape,
+    bytes,
+    items: items === 0 ? null : items,
+    seats: seatsOf(bytes),
+    ageSeconds: Math.round(Math.max(0, nowMs - seenMs) / 1000),
+  }
+}
+
 function describeCluster(live: LiveCluster, { clock, rights }: WiredGateway): object {
   const { client, serving, ...compiled } = live.compiled
   return {
@@ -57,5 +74,6 @@ function describeCluster(live: LiveCluster, { clock, rights }: WiredGateway): ob
     rights: rights.get(live.compiled.name),
     endpointStatus: live.endpoints.describe(clock.monotonic()),
     flowControl: live.flows.describe(clock.monotonic()),
+    largestLists: live.lists.top(LISTS_SHOWN).map((size) => describeList(size, clock.now())),
   }
 }

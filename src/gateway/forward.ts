@@ -1,6 +1,7 @@
 // Forwarding: the client's stream and an upstream stream, joined. What one brings goes to the other, and the window is given
 // back when the other side took it. Nothing is decided here but what a broken wire forces.
 
+import type { ListRequest } from '../api/ports/list-request.ts'
 import {
   type HeaderList,
   HIGH_WATER_BYTES,
@@ -10,6 +11,7 @@ import {
 } from '../api/ports/stream.ts'
 import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
+import { answerSize } from '../core/list-cost/list-answer.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
 import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
@@ -119,6 +121,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       exchange.conflicted()
       return
     }
+    const listed = exchange.record.list
+    if (listed !== undefined) this.#measure(listed, list, status)
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
       this.#held = holdAnswer(list, exchange.record, this, nowMs)
       if (this.#held !== undefined) return
@@ -128,6 +132,13 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (end) exchange.end()
     // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
     else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
+  }
+
+  /** Of an answer that was given up nothing counts. */
+  #measure(listed: ListRequest, head: HeaderList, status: number): void {
+    const encoding = headerValue(head, 'content-encoding') ?? ''
+    const type = headerValue(head, 'content-type') ?? ''
+    listed.answer = status === 200 && !listed.isWatch ? answerSize(encoding, type, listed.limit > 0) : undefined
   }
 
   /** The client gets the head: from here on nobody else can be asked. */
@@ -158,6 +169,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   onBody(chunk: Buffer, end: boolean): void {
     const exchange = this.exchange
     if (exchange.upstream !== this) return
+    exchange.record.list?.answer?.see(chunk)
     const held = this.#held
     if (held !== undefined) {
       if (!end && held.hold(chunk)) {

@@ -7,6 +7,7 @@ import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
+import { listRequestOf } from '../core/list-cost/list-request.ts'
 import { clientClassOf } from '../core/policy/client-class.ts'
 import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../core/refusal/refusal.ts'
@@ -109,6 +110,8 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   record.policyLogMode = policy.logMode
   record.flowControl = cluster.schemas[policy.schema]?.name ?? ''
 
+  const list = cluster.learnsLists ? listRequestOf(info, exchange.target, live.lists) : undefined
+  record.list = list
   const decision: Decision = {
     exchange,
     live,
@@ -123,8 +126,10 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
     userAgent: record.userAgent,
     remoteAddress: peer.remoteAddress,
     isWatch: isWatch(info),
+    list,
     moment: exchange,
     passed: 0,
+    reserved: false,
     held: undefined,
     warnings: NONE,
     shadow: NONE,
@@ -139,6 +144,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
 /** Fourth part: on its way, when every filter has let it pass. */
 function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
   exchange.record.shadow = decision.shadow
+  exchange.record.reserved = decision.reserved
   if ('refused' in permit) return permit
   if (permit instanceof Promise) {
     return wait(exchange, decision, permit, (refusal) => {

@@ -6,6 +6,7 @@ import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
 import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../core/incident/answer-counts.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
+import { ListSizes } from '../core/list-cost/list-sizes.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
 import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { Incident, type IncidentMemory } from './incident.ts'
@@ -19,6 +20,8 @@ export interface LiveCluster {
   compiled: CompiledCluster
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
+  /** How large lists are, as far as this thread knows. */
+  readonly lists: ListSizes
   readonly retryBudget: RetryBudget
   /** What is remembered for an incident. Another one when the cluster is created again under the same name. */
   incident: Incident
@@ -167,6 +170,7 @@ export class ClusterTable {
       compiled,
       endpoints: new EndpointSet(this.#place),
       flows: new FlowTable(this.#place),
+      lists: new ListSizes(),
       retryBudget: createRetryBudget(),
       incident: new Incident(this.#place, incident),
       turns: {

@@ -18,6 +18,7 @@ function schema(part: Partial<CompiledSchema>): CompiledSchema {
     burst: 10,
     max: 0,
     perUser: false,
+    cost: false,
     maxWatches: 0,
     shadow: false,
     strategy: '',

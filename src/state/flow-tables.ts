@@ -8,6 +8,7 @@ import { createUserMemory, UserCounters } from '../core/limits/flow-users.ts'
 import { createGlobalAccount, type GlobalAccount } from '../core/limits/global-account.ts'
 import { openWatches, requestsInFlight, tryOpenWatch } from '../core/limits/in-flight.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
+import { BudgetByUser, HEARTBEATS } from './user-budgets.ts'
 
 /** The current state of one schema. */
 export interface FlowDescription {
@@ -59,6 +60,7 @@ export class FlowTable {
   readonly #bySchema = new WeakMap<CompiledSchema, FlowEntry>()
   readonly #place: ThreadPlace
   #nextId = 0
+  readonly #heartbeats = new BudgetByUser(HEARTBEATS)
 
   constructor(place: ThreadPlace = ALONE) {
     this.#place = place
@@ -67,11 +69,12 @@ export class FlowTable {
   /**
    * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was
    * taken is given back to the returned flow counter.
+   * @param seats how many of them, at most as many as the limit has
    */
-  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined {
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number, seats = 1): FlowCounter | undefined {
     for (;;) {
       const counter = this.counterFor(schema, userName, nowMs)
-      if (tryAcquire(schema, counter, nowMs)) return counter
+      if (tryAcquire(schema, counter, nowMs, seats)) return counter
       // Reassigned to another user in between: look again.
       if (isOwn(counter)) return undefined
     }
@@ -91,6 +94,11 @@ export class FlowTable {
       if (tryOpenWatch(schema, counter)) return counter
       if (isOwn(counter)) return undefined
     }
+  }
+
+  /** Of this thread alone, as user budgets are. */
+  tryHeartbeat(userName: string, nowMs: number): boolean {
+    return this.#heartbeats.spend('', userName, nowMs)
   }
 
   /** The flow counter for requests of `userName` against `schema`. */

@@ -15,6 +15,8 @@ export const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 
  * be caused by the request, so the budget is a part of the retries of a cluster (MINIMUM_RETRIES): half of them in ten seconds.
  */
 export const REPEATED_READS: BudgetSize = { burst: 100, perSecond: 10 }
+/** Heartbeats of a node that pass where a limit is reached: a kubelet renews its Lease every 10 s, and tries five times in a row. */
+export const HEARTBEATS: BudgetSize = { burst: 20, perSecond: 1 }
 /** Users remembered for each budget. Beyond that, the least recent one is dropped. */
 const MAX_USERS = 4096
 

@@ -11,7 +11,8 @@ const BANNED: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bdoubt(s|ed|ful)?\b/, 'warning, uncertain'],
   [/\bmend(s|ed|ing)?\b/, 'fix'],
   [/\bjudg(e|es|ed|ing|ement|ements)\b/, 'evaluate, decide, check'],
-  [/\bseats?\b/, 'worker slot'],
+  // A seat is what priority and fairness counts; the place of a thread is none.
+  [/\b(worker|thread|gateway) seats?\b|\bseats? (of|for) (a |the )?(worker|thread)/, 'worker slot'],
   [/\bhurry\b/, 'probeNow'],
   [/\bsendings\b/, 'attempts'],
   [/\banew\b/, 'again, new'],

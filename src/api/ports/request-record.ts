@@ -2,6 +2,7 @@
 // One plain object of one hidden class per request: every field exists from the start.
 
 import type { LogMode } from '../upstream-cluster/upstream-cluster.ts'
+import type { ListRequest } from './list-request.ts'
 
 /** One request, from its head to the end of its answer. Mutable on purpose; never kept after `observe`. */
 export interface RequestRecord {
@@ -53,6 +54,8 @@ export interface RequestRecord {
   rule: number
   /** Name of the flow control schema; '' = none. */
   flowControl: string
+  /** Its limit was reached, and the request passed all the same: a heartbeat, or what spec.degrade.exempt names. */
+  reserved: boolean
   /** URL of the endpoint that served, or was tried last; '' = none. */
   endpoint: string
   /** How often the request was sent upstream, retries included. */
@@ -67,6 +70,8 @@ export interface RequestRecord {
   message: string
   /** What would have refused, were it not in shadow mode: `filter/name`. */
   shadow: readonly string[]
+  /** Of a list, or a watch that begins with one, in a cluster that learns how large they are. */
+  list: ListRequest | undefined
   /** What pod protection said to a deletion or an eviction (ProtectionStatus); '' = it was not asked. */
   protection: string
   /** Audit annotations beside those of every request; undefined = none. */
@@ -128,6 +133,7 @@ export function createRecord(): RequestRecord {
     policy: -1,
     rule: -1,
     flowControl: '',
+    reserved: false,
     endpoint: '',
     attempts: 0,
     code: 0,
@@ -135,6 +141,7 @@ export function createRecord(): RequestRecord {
     refusalRule: '',
     message: '',
     shadow: NONE,
+    list: undefined,
     protection: '',
     auditAnnotations: undefined,
     requestBytes: 0,

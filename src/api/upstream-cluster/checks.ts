@@ -205,6 +205,7 @@ function checkSpec(
   for (const [index, audience] of (spec.authentication?.audiences ?? []).entries()) {
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
+  checkRules(spec.listGuard?.exempt ?? [], 'spec.listGuard.exempt', out)
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
   if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)

@@ -36,6 +36,7 @@ export function checkFlowControlSchemas(
     checkBucket(schema.tokenBucket, `${at}.tokenBucket`, out)
     checkBucket(schema.globalTokenBucket, `${at}.globalTokenBucket`, out)
     checkGlobal(schema, at, out)
+    checkCost(schema, at, out)
     if (isShared(schema)) checkSharing(schema, at, globalLimits, out)
   }
 }
@@ -77,6 +78,16 @@ function checkKind(schema: Schema, path: string, out: FieldErrors): void {
   }
   if (shared.length > 0) return
   out.invalid(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} means unlimited)`)
+}
+
+/** Seats of what has no limit are nowhere counted. */
+function checkCost({ cost, exempt }: Schema, path: string, out: FieldErrors): void {
+  if (cost !== true || exempt === undefined) return
+  out.warning(
+    `${path}.cost`,
+    'has no effect where nothing is limited',
+    'remove it, or set maxRequestsInflight or tokenBucket',
+  )
 }
 
 function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: FieldErrors): void {

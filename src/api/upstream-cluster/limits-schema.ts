@@ -47,6 +47,13 @@ const limit = object<FlowControlSchema>(
     globalMaxRequestsInflight: inflight('The limit of all replicas together; at least the local one.'),
     globalTokenBucket: tokenBucket('The limit of all replicas together; at least the local one.'),
     perUser: defaultsTo(false, flag('Every user has a limit of its own.')),
+    cost: defaultsTo(
+      false,
+      flag(
+        'A list counts once for each 100 kB that it will probably be answered with, up to 100 times or the limit; so does a watch that ' +
+          'begins with one.',
+      ),
+    ),
     maxWatches: defaultsTo(0, integer('Watches open at once; 0 = no cap. Applies in addition to the other limits.', 0)),
     shadow: defaultsTo(false, flag('Requests over the limit are counted and warned about, but let pass.')),
   },

@@ -34,6 +34,7 @@ import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
+import { LIST_GUARD_SCHEMA } from './list-guard-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
@@ -231,6 +232,7 @@ const spec = object<UpstreamClusterSpec>(
     accessControl,
     degrade,
     authentication,
+    listGuard: LIST_GUARD_SCHEMA,
     podProtection: POD_PROTECTION_SCHEMA,
     autoscaler: AUTOSCALER_SCHEMA,
     scaleProtection: SCALE_PROTECTION_SCHEMA,

@@ -52,6 +52,8 @@ export interface UpstreamClusterSpec {
   readonly degrade?: Degrade
   /** Added: how tokens are verified. */
   readonly authentication?: Authentication
+  /** Added: what happens to lists without a limit of what is large. Default: nothing. */
+  readonly listGuard?: ListGuard
   /** Added: whether deletions of pods are checked against PodProtectors. Default: they are not. */
   readonly podProtection?: PodProtection
   /** Added: whether the status of its cluster-autoscaler is followed. Default: it is not. */
@@ -125,6 +127,8 @@ export interface FlowControlSchema {
   readonly globalTokenBucket?: TokenBucket
   /** Added: each user has a limit of its own. */
   readonly perUser?: boolean
+  /** Added: lists count as many times as kube-apiserver would take seats for them. */
+  readonly cost?: boolean
   /** Added: watches open at once; 0 or absent = no cap. Allowed with each of the others. */
   readonly maxWatches?: number
   /** Added: count and warn, but let pass. */
@@ -136,6 +140,16 @@ export interface TokenBucket {
   readonly qps: number
   /** Largest burst, >= qps. */
   readonly burst: number
+}
+
+/** Added. Present, even when empty: the size of lists is learned, and those that would be too large are refused. */
+export interface ListGuard {
+  /** Count and warn, but let pass. */
+  readonly shadow?: boolean
+  /** Bytes, without compression, of the largest list that is answered to who sets no limit; of all namespaces, or one. */
+  readonly maxBytesUnlimited?: number
+  /** Lists that pass, whatever they cost. */
+  readonly exempt?: readonly DispatchRule[]
 }
 
 export type LogMode = 'on' | 'off' | ''

@@ -46,6 +46,7 @@ import { ConnectionSpread } from '../connections/connection-spread.ts'
 import { HeldConnections } from '../connections/held-connections.ts'
 import { ThreadAnswers } from './answers.ts'
 import { drainThread } from './drain.ts'
+import { ListLearning } from './list-learning.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from './messages.ts'
 import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
@@ -68,6 +69,7 @@ export class GatewayThread {
   readonly #protection: ThreadProtection
   readonly #answers: ThreadAnswers
   readonly #taps: ThreadTaps
+  readonly #lists: ListLearning
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -86,6 +88,7 @@ export class GatewayThread {
     this.#protection = new ThreadProtection(post)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
+    this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#gateway = this.#createGateway(systemClock)
     const places = new ConnectionPlaces(data.connectionPlaces)
@@ -126,6 +129,9 @@ export class GatewayThread {
         return
       case 'report':
         this.#post({ type: 'report', id: message.id, report: this.#report() })
+        return
+      case 'list-sizes':
+        this.#lists.merge(message.cluster, message.sizes)
         return
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
@@ -304,7 +310,7 @@ export class GatewayThread {
         },
       },
       protection: this.#protection,
-      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [this.#taps]),
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [this.#taps, this.#lists]),
       random: Math.random,
       uuid: randomUUID,
       draining: false,

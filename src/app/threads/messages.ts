@@ -4,6 +4,7 @@
 
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
+import type { ListSize } from '../../api/ports/list-request.ts'
 import type {
   ProtectionRequest,
   ProtectionVerdict,
@@ -60,6 +61,8 @@ export type ToThread =
   | { readonly type: 'scale-down-policies'; readonly policies: readonly CompiledScaleDownPolicy[] }
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
+  /** What other threads have learned of the size of a cluster's lists. */
+  | { readonly type: 'list-sizes'; readonly cluster: string; readonly sizes: readonly ListSize[] }
   /** The answer to `protect`, one for each request. */
   | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
   /** The answer to `scale-down`. */
@@ -83,6 +86,8 @@ export type FromThread =
   /** Also sent every few seconds without a request, so that little is lost with a thread; `id` is 0 then. */
   | { readonly type: 'report'; readonly id: number; readonly report: ThreadReport }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
+  /** What answers have shown of the size of a cluster's lists. */
+  | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
   /** Deletions to be evaluated together. Answered by `verdicts`. */
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
   /** Nobody waits for the verdicts of `protect` any more. */

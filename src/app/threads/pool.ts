@@ -1,6 +1,7 @@
 // The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that
 // die, collects their counts, and stops them. Nothing here blocks, and no request waits for it.
 
+import type { ListSize } from '../../api/ports/list-request.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
@@ -263,6 +264,7 @@ export class ThreadPool implements WorkerSlotOwner {
         if (this.#scaleDownPolicies.length > 0) this.#tellPolicies(slot)
         if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
         this.#tell(slot, [...this.#deps.clusters.names()], [])
+        this.#tellLists(slot)
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
         this.#join(slot)
         this.#questions.online(slot)
@@ -276,6 +278,9 @@ export class ThreadPool implements WorkerSlotOwner {
         break
       case 'lines':
         this.#write(message.lines)
+        break
+      case 'lists-learned':
+        this.#onListsLearned(slot, message.cluster, message.sizes)
         break
       case 'protect':
         void this.#deletions.evaluate(slot, message.id, message.requests)
@@ -329,6 +334,23 @@ export class ThreadPool implements WorkerSlotOwner {
     }, delayMs)
     timer.unref()
     this.#restarts.add(timer)
+  }
+
+  /** What one thread has learned of the size of lists, for the others, and for those that start later. */
+  #onListsLearned(from: WorkerSlot, cluster: string, sizes: readonly ListSize[]): void {
+    const lists = this.#deps.clusters.get(cluster)?.lists
+    if (lists === undefined) return
+    for (const size of sizes) lists.merge(size)
+    for (const slot of this.slots) {
+      if (slot === from || (slot.state !== 'online' && slot.state !== 'listening')) continue
+      slot.post({ type: 'list-sizes', cluster, sizes })
+    }
+  }
+
+  #tellLists(slot: WorkerSlot): void {
+    for (const { compiled, lists } of this.#deps.clusters.values()) {
+      if (lists.size > 0) slot.post({ type: 'list-sizes', cluster: compiled.name, sizes: lists.top() })
+    }
   }
 
   /** Lines between a thread that takes messages now and those that do already. */

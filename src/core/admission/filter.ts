@@ -1,6 +1,7 @@
 // What a filter of admission sees, and what it may leave behind.
 
 import type { UserInfo } from '../../api/kube/user.ts'
+import type { ListRequest } from '../../api/ports/list-request.ts'
 import type { CompiledCluster, CompiledPolicy } from '../cluster/compiled-cluster.ts'
 import type { Limits } from '../limits/limits.ts'
 import type { Refusal } from '../refusal/refusal.ts'
@@ -29,10 +30,14 @@ export interface Admission {
   readonly userAgent: string
   readonly remoteAddress: string
   readonly isWatch: boolean
+  /** Of a list, or a watch that begins with one, where the cluster learns how large lists are; else undefined: it counts as one. */
+  readonly list: ListRequest | undefined
   /** Another one after every wait. */
   readonly moment: Moment
   /** Filters that it has passed, in their order; the next one to be asked. Only the pipeline counts. */
   passed: number
+  /** Set by flow control: the limit was reached, and it passed all the same. */
+  reserved: boolean
   /** Filled by flow control: what to give back. */
   held: Held | undefined
   /** `Warning` texts of what would have refused, were it not in shadow mode. */

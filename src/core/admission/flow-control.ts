@@ -1,8 +1,10 @@
 // The flow control schema of the policy: token bucket, requests in flight, open watches. What it takes is given back at the end of the request (held.ts).
 
+import type { ListRequest } from '../../api/ports/list-request.ts'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { refund, retryAfterSeconds } from '../limits/flow-control.ts'
+import { refund, retryAfterSeconds, seatsTaken } from '../limits/flow-control.ts'
 import { refusedByAll } from '../limits/global-fill.ts'
+import { isExempt, isNodeHeartbeat } from '../policy/degrade.ts'
 import {
   comeBackText,
   tooManyInFlightMessage,
@@ -21,37 +23,63 @@ export const flowControl: Filter<Admission> = {
 }
 
 function check(admission: Admission): Refusal | undefined {
-  const { cluster, limits, policy, user, isWatch, held } = admission
+  const { cluster, limits, policy, user, isWatch, list, held } = admission
   // Asked again, because a filter before it was: it has what it takes.
   if (held !== undefined) return undefined
   const { monotonicMs } = admission.moment
   const schema = cluster.schemas[policy.schema]
   if (schema === undefined || (schema.kind === 'exempt' && schema.maxWatches === 0)) return undefined
-  const counter = limits.tryAcquire(schema, user.name, monotonicMs)
-  if (counter === undefined) return refuseOver(admission, schema)
+  const seats = list === undefined || !schema.cost ? 1 : seatsOfList(admission, schema, list)
+  const counter = limits.tryAcquire(schema, user.name, monotonicMs, seats)
+  if (counter === undefined) return isReserved(admission, schema) ? undefined : refuseOver(admission, schema, seats)
   const inFlight = schema.kind === 'maxRequestsInflight'
   const watch = isWatch && schema.maxWatches > 0
   const counted = watch ? limits.tryOpenWatch(schema, counter, user.name, monotonicMs) : counter
   if (counted === undefined) {
-    refund(schema, counter)
+    refund(schema, counter, seats)
+    if (isReserved(admission, schema)) return undefined
     const message = tooManyWatchesMessage(cluster.name, schema)
     return refuseFor('too-many-watches', message, admission, schema, WATCH_RETRY_SECONDS)
   }
   const token = schema.kind === 'tokenBucket'
-  if (inFlight || token || watch) admission.held = { schema, counter: counted, inFlight, token, watch }
+  if (inFlight || token || watch) admission.held = { schema, counter: counted, seats, inFlight, token, watch }
   return undefined
 }
 
-function refuseOver(admission: Admission, schema: CompiledSchema): Refusal {
+function seatsOfList({ limits, user, moment }: Admission, schema: CompiledSchema, list: ListRequest): number {
+  list.charged = true
+  return list.seats === 1 ? 1 : seatsTaken(schema, limits.counterFor(schema, user.name, moment.monotonicMs), list.seats)
+}
+
+/**
+ * Whether it passes where the limit is reached: so that what keeps a cluster alive, and operators, wait for nobody. Asked only then.
+ * A limit of 0 refuses for good, whoever it is.
+ */
+function isReserved(admission: Admission, schema: CompiledSchema): boolean {
+  const { cluster, limits, info, user, userAgent, moment } = admission
+  if (schema.kind === 'maxRequestsInflight' && schema.max === 0) return false
+  admission.reserved =
+    isExempt(cluster.degrade, info, user, userAgent) ||
+    (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, moment.monotonicMs))
+  return admission.reserved
+}
+
+function refuseOver(admission: Admission, schema: CompiledSchema, seats: number): Refusal {
   const { cluster, limits, user } = admission
   const { monotonicMs } = admission.moment
   const counter = limits.counterFor(schema, user.name, monotonicMs)
-  const byAll = refusedByAll(schema, counter)
+  const byAll = refusedByAll(schema, counter, seats)
   // When replicas leave the next token or slot to this one is not known here.
-  const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs)
+  const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs, seats)
   if (schema.kind === 'tokenBucket')
-    return refuseFor('rate-limited', tooManyRequestsMessage(cluster.name, schema, byAll), admission, schema, seconds)
-  const message = tooManyInFlightMessage(cluster.name, schema, byAll)
+    return refuseFor(
+      'rate-limited',
+      tooManyRequestsMessage(cluster.name, schema, byAll, seats),
+      admission,
+      schema,
+      seconds,
+    )
+  const message = tooManyInFlightMessage(cluster.name, schema, byAll, seats)
   return refuseFor('too-many-in-flight', message, admission, schema, seconds)
 }
 

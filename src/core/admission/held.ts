@@ -8,6 +8,8 @@ import { closeWatch } from '../limits/in-flight.ts'
 export interface Held {
   readonly schema: CompiledSchema
   readonly counter: FlowCounter
+  /** How many slots or tokens. */
+  readonly seats: number
   /** An in-flight slot is held. */
   inFlight: boolean
   /** A token was taken: given back only when the request could be sent nowhere. */
@@ -23,14 +25,14 @@ interface Holder {
 export function watchStarted({ held }: Holder): void {
   if (held?.inFlight !== true) return
   held.inFlight = false
-  release(held.schema, held.counter)
+  release(held.schema, held.counter, held.seats)
 }
 
 /** The request could be sent to no endpoint: it costs no token. */
 export function nothingSent({ held }: Holder): void {
   if (held?.token !== true) return
   held.token = false
-  refund(held.schema, held.counter)
+  refund(held.schema, held.counter, held.seats)
 }
 
 /** The request is over. */

@@ -6,6 +6,7 @@ import { degrade } from './degrade.ts'
 import { dispatchAction } from './dispatch-action.ts'
 import type { Admission, Filter } from './filter.ts'
 import { flowControl } from './flow-control.ts'
+import { listGuard } from './list-guard.ts'
 
 export const FILTER_ORDER = [
   // Who is not to be served at all learns nothing about the rest.
@@ -14,6 +15,8 @@ export const FILTER_ORDER = [
   'dispatch-action',
   // The switch of an incident: before limits, so that a frozen cluster spends no tokens.
   'degrade',
+  // Takes nothing, so before what does: a list that is refused costs no seats.
+  'list-guard',
   // Takes a token or a slot: after all that refuses for nothing.
   'flow-control',
   // Reads bodies and asks upstream: only for what the limits have let pass. Takes of the rate of mode Limited, so before what reserves.
@@ -41,5 +44,6 @@ export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {
   'access-list': accessList,
   'dispatch-action': dispatchAction,
   degrade,
+  'list-guard': listGuard,
   'flow-control': flowControl,
 }

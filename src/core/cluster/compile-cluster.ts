@@ -17,6 +17,7 @@ import {
   compileDegrade,
   compileEndpoints,
   compileHealthCheck,
+  compileListGuard,
   compilePair,
   compileSchema,
   decode,
@@ -66,6 +67,9 @@ export function compileCluster(
         : compileAccess(spec.accessControl, fieldOf(schema, 'accessControl')),
     degrade: compileDegrade(spec.degrade, gates.has('DenyAllRequests'), fieldOf(schema, 'degrade')),
     authentication: compileAuthentication(spec.authentication, fieldOf(schema, 'authentication')),
+    listGuard:
+      spec.listGuard === undefined ? undefined : compileListGuard(spec.listGuard, fieldOf(schema, 'listGuard')),
+    learnsLists: spec.listGuard !== undefined || schemas.some(({ cost }) => cost),
     protection:
       spec.podProtection === undefined
         ? undefined

@@ -12,6 +12,7 @@ import type {
   DegradeRecovery,
   FlowControlSchema,
   HealthCheck,
+  ListGuard,
   UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
@@ -26,6 +27,7 @@ import type {
   CompiledDegrade,
   CompiledEndpoint,
   CompiledHealthCheck,
+  CompiledListGuard,
   CompiledRecovery,
   CompiledSchema,
   CompiledSharedLimit,
@@ -147,7 +149,7 @@ function compileEndpoint({ endpoint, disabled, weight }: Omit<Complete<UpstreamS
 
 /** With a `global*` limit, a request must pass both that and the local one. */
 export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlSchema>): CompiledSchema {
-  const { name, perUser, maxWatches, shadow, strategy = '' } = complete(of, schema)
+  const { name, perUser, cost, maxWatches, shadow, strategy = '' } = complete(of, schema)
   const { qps, burst } = schema.tokenBucket ?? { qps: 0, burst: 0 }
   const { max } = schema.maxRequestsInflight ?? { max: 0 }
   return {
@@ -157,6 +159,7 @@ export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlS
     burst,
     max,
     perUser,
+    cost,
     maxWatches,
     shadow,
     strategy,
@@ -276,6 +279,11 @@ function compileRecovery(
   if (given === undefined) return undefined
   const { hold, ramp } = complete(schema, given)
   return { holdMs: parseDuration(hold) ?? 0, rampMs: parseDuration(ramp) ?? 0 }
+}
+
+export function compileListGuard(given: ListGuard, schema: Schema<ListGuard>): CompiledListGuard {
+  const { shadow, maxBytesUnlimited, exempt = [] } = complete(schema, given)
+  return { shadow, maxBytesUnlimited, exempt: exempt.map(compileRule) }
 }
 
 export function compileAutoscaler(given: Autoscaler, schema: Schema<Autoscaler>): CompiledAutoscaler {

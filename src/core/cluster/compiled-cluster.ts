@@ -81,6 +81,8 @@ export interface CompiledSchema {
   /** maxRequestsInflight: 0 refuses everything. */
   readonly max: number
   readonly perUser: boolean
+  /** Lists count by their seats. */
+  readonly cost: boolean
   /** 0 = no cap. */
   readonly maxWatches: number
   readonly shadow: boolean
@@ -178,6 +180,10 @@ export interface CompiledCluster {
   readonly access: CompiledAccess | undefined
   readonly degrade: CompiledDegrade
   readonly authentication: CompiledAuthentication
+  /** undefined = no list is refused for its size. */
+  readonly listGuard: CompiledListGuard | undefined
+  /** The size of lists matters: for the guard, or for a limit with `cost`. */
+  readonly learnsLists: boolean
   /** undefined = deletions of its pods are not evaluated. */
   readonly protection: CompiledProtection | undefined
   /** undefined = the status of its cluster-autoscaler is not followed. */
@@ -216,6 +222,13 @@ export interface CompiledAuthentication {
   readonly anonymous: boolean
   /** undefined = nobody is revoked. */
   readonly revoked: CompiledRevocation | undefined
+}
+
+/** spec.listGuard. */
+export interface CompiledListGuard {
+  readonly shadow: boolean
+  readonly maxBytesUnlimited: number
+  readonly exempt: readonly CompiledRule[]
 }
 
 /** The revoked users and credentials. Hashes are SHA-256, lower-case hex. */

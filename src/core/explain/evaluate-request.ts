@@ -2,10 +2,12 @@
 // the limits that the caller brings decide. `explain` asks it about one request, `replay` about all of an access log.
 
 import { ANONYMOUS_USER } from '../../api/kube/user.ts'
+import type { ListRequest } from '../../api/ports/list-request.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { guardedDisruption, refuseDisruption } from '../admission/disruption.ts'
 import type { Admission, Filter, Moment } from '../admission/filter.ts'
 import type { Held } from '../admission/held.ts'
+import { listGuard } from '../admission/list-guard.ts'
 import { type AskingFilter, type FilterSet, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
 import { protectionOf } from '../admission/pod-deletion.ts'
@@ -25,7 +27,10 @@ import type { Revocable } from '../cluster/revocation.ts'
 import { assumeUser } from '../identity/assume-user.ts'
 import { identityProblem } from '../identity/impersonate.ts'
 import type { Limits } from '../limits/limits.ts'
+import { listRequestOf } from '../list-cost/list-request.ts'
+import { ListSizes } from '../list-cost/list-sizes.ts'
 import { isDryRunQuery } from '../policy/disruption.ts'
+import { checkList, isExemptFromGuard } from '../policy/list-guard.ts'
 import type { PolicyMatch } from '../policy/match-index.ts'
 import { unknownClusterMessage } from '../policy/policy-messages.ts'
 import { noEndpointMessage } from '../policy/traffic-messages.ts'
@@ -57,7 +62,7 @@ export interface EvaluationInput {
 
 /** Who else is asked about the request, and is not known here. */
 export interface AlsoAsked {
-  readonly filter: AskingFilter
+  readonly filter: AskingFilter | 'list-guard'
   /** It refuses nothing. */
   readonly shadow: boolean
   /** For people. */
@@ -84,11 +89,14 @@ export interface Evaluation {
 /** `limits`: of a cluster. `moment`: the wall clock for the expiry of a degrade mode, the monotonic one for rates. */
 export interface EvaluationContext {
   readonly index: ClusterIndex
+  /** How large lists of a cluster are, where somebody knows. Default: nobody does. */
+  readonly lists?: (cluster: string) => ListSizes | undefined
   readonly limits: (cluster: CompiledCluster) => Limits
   readonly moment: Moment
 }
 
-export function evaluateRequest(input: EvaluationInput, { index, limits, moment }: EvaluationContext): Evaluation {
+export function evaluateRequest(input: EvaluationInput, context: EvaluationContext): Evaluation {
+  const { index, limits, moment, lists } = context
   const found = emptyEvaluation()
   const { method, target, host = '' } = input
   const { problem } = readRequestHead([':method', method, ':path', target, ':authority', host], '', true)
@@ -125,14 +133,22 @@ export function evaluateRequest(input: EvaluationInput, { index, limits, moment 
     userAgent,
     remoteAddress: input.remoteAddress ?? '',
     isWatch: isWatch(info),
+    list: cluster.learnsLists ? listRequest(info, route.target, lists?.(cluster.name)) : undefined,
     moment,
     passed: 0,
+    reserved: false,
     held: undefined,
     warnings: [],
     shadow: [],
     target: route.target,
     alsoAsked: [],
   })
+}
+
+/** With a copy of what is known: nothing changes because somebody asks. */
+function listRequest(info: RequestInfo, target: string, lists: ListSizes = new ListSizes()): ListRequest | undefined {
+  const list = listRequestOf(info, target, lists)
+  return list?.size === undefined ? list : { ...list, size: { ...list.size } }
 }
 
 /** Which credential it would be is not known here: only names count. */
@@ -155,6 +171,23 @@ interface EvaluatedAdmission extends Admission {
   /** The raw request target. */
   readonly target: string
   readonly alsoAsked: AlsoAsked[]
+}
+
+/** How large the list is may not be known here. */
+const explainedListGuard: Filter<EvaluatedAdmission> = {
+  shadow: listGuard.shadow,
+  check(admission) {
+    const { list, cluster, info, user, userAgent, alsoAsked } = admission
+    const guard = cluster.listGuard
+    const isUnknown = guard !== undefined && list !== undefined && checkList(guard, list) === 'unknown'
+    if (isUnknown && !isExemptFromGuard(cluster, info, user, userAgent)) {
+      const { shadow, maxBytesUnlimited } = guard
+      const does = shadow ? 'warns about it' : 'refuses it'
+      const text = `listGuard ${does} when the list is known to be larger than ${maxBytesUnlimited} bytes`
+      alsoAsked.push({ filter: 'list-guard', shadow, text })
+    }
+    return listGuard.check(admission)
+  },
 }
 
 /** The body and the rate are not known here; without a body, a removal is not a dry run. */
@@ -228,6 +261,7 @@ function isGroupWrite(info: RequestInfo): boolean {
 
 const SET: FilterSet<EvaluatedAdmission> = {
   ...PURE_FILTERS,
+  'list-guard': explainedListGuard,
   disruption,
   'scale-up-guard': scaleUpGuard,
   protection,

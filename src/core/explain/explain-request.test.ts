@@ -4,6 +4,7 @@ import type { UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cl
 import { buildClusterIndex } from '../cluster/cluster-index.ts'
 import { compileCluster } from '../cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../cluster/compiled-cluster.ts'
+import { ListSizes } from '../list-cost/list-sizes.ts'
 import { parseExplainLine } from './explain-input.ts'
 import { type ExplainInput, type ExplainOutput, explainRequest } from './explain-request.ts'
 
@@ -266,4 +267,34 @@ test('a request that no connection would let in is refused as the gateway refuse
 test('a user who cannot be told to upstream exactly is not served', () => {
   for (const user of [' alice', 'a\nb']) assert.equal(verdict(ask({}, { user })), '401 Unauthorized')
   assert.equal(verdict(ask({}, { groups: ['dev '] })), '401 Unauthorized')
+})
+
+test('lists without a limit: what the guard would say, by what is known of their size', () => {
+  const listGuard = { maxBytesUnlimited: 1_000_000 }
+  const note = 'listGuard refuses it when the list is known to be larger than 1000000 bytes'
+  assert.equal(ask({ listGuard }).message, note)
+  assert.equal(ask({ listGuard: { ...listGuard, shadow: true } }).message, note.replace('refuses', 'warns about'))
+  for (const input of [
+    { target: '/api/v1/pods?limit=500' },
+    { target: '/api/v1/pods?watch=1' },
+    { target: '/api/v1/pods/a' },
+    { user: 'system:kube-controller-manager' },
+    { user: 'system:node:a', groups: ['system:nodes'] },
+  ]) {
+    assert.equal(ask({ listGuard }, input).message, '', JSON.stringify(input))
+  }
+  assert.equal(ask({}).message, '')
+
+  const lists = new ListSizes()
+  const key = { apiGroup: '', resource: 'pods', namespace: '', shape: '' }
+  lists.learn(key, { bytes: 2e6, partial: false, items: 0, itemBytes: 0, nowMs: 0 })
+  const index = buildClusterIndex([cluster('prod', { listGuard })])
+  const request = { host: 'prod', method: 'GET', target: '/api/v1/pods', user: 'alice', userAgent: 'agent/1' }
+  for (const nowMs of [5000, 7_200_000]) {
+    const known = explainRequest(index, request, nowMs, () => lists)
+    assert.equal(verdict(known), nowMs === 5000 ? '429 TooManyRequests' : 'forward 200')
+    if (nowMs === 5000)
+      assert.match(known.message, /^User "alice" \(agent\/1\) lists all "pods".*2\.0 MB, as of 5 s ago/)
+  }
+  assert.equal(lists.find('', 'pods', '', '')?.relearnMs, 0, 'nothing changes because somebody asks')
 })

@@ -3,6 +3,7 @@
 
 import type { ClusterIndex } from '../cluster/cluster-index.ts'
 import { freshLimits } from '../limits/limits.ts'
+import type { ListSizes } from '../list-cost/list-sizes.ts'
 import { REFUSAL_TABLE } from '../refusal/refusal.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { type EvaluationInput, evaluateRequest, servingEndpoints } from './evaluate-request.ts'
@@ -30,9 +31,22 @@ export interface ExplainOutput {
   message: string
 }
 
-/** `nowMs`: milliseconds since the epoch, for the expiry of a degrade mode. */
-export function explainRequest(index: ClusterIndex, input: ExplainInput, nowMs: number): ExplainOutput {
-  const context = { index, limits: freshLimits, moment: { nowMs, monotonicMs: 0 } }
+/**
+ * @param nowMs milliseconds since the epoch, for the expiry of a degrade mode
+ * @param lists how large lists of a cluster are, where somebody knows. Default: nobody does
+ */
+export function explainRequest(
+  index: ClusterIndex,
+  input: ExplainInput,
+  nowMs: number,
+  lists?: (cluster: string) => ListSizes | undefined,
+): ExplainOutput {
+  const context = {
+    index,
+    ...(lists === undefined ? {} : { lists }),
+    limits: freshLimits,
+    moment: { nowMs, monotonicMs: 0 },
+  }
   const { info, cluster, matched, policy, refusal, warnings, alsoAsked } = evaluateRequest(input, context)
   const row = refusal === undefined ? undefined : REFUSAL_TABLE[refusal.refused]
   return {

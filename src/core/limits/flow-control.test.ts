@@ -6,7 +6,16 @@ import { describe, it } from 'node:test'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { isIdle, release, resize, retryAfterSeconds, tokensLeft, tryAcquire } from './flow-control.ts'
+import {
+  isIdle,
+  refund,
+  release,
+  resize,
+  retryAfterSeconds,
+  seatsTaken,
+  tokensLeft,
+  tryAcquire,
+} from './flow-control.ts'
 import { createFlowMemory, FlowCounter, type FlowMemory, lockCounter, releaseThread } from './flow-counter.ts'
 import { closeWatch, openWatches, requestsInFlight, tryOpenWatch } from './in-flight.ts'
 import { tryLock } from './shared-lock.ts'
@@ -17,7 +26,17 @@ function createFlowCounter(memory: FlowMemory = createFlowMemory(1), index = 0, 
 }
 
 const THREADS = 3
-const NONE = { qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '', shared: undefined }
+const NONE = {
+  qps: 0,
+  burst: 0,
+  max: 0,
+  perUser: false,
+  cost: false,
+  maxWatches: 0,
+  shadow: false,
+  strategy: '',
+  shared: undefined,
+}
 
 function bucket(qps: number, burst: number): CompiledSchema {
   return { ...NONE, name: 'b', kind: 'tokenBucket', qps, burst }
@@ -52,6 +71,46 @@ function kindTests(): void {
     assert.equal(retryAfterSeconds({ ...slow, qps: 0.25 }, counter, 1000), 4)
     assert.equal(retryAfterSeconds({ ...slow, qps: 0.001 }, counter, 1000), 60)
     assert.equal(retryAfterSeconds(inflight(0), counter, 1000), 1)
+  })
+
+  it('takes as many tokens or slots as a request has seats, never in parts, and gives them back', () => {
+    fc.assert(
+      fc.property(
+        fc.boolean(),
+        fc.integer({ min: 1, max: 50 }),
+        fc.array(fc.tuple(fc.integer({ min: 1, max: 100 }), fc.boolean())),
+        (slots, size, requests) => {
+          const schema = slots ? inflight(size) : bucket(1, size)
+          const counter = createFlowCounter()
+          const held: number[] = []
+          let free = size
+          for (const [wanted, returned] of requests) {
+            const seats = seatsTaken(schema, counter, wanted)
+            assert.equal(seats, Math.min(wanted, size))
+            const admitted = tryAcquire(schema, counter, 0, seats)
+            assert.equal(admitted, seats <= free)
+            if (admitted) {
+              held.push(seats)
+              free -= seats
+            }
+            const back = returned ? held.shift() : undefined
+            if (back === undefined) continue
+            refund(schema, counter, back)
+            free += back
+          }
+          assert.equal(take(schema, counter, 0, size + 1), free)
+        },
+      ),
+    )
+  })
+
+  it('says when all tokens of a list are there', () => {
+    const slow = bucket(2, 10)
+    const counter = createFlowCounter()
+    take(slow, counter, 1000, 10)
+    assert.equal(retryAfterSeconds(slow, counter, 1000, 10), 5)
+    assert.ok(!tryAcquire(slow, counter, 5999, 10))
+    assert.ok(tryAcquire(slow, counter, 6000, 10))
   })
 
   it('always admits when exempt', () => {

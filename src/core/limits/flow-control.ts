@@ -3,42 +3,54 @@
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { assignCounter, type FlowCounter, tryLockCounter, unlockCounter } from './flow-counter.ts'
+import { slotsOf } from './global-account.ts'
 import { freeSlot, openWatches, requestsInFlight, takeSlot } from './in-flight.ts'
 import { resizeBucket, returnToken, secondsToToken, takeToken, tokensInBucket } from './token-bucket.ts'
 
 const MAX_RETRY_AFTER_SECONDS = 60
 
 /**
+ * How many tokens or slots a request of `seats` takes: as many, but no more than the limit is large, so that none waits for what cannot be,
+ * as priority and fairness has it. Of slots that replicas share, no more than this one may have: the others have the rest.
+ */
+export function seatsTaken(schema: CompiledSchema, counter: FlowCounter, seats: number): number {
+  if (schema.kind === 'tokenBucket') return Math.max(1, Math.min(seats, schema.burst))
+  const { account } = counter
+  const slots = schema.shared === undefined || account === undefined ? schema.max : slotsOf(account)
+  return Math.max(1, Math.min(seats, schema.max, slots))
+}
+
+/**
  * Admits one request under the limit, or refuses it. `nowMs` is monotonic, and the same clock for all who share the
  * counter. What was taken of maxRequestsInflight is given back by `release`. Where replicas share the limit, both that limit
  * and the local one have to admit it.
  */
-export function tryAcquire(schema: CompiledSchema, counter: FlowCounter, nowMs: number): boolean {
+export function tryAcquire(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): boolean {
   switch (schema.kind) {
     case 'exempt':
       return true
     case 'maxRequestsInflight':
-      return takeSlot(schema, counter)
+      return takeSlot(schema, counter, seats)
     case 'tokenBucket':
-      return takeToken(schema, counter, nowMs)
+      return takeToken(schema, counter, nowMs, seats)
   }
 }
 
 /** Ends what `tryAcquire` began. Safe after the schema changed or went: the request still holds the counter. */
-export function release(schema: CompiledSchema, counter: FlowCounter): void {
-  if (schema.kind === 'maxRequestsInflight') freeSlot(counter)
+export function release(schema: CompiledSchema, counter: FlowCounter, seats = 1): void {
+  if (schema.kind === 'maxRequestsInflight') freeSlot(counter, seats)
 }
 
 /** Undoes `tryAcquire` for a request that could be sent to no endpoint: its token is put back, its slot is free. */
-export function refund(schema: CompiledSchema, counter: FlowCounter): void {
-  if (schema.kind === 'tokenBucket') returnToken(schema, counter)
-  else release(schema, counter)
+export function refund(schema: CompiledSchema, counter: FlowCounter, seats = 1): void {
+  if (schema.kind === 'tokenBucket') returnToken(schema, counter, seats)
+  else release(schema, counter, seats)
 }
 
 /** Whole seconds, at least 1, until the limit can admit a request again. */
-export function retryAfterSeconds(schema: CompiledSchema, counter: FlowCounter, nowMs: number): number {
+export function retryAfterSeconds(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): number {
   if (schema.kind !== 'tokenBucket') return 1
-  return Math.min(Math.max(Math.ceil(secondsToToken(schema, counter, nowMs)), 1), MAX_RETRY_AFTER_SECONDS)
+  return Math.min(Math.max(Math.ceil(secondsToToken(schema, counter, nowMs, seats)), 1), MAX_RETRY_AFTER_SECONDS)
 }
 
 /** Puts a changed limit in force. Counters need nothing: they compare with the new maximum from now on. */

@@ -4,7 +4,7 @@
 /** The words of one limit. Changed under the lock of its FlowCounter, except TAKEN and MISSED, which only grow. */
 export type GlobalAccount = Int32Array<SharedArrayBuffer>
 
-/** Whole tokens that are left. */
+/** Whole tokens that are left; less than 0 = a request took more than there were, which are still to be fetched. */
 const TOKENS = 0
 /** How many requests of this replica may run at once. */
 const SLOTS = 1
@@ -18,21 +18,24 @@ export function createGlobalAccount(): GlobalAccount {
   return new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** For a request, under the lock of the counter. */
-export function takeFromAccount(account: GlobalAccount): boolean {
+/**
+ * For a request, under the lock of the counter. One token is enough: a replica never has all of the burst, so a request of many would wait
+ * for ever. What it lacks is owed, and others pass when it has been fetched.
+ */
+export function takeFromAccount(account: GlobalAccount, seats = 1): boolean {
   if (Atomics.load(account, TOKENS) <= 0) {
-    Atomics.add(account, MISSED, 1)
+    Atomics.add(account, MISSED, seats)
     return false
   }
-  Atomics.sub(account, TOKENS, 1)
-  Atomics.add(account, TAKEN, 1)
+  Atomics.sub(account, TOKENS, seats)
+  Atomics.add(account, TAKEN, seats)
   return true
 }
 
-/** Returns an unused token, under the lock of the counter. */
-export function returnToAccount(account: GlobalAccount): void {
-  Atomics.add(account, TOKENS, 1)
-  Atomics.sub(account, TAKEN, 1)
+/** Returns unused tokens, under the lock of the counter. */
+export function returnToAccount(account: GlobalAccount, seats = 1): void {
+  Atomics.add(account, TOKENS, seats)
+  Atomics.sub(account, TAKEN, seats)
 }
 
 /** How many requests of this replica may run at once. */

@@ -3,13 +3,23 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { refund, release, tokensLeft, tryAcquire } from './flow-control.ts'
+import { refund, release, seatsTaken, tokensLeft, tryAcquire } from './flow-control.ts'
 import { createFlowMemory, FlowCounter } from './flow-counter.ts'
 import { createGlobalAccount, requestsMissed, tokensAtHand, tokensTaken } from './global-account.ts'
 import { changeTokens, refusedByAll, setSlots } from './global-fill.ts'
 import { requestsInFlight } from './in-flight.ts'
 
-const NONE = { name: 'a', qps: 0, burst: 0, max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '' }
+const NONE = {
+  name: 'a',
+  qps: 0,
+  burst: 0,
+  max: 0,
+  perUser: false,
+  cost: false,
+  maxWatches: 0,
+  shadow: false,
+  strategy: '',
+}
 const BUCKET: CompiledSchema = {
   ...NONE,
   kind: 'tokenBucket',
@@ -42,6 +52,21 @@ describe('tokens', () => {
     assert.deepEqual([tokensTaken(account), requestsMissed(account)], [3, 4])
     // Who was refused by all has taken nothing of the local limit.
     assert.equal(tokensLeft(BUCKET, counter, 1000), 7)
+  })
+
+  it('may be owed by one list, which no replica could have all tokens for; others pass when they have been fetched', () => {
+    const { counter, account } = counterWithAccount()
+    changeTokens(counter, account, 1)
+    assert.ok(tryAcquire(BUCKET, counter, 1000, 8))
+    assert.deepEqual([tokensAtHand(account), tokensTaken(account)], [-7, 8])
+    assert.equal(take(BUCKET, counter, 1), 0)
+    assert.equal(changeTokens(counter, account, -5), 0, 'a debt is neither given back nor made larger')
+    assert.equal(changeTokens(counter, account, 7), 7)
+    assert.equal(take(BUCKET, counter, 1), 0)
+    changeTokens(counter, account, 1)
+    assert.equal(take(BUCKET, counter, 2), 1)
+    refund(BUCKET, counter, 8)
+    assert.equal(tokensAtHand(account), 8)
   })
 
   it('stay in the account when the local limit refuses', () => {
@@ -80,5 +105,18 @@ describe('slots', () => {
     assert.equal(refusedByAll(SLOTS, counter), false)
     for (let i = 0; i < 4; i++) release(SLOTS, counter)
     assert.equal(requestsInFlight(counter), 0)
+  })
+
+  it('of a list are no more than this replica may have, so that it passes when nothing else runs here', () => {
+    const { counter, account } = counterWithAccount()
+    setSlots(counter, account, 3)
+    const seats = seatsTaken(SLOTS, counter, 100)
+    assert.equal(seats, 3)
+    assert.ok(tryAcquire(SLOTS, counter, 1000, seats))
+    assert.equal(take(SLOTS, counter, 1), 0)
+    release(SLOTS, counter, seats)
+    assert.equal(take(SLOTS, counter, 1), 1)
+    assert.ok(!tryAcquire(SLOTS, counter, 1000, seats))
+    assert.equal(refusedByAll(SLOTS, counter, seats), true)
   })
 })

@@ -7,11 +7,11 @@ import { requestsInFlight } from './in-flight.ts'
 
 const MOST_TOKENS = 2 ** 30
 
-/** Adds tokens; a negative number takes away as many as there are. @returns the actual change */
+/** Adds tokens; a negative number takes away as many as there are, and adds to no debt. @returns the actual change */
 export function changeTokens(counter: FlowCounter, account: GlobalAccount, by: number): number {
   lockCounter(counter)
   const before = tokensAtHand(account)
-  const after = Math.min(Math.max(before + by, 0), MOST_TOKENS)
+  const after = Math.min(Math.max(before + by, Math.min(before, 0)), MOST_TOKENS)
   storeTokens(account, after)
   unlockCounter(counter)
   return after - before
@@ -27,9 +27,9 @@ export function setSlots(counter: FlowCounter, account: GlobalAccount, slots: nu
 }
 
 /** Whether the shared limit refuses a request now, rather than the local one beside it. */
-export function refusedByAll(schema: CompiledSchema, counter: FlowCounter): boolean {
+export function refusedByAll(schema: CompiledSchema, counter: FlowCounter, seats = 1): boolean {
   const { account } = counter
   if (schema.shared === undefined || account === undefined) return false
   if (schema.kind === 'tokenBucket') return tokensAtHand(account) <= 0
-  return requestsInFlight(counter) < schema.max
+  return requestsInFlight(counter) + seats <= schema.max
 }

@@ -111,6 +111,7 @@ export class ReplicaTokens {
   /** An equal part of the unused tokens, here and in Redis, and at most this replica's part of half of the burst. */
   #reserve(atHand: number, replicas: number): number {
     const most = Math.floor(this.limit.burst / 2 / replicas)
-    return Math.min(most, Math.floor((this.#level + atHand) / (replicas + 1)))
+    // A replica that owes tokens reserves none.
+    return Math.max(0, Math.min(most, Math.floor((this.#level + atHand) / (replicas + 1))))
   }
 }

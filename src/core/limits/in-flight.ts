@@ -16,33 +16,33 @@ export function openWatches(counter: FlowCounter): number {
   return sum(counter, watchColumns(counter))
 }
 
-/** For a request. Where replicas share the limit, there has to be a slot in both. */
-export function takeSlot(schema: CompiledSchema, counter: FlowCounter): boolean {
+/** For a request. Where replicas share the limit, there have to be slots in both. */
+export function takeSlot(schema: CompiledSchema, counter: FlowCounter, seats = 1): boolean {
   const first = requestColumns(counter)
-  if (schema.shared === undefined) return increment(counter, first, schema.max)
+  if (schema.shared === undefined) return increment(counter, first, schema.max, seats)
   const { account } = counter
   if (account === undefined) return false
   lockCounter(counter)
   const running = sum(counter, first)
-  const admitted = running < schema.max && running < slotsOf(account)
-  if (admitted) Atomics.add(counter.words, first + counter.thread, 1)
-  else if (running < schema.max) missSlot(account)
+  const admitted = running + seats <= schema.max && running + seats <= slotsOf(account)
+  if (admitted) Atomics.add(counter.words, first + counter.thread, seats)
+  else if (running + seats <= schema.max) missSlot(account)
   unlockCounter(counter)
   return admitted
 }
 
 /** The request is over. */
-export function freeSlot(counter: FlowCounter): void {
-  decrement(counter, requestColumns(counter))
+export function freeSlot(counter: FlowCounter, seats = 1): void {
+  decrement(counter, requestColumns(counter), seats)
 }
 
 /** Counts a watch that opens, whether or not there is a cap; false when the cap is reached. */
 export function tryOpenWatch(schema: CompiledSchema, counter: FlowCounter): boolean {
-  return increment(counter, watchColumns(counter), schema.maxWatches === 0 ? NO_CAP : schema.maxWatches)
+  return increment(counter, watchColumns(counter), schema.maxWatches === 0 ? NO_CAP : schema.maxWatches, 1)
 }
 
 export function closeWatch(counter: FlowCounter): void {
-  decrement(counter, watchColumns(counter))
+  decrement(counter, watchColumns(counter), 1)
 }
 
 /** `first`: the column of thread 0. */
@@ -53,16 +53,17 @@ function sum(counter: FlowCounter, first: number): number {
 }
 
 /** Under the lock: comparing the sum and adding to it must be atomic. */
-function increment(counter: FlowCounter, first: number, max: number): boolean {
+function increment(counter: FlowCounter, first: number, max: number, by: number): boolean {
   lockCounter(counter)
-  const admitted = isOwn(counter) && sum(counter, first) < max
-  if (admitted) Atomics.add(counter.words, first + counter.thread, 1)
+  const admitted = isOwn(counter) && sum(counter, first) + by <= max
+  if (admitted) Atomics.add(counter.words, first + counter.thread, by)
   unlockCounter(counter)
   return admitted
 }
 
 /** Without the lock: nobody else writes this column, and a sum that still has the old value only refuses. */
-function decrement(counter: FlowCounter, first: number): void {
+function decrement(counter: FlowCounter, first: number, by: number): void {
   const at = first + counter.thread
-  if (Atomics.load(counter.words, at) > 0) Atomics.sub(counter.words, at, 1)
+  const held = Atomics.load(counter.words, at)
+  if (held > 0) Atomics.sub(counter.words, at, Math.min(by, held))
 }

@@ -10,8 +10,9 @@ export interface Limits {
    * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was taken is given back
    * to the returned counter.
    * @param nowMs monotonic milliseconds
+   * @param seats how many tokens or slots, as `seatsTaken` says
    */
-  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter | undefined
+  tryAcquire(schema: CompiledSchema, userName: string, nowMs: number, seats: number): FlowCounter | undefined
   /**
    * Counts a new watch in the counter that admitted its request; undefined = the cap is reached. The returned counter may be
    * another one.
@@ -22,6 +23,8 @@ export interface Limits {
     userName: string,
     nowMs: number,
   ): FlowCounter | undefined
+  /** Whether this node's heartbeat passes where a limit is reached: as often as kubelets send them, and no oftener. */
+  tryHeartbeat(userName: string, nowMs: number): boolean
   /** The counter for requests of `userName` against `schema`. */
   counterFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
@@ -35,7 +38,9 @@ export function freshLimits(): Limits {
   }
   return {
     counterFor,
-    tryAcquire: (schema, _userName, nowMs) => (tryAcquire(schema, counterFor(), nowMs) ? counterFor() : undefined),
+    tryAcquire: (schema, _userName, nowMs, seats) =>
+      tryAcquire(schema, counterFor(), nowMs, seats) ? counterFor() : undefined,
+    tryHeartbeat: () => true,
     tryOpenWatch: (schema, admittedBy) => (tryOpenWatch(schema, admittedBy) ? admittedBy : undefined),
   }
 }

@@ -7,7 +7,7 @@ import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { refund, resize, tokensLeft, tryAcquire } from './flow-control.ts'
 import { createFlowMemory, FlowCounter } from './flow-counter.ts'
 
-const NONE = { max: 0, perUser: false, maxWatches: 0, shadow: false, strategy: '', shared: undefined }
+const NONE = { max: 0, perUser: false, cost: false, maxWatches: 0, shadow: false, strategy: '', shared: undefined }
 
 function bucket(qps: number, burst: number): CompiledSchema {
   return { ...NONE, name: 'b', kind: 'tokenBucket', qps, burst }

@@ -22,41 +22,41 @@ const TICKS_PER_MS = 4096
 const TICKS_PER_SECOND = 1000 * TICKS_PER_MS
 
 /** Where replicas share the limit, there has to be a token in both. */
-export function takeToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number): boolean {
+export function takeToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): boolean {
   lockCounter(counter)
-  const taken = isOwn(counter) && takeTokenLocked(schema, counter, nowMs)
+  const taken = isOwn(counter) && takeTokenLocked(schema, counter, nowMs, seats)
   unlockCounter(counter)
   return taken
 }
 
-function takeTokenLocked(schema: CompiledSchema, counter: FlowCounter, nowMs: number): boolean {
+function takeTokenLocked(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats: number): boolean {
   advance(schema, counter, nowMs)
   const tokens = read(counter, TOKENS)
   const since = read(counter, SINCE)
   const elapsed = Math.max(0, Math.floor(nowMs * TICKS_PER_MS) - since)
-  // One whole token, without a division: tokens + elapsed * qps / TICKS_PER_SECOND >= 1.
-  const enough = (1 - tokens) * TICKS_PER_SECOND <= elapsed * schema.qps
+  // Whole tokens, without a division: tokens + elapsed * qps / TICKS_PER_SECOND >= seats.
+  const enough = (seats - tokens) * TICKS_PER_SECOND <= elapsed * schema.qps
   const { account } = counter
-  const taken = enough && (schema.shared === undefined || (account !== undefined && takeFromAccount(account)))
-  if (taken) write(counter, tokens - 1, since)
+  const taken = enough && (schema.shared === undefined || (account !== undefined && takeFromAccount(account, seats)))
+  if (taken) write(counter, tokens - seats, since)
   return taken
 }
 
-/** Returns an unused token. */
-export function returnToken(schema: CompiledSchema, counter: FlowCounter): void {
+/** Returns unused tokens. */
+export function returnToken(schema: CompiledSchema, counter: FlowCounter, seats = 1): void {
   lockCounter(counter)
-  if (isOwn(counter)) write(counter, Math.min(read(counter, TOKENS) + 1, schema.burst), read(counter, SINCE))
-  if (schema.shared !== undefined && counter.account !== undefined) returnToAccount(counter.account)
+  if (isOwn(counter)) write(counter, Math.min(read(counter, TOKENS) + seats, schema.burst), read(counter, SINCE))
+  if (schema.shared !== undefined && counter.account !== undefined) returnToAccount(counter.account, seats)
   unlockCounter(counter)
 }
 
-/** Until there is a whole token; 0 or less when there is one. */
-export function secondsToToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number): number {
+/** Until there are so many whole tokens; 0 or less when they are there. */
+export function secondsToToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): number {
   lockCounter(counter)
   const tokens = Math.min(read(counter, TOKENS), schema.burst)
   const since = read(counter, SINCE)
   unlockCounter(counter)
-  return (1 - tokens) / schema.qps - (Math.floor(nowMs * TICKS_PER_MS) - since) / TICKS_PER_SECOND
+  return (seats - tokens) / schema.qps - (Math.floor(nowMs * TICKS_PER_MS) - since) / TICKS_PER_SECOND
 }
 
 /** Whole tokens at hand; a look without the lock, which may miss a change that is just being made. */

@@ -9,6 +9,7 @@ import { isRemoval } from './disruption.ts'
 import { ruleMatches } from './match-rule.ts'
 
 const GROUP_NODES = 'system:nodes'
+const NODE_USER = 'system:node:'
 const NODE_LEASE_NAMESPACE = 'kube-node-lease'
 
 /** The mode in force: Off from `expiresAt` on. `nowMs`: milliseconds since the epoch. */
@@ -34,6 +35,27 @@ export function checkDegrade(
 export function isExempt({ exempt }: CompiledDegrade, info: RequestInfo, user: UserInfo, userAgent: string): boolean {
   for (const rule of exempt) if (ruleMatches(rule, info, user, userAgent)) return true
   return false
+}
+
+/**
+ * What a kubelet says of its own node: the Lease, and the Node's status. kube-apiserver refuses it those of others
+ * (plugin/pkg/admission/noderestriction).
+ */
+export function isNodeHeartbeat(info: RequestInfo, { name, groups }: UserInfo): boolean {
+  const { resource, apiGroup, subresource } = info
+  const lease = resource === 'leases' && apiGroup === 'coordination.k8s.io' && info.namespace === NODE_LEASE_NAMESPACE
+  const status = resource === 'nodes' && apiGroup === '' && subresource === 'status'
+  if (!lease && !status) return false
+  if (info.name !== '' && name !== `${NODE_USER}${info.name}`) return false
+  switch (info.verb) {
+    case 'get':
+    case 'create':
+    case 'update':
+    case 'patch':
+      return name.startsWith(NODE_USER) && groups.includes(GROUP_NODES)
+    default:
+      return false
+  }
 }
 
 type Rule = (info: RequestInfo, user: UserInfo) => boolean

@@ -3,16 +3,20 @@
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { MAX_CALLS_IN_FLIGHT } from '../limits/call-turns.ts'
 
-/** @param byAll the limit is the one that all replicas share */
-export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+/** @param byAll the limit is the one that all replicas share; @param seats as which the request counts */
+export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false, seats = 1): string {
   const { qps, burst } = (byAll ? schema.shared : undefined) ?? schema
-  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${qps} a second${scopeOf(schema, byAll)}, burst ${burst}`
+  return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${qps} a second${scopeOf(schema, byAll)}, burst ${burst}${countsText(seats)}`
 }
 
-/** @param byAll the limit is the one that all replicas share */
-export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, byAll = false): string {
+/** @param byAll the limit is the one that all replicas share; @param seats as which the request counts */
+export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, byAll = false, seats = 1): string {
   const { max } = (byAll ? schema.shared : undefined) ?? schema
-  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${max} at once${scopeOf(schema, byAll)}`
+  return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${max} at once${scopeOf(schema, byAll)}${countsText(seats)}`
+}
+
+function countsText(seats: number): string {
+  return seats === 1 ? '' : `, and this list counts as ${seats}`
 }
 
 function scopeOf(schema: CompiledSchema, byAll: boolean): string {

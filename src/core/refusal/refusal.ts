@@ -23,6 +23,7 @@ export type RefusalReason =
   | 'disruption-refused'
   | 'eviction-refused'
   | 'disruption-limited'
+  | 'list-too-large'
   | 'rate-limited'
   | 'too-many-in-flight'
   | 'too-many-watches'
@@ -113,6 +114,8 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   // kubectl drain waits on a 429, and gives up on anything else.
   'eviction-refused': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
   'disruption-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  // No Retry-After: the same list would be too large again, and client-go would send it ten times.
+  'list-too-large': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
   'rate-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },

@@ -18,6 +18,10 @@ class ListQuery {
   watch: string | undefined = undefined
   limit: string | undefined = undefined
   timeoutSeconds: string | undefined = undefined
+  resourceVersion: string | undefined = undefined
+  sendInitialEvents: string | undefined = undefined
+  /** It has a continue token, whichever. */
+  continued = false
 }
 
 /** The options of a list, in one pass over the query. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
@@ -40,6 +44,15 @@ export function readListQuery(query: string): ListQuery {
         break
       case 'timeoutSeconds':
         options.timeoutSeconds ??= reader.value()
+        break
+      case 'resourceVersion':
+        options.resourceVersion ??= reader.value()
+        break
+      case 'sendInitialEvents':
+        options.sendInitialEvents ??= reader.value()
+        break
+      case 'continue':
+        options.continued = true
         break
       default:
     }

@@ -2,6 +2,7 @@
 // several threads are merged, and the text follow from it; test/repository/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
+import type { ListOutcome } from '../../api/ports/list-request.ts'
 import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
@@ -92,6 +93,11 @@ export const ADMITTED: Metric<[string, string]> = table.counter(
   ['cluster', 'schema'],
   'Requests that a flow control schema let through',
 )
+export const RESERVED: Metric<[string, string]> = table.counter(
+  'flow_control_reserved_total',
+  ['cluster', 'schema'],
+  'Requests that passed although the limit was reached: heartbeats of nodes, and what spec.degrade.exempt names',
+)
 export const REJECTED: Metric<[string, string]> = table.counter(
   'flow_control_rejected_total',
   ['cluster', 'schema'],
@@ -170,6 +176,16 @@ export const GUARDED_WRITES: Metric<[string, string, 'refused' | 'warned' | 'sha
     ['cluster', 'guard', 'result'],
     'Writes of the replicas of a node group that is backed off, by what became of them',
   )
+export const LIST_GUARD: Metric<[string, ListOutcome]> = table.counter(
+  'list_guard_total',
+  ['cluster', 'result'],
+  'Lists without a limit in clusters with spec.listGuard, by what became of them',
+)
+export const LIST_SEATS: Metric<[string, string]> = table.counter(
+  'flow_control_list_seats_total',
+  ['cluster', 'schema'],
+  'Seats of the lists that a flow control schema with cost let through',
+)
 export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
   'client_connections',
   ['protocol'],

@@ -4,7 +4,7 @@
 
 import type { ActiveCount, RequestRecord } from '../../api/ports/request-record.ts'
 import { isMutating, isWellFormedResource } from '../../core/cluster/metric-labels.ts'
-import { ABORTS, ADDED, ADMITTED, INFLIGHT, REFUSALS, REJECTED, SHADOW, UPSTREAM } from './descriptors.ts'
+import { ABORTS, ADDED, ADMITTED, INFLIGHT, REFUSALS, REJECTED, RESERVED, SHADOW, UPSTREAM } from './descriptors.ts'
 import { ResourceSeries } from './resource-series.ts'
 import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
 import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
@@ -39,6 +39,7 @@ export class ClusterSeries {
   #upstreamRest: CodeCounts | undefined
   readonly #admitted: CounterTable
   readonly #rejected: CounterTable
+  readonly #reserved: CounterTable
   readonly #aborts: CounterTable
   #unproven = 0
 
@@ -54,6 +55,7 @@ export class ClusterSeries {
     this.#shadow = store.table(SHADOW)
     this.#admitted = store.table(ADMITTED)
     this.#rejected = store.table(REJECTED)
+    this.#reserved = store.table(RESERVED)
     this.#aborts = store.table(ABORTS)
   }
 
@@ -72,6 +74,7 @@ export class ClusterSeries {
     if (record.flowControl !== '') {
       if (record.refusal === '') this.#admitted.count(record.flowControl, '')
       else if (record.code === 429) this.#rejected.count(record.flowControl, '')
+      if (record.reserved) this.#reserved.count(record.flowControl, '')
     }
     if (record.aborted !== '') this.#aborts.count(record.aborted, '')
     for (let i = 0; i < record.shadow.length; i++) this.#shadow.count(record.shadow[i] ?? '', '')

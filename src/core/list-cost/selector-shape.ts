@@ -1,0 +1,73 @@
+// The shape of a list's selectors: what answers have in common that are of about the same size. Never more than a few for a resource,
+// whatever clients write: keys of labels and values are not part of it.
+
+/** Fields that are named; those of any other selector are one shape. kube-apiserver knows a handful for each resource. */
+const MAX_FIELDS = 3
+const MAX_LENGTH = 128
+/** Longer selectors are not looked at. */
+const MAX_READ = 4096
+const OTHER = 'fields'
+
+/** '' = everything. */
+export type SelectorShape = string
+
+/** @param fieldSelector as in RequestInfo; so is `labelSelector` */
+export function selectorShape(fieldSelector: string, labelSelector: string): SelectorShape {
+  if (fieldSelector === '' && labelSelector === '') return ''
+  const fields = fieldSelector === '' ? '' : fieldShape(fieldSelector)
+  const labels = labelSelector === '' ? '' : labelShape(labelSelector)
+  if (fields === '' || labels === '') return fields + labels
+  return `${fields},${labels}`
+}
+
+/** Whether it picks some: what one such list costs says little of another one. `!=` and the like leave nearly everything. */
+export function isNarrow(shape: SelectorShape): boolean {
+  return shape !== '' && !shape.split(',').every((part) => part.endsWith('!'))
+}
+
+/** `spec.nodeName`, or `status.phase!` where the value is excluded. */
+function fieldShape(selector: string): string {
+  if (selector.length > MAX_READ) return OTHER
+  const names = new Set<string>()
+  for (const term of selector.split(',')) {
+    if (term === '') continue
+    const equals = term.indexOf('=')
+    if (equals <= 0) return OTHER
+    const excluded = term.charCodeAt(equals - 1) === EXCLAMATION
+    names.add(excluded ? `${term.slice(0, equals - 1)}!` : term.slice(0, equals))
+    if (names.size > MAX_FIELDS) return OTHER
+  }
+  const shape = [...names].sort().join(',')
+  return shape.length > MAX_LENGTH ? OTHER : shape
+}
+
+const EXCLAMATION = 0x21
+
+/** One that requires something, or one that only excludes. */
+function labelShape(selector: string): string {
+  if (selector.length > MAX_READ) return 'labels'
+  return terms(selector).every(isExclusion) ? 'labels!' : 'labels'
+}
+
+/** Split at the commas outside of parentheses. */
+function terms(selector: string): readonly string[] {
+  const found: string[] = []
+  let depth = 0
+  let start = 0
+  for (let at = 0; at < selector.length; at++) {
+    const c = selector.charCodeAt(at)
+    if (c === 0x28) depth++
+    else if (c === 0x29) depth--
+    else if (c === 0x2c && depth === 0) {
+      found.push(selector.slice(start, at))
+      start = at + 1
+    }
+  }
+  found.push(selector.slice(start))
+  return found
+}
+
+/** `!key`, `key!=value`, `key notin (...)`; an empty term excludes nothing and requires nothing. */
+function isExclusion(term: string): boolean {
+  return /^\s*$|^\s*!|!=|\snotin[\s(]/.test(term)
+}
