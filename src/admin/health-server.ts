@@ -2,21 +2,12 @@
 // be reached from other machines: /metrics asks for a credential there.
 
 import type { ListenAddress } from '../core/cluster/listen-address.ts'
-import { type PlainResponse, type PlainServer, type PlainTls, startPlainServer } from '../io/listener/http-plain.ts'
-import { type AdminAccess, answerRoute, NOBODY, TEXT } from './route.ts'
+import { type PlainServer, type PlainTls, startPlainServer } from '../io/listener/http-plain.ts'
+import { type AccessRefusal, type AdminAccess, answerRoute, NOBODY, refusalResponse } from './route.ts'
 import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
-/** Why /metrics is not shown. */
-export interface MetricsRefusal {
-  readonly code: 401 | 403 | 429 | 503
-  /** One line for people. */
-  readonly message: string
-  /** 0 = another attempt would not help. */
-  readonly retryAfterSeconds: number
-}
-
 /** Who may read /metrics; undefined = whoever asks here may. Never rejects. */
-export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<MetricsRefusal | undefined>
+export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AccessRefusal | undefined>
 
 export interface HealthServerOptions {
   readonly listen: ListenAddress
@@ -32,15 +23,7 @@ export function startHealthServer({ listen, tls, state, metrics, access }: Healt
   const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
   const admit: AdminAccess = async ({ authorization, remoteAddress }) => {
     const refusal = await access(authorization, remoteAddress)
-    return refusal === undefined ? { user: NOBODY } : { refused: refused(refusal) }
+    return refusal === undefined ? { user: NOBODY } : { refused: refusalResponse(refusal) }
   }
   return startPlainServer(listen, (request) => answerRoute(request, routes, admit), tls)
-}
-
-function refused({ code, message, retryAfterSeconds }: MetricsRefusal): PlainResponse {
-  const headers = {
-    ...(code === 401 && { 'www-authenticate': 'Bearer' }),
-    ...(retryAfterSeconds > 0 && { 'retry-after': String(retryAfterSeconds) }),
-  }
-  return { code, contentType: TEXT, body: `${message}\n`, headers }
 }

@@ -10,6 +10,7 @@ const request = (method: string, path: string): PlainRequest => ({
   authorization: '',
   remoteAddress: '127.0.0.1',
   header: () => '',
+  certificate: undefined,
   signal: new AbortController().signal,
   readBody: () => Promise.resolve(''),
 })

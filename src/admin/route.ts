@@ -14,6 +14,10 @@ export interface AdminRoute {
   readonly path: string
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
   readonly access: RouteAccess
+  /** Whether replicas ask each other for it. Default: no. */
+  readonly replicas?: boolean
+  /** Whether the log and the audit log name who asks. Default: where `access` is `admin`. */
+  readonly audited?: boolean
   /** A rejection is a bug, and answered with 500. */
   answer(request: PlainRequest, user: AdminUser): AnyResponse | Promise<AnyResponse>
 }
@@ -27,11 +31,29 @@ export type Admitted = { readonly user: AdminUser } | { readonly refused: PlainR
 /** Who may ask. Never rejects. */
 export type AdminAccess = (request: PlainRequest, route: AdminRoute) => Promise<Admitted>
 
+/** Why somebody may not ask. */
+export interface AccessRefusal {
+  readonly code: 401 | 403 | 429 | 503
+  /** One line for people. */
+  readonly message: string
+  /** 0 = another attempt would not help. */
+  readonly retryAfterSeconds: number
+}
+
 export const NOBODY: AdminUser = { name: '', groups: [] }
 export const TEXT = 'text/plain; charset=utf-8'
 
 /** Everybody, without a name. */
 export const OPEN_ADMIN: AdminAccess = () => Promise.resolve({ user: NOBODY })
+
+/** The answer that says so. */
+export function refusalResponse({ code, message, retryAfterSeconds }: AccessRefusal): PlainResponse {
+  const headers = {
+    ...(code === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(retryAfterSeconds > 0 && { 'retry-after': String(retryAfterSeconds) }),
+  }
+  return { code, contentType: TEXT, body: `${message}\n`, headers }
+}
 
 /** The answer to one request; rejects only when a route does. */
 export async function answerRoute(

@@ -1,10 +1,10 @@
-// The admin listener: plain HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is
-// reachable through the proxy ports.
+// The admin listener: HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is reachable through the
+// proxy ports.
 
 import { errorMessage } from '../api/validation/error-message.ts'
 import { parseListenAddress } from '../core/cluster/listen-address.ts'
-import { type PlainServer, startPlainServer } from '../io/listener/http-plain.ts'
-import { type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
+import { type PlainServer, type PlainTls, startPlainServer } from '../io/listener/http-plain.ts'
+import { type AdminAccess, type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
 import { type AdminState, configRoute, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
 export interface AdminServerOptions {
@@ -14,16 +14,20 @@ export interface AdminServerOptions {
   readonly metrics: MetricsText
   /** Beside health, metrics and configuration. Default: none. */
   readonly routes?: readonly AdminRoute[]
+  /** Default: everybody. */
+  readonly access?: AdminAccess
+  /** Default: none. */
+  readonly tls?: PlainTls | undefined
 }
 
 /** Rejects with one clear line when the address is invalid or in use. */
 export async function startAdminServer(options: AdminServerOptions): Promise<PlainServer> {
   const address = parseListenAddress(options.listen)
   if ('error' in address) throw new Error(`admin listen address "${options.listen}" ${address.error}`)
-  const { state, metrics, routes = [] } = options
+  const { state, metrics, routes = [], access = OPEN_ADMIN } = options
   const all = [...healthRoutes(state), metricsRoute(metrics), configRoute(state), ...routes]
   try {
-    return await startPlainServer(address, (request) => answerRoute(request, all, OPEN_ADMIN))
+    return await startPlainServer(address, (request) => answerRoute(request, all, access), options.tls)
   } catch (error) {
     const why = errorMessage(error)
     throw new Error(`cannot listen on ${options.listen} for the admin server: ${why}`, { cause: error })

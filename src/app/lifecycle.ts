@@ -3,13 +3,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from '../admin/routes.ts'
-import { startAdminServer } from '../admin/server.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
-import type { PlainServer } from '../io/listener/http-plain.ts'
 import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger } from '../io/logs/log.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
@@ -24,6 +22,7 @@ import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
+import { AdminPort } from './insight/admin-port.ts'
 import { insightRoutes } from './insight/routes.ts'
 import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
@@ -31,7 +30,7 @@ import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-p
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
-import { type WiredGateway, wire } from './wire.ts'
+import { type Outputs, type WiredGateway, wire } from './wire.ts'
 
 export interface RunningGateway {
   readonly ports: readonly number[]
@@ -121,8 +120,16 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     calls: processMetrics.calls,
     onNamespaces,
   })
-  const writers = [access, audit, controlAudit]
-  const life = new Lifecycle(config, parts, plane, protection, processMetrics, log, writers, lastGood)
+  const life = new Lifecycle(
+    config,
+    parts,
+    plane,
+    protection,
+    processMetrics,
+    log,
+    { access, audit, controlAudit },
+    lastGood,
+  )
   try {
     await life.start()
   } catch (error) {
@@ -165,12 +172,13 @@ class Lifecycle implements RunningGateway {
   #scaleUpGuards: RunningScaleUpGuards | undefined
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
+  readonly #audit: LineWriter | undefined
   readonly #lastGood: LastGoodStates
   #state: 'starting' | 'ready' | 'leaving' | 'draining' | 'stopped' = 'starting'
   #synced = false
   #probed = false
   #ports: readonly number[] = []
-  #admin: PlainServer | undefined
+  #admin: AdminPort | undefined
   #health: HealthPort | undefined
   #stopping: Promise<void> | undefined
   readonly #drainNow = new AbortController()
@@ -184,7 +192,7 @@ class Lifecycle implements RunningGateway {
     protection: Protection,
     processMetrics: ProcessMetrics,
     log: Logger,
-    writers: readonly (LineWriter | undefined)[],
+    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit'>,
     lastGood: LastGoodStates,
   ) {
     this.#config = config
@@ -193,7 +201,8 @@ class Lifecycle implements RunningGateway {
     this.#protection = protection
     this.#processMetrics = processMetrics
     this.#log = log
-    this.#writers = writers
+    this.#writers = [outputs.access, outputs.audit, outputs.controlAudit]
+    this.#audit = outputs.audit
     this.#lastGood = lastGood
   }
 
@@ -230,8 +239,11 @@ class Lifecycle implements RunningGateway {
     const { source, probes, changes, pool } = this.#parts
     const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
     const checks = { live: () => [], ready: () => this.#readiness() }
-    this.#admin = await startAdminServer({
-      listen: this.#config.adminListen,
+    this.#admin = await AdminPort.open({
+      config: this.#config,
+      login: this.#plane.adminLogin,
+      log: this.#log,
+      audit: this.#audit && ((line) => this.#audit?.write(line)),
       metrics,
       routes: insightRoutes({ ...this.#parts, config: this.#config, log: this.#log }),
       state: {
@@ -309,15 +321,17 @@ class Lifecycle implements RunningGateway {
 
   #certificates(): readonly OwnCertificate[] {
     const serving: OwnCertificate = { name: 'serving', pem: this.#parts.reload.pair.cert }
-    const health = this.#health?.certificates ?? []
+    const listeners = [this.#admin, this.#health].flatMap((port) => port?.certificates ?? [])
     const sharing = this.#parts.sharing?.certificates ?? []
-    return [serving, ...this.#plane.certificates, ...this.#protection.certificates, ...health, ...sharing]
+    return [serving, ...this.#plane.certificates, ...this.#protection.certificates, ...listeners, ...sharing]
   }
 
   /** Of files that are read again. */
   #reloads(): ReadonlyMap<string, boolean> {
     const { reload, sharing } = this.#parts
-    const others = [this.#plane, this.#protection, this.#health, sharing].flatMap((part) => [...(part?.reloads ?? [])])
+    const others = [this.#plane, this.#protection, this.#admin, this.#health, sharing].flatMap((part) => [
+      ...(part?.reloads ?? []),
+    ])
     return new Map([...reload.reloads, ...others])
   }
 

@@ -51,13 +51,16 @@ import { openKeyedStore } from '../io/store/keyed-store.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { createWebhookAuthenticator } from '../webhooks/protection-webhook-callers.ts'
 import { createWebhookHandler } from '../webhooks/webhook.ts'
+import type { AdminLogin } from './access/admin-access.ts'
+import { ClusterIdentity } from './access/cluster-identity.ts'
+import { embeddedLogin, reviewedLogin } from './access/objects-login.ts'
+import { accessReviews, type PostReview } from './access/review-access.ts'
 import type { OwnCertificate } from './certificates/own-certificates.ts'
 import { sharedCAs } from './certificates/shared-pki.ts'
 import { type FollowedPki, followSharedPki } from './certificates/shared-pki-follow.ts'
 import type { Config } from './config/config.ts'
 import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
-import type { PostReview } from './health/metrics-access.ts'
 import { CrdInstallation } from './last-good/crd-installation.ts'
 import { type LastGoodStates, objectsOf } from './last-good/states.ts'
 
@@ -77,6 +80,8 @@ export interface ObjectPlane {
   readonly reloads: ReadonlyMap<string, boolean>
   /** Sends a review to the API server that holds the objects; undefined = it is not a cluster's. */
   readonly review: PostReview | undefined
+  /** How the API server of the objects knows who uses the admin listener; undefined = there is none. */
+  readonly adminLogin: AdminLogin | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
   /** Metrics of its own, in the Prometheus text format. */
@@ -154,6 +159,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
     certificates: [],
     reloads: new Map(),
     review: undefined,
+    adminLogin: undefined,
     revoked: undefined,
     text: () => '',
     start: nothing,
@@ -172,6 +178,7 @@ class EmbeddedPlane implements ObjectPlane {
   readonly #addressFile: string
   readonly #oidc: ControlOidc | undefined
   readonly revoked: RevocationCheck
+  readonly adminLogin: AdminLogin
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
@@ -193,6 +200,20 @@ class EmbeddedPlane implements ObjectPlane {
     const revoked = readRevoked(this.#store, () => queueMicrotask(() => this.#handler.endRefused()))
     this.revoked = revoked.check
     const bindings = roleBindings(config.controlAdmins, config.controlViewers)
+    const authenticate = createAuthenticator({
+      clientCA: () => this.#control.pki.caPem,
+      tokens: createTokenVerifier(tokenKey),
+      idTokens: this.#oidc?.tokens,
+      revoked: this.revoked,
+      now: Date.now,
+    })
+    const before = this.#oidc && createAuthenticationWait(this.#oidc.tokens, Date.now)
+    this.adminLogin = embeddedLogin({
+      clientCA: () => this.#control.pki.caPem,
+      authenticate,
+      before: (head) => before?.(undefined, head),
+      bindings,
+    })
     this.#handler = createControlHandler({
       ...parts,
       registry,
@@ -200,16 +221,8 @@ class EmbeddedPlane implements ObjectPlane {
       shownTo: (user) => shownTo(bindings, user),
       version: VERSION,
       checks: [{ name: 'store', isHealthy: () => !this.#stopped && canRead(this.#store) }],
-      authenticate: createAuthenticator({
-        clientCA: () => this.#control.pki.caPem,
-        tokens: createTokenVerifier(tokenKey),
-        idTokens: this.#oidc?.tokens,
-        revoked: this.revoked,
-        now: Date.now,
-      }),
-      ...(this.#oidc !== undefined && {
-        beforeAuthentication: createAuthenticationWait(this.#oidc.tokens, Date.now),
-      }),
+      authenticate,
+      ...(before !== undefined && { beforeAuthentication: before }),
       authorize: createAuthorizer(bindings),
       audit: audit && ((line) => audit.write(line)),
       log,
@@ -304,6 +317,8 @@ class KubernetesPlane implements ObjectPlane {
   readonly adminKubeconfig = ''
   readonly revoked = undefined
   readonly review: PostReview = (path, body) => this.#kube.review(path, body)
+  readonly adminLogin: AdminLogin
+  readonly #identity: ClusterIdentity
   readonly #config: Config
   readonly #log: Logger
   readonly #control: ControlPort
@@ -329,6 +344,13 @@ class KubernetesPlane implements ObjectPlane {
     const { kubeconfig: kubeconfigFile, context } = config
     this.#kube = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
     this.server = this.#kube.server
+    this.#identity = new ClusterIdentity(this.#kube, this.review, log)
+    this.adminLogin = reviewedLogin({
+      reviews: accessReviews(this.review, () => systemClock.monotonic(), log, 'the admin listener'),
+      clientCA: () => this.#identity.clientCA,
+      ownUser: () => this.#identity.ownUser,
+      now: Date.now,
+    })
     const of = objectsOf(this.server, context)
     const waitMs = (): number => lastGood.waitMs
     this.client = keepFollowed({
@@ -391,6 +413,8 @@ class KubernetesPlane implements ObjectPlane {
   async start(): Promise<void> {
     const { client } = this
     const log = this.#log
+    // Of use where there is a login.
+    if (this.#config.adminTlsCertFile !== '') void this.#identity.start()
     if (this.#config.installCrds) {
       this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map((kind) => crdOf(kind, VERSION)), log })
       await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
@@ -412,6 +436,7 @@ class KubernetesPlane implements ObjectPlane {
   }
 
   async stop(): Promise<void> {
+    this.#identity.stop()
     this.#installing?.stop()
     this.#sharedPki?.stop()
     await this.#control.close()

@@ -50,7 +50,9 @@ const NEVER = Number.POSITIVE_INFINITY
 const NOTHING_REVOKED: RevocationCheck = () => ''
 
 /** @returns a function to call for every request: a connection outlives certificates and tokens, and may be older than a revocation */
-export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head: HeaderList) => Caller {
+export function createAuthenticator(
+  deps: AuthenticatorDeps,
+): (peer: Pick<Peer, 'certificate' | 'memo'>, head: HeaderList) => Caller {
   const { tokens, idTokens, revoked = NOTHING_REVOKED } = deps
   return (peer, head) => {
     const nowMs = deps.now()
@@ -69,7 +71,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): (peer: Peer, head:
 export function createAuthenticationWait(
   idTokens: Pick<IdTokens, 'waitFor'>,
   now: () => number,
-): (peer: Peer, head: HeaderList) => Promise<void> | undefined {
+): (peer: unknown, head: HeaderList) => Promise<void> | undefined {
   return (_peer, head) => {
     const bearer = readBearerToken(head)
     return bearer.kind === 'token' ? idTokens.waitFor(bearer.token, now()) : undefined
@@ -89,7 +91,11 @@ function unlessRevoked(user: UserInfo, revoked: string): UserInfo | RevokedCalle
   return revoked === '' ? user : { user, revoked }
 }
 
-function certificateVerdict(peer: Peer, bundle: string, nowMs: number): CertificateVerdict {
+function certificateVerdict(
+  peer: Pick<Peer, 'certificate' | 'memo'>,
+  bundle: string,
+  nowMs: number,
+): CertificateVerdict {
   if (peer.certificate === undefined) return NO_CERTIFICATE
   const known = peer.memo.get(MEMO) as CertificateVerdict | undefined
   // Mostly the same string: compared by address.

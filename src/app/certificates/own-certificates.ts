@@ -17,6 +17,7 @@ export interface OwnCertificate {
     | 'control-ca'
     | 'protection-serving'
     | 'protection-ca'
+    | 'admin-serving'
     | 'health-serving'
     | 'redis-client'
     | 'redis-ca'

@@ -95,6 +95,9 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxConnectionAgeMs: 0,
     goawayChance: 0,
     threads: availableParallelism(),
+    adminTlsCertFile: '',
+    adminTlsPrivateKeyFile: '',
+    adminTokenFile: '',
     healthListen: undefined,
     healthTlsCertFile: '',
     healthTlsPrivateKeyFile: '',
@@ -334,12 +337,31 @@ test('unknown variables warn, those of a Kubernetes Service do not', () => {
   ])
 })
 
-test('an admin listener that others can reach warns', () => {
+test('an admin listener that others can reach has TLS, and somebody who can log in', () => {
   for (const adminListen of ['127.0.0.1:1', '[::1]:1', 'localhost:1', '127.8.8.8:1']) {
     assert.deepEqual(load({ configDir: 'd', adminListen }).warnings, [])
   }
-  const warnings = load({ configDir: 'd', adminListen: '0.0.0.0:1' }).warnings
-  assert.match(warnings[0] ?? '', /^--admin-listen: 0\.0\.0\.0:1 is not a loopback address/)
+  const tls = { adminTlsCertFile: 'c', adminTlsPrivateKeyFile: 'k' }
+  const token = { adminTokenFile: 't' }
+  for (const [flags, problem] of [
+    [
+      { configDir: 'd', adminListen: '0.0.0.0:1' },
+      /^--admin-listen: is not a loopback address, and has no TLS and no login$/,
+    ],
+    [{ configDir: 'd', adminListen: '0.0.0.0:1', ...token }, /^--admin-listen: is not a loopback address/],
+    [{ configDir: 'd', ...tls }, /^--admin-tls-cert-file: is given, and nobody can log in/],
+    [{ adminTlsCertFile: 'c' }, /^--admin-tls-cert-file: is given without --admin-tls-private-key-file/],
+    [{ adminTlsPrivateKeyFile: 'k' }, /^--admin-tls-private-key-file: is given without --admin-tls-cert-file/],
+  ] as const) {
+    assert.match(problemsOf(flags)[0] ?? '', problem)
+  }
+  for (const flags of [
+    { configDir: 'd', adminListen: '0.0.0.0:1', ...tls, ...token },
+    { adminListen: '0.0.0.0:1', ...tls },
+    { source: 'kubernetes', adminListen: '0.0.0.0:1', ...tls },
+  ]) {
+    assert.deepEqual(load(flags).warnings, [])
+  }
 })
 
 test('PROXY protocol: in flags, variables and files alike; whose headers are believed must be said', () => {

@@ -2,6 +2,7 @@
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
 import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
+import { ADMIN_TABLE, type AdminConfig, checkAdmin, readAdmin } from './admin.ts'
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -13,7 +14,13 @@ import { parseText } from './setting-values.ts'
 import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
 
 /** What `serve` runs with. Frozen. */
-export interface Config extends ObjectsConfig, ControlOidcConfig, ReplicasConfig, ServingConfig, HealthConfig {
+export interface Config
+  extends ObjectsConfig,
+    ControlOidcConfig,
+    ReplicasConfig,
+    ServingConfig,
+    AdminConfig,
+    HealthConfig {
   readonly protection: ProtectionConfig
   /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
@@ -36,6 +43,7 @@ export const SETTINGS: readonly Setting[] = [
   CONTROL_OIDC_TABLE,
   REPLICAS_TABLE,
   SERVING_TABLE,
+  ADMIN_TABLE,
   HEALTH_TABLE,
   PROTECTION_TABLE,
 ].flatMap((table): readonly Setting[] => Object.values(table))
@@ -57,6 +65,7 @@ export function loadConfig(input: SettingsInput): Config {
     ...readControlOidc(reader),
     ...readReplicas(reader),
     ...readServing(reader),
+    ...readAdmin(reader),
     ...readHealth(reader),
     protection: readProtection(reader),
   }
@@ -64,6 +73,7 @@ export function loadConfig(input: SettingsInput): Config {
   checkControlOidc(values, values.source, reader)
   checkReplicas(values, reader)
   checkServing(values, reader)
+  checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
   checkProtection(values.protection, values.source, reader)
   checkListeners(listenersOf(values), reader)

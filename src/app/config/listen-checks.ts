@@ -1,6 +1,6 @@
-// Addresses that the process listens on: all different, and the one without authentication should be a loopback address.
+// Addresses that the process listens on: all different.
 
-import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem } from './setting-problems.ts'
 import type { Setting, SettingsReader } from './settings-reader.ts'
 
@@ -12,7 +12,6 @@ interface Listener {
 
 export interface Listeners {
   readonly listen: { readonly setting: Setting; readonly addresses: readonly ListenAddress[] }
-  /** Without TLS and authentication. */
   readonly admin: Listener
   readonly others: readonly Listener[]
 }
@@ -38,12 +37,6 @@ export function checkListeners({ listen, admin, others }: Listeners, reader: Set
     const before = single.slice(0, index).find((other) => sameAddress(other.address, address))
     if (before === undefined || address === undefined) continue
     problem(setting, `${formatListenAddress(address)} is also ${before.setting.flag}`)
-  }
-  if (admin.address !== undefined && !isLoopback(admin.address.host)) {
-    reader.warnings.push(
-      `${reader.where(admin.setting)}: ${formatListenAddress(admin.address)} is not a loopback address; ` +
-        'whoever reaches it reads metrics and configuration without a credential',
-    )
   }
 }
 

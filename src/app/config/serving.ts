@@ -104,7 +104,7 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '<host:port>',
     '127.0.0.1:9090',
     parseAddress,
-    'address of health, metrics and debug pages; without TLS and authentication',
+    'address of health, metrics, dashboard and debug pages; without TLS and login only a loopback address',
   ),
   dataDir: setting('dataDir', '<dir>', 'data', parseText, 'directory for what the gateway writes'),
   shutdownDelay: setting(

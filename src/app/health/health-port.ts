@@ -5,19 +5,19 @@ import { type MetricsAccess, startHealthServer } from '../../admin/health-server
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { PlainServer } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
-import { readNamedFile } from '../../io/pki/pki-files.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
+import { readTokenFile } from '../access/bearer-token.ts'
+import type { PostReview } from '../access/review-access.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import { readPairFiles } from '../certificates/serving-pair.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
-import { NO_ACCESS, OPEN_ACCESS, type PostReview, reviewAccess, tokenAccess } from './metrics-access.ts'
+import { NO_ACCESS, OPEN_ACCESS, reviewAccess, tokenAccess } from './metrics-access.ts'
 
 const FLAG = '--health-listen'
 const CERT_FLAG = '--health-tls-cert-file'
@@ -77,7 +77,7 @@ export class HealthPort {
     const { config, state, metrics } = this.#options
     const { healthTlsCertFile, healthTlsPrivateKeyFile, metricsTokenFile } = config
     if (healthTlsCertFile !== '') this.#serving = this.#readPair()
-    if (metricsTokenFile !== '') this.#token = readToken(metricsTokenFile)
+    if (metricsTokenFile !== '') this.#token = readTokenFile(TOKEN_FLAG, metricsTokenFile)
     const policy = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
     const tls = this.#serving && { serving: this.#serving, policy }
     const listen = this.#listen
@@ -94,7 +94,7 @@ export class HealthPort {
     }
     if (metricsTokenFile !== '') {
       this.#follow(TOKEN_FLAG, [metricsTokenFile], () => {
-        this.#token = readToken(metricsTokenFile)
+        this.#token = readTokenFile(TOKEN_FLAG, metricsTokenFile)
       })
     }
     this.#options.log.info('health listener open', { address: formatListenAddress({ ...listen, port: this.port }) })
@@ -121,13 +121,4 @@ export class HealthPort {
     const label = flag.slice('--'.length)
     this.#reloaded.push(new ReloadedFiles({ label, what: `the file of ${flag}`, files, read, log }))
   }
-}
-
-/** @throws {UserError} */
-function readToken(file: string): string {
-  const text = readNamedFile(TOKEN_FLAG, file).trim()
-  // RFC 6750 section 2.1: what a client can send.
-  if (/^[A-Za-z0-9._~+/-]+=*$/.test(text)) return text
-  const fix = "write one line of letters, digits and -._~+/=, for example the output of 'openssl rand -hex 32'"
-  throw new UserError(`${TOKEN_FLAG} ${file} holds no bearer token`, fix)
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { MetricsRefusal } from '../../admin/health-server.ts'
+import type { AccessRefusal } from '../../admin/route.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { type PostReview, reviewAccess } from './metrics-access.ts'
+import type { PostReview } from '../access/review-access.ts'
+import { reviewAccess } from './metrics-access.ts'
 
 const logged: string[] = []
 const keep = (message: string): void => void logged.push(message)
@@ -37,7 +38,7 @@ function accessStatus({ user, nonResourceAttributes }: Asked['body']['spec']): o
   return { allowed: user === 'prometheus' && path === '/metrics' && verb === 'get' }
 }
 
-const code = (refusal: MetricsRefusal | undefined): number => refusal?.code ?? 200
+const code = (refusal: AccessRefusal | undefined): number => refusal?.code ?? 200
 
 describe('/metrics by the API server of the objects', () => {
   test('who is allowed to get /metrics may; answers are remembered', async () => {

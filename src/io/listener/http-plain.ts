@@ -2,9 +2,13 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { TLSSocket, type TlsOptions } from 'node:tls'
+import type { PeerCertificate } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
+import { PresentedChains } from './peer.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
 
@@ -17,6 +21,8 @@ export interface PlainRequest {
   readonly remoteAddress: string
   /** Another field as it came; '' = there is none. @param name in lower case */
   header(name: string): string
+  /** undefined = none was asked for, or presented. */
+  readonly certificate: PeerCertificate | undefined
   /** Aborts when the client has gone, or has its whole answer. */
   readonly signal: AbortSignal
   /** The body as text. Rejects with a BodyError when it has more bytes, or breaks off. */
@@ -60,8 +66,8 @@ export class BodyError extends Error {
 export interface PlainServer {
   /** The port in use, also when 0 was asked for. */
   readonly port: number
-  /** The certificate for new connections. Without TLS nothing happens. */
-  setServing(serving: ServingPair): void
+  /** For new connections. Without TLS nothing happens. @param clientCA default: as before */
+  setServing(serving: ServingPair, clientCA?: string): void
   /** Takes no more connections, and closes those that are open once their answer is out. */
   stop(): Promise<void>
 }
@@ -70,6 +76,8 @@ export interface PlainTls {
   /** PEM. */
   readonly serving: ServingPair
   readonly policy: TlsPolicy
+  /** PEM; clients are asked for certificates, which it verifies. Connections without one are open. Default: they are not asked. */
+  readonly clientCA?: string
 }
 
 /** Responses are small: a connection on which nothing moves is closed. */
@@ -119,7 +127,8 @@ export function startPlainServer(
       return readText(request, maxBytes)
     }
     const failed = { code: 500, contentType: TEXT, body: 'internal error\n' }
-    answer({ ...plainRequest(request), signal: gone.signal, readBody })
+    const certificate = tls?.clientCA === undefined ? undefined : certificateOf(request.socket, chains)
+    answer({ ...plainRequest(request), certificate, signal: gone.signal, readBody })
       .catch((error: unknown) => (error instanceof BodyError ? refusedBody(error) : failed))
       .then((result) => {
         // What nobody wants of the body.
@@ -139,7 +148,8 @@ export function startPlainServer(
     connectionsCheckingInterval: CHECK_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
   }
-  const secure = tls === undefined ? undefined : createTlsServer({ ...options, handshakeTimeout: HEAD_MS, ...own(tls) })
+  const chains = new PresentedChains()
+  const secure = tls && createTlsServer({ ...options, handshakeTimeout: HEAD_MS, ...own(tls), ...asking(tls, chains) })
   const server: Server | TlsServer = secure ?? createServer(options)
   server.on('request', onRequest)
   // node:tls reports a handshake that takes too long, and leaves the socket open.
@@ -152,8 +162,11 @@ export function startPlainServer(
       server.closeIdleConnections()
       setTimeout(() => server.closeAllConnections(), STOP_MS).unref()
     })
-  const setServing = (serving: ServingPair): void => {
-    if (tls !== undefined) secure?.setSecureContext(own({ ...tls, serving }))
+  let inForce = tls
+  const setServing = (serving: ServingPair, clientCA = inForce?.clientCA): void => {
+    if (inForce === undefined) return
+    inForce = { ...inForce, serving, ...(clientCA !== undefined && { clientCA }) }
+    secure?.setSecureContext(own(inForce))
   }
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -166,11 +179,35 @@ export function startPlainServer(
   })
 }
 
-function own({ serving, policy }: PlainTls): ServingPair & TlsPolicy {
-  return { cert: serving.cert, key: serving.key, ...policy }
+function own({ serving, policy, clientCA }: PlainTls): ServingPair & TlsPolicy & { ca?: string } {
+  return { cert: serving.cert, key: serving.key, ...policy, ...(clientCA && { ca: clientCA }) }
 }
 
-function plainRequest(request: IncomingMessage): Omit<PlainRequest, 'signal' | 'readBody'> {
+/** Who presents none, or one that is not verified, may have another credential. */
+function asking({ clientCA }: PlainTls, chains: PresentedChains): TlsOptions {
+  if (clientCA === undefined) return {}
+  return {
+    requestCert: true,
+    rejectUnauthorized: false,
+    ALPNCallback({ protocols }) {
+      chains.takeEarly(this)
+      return protocols.find((protocol) => protocol === 'http/1.1')
+    },
+    SNICallback(_, done) {
+      chains.takeEarly(this)
+      done(null)
+    },
+  }
+}
+
+function certificateOf(socket: Socket, chains: PresentedChains): PeerCertificate | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined
+  const chain = chains.of(socket)
+  if (chain.length === 0) return undefined
+  return { chain, verified: socket.authorized, verifyError: String(socket.authorizationError ?? '') }
+}
+
+function plainRequest(request: IncomingMessage): Omit<PlainRequest, 'certificate' | 'signal' | 'readBody'> {
   const target = request.url ?? '/'
   const mark = target.indexOf('?')
   return {

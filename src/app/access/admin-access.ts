@@ -1,0 +1,83 @@
+// Who may use the admin listener. On a loopback address without TLS and token: everybody on this machine, but no page of another site in a
+// browser. Otherwise whoever has the token of --admin-token-file, or is a user who is known to the API server of the objects, and allowed there.
+
+import { isIP } from 'node:net'
+import {
+  type AccessRefusal,
+  type AdminAccess,
+  type AdminRoute,
+  type AdminUser,
+  NOBODY,
+  refusalResponse,
+} from '../../admin/route.ts'
+import type { PlainRequest } from '../../io/listener/http-plain.ts'
+import { bearerOf, isSameToken } from './bearer-token.ts'
+import { refusal } from './review-access.ts'
+
+/** The cookie that a browser sends instead of Authorization; it holds the bearer token. */
+export const TOKEN_COOKIE = '__Host-portcullis-token'
+/** The user of --admin-token-file. */
+export const TOKEN_FILE_USER: AdminUser = { name: 'portcullis:admin-token', groups: [] }
+
+/** How the API server of the objects knows users, and what they may do. Never rejects. */
+export interface AdminLogin {
+  /** PEM; who signs client certificates, as it is now. '' = nobody. */
+  clientCA(): string
+  /** @param token of the request; undefined = none */
+  admit(request: PlainRequest, token: string | undefined, route: AdminRoute): Promise<AdminUser | AccessRefusal>
+}
+
+/** For those who reach a loopback address. */
+export const localAccess: AdminAccess = (request, route) => {
+  const why = foreignHost(request.header('host')) || foreignPage(request, route)
+  return Promise.resolve(why === '' ? { user: NOBODY } : { refused: refusalResponse(refusal(403, why)) })
+}
+
+export interface LoginDeps {
+  /** Of --admin-token-file, as it is now; '' = none. */
+  token(): string
+  /** undefined = only the token counts. */
+  readonly login: AdminLogin | undefined
+}
+
+export function loginAccess({ token, login }: LoginDeps): AdminAccess {
+  return async (request, route) => {
+    const why = foreignPage(request, route)
+    if (why !== '') return { refused: refusalResponse(refusal(403, why)) }
+    const given = bearerOf(request.authorization) ?? cookieToken(request.header('cookie'))
+    const expected = token()
+    if (given !== undefined && expected !== '' && isSameToken(given, expected)) return { user: TOKEN_FILE_USER }
+    const answer = (await login?.admit(request, given, route)) ?? refusal(401, 'needs the token of --admin-token-file')
+    return 'code' in answer ? { refused: refusalResponse(answer) } : { user: answer }
+  }
+}
+
+/**
+ * DNS rebinding: a page of another site whose name has come to mean this machine may read what this machine answers. An address cannot be
+ * rebound, and neither can localhost. '' = it is fine.
+ */
+function foreignHost(host: string): string {
+  const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
+  if (name === '' || name.toLowerCase() === 'localhost' || isIP(name) !== 0) return ''
+  return 'ask for localhost or an address: pages of other sites may have any other name'
+}
+
+/** What another site lets a browser ask: only to show a page. '' = it is fine. */
+function foreignPage(request: PlainRequest, { access, method }: AdminRoute): string {
+  const site = request.header('sec-fetch-site')
+  const shown = method === 'GET' && access !== 'admin' && request.header('sec-fetch-mode') === 'navigate'
+  const foreign = (site === 'cross-site' || site === 'same-site') && !shown
+  const origin = request.header('origin')
+  // Browsers without Sec-Fetch-Site.
+  const other = origin !== '' && URL.parse(origin)?.host !== request.header('host')
+  return foreign || other ? 'pages of other sites may not ask' : ''
+}
+
+function cookieToken(cookies: string): string | undefined {
+  for (const pair of cookies.split(';')) {
+    const [name, ...value] = pair.trim().split('=')
+    // Through the same check as Authorization.
+    if (name === TOKEN_COOKIE) return bearerOf(`Bearer ${value.join('=')}`)
+  }
+  return undefined
+}
