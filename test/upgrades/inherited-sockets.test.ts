@@ -130,7 +130,7 @@ describe('what is no socket', () => {
     const file = openSync('/dev/null', 'r')
     const child = spawn(process.execPath, [main, 'serve', `--listen=${listen}`, '--threads=1', ...flags], {
       stdio: ['ignore', 'ignore', 'pipe', file],
-      env: { ...process.env, NODE_TEST_CONTEXT: undefined, ...env },
+      env: { ...process.env, NODE_TEST_CONTEXT: undefined, PORTCULLIS_TEST_THREADS: undefined, ...env },
     })
     closeSync(file)
     endWithThisProcess(child)

@@ -31,10 +31,11 @@ export interface TestSentinels {
 }
 
 export interface TestCluster {
-  /** Three masters, then a replica of each, in the same order. */
+  /** Three masters, then their replicas in any order: redis-cli moves them about when all are on one machine. */
   readonly nodes: readonly RedisServer[]
   /** The master of the keys of the gateway. */
   owner(): Promise<RedisServer>
+  replicaOf(master: RedisServer): Promise<RedisServer>
   readonly url: string
   stop(): Promise<void>
 }
@@ -132,6 +133,11 @@ export async function startCluster(options: TopologyOptions = {}): Promise<TestC
         const slot = (await first.cli('cluster', 'keyslot', '{portcullis}')).trim()
         const living = nodes.find((node) => node !== undefined && all.runs(node)) ?? first
         return one(nodes, ownerOf(await living.cli('cluster', 'nodes'), Number(slot)))
+      },
+      replicaOf: async (master) => {
+        const id = (await master.cli('cluster', 'myid')).trim()
+        const port = /^\S+ [^ ]*:(\d+)@/.exec(await master.cli('cluster', 'replicas', id))?.[1]
+        return one(nodes, Number(port))
       },
       stop: () => all.stop(),
     }
