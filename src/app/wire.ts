@@ -20,6 +20,7 @@ import { clusterSeriesText } from '../io/metrics/cluster-series.ts'
 import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
+import type { MetricsRecorder } from '../io/metrics/recorder.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
 import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
@@ -51,6 +52,10 @@ export interface WiredGateway {
   /** Of all threads. */
   readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<GatewayMetrics, 'guards'>
   readonly clock: Clock
+  /** Counts of the main thread. */
+  readonly recorder: MetricsRecorder
+  /** Lines of the audit log; undefined = switched off. */
+  readonly audit: LineWriter | undefined
   /** Limits that replicas share over Redis; undefined = none. */
   readonly limits: GlobalLimits | undefined
   /** Redis, and the files that say who the gateway is there; undefined = none. */
@@ -158,6 +163,8 @@ export function wire(
     source,
     metrics: { text, contentType: metrics.contentType, guards: metrics.guards },
     clock,
+    recorder: metrics.recorder,
+    audit,
     limits,
     sharing,
     changes,

@@ -3,8 +3,11 @@
 
 import type { AdminRoute } from '../../admin/route.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
+import { tapRoute } from '../tap/tap-route.ts'
 import type { ThreadPool } from '../threads/pool.ts'
 
 export interface InsightDeps {
@@ -14,8 +17,12 @@ export interface InsightDeps {
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly log: Logger
+  /** Lines of the audit log; undefined = switched off. */
+  readonly audit: LineWriter | undefined
+  /** Counts of the main thread. */
+  readonly recorder: MetricsRecorder
 }
 
-export function insightRoutes(_deps: InsightDeps): readonly AdminRoute[] {
-  return []
+export function insightRoutes({ config, pool, clock, log, audit, recorder }: InsightDeps): readonly AdminRoute[] {
+  return [tapRoute({ replica: config.replicaName, pool, clock, log, audit, metrics: recorder })]
 }

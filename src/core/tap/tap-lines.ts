@@ -42,5 +42,5 @@ export type TapLine =
 
 export type DropReason = 'rate' | 'reader'
 
-/** limit: as many as asked for. time: `for` is over. shutdown: the replica ends. */
-export type TapEnd = 'limit' | 'time' | 'shutdown'
+/** limit: as many as asked for. time: `for` is over. */
+export type TapEnd = 'limit' | 'time'

@@ -1,0 +1,162 @@
+// One tap of this replica: what its threads show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
+// reader takes them, until it ends.
+
+import type { Clock } from '../../api/ports/ports.ts'
+import type { DropReason, TapEnd, TapLine } from '../../core/tap/tap-lines.ts'
+import type { TapRequest } from '../../core/tap/tap-query.ts'
+import { TapRate } from '../../core/tap/tap-rate.ts'
+import { safeJson } from '../../core/text/printable.ts'
+import type { StreamOut } from '../../io/listener/http-plain.ts'
+import type { TapCounts, TapQuestion, TapThreadEvent } from '../threads/tap-messages.ts'
+
+/** Takes what a thread shows; it may show more once the result has resolved. */
+export type OnTapEvents = (events: readonly TapThreadEvent[], dropped: number, thread: number) => Promise<void>
+
+export interface TapSessionDeps {
+  readonly request: TapRequest
+  /** Name of this replica. */
+  readonly replica: string
+  readonly clock: Clock
+  /** Aborts when the reader has gone. */
+  readonly signal: AbortSignal
+  /** Begins to show; returns what ends it. */
+  subscribe(question: TapQuestion, onEvents: OnTapEvents): () => void
+  /** How many events were shown or dropped just now. */
+  count(outcome: 'shown' | DropReason, events: number): void
+}
+
+/** How often the reader is told what was dropped. */
+const TELL_MS = 1000
+/** How often it hears from the replica in any case: every so many of these. */
+const PROGRESS_EVERY = 5
+
+const NO_COUNTS: TapCounts = { seen: 0, matched: 0, dropped: 0 }
+
+export class TapSession {
+  readonly #deps: TapSessionDeps
+  readonly #rate: TapRate
+  readonly #ended = Promise.withResolvers<TapEnd | undefined>()
+  /** Of each thread, as it said last. */
+  readonly #counts = new Map<number, TapCounts>()
+  readonly #dropped: Record<DropReason, number> = { rate: 0, reader: 0 }
+  /** Of `#dropped`, as much as the reader was told. */
+  readonly #told: Record<DropReason, number> = { rate: 0, reader: 0 }
+  #seen = 0
+  #matched = 0
+  #shown = 0
+  #over = false
+  #ticks = 0
+  /** Writes that the reader has not made room for. */
+  #waiting = 0
+  #written: Promise<void> = Promise.resolve()
+
+  constructor(deps: TapSessionDeps) {
+    this.#deps = deps
+    this.#rate = new TapRate(deps.request.maxRps, deps.clock.monotonic())
+  }
+
+  get shown(): number {
+    return this.#shown
+  }
+
+  /** Events that matched, and were not shown. */
+  get dropped(): number {
+    return this.#dropped.rate + this.#dropped.reader
+  }
+
+  /** Resolves when the tap has ended, for whatever reason. */
+  async run(out: StreamOut): Promise<void> {
+    const { request, replica, clock, signal, subscribe } = this.#deps
+    const { filter, maxRps, forMs } = request
+    const until = new Date(clock.now() + forMs).toISOString()
+    const onAbort = (): void => this.#end(undefined)
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    const ending = setTimeout(() => this.#end('time'), forMs)
+    const telling = setInterval(() => this.#tell(out), TELL_MS)
+    void this.#write(out, { type: 'start', replica, until, maxRps })
+    const unsubscribe = subscribe({ filter, maxRps, replica }, (events, dropped, thread) =>
+      this.#take(out, events, dropped, thread),
+    )
+    const reason = await this.#ended.promise
+    unsubscribe()
+    clearTimeout(ending)
+    clearInterval(telling)
+    signal.removeEventListener('abort', onAbort)
+    if (reason === undefined) return
+    void this.#write(out, { type: 'end', replica, reason, shown: this.#shown, dropped: this.dropped })
+    await this.#written
+  }
+
+  #end(reason: TapEnd | undefined): void {
+    this.#over = true
+    this.#ended.resolve(reason)
+  }
+
+  #take(out: StreamOut, events: readonly TapThreadEvent[], dropped: number, thread: number): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    const { request, clock } = this.#deps
+    const nowMs = clock.monotonic()
+    this.#drop('reader', dropped)
+    let lines = ''
+    let shown = 0
+    for (const event of events) {
+      if (typeof event !== 'string') this.#count(thread, event)
+      else if (!this.#rate.take(nowMs)) this.#drop('rate', 1)
+      else {
+        lines += `${event}\n`
+        shown++
+        if (this.#shown + shown === request.limit) break
+      }
+    }
+    this.#shown += shown
+    this.#deps.count('shown', shown)
+    const written = lines === '' ? Promise.resolve() : this.#writeText(out, lines)
+    if (request.limit > 0 && this.#shown >= request.limit) this.#end('limit')
+    return written
+  }
+
+  #count(thread: number, now: TapCounts): void {
+    const last = this.#counts.get(thread) ?? NO_COUNTS
+    // Another thread has taken its place, and counts from 0.
+    const before = now.seen < last.seen || now.matched < last.matched ? NO_COUNTS : last
+    this.#counts.set(thread, now)
+    this.#seen += now.seen - before.seen
+    this.#matched += now.matched - before.matched
+    this.#drop('rate', now.dropped - before.dropped)
+  }
+
+  #drop(reason: DropReason, events: number): void {
+    if (events === 0) return
+    this.#dropped[reason] += events
+    this.#deps.count(reason, events)
+  }
+
+  /** A reader that does not take what there is gets nothing on top of it. */
+  #tell(out: StreamOut): void {
+    this.#ticks++
+    if (this.#waiting > 0 || this.#over) return
+    const { replica } = this.#deps
+    for (const reason of ['rate', 'reader'] as const) {
+      const count = this.#dropped[reason] - this.#told[reason]
+      if (count > 0) void this.#write(out, { type: 'dropped', replica, count, reason })
+      this.#told[reason] += count
+    }
+    if (this.#ticks % PROGRESS_EVERY !== 0) return
+    void this.#write(out, { type: 'progress', replica, seen: this.#seen, matched: this.#matched })
+  }
+
+  #write(out: StreamOut, line: TapLine): Promise<void> {
+    return this.#writeText(out, `${safeJson(line)}\n`)
+  }
+
+  /** In their order; what waits is bounded by the credit of the threads. Never rejects: without a reader the tap is over. */
+  #writeText(out: StreamOut, text: string): Promise<void> {
+    this.#waiting++
+    this.#written = this.#written
+      .then(() => out.write(text))
+      .catch(() => this.#end(undefined))
+      .finally(() => this.#waiting--)
+    return this.#written
+  }
+}
