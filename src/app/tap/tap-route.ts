@@ -79,7 +79,8 @@ class RunningTaps {
       replica,
       clock,
       signal,
-      subscribe: (question, onEvents) => pool.subscribe('tap', question, { onEvents, credit: CREDIT }),
+      subscribe: (question, onEvents) =>
+        pool.subscribe('tap', question, { credit: CREDIT, onEvents: (events, _, thread) => onEvents(events, thread) }),
       count: (outcome, events) => metrics.add(TAP_EVENTS, events, outcome),
     })
     const query = writeTapQuery(request).toString()

@@ -10,7 +10,7 @@ import type { StreamOut } from '../../io/listener/http-plain.ts'
 import type { TapCounts, TapQuestion, TapThreadEvent } from '../threads/tap-messages.ts'
 
 /** Takes what a thread shows; it may show more once the result has resolved. */
-export type OnTapEvents = (events: readonly TapThreadEvent[], dropped: number, thread: number) => Promise<void>
+export type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
 
 export interface TapSessionDeps {
   readonly request: TapRequest
@@ -30,7 +30,7 @@ const TELL_MS = 1000
 /** How often it hears from the replica in any case: every so many of these. */
 const PROGRESS_EVERY = 5
 
-const NO_COUNTS: TapCounts = { seen: 0, matched: 0, dropped: 0 }
+const NO_COUNTS: TapCounts = { seen: 0, matched: 0, aboveRate: 0, unread: 0 }
 
 export class TapSession {
   readonly #deps: TapSessionDeps
@@ -75,9 +75,7 @@ export class TapSession {
     const ending = setTimeout(() => this.#end('time'), forMs)
     const telling = setInterval(() => this.#tell(out), TELL_MS)
     void this.#write(out, { type: 'start', replica, until, maxRps })
-    const unsubscribe = subscribe({ filter, maxRps, replica }, (events, dropped, thread) =>
-      this.#take(out, events, dropped, thread),
-    )
+    const unsubscribe = subscribe({ filter, maxRps, replica }, (events, thread) => this.#take(out, events, thread))
     const reason = await this.#ended.promise
     unsubscribe()
     clearTimeout(ending)
@@ -93,11 +91,10 @@ export class TapSession {
     this.#ended.resolve(reason)
   }
 
-  #take(out: StreamOut, events: readonly TapThreadEvent[], dropped: number, thread: number): Promise<void> {
+  #take(out: StreamOut, events: readonly TapThreadEvent[], thread: number): Promise<void> {
     if (this.#over) return Promise.resolve()
     const { request, clock } = this.#deps
     const nowMs = clock.monotonic()
-    this.#drop('reader', dropped)
     let lines = ''
     let shown = 0
     for (const event of events) {
@@ -123,7 +120,8 @@ export class TapSession {
     this.#counts.set(thread, now)
     this.#seen += now.seen - before.seen
     this.#matched += now.matched - before.matched
-    this.#drop('rate', now.dropped - before.dropped)
+    this.#drop('rate', now.aboveRate - before.aboveRate)
+    this.#drop('reader', now.unread - before.unread)
   }
 
   #drop(reason: DropReason, events: number): void {

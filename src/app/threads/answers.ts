@@ -79,11 +79,12 @@ export class ThreadAnswers {
     const emit: Emit<K> = (event) => {
       if (subscription.credit <= 0) {
         subscription.dropped++
-        return
+        return false
       }
       subscription.credit--
       subscription.events.push(event)
       this.#schedule(id, subscription)
+      return true
     }
     try {
       subscription.end = this.#streams[kind](question, emit)

@@ -83,7 +83,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
       },
       crash: () => exit(),
       stuck: false,
-      emit: () => undefined,
+      emit: () => false,
       ended: 0,
       sent: [],
     }

@@ -26,8 +26,8 @@ export type QuestionHandlers = {
   ) => Questions[K]['answer'] | Promise<Questions[K]['answer']>
 }
 
-/** Passes an event on, unless the subscriber has no room for it now: it is counted as dropped then. Cheap in that case. */
-export type Emit<K extends StreamKind> = (event: Streams[K]['event']) => void
+/** Passes an event on, unless the subscriber has no room for it now: it is counted as dropped then, and the result is false. Cheap in that case. */
+export type Emit<K extends StreamKind> = (event: Streams[K]['event']) => boolean
 
 /** Begins to stream; returns what ends it. */
 export type StreamHandlers = {

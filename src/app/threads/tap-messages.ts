@@ -21,5 +21,7 @@ export interface TapCounts {
   /** Events that match, shown or not. */
   readonly matched: number
   /** Of these, events above the rate. */
-  readonly dropped: number
+  readonly aboveRate: number
+  /** And events for which the reader had no room. */
+  readonly unread: number
 }

@@ -9,9 +9,13 @@ import { ThreadTaps } from './taps.ts'
 const WATCH: RequestRecord = { ...createRecord(), cluster: 'prod', verb: 'watch', longRunning: true, code: 200 }
 const LIST: RequestRecord = { ...createRecord(), cluster: 'prod', verb: 'list', code: 200 }
 
-function follow(taps: ThreadTaps, filter = EVERYTHING, maxRps = 100) {
+function follow(taps: ThreadTaps, filter = EVERYTHING, maxRps = 100, room = () => 1000) {
   const events: TapThreadEvent[] = []
-  const end = taps.tap({ filter, maxRps, replica: 'gw-0' }, (event) => events.push(event))
+  const end = taps.tap({ filter, maxRps, replica: 'gw-0' }, (event) => {
+    if (events.length >= room()) return false
+    events.push(event)
+    return true
+  })
   const shown = (): string[] =>
     events.flatMap((event) => {
       if (typeof event !== 'string') return []
@@ -63,15 +67,29 @@ test('what is not shown is counted, and told once a second while something chang
   for (let i = 0; i < 5; i++) taps.requestEnded(LIST)
   taps.requestEnded(WATCH)
   mock.timers.tick(1000)
-  assert.deepEqual(events.slice(2), [{ seen: 6, matched: 5, dropped: 3 }])
+  assert.deepEqual(events.slice(2), [{ seen: 6, matched: 5, aboveRate: 3, unread: 0 }])
   mock.timers.tick(5000)
   assert.equal(events.length, 3)
   now = 1000
   taps.requestEnded(LIST)
   mock.timers.tick(1000)
-  assert.deepEqual(events.slice(4), [{ seen: 7, matched: 6, dropped: 3 }])
+  assert.deepEqual(events.slice(4), [{ seen: 7, matched: 6, aboveRate: 3, unread: 0 }])
   taps.requestEnded(LIST)
   end()
   mock.timers.tick(5000)
   assert.equal(events.length, 6)
+})
+
+test('what the reader has no room for is counted, and told as soon as it has', (context) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  context.after(() => mock.timers.reset())
+  let room = 2
+  const taps = new ThreadTaps(1, () => 0)
+  const { events } = follow(taps, EVERYTHING, 100, () => room)
+  for (let i = 0; i < 5; i++) taps.requestEnded(LIST)
+  mock.timers.tick(3000)
+  assert.equal(events.length, 2)
+  room = 3
+  mock.timers.tick(1000)
+  assert.deepEqual(events.at(-1), { seen: 5, matched: 5, aboveRate: 0, unread: 3 })
 })

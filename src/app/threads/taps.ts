@@ -12,10 +12,12 @@ interface Tap {
   readonly filter: CompiledTapFilter
   readonly rate: TapRate
   readonly place: TapPlace
-  readonly emit: (event: TapThreadEvent) => void
+  /** False: there is no room for it. */
+  readonly emit: (event: TapThreadEvent) => boolean
   seen: number
   matched: number
-  dropped: number
+  aboveRate: number
+  unread: number
 }
 
 /** How often the counts are sent. */
@@ -33,7 +35,7 @@ export class ThreadTaps implements RequestObserver {
   }
 
   /** Shows requests from now on, until the function that it returns is called. */
-  tap({ filter, maxRps, replica }: TapQuestion, emit: (event: TapThreadEvent) => void): () => void {
+  tap({ filter, maxRps, replica }: TapQuestion, emit: (event: TapThreadEvent) => boolean): () => void {
     const tap: Tap = {
       filter: compileTapFilter(filter),
       rate: new TapRate(maxRps, this.#now()),
@@ -41,7 +43,8 @@ export class ThreadTaps implements RequestObserver {
       emit,
       seen: 0,
       matched: 0,
-      dropped: 0,
+      aboveRate: 0,
+      unread: 0,
     }
     this.#taps = [...this.#taps, tap]
     const counting = setInterval(sendCounts(tap), COUNTS_MS)
@@ -69,8 +72,8 @@ export class ThreadTaps implements RequestObserver {
       if (phase === 'ended') tap.seen++
       if (!tapMatches(tap.filter, record, phase)) continue
       tap.matched++
-      if (tap.rate.take(this.#now())) tap.emit(tapLine(record, phase, tap.place))
-      else tap.dropped++
+      if (!tap.rate.take(this.#now())) tap.aboveRate++
+      else if (!tap.emit(tapLine(record, phase, tap.place))) tap.unread++
     }
   }
 }
@@ -80,8 +83,7 @@ function sendCounts(tap: Tap): () => void {
   let sent = 0
   return () => {
     if (tap.seen + tap.matched === sent) return
-    sent = tap.seen + tap.matched
-    const { seen, matched, dropped } = tap
-    tap.emit({ seen, matched, dropped })
+    const { seen, matched, aboveRate, unread } = tap
+    if (tap.emit({ seen, matched, aboveRate, unread })) sent = seen + matched
   }
 }

@@ -219,13 +219,17 @@ export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   'TLS handshakes that clients did not complete',
 )
 /** The total so far: it keeps the dropped lines of threads that have died. */
-export const TAPS: Metric = table.gauge('taps', [], 'Taps that run')
+export const TAPS: Metric<[]> = table.gauge('taps', [], 'Taps that run')
 export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(
   'tap_events_total',
   ['outcome'],
   'Events of taps that were shown, or dropped: above the rate of the tap, or because its reader was too slow',
 )
-export const TAPS_REFUSED: Metric = table.counter('taps_refused_total', [], 'Taps refused, because there were enough')
+export const TAPS_REFUSED: Metric<[]> = table.counter(
+  'taps_refused_total',
+  [],
+  'Taps refused, because there were enough',
+)
 export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
   'log_lines_dropped',
   ['log'],
