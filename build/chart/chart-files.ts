@@ -1,5 +1,5 @@
-// The files of the Helm chart that are made of something else: its values, their schema and their documentation of one table; CRDs, rights
-// and webhooks of deploy/. They are committed, so that the chart works from a checkout and in the package; test/repository/docs.test.ts compares them.
+// The files of the Helm chart that are made of something else: its values, their schema and their documentation of one table; CRDs, rights,
+// webhooks, alerts and dashboards of deploy/. They are committed, so that the chart works from a checkout and in the package; test/repository/docs.test.ts compares them.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -30,6 +30,11 @@ export function chartFiles(): Map<string, string> {
       keptCrd(read(`deploy/crds/${name}`)),
     ]),
     [`${CHART}/files/crds/kustomization.yaml`, crdsKustomization()],
+    [`${CHART}/files/rules.yaml`, read('deploy/prometheus/rules.yaml')],
+    ...readdirSync(join(ROOT, 'deploy/grafana')).map((name): [string, string] => [
+      `${CHART}/files/dashboards/${name}`,
+      read(`deploy/grafana/${name}`),
+    ]),
   ])
 }
 

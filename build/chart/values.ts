@@ -209,11 +209,16 @@ export const VALUES: Group = group(
         interval: text('30s', '', DURATION),
         labels: textMap('that Prometheus selects by'),
       }),
-      rules: group('A PrometheusRule.', {
+      rules: group('A PrometheusRule: `deploy/prometheus/rules.yaml`.', {
         enabled: flag(false, ''),
         labels: textMap('that Prometheus selects by'),
+        runbookUrl: text(
+          'docs/runbooks.md',
+          'where your people find docs/runbooks.md: alerts and dashboards link to its sections',
+          { minLength: 1 },
+        ),
       }),
-      dashboard: group('A ConfigMap with a Grafana dashboard.', {
+      dashboard: group('A ConfigMap with four Grafana dashboards, `deploy/grafana/`; they need the rules, too.', {
         enabled: flag(false, ''),
         labels: textMap("that Grafana's sidecar selects by", { grafana_dashboard: '1' }),
       }),

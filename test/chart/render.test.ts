@@ -12,7 +12,6 @@ import { CHART_SETTINGS } from '../../build/chart/setting-values.ts'
 import { VALUES } from '../../build/chart/values.ts'
 import { type Group, isGroup } from '../../build/chart/values-table.ts'
 import { loadConfig, SETTINGS } from '../../src/app/config/config.ts'
-import { METRICS } from '../../src/io/metrics/descriptors.ts'
 import {
   API_VERSIONS,
   CHART,
@@ -300,26 +299,18 @@ test('every setting of the gateway is a value, or set by the chart', () => {
   assert.deepEqual(new Set([...values, ...CHART_SETTINGS]), new Set(names))
 })
 
-test('alerts and dashboard ask for metrics and labels that there are', () => {
-  const rules = parse(readFileSync(join(CHART, 'files/rules.yaml'), 'utf8'))
-  const dashboard = JSON.parse(readFileSync(join(CHART, 'files/dashboard.json'), 'utf8'))
-  const expressions: string[] = [
-    ...rules.groups.flatMap((group: KubeObject) => group['rules'].map((rule: KubeObject) => rule['expr'])),
-    ...dashboard.panels.flatMap((panel: KubeObject) => panel['targets'].map((target: KubeObject) => target['expr'])),
-  ]
-  assert.ok(expressions.length > 10)
-  const labelsOf = new Map<string, readonly string[]>(METRICS.map(({ name, labels }) => [name, labels]))
-  for (const expression of expressions) {
-    const used = [...expression.matchAll(/\b(portcullis_\w+)(?:\{([^}]*)\})?/g)]
-    assert.ok(used.length > 0, expression)
-    const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '))
-    for (const [, series = '', selector = ''] of used) {
-      const name = labelsOf.has(series) ? series : series.replace(/_(bucket|sum|count)$/, '')
-      const labels = labelsOf.get(name) ?? assert.fail(`there is no metric ${series}`)
-      const selected = [...selector.matchAll(/(\w+)(?:=~|!~|!=|=)"/g)].map(([, label = '']) => label)
-      for (const label of [...selected, ...grouped]) {
-        assert.ok(labels.includes(label) || (label === 'le' && name !== series), `${series} has no label ${label}`)
-      }
-    }
-  }
+test('alerts and dashboards are those of deploy/, and link to the runbooks that the values name', async () => {
+  const url = 'https://wiki.example.com/portcullis/runbooks'
+  const rendered = await render([...EVERYTHING, `--set=metrics.rules.runbookUrl=${url}`])
+  const linked = (path: string): string => readFileSync(path, 'utf8').replaceAll('docs/runbooks.md', url)
+  const rule = rendered.find(({ kind }) => kind === 'PrometheusRule')
+  assert.deepEqual(rule?.['spec'], parse(linked(join(ROOT, 'deploy/prometheus/rules.yaml'))))
+  const { data } = rendered.find(({ metadata }) => metadata.name.endsWith('-dashboard')) ?? assert.fail('no dashboards')
+  const names = readdirSync(join(ROOT, 'deploy/grafana'))
+  assert.equal(names.length, 4)
+  const expected = names.map((name) => [`portcullis-${name}`, JSON.parse(linked(join(ROOT, 'deploy/grafana', name)))])
+  assert.deepEqual(
+    Object.entries(data).map(([name, text]) => [name, JSON.parse(String(text))]),
+    expected,
+  )
 })

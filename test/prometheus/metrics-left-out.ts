@@ -1,0 +1,50 @@
+// Metrics that no dashboard and no alert uses, and why; those that the busy gateway of the test does not have; and names that promtool faults.
+
+/** Pattern of the names, without `portcullis_` -> why nothing shows them. */
+export const NOT_SHOWN: Readonly<Record<string, string>> = {
+  '(process_cpu_(user|system)_seconds_total|process_(virtual_memory|heap)_bytes|process_start_time_seconds|heartbeat)':
+    'said better by process_cpu_seconds_total and process_resident_memory_bytes; for whoever looks at one process',
+  'nodejs_(active_.*|version_info|gc_duration_seconds|heap_s.*_bytes|eventloop_lag_.*)':
+    'prom-client, of the main thread, which serves no requests: one number for its delay and one for its memory are shown',
+  last_good_file_bytes: "its size is nobody's concern while it can be written",
+  control_oidc_tokens_total: 'logins at the API server of the objects: for whoever debugs them',
+  'autoscaler_(last_updated_timestamp_seconds|status_unreadable_total)': 'autoscaler_healthy is 0 for both',
+  'scale_up_guard_.*': 'of one cluster at a time, in the status of the guard: kubectl get scaleupguard',
+  'webhook_handle_unique_(ppr|pod)_(30s|15m|1h|1d)': 'other windows of what is shown of 5 minutes',
+  'generator_monitor_workloads_.*': "Podseidon's, for its own dashboards; the sums that matter are shown",
+  'leader_(event|heartbeat)': 'PortcullisLeaders looks at leader',
+  'aggregator_next_event_pool_(current_latency|drain_period|drain_object_latency)':
+    "Podseidon's; PortcullisCellSilent looks at the size of the pool and whether it drains",
+  '(aggregator|ppr)_index_error': 'PortcullisPodProtectorMalformed says the same of what is there now',
+  aggregator_update_trigger_spin: 'for whoever debugs the trigger',
+  webhook_http_error: 'calls by strangers; the log has their address',
+  healthck_failure: 'who asks for health is told which check fails',
+  degrade_unchecked_total: 'the log says why, each time',
+  'kube_client_request_(size_bytes|retries_total)|kube_client_response_size_bytes': 'for whoever debugs such calls',
+}
+
+/** The busy gateway has none of it: more replicas with CRDs, a webhook, an API server that is away. Name -> its labels. */
+export const NOT_MADE_HERE: Readonly<Record<string, readonly string[]>> = {
+  leader: ['cluster_class', 'elector_name', 'identity'],
+  generator_action: ['group', 'version', 'resource', 'action'],
+  aggregator_next_event_pool_current_size: ['cell'],
+  aggregator_next_event_pool_drain_count: ['cell'],
+}
+
+/** promtool check metrics: `_total` of gauges, and counters without; the names are prom-client's, and Podseidon's. */
+export const PROMTOOL_EXCEPTIONS: ReadonlySet<string> = new Set([
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'aggregator_due',
+  'protection_released',
+  // Counters of Podseidon that a healthy gateway has no sample of.
+  'aggregator_index_error',
+  'aggregator_update_trigger_spin',
+  'generator_action',
+  'healthck_failure',
+  'leader_event',
+  'ppr_index_error',
+  'ppr_source_list_error',
+  'webhook_http_error',
+])
