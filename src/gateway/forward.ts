@@ -12,11 +12,12 @@ import {
 import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
 import { answerSize } from '../core/list-cost/list-answer.ts'
+import { isExempt, isNodeHeartbeat } from '../core/policy/degrade.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
 import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
-import type { RequestClass } from '../io/upstream/pool.ts'
+import type { RequestClass, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
@@ -75,7 +76,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   fields[SCHEME_AT] = endpoint.compiled.scheme
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
-  const kind = classOf(exchange, permit)
+  const kind = freeClass(connections, classOf(exchange, permit), permit)
   const stream = connections.open(kind, fields, permit.caller.credentials(permit.cluster.client), noBody, attempt)
   attempt.stream = stream
   if (!noBody) sendBody(exchange, stream)
@@ -95,6 +96,13 @@ function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowM
 function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
   body?.sendKept(stream)
   if (requestEnded) stream.body(EMPTY, true)
+}
+
+/** Heartbeats, and what spec.degrade.exempt names, wait for no stream that others have. */
+function freeClass(connections: UpstreamEndpoint, kind: RequestClass, permit: Permit): RequestClass {
+  if (kind !== 'unary' || !connections.isFull(kind)) return kind
+  const { cluster, info, user, userAgent } = permit
+  return isNodeHeartbeat(info, user) || isExempt(cluster.degrade, info, user, userAgent) ? 'reserved' : kind
 }
 
 function classOf({ record }: Exchange, { caller }: Permit): RequestClass {

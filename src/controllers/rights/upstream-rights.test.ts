@@ -94,6 +94,7 @@ class Scene {
     return {
       open: (_kind, _head, _shared, _end, events) => open(events),
       connectHttp1: () => Promise.reject(new Error('not asked for')),
+      isFull: () => false,
       maxListBytes: () => Number.POSITIVE_INFINITY,
       drain: nothing,
       destroy: nothing,

@@ -255,6 +255,13 @@ export class Http2Group implements ConnectionOwner {
     return Math.min(...this.#connections.map((connection) => connection.maxListBytes))
   }
 
+  /** The next request would have to wait for a stream. */
+  get full(): boolean {
+    if (this.#waiting.size > 0) return true
+    for (const connection of this.#connections) if (connection.takesMore) return false
+    return this.#connections.length > 0
+  }
+
   get connections(): number {
     return this.#connections.length
   }

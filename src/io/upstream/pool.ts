@@ -11,7 +11,7 @@ import { HTTP1_MAX_LIST_BYTES, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
 
 /** Requests of different classes never share a connection. */
-export type RequestClass = 'unary' | 'watch' | 'anonymous'
+export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
 
 /** The connections of one class. */
 export interface ClassConnections {
@@ -46,6 +46,8 @@ export interface UpstreamEndpoint {
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
+  /** Whether a request of this class would have to wait for a stream. */
+  isFull(kind: RequestClass): boolean
   /** Largest header list that the server accepts (RFC 9113 section 6.5.2); larger ones are not sent. */
   maxListBytes(kind: RequestClass): number
   /** No new requests; running ones finish. */
@@ -71,6 +73,8 @@ const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
+  // What waits for nobody: used while the unary ones are full.
+  reserved: { spread: 1, connections: MAX_CONNECTIONS },
 }
 const SAME_ACCIDENT_MS = 100
 /** How long a server is assumed not to speak h2; then the next request negotiates again. */
@@ -98,6 +102,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #unary: Http2Group
   readonly #watch: Http2Group
   readonly #anonymous: Http2Group
+  readonly #reserved: Http2Group
   #http1: Http1Pool | undefined
   /** Something here has a deadline. */
   #ticking = false
@@ -117,6 +122,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#unary = this.#createGroup('unary')
     this.#watch = this.#createGroup('watch')
     this.#anonymous = this.#createGroup('anonymous')
+    this.#reserved = this.#createGroup('reserved')
   }
 
   #createGroup(kind: RequestClass): Http2Group {
@@ -138,6 +144,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
         return this.#watch
       case 'anonymous':
         return this.#anonymous
+      case 'reserved':
+        return this.#reserved
     }
   }
 
@@ -170,6 +178,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#unary.handOver(pool)
     this.#watch.handOver(pool)
     this.#anonymous.handOver(pool)
+    this.#reserved.handOver(pool)
     throw new SpeaksHttp1()
   }
 
@@ -183,6 +192,10 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
 
   connectHttp1(): Promise<TLSSocket | Socket> {
     return this.#connector.http1()
+  }
+
+  isFull(kind: RequestClass): boolean {
+    return this.#protocol === 'h2' && this.#group(kind).full
   }
 
   maxListBytes(kind: RequestClass): number {
@@ -211,9 +224,14 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#unary.tick(nowMs)
     this.#watch.tick(nowMs)
     this.#anonymous.tick(nowMs)
+    this.#reserved.tick(nowMs)
     const believed = this.#protocol === 'http/1.1' && this.#endpoint.scheme === 'https'
     if (believed && nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS) this.#protocol = 'unknown'
-    else if (!believed && this.#unary.over && this.#watch.over && this.#anonymous.over) this.#rest()
+    else if (!believed && this.#isOver) this.#rest()
+  }
+
+  get #isOver(): boolean {
+    return this.#unary.over && this.#watch.over && this.#anonymous.over && this.#reserved.over
   }
 
   /** Unused endpoints, of which there may be thousands, are not ticked every second. */
@@ -226,6 +244,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#unary.drain()
     this.#watch.drain()
     this.#anonymous.drain()
+    this.#reserved.drain()
     this.#http1?.drain()
   }
 
@@ -233,6 +252,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#unary.destroy()
     this.#watch.destroy()
     this.#anonymous.destroy()
+    this.#reserved.destroy()
     this.#http1?.destroy()
     this.#rest()
   }
@@ -242,10 +262,11 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       unary: describeGroup(this.#unary),
       watch: describeGroup(this.#watch),
       anonymous: describeGroup(this.#anonymous),
+      reserved: describeGroup(this.#reserved),
     }
     return {
       protocol: this.#protocol,
-      connections: classes.unary.connections + classes.watch.connections + classes.anonymous.connections,
+      connections: Object.values(classes).reduce((sum, { connections }) => sum + connections, 0),
       classes,
       counters: { ...this.#counters.pool },
     }
