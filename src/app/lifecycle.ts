@@ -23,6 +23,7 @@ import type { Config } from './config/config.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
 import { AdminPort } from './insight/admin-port.ts'
+import { advertisedAddress, KnownReplicas } from './insight/known-replicas.ts'
 import { insightRoutes } from './insight/routes.ts'
 import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
@@ -245,7 +246,7 @@ class Lifecycle implements RunningGateway {
       log: this.#log,
       audit: this.#audit && ((line) => this.#audit?.write(line)),
       metrics,
-      routes: insightRoutes({ ...this.#parts, config: this.#config, log: this.#log }),
+      routes: insightRoutes({ ...this.#parts, replicas: this.#replicas(), config: this.#config, log: this.#log }),
       state: {
         ...checks,
         describe: () =>
@@ -302,7 +303,21 @@ class Lifecycle implements RunningGateway {
     this.#parts.reload.start()
     this.#endWarnings = warnOfExpiry(() => this.#certificates(), this.#parts.clock, this.#log)
     const { calls } = this.#processMetrics
-    this.#statuses = startStatuses(this.#config, this.#parts, this.#plane.client, this.#protection, calls, this.#log)
+    this.#statuses = startStatuses(
+      this.#config,
+      this.#parts,
+      this.#plane.client,
+      this.#protection,
+      calls,
+      this.#log,
+      advertisedAddress(this.#config, this.adminPort),
+    )
+  }
+
+  #replicas(): KnownReplicas {
+    const { client, peerAccess } = this.#plane
+    const admin = (): AdminPort | undefined => this.#admin
+    return new KnownReplicas({ config: this.#config, client, access: peerAccess, admin, log: this.#log })
   }
 
   /** A bug: the gateway must survive for the next change. */

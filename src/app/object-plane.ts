@@ -32,6 +32,7 @@ import { type ControlHandler, createControlHandler } from '../apiserver/server.t
 import { SwitchedSource } from '../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../io/kube/client.ts'
 import type { KubeCallEvents } from '../io/kube/client-events.ts'
+import type { KubeAccess } from '../io/kube/config-access.ts'
 import { keepFollowed } from '../io/last-good/kept-follow.ts'
 import { controlPaths } from '../io/listener/control-paths.ts'
 import type { LocalSwitch } from '../io/local-switches/switch-file.ts'
@@ -82,6 +83,8 @@ export interface ObjectPlane {
   readonly review: PostReview | undefined
   /** How the API server of the objects knows who uses the admin listener; undefined = there is none. */
   readonly adminLogin: AdminLogin | undefined
+  /** Who this replica is for others: its credential at the API server of the objects; undefined = it has none. */
+  readonly peerAccess: (() => Promise<KubeAccess>) | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
   /** Metrics of its own, in the Prometheus text format. */
@@ -160,6 +163,7 @@ export function planeWithoutApi(source: ResourceSource): ObjectPlane {
     reloads: new Map(),
     review: undefined,
     adminLogin: undefined,
+    peerAccess: undefined,
     revoked: undefined,
     text: () => '',
     start: nothing,
@@ -179,6 +183,7 @@ class EmbeddedPlane implements ObjectPlane {
   readonly #oidc: ControlOidc | undefined
   readonly revoked: RevocationCheck
   readonly adminLogin: AdminLogin
+  readonly peerAccess = undefined
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
@@ -318,6 +323,7 @@ class KubernetesPlane implements ObjectPlane {
   readonly revoked = undefined
   readonly review: PostReview = (path, body) => this.#kube.review(path, body)
   readonly adminLogin: AdminLogin
+  readonly peerAccess: ObjectPlane['peerAccess']
   readonly #identity: ClusterIdentity
   readonly #config: Config
   readonly #log: Logger
@@ -344,6 +350,8 @@ class KubernetesPlane implements ObjectPlane {
     const { kubeconfig: kubeconfigFile, context } = config
     this.#kube = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
     this.server = this.#kube.server
+    const { kubeconfig } = this.#kube
+    this.peerAccess = kubeconfig && (() => kubeconfig.access())
     this.#identity = new ClusterIdentity(this.#kube, this.review, log)
     this.adminLogin = reviewedLogin({
       reviews: accessReviews(this.review, () => systemClock.monotonic(), log, 'the admin listener'),

@@ -47,6 +47,7 @@ export function startStatuses(
   protection: Pick<Protection, 'stateOf'>,
   calls: KubeCallEvents,
   log: Logger,
+  adminAddress: string,
 ): Statuses {
   const { replicaName: replica } = config
   const { clusters, clock, clocks, pool, changes } = parts
@@ -79,6 +80,7 @@ export function startStatuses(
   const controller = startClusterStatus({
     client,
     replica,
+    adminAddress,
     isLeader: leads,
     clusters,
     rights: (cluster) => parts.rights.get(cluster),

@@ -2,7 +2,7 @@
 
 import { isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
-import { parseText } from './setting-values.ts'
+import { parseHostPort, parseHostPorts, parseText } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
 export interface AdminConfig {
@@ -11,6 +11,12 @@ export interface AdminConfig {
   readonly adminTlsPrivateKeyFile: string
   /** '' = none. */
   readonly adminTokenFile: string
+  /** undefined = the address of --admin-listen, if others reach it. */
+  readonly adminAdvertise: ListenAddress | undefined
+  /** Empty = the replicas whose Leases tell of an address. */
+  readonly adminPeers: readonly ListenAddress[]
+  /** '' = their certificate is that of this replica. */
+  readonly adminCaFile: string
 }
 
 /** Rows of the table of settings, in the order of help. */
@@ -36,6 +42,28 @@ export const ADMIN_TABLE: { readonly [Name in keyof AdminConfig]: Setting<AdminC
     parseText,
     'file with a bearer token that may use all of --admin-listen; default: none',
   ),
+  adminAdvertise: setting(
+    'adminAdvertise',
+    '<host:port>',
+    '',
+    parseHostPort,
+    'address at which other replicas reach --admin-listen; default: that address, unless it is a loopback one or means all',
+  ),
+  adminPeers: setting(
+    'adminPeers',
+    '<host:port>',
+    '',
+    parseHostPorts,
+    'admin listeners of the other replicas; may be repeated; default: those that their Leases tell of',
+    true,
+  ),
+  adminCaFile: setting(
+    'adminCaFile',
+    '<file>',
+    '',
+    parseText,
+    'CAs (PEM) that verify the admin listeners of other replicas; default: they have the certificate of this one',
+  ),
 }
 
 export function readAdmin(reader: SettingsReader): AdminConfig {
@@ -44,6 +72,9 @@ export function readAdmin(reader: SettingsReader): AdminConfig {
     adminTlsCertFile: reader.take(table.adminTlsCertFile, ''),
     adminTlsPrivateKeyFile: reader.take(table.adminTlsPrivateKeyFile, ''),
     adminTokenFile: reader.take(table.adminTokenFile, ''),
+    adminAdvertise: reader.take(table.adminAdvertise, undefined),
+    adminPeers: reader.take(table.adminPeers, []),
+    adminCaFile: reader.take(table.adminCaFile, ''),
   }
 }
 

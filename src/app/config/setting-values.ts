@@ -108,6 +108,17 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   }
 }
 
+/** One `host:port` or several: a list, or a text with commas. */
+export function parseHostPorts(raw: unknown): Parsed<readonly ListenAddress[]> {
+  const addresses: ListenAddress[] = []
+  for (const text of textsOf(raw)) {
+    const address = parseListenAddress(text)
+    if ('error' in address) return invalidAddress(`: "${text}" ${address.error}`)
+    addresses.push(address)
+  }
+  return { value: addresses }
+}
+
 /** One `host:port` or inherited socket, with `/proxy-protocol` or without, or several: a list, or a text with commas. */
 export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   const addresses: ListenAddress[] = []

@@ -64,6 +64,11 @@ export class AdminPort {
     return this.#token
   }
 
+  /** PEM, as it is now; '' = no TLS. */
+  get servingCertificate(): string {
+    return this.#serving?.cert ?? ''
+  }
+
   get certificates(): readonly OwnCertificate[] {
     return this.#serving === undefined ? [] : [{ name: 'admin-serving', pem: this.#serving.cert }]
   }

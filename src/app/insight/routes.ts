@@ -9,12 +9,15 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { ThreadPool } from '../threads/pool.ts'
+import type { Replicas } from './replicas.ts'
 
 export interface InsightDeps {
   readonly config: Config
   /** Of the gateway threads: what they are asked, and what they stream. */
   readonly pool: ThreadPool
   readonly clusters: ClusterTable
+  /** For mergedRoute and joinedRoute. */
+  readonly replicas: Replicas
   readonly clock: Clock
   readonly log: Logger
   /** Lines of the audit log; undefined = switched off. */

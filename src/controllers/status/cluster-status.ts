@@ -29,6 +29,8 @@ export interface ClusterStatusDeps {
   readonly client: ObjectClient
   /** Unique among the replicas. */
   readonly replica: string
+  /** Where other replicas reach its admin listener; default: nowhere. */
+  readonly adminAddress?: string
   isLeader(): boolean
   /** Of the main thread. */
   readonly clusters: LiveClusters
@@ -107,7 +109,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     const { client, replica, clock, log } = deps
     this.#deps = deps
     this.#pace = { ...DEFAULT_PACE, ...deps.pace }
-    this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs)
+    this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs, deps.adminAddress)
     this.#events = new StatusEvents(client, replica, clock, log)
     this.#queue = new StatusQueue({
       turn: (cluster) => this.#turn(cluster),

@@ -3,6 +3,7 @@
 
 import { LEASES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -34,6 +35,7 @@ export class ReplicaLeases {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #beatMs: number
+  readonly #adminAddress: string
   readonly #heard = new Map<string, ObservedLease>()
   #seenAtMs = Number.NEGATIVE_INFINITY
   #namespace: string | undefined
@@ -43,8 +45,19 @@ export class ReplicaLeases {
   #stopped = false
   #failing = false
 
-  /** @param beatMs between two renewals; default 10 s, a third of the Lease */
-  constructor(client: ObjectClient, replica: string, clock: Clock, log: Logger, beatMs: number = BEAT_MS) {
+  /**
+   * @param beatMs between two renewals; default 10 s, a third of the Lease
+   * @param adminAddress where other replicas reach the admin listener; '' = nowhere
+   */
+  constructor(
+    client: ObjectClient,
+    replica: string,
+    clock: Clock,
+    log: Logger,
+    beatMs: number = BEAT_MS,
+    adminAddress = '',
+  ) {
+    this.#adminAddress = adminAddress
     this.#client = client
     this.#replica = replica
     this.#clock = clock
@@ -125,7 +138,7 @@ export class ReplicaLeases {
 
   /** undefined = there is no such namespace. */
   async #take(namespace: string, now: string): Promise<JsonObject | undefined> {
-    const wanted = replicaLease(this.#replica, namespace, now)
+    const wanted = replicaLease(this.#replica, namespace, now, this.#adminAddress)
     try {
       return await this.#client.create(LEASES, wanted)
     } catch (error) {
@@ -136,7 +149,9 @@ export class ReplicaLeases {
     // Left from an earlier run of this replica, or owned by another replica of the same name: then both renew it in turn.
     const name = replicaLeaseName(this.#replica)
     const known = await this.#client.get(LEASES, { namespace, name })
-    return await this.#client.update(LEASES, { ...known, spec: wanted['spec'] })
+    // Annotations of others stay; where its admin listener is may have changed.
+    const metadata = { ...(known['metadata'] as object), annotations: annotationsOf(wanted, known) }
+    return await this.#client.update(LEASES, { ...known, metadata, spec: wanted['spec'] })
   }
 
   async #look(): Promise<void> {
@@ -159,4 +174,10 @@ export class ReplicaLeases {
       heard.atMs = nowMs
     }
   }
+}
+
+/** Those of both; what the first says counts. */
+function annotationsOf(wanted: JsonObject, known: JsonObject): object {
+  const of = (object: JsonObject): object => Object(recordOf(object['metadata'])['annotations'] ?? {})
+  return { ...of(known), ...of(wanted) }
 }

@@ -16,6 +16,7 @@ export const LEADER_LEASE: { readonly namespace: string; readonly name: string }
 export const REPLICA_LEASE_SECONDS = 30
 export const REPLICA_LABEL_SELECTOR = 'app.kubernetes.io/component=portcullis-replica'
 const REPLICA_LABELS = { 'app.kubernetes.io/component': 'portcullis-replica' }
+const ADMIN_ADDRESS = 'portcullis.io/admin-address'
 const LEASE_PREFIX = 'portcullis-replica-'
 /** Names of objects are DNS subdomains of at most 253 characters. */
 const MAX_NAME = 253
@@ -57,12 +58,16 @@ export function replicaLeaseName(replica: string): string {
   return `${LEASE_PREFIX}${plain.filter((label) => label !== '').join('.')}`
 }
 
-/** @param now RFC 3339 with microseconds, as metav1.MicroTime */
-export function replicaLease(replica: string, namespace: string, now: string): JsonObject {
+/**
+ * @param now RFC 3339 with microseconds, as metav1.MicroTime
+ * @param adminAddress where other replicas reach its admin listener; '' = nowhere
+ */
+export function replicaLease(replica: string, namespace: string, now: string, adminAddress = ''): JsonObject {
+  const annotations = adminAddress === '' ? {} : { annotations: { [ADMIN_ADDRESS]: adminAddress } }
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { name: replicaLeaseName(replica), namespace, labels: REPLICA_LABELS },
+    metadata: { name: replicaLeaseName(replica), namespace, labels: REPLICA_LABELS, ...annotations },
     spec: {
       holderIdentity: replica,
       leaseDurationSeconds: REPLICA_LEASE_SECONDS,
@@ -77,6 +82,8 @@ export interface ReplicaLease {
   readonly replica: string
   readonly renewTime: string
   readonly durationMs: number
+  /** Where other replicas reach its admin listener; '' = nowhere. */
+  readonly adminAddress: string
 }
 
 /** undefined = it is not a Lease of a replica. */
@@ -88,8 +95,10 @@ export function readReplicaLease(object: JsonObject): ReplicaLease | undefined {
   if (typeof replica !== 'string' || replica === '') return undefined
   const renewTime = field(spec, 'renewTime')
   const seconds = field(spec, 'leaseDurationSeconds')
+  const adminAddress = field(field(metadata, 'annotations'), ADMIN_ADDRESS)
   return {
     replica,
+    adminAddress: typeof adminAddress === 'string' ? adminAddress : '',
     renewTime: typeof renewTime === 'string' ? renewTime : '',
     durationMs: (typeof seconds === 'number' ? seconds : REPLICA_LEASE_SECONDS) * 1000,
   }

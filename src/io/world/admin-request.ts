@@ -1,5 +1,6 @@
 // One request to the admin listener of a gateway, by a command or by another replica. It follows no redirects and keeps no connection.
 
+import { X509Certificate } from 'node:crypto'
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
 import { rootCertificates } from 'node:tls'
@@ -8,8 +9,10 @@ import { errorMessage } from '../../api/validation/error-message.ts'
 /** Who asks, and whose certificate is accepted. */
 export interface AdminCredential {
   readonly headers: Readonly<Record<string, string>>
-  /** PEM; '' = the authorities of Node alone. */
+  /** PEM; '' = none beside. */
   readonly ca: string
+  /** PEM; the certificate must be this very one, whatever its names are. Default: it need not. */
+  readonly pinned?: string
   /** Whether those of Node are accepted, too. */
   readonly publicCAs: boolean
   /** PEM; '' = none. */
@@ -86,10 +89,21 @@ export function adminFault(error: unknown): string {
   return error.errors.map((one: unknown) => errorMessage(one)).join(', ')
 }
 
-function tlsOf({ ca, publicCAs, cert, key, serverName }: AdminCredential): RequestOptions {
+function tlsOf({ ca, pinned = '', publicCAs, cert, key, serverName }: AdminCredential): RequestOptions {
   return {
-    ...((ca !== '' || !publicCAs) && { ca: [...(publicCAs ? rootCertificates : []), ca] }),
+    ...(pinned === ''
+      ? { ca: [...(publicCAs ? rootCertificates : []), ...(ca === '' ? [] : [ca])] }
+      : pinnedTo(pinned)),
     ...(cert !== '' && { cert, key }),
     ...(serverName !== '' && { servername: serverName }),
+  }
+}
+
+function pinnedTo(pem: string): RequestOptions {
+  const { raw } = new X509Certificate(pem)
+  return {
+    ca: pem,
+    allowPartialTrustChain: true,
+    checkServerIdentity: (_, peer) => (raw.equals(peer.raw) ? undefined : new Error('it has another certificate')),
   }
 }

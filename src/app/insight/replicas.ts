@@ -1,0 +1,163 @@
+// What a route says for all replicas (`?replicas=all`): the replica that is asked asks the others and merges. One that does not answer in
+// 2 s is named in the answer.
+
+import type { AdminRoute, AdminUser, RouteAccess } from '../../admin/route.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { PlainRequest, PlainResponse, StreamedResponse, StreamOut } from '../../io/listener/http-plain.ts'
+import { type AdminCredential, adminFault, linesOf, sendAdmin, wholeBody } from '../../io/world/admin-request.ts'
+
+/** Another replica. */
+export interface ReplicaAddress {
+  /** For people. */
+  readonly name: string
+  /** Of its admin listener. */
+  readonly url: URL
+}
+
+export interface Replicas {
+  /** Of this one. */
+  readonly ownName: string
+  /** The others. Rejects when nobody can say. */
+  others(): Promise<readonly ReplicaAddress[]>
+  credential(): Promise<AdminCredential>
+  readonly log: Logger
+}
+
+/** What one replica has answered. */
+export interface ReplicaAnswer<T> {
+  readonly replica: string
+  readonly answer: T
+}
+
+interface RouteOfReplicas {
+  readonly path: string
+  readonly access: RouteAccess
+  /** As in AdminRoute. */
+  readonly audited?: boolean
+}
+
+export interface MergedRoute<T> extends RouteOfReplicas {
+  /** Of this replica; may be cloned as JSON. */
+  answer(request: PlainRequest, user: AdminUser): T | Promise<T>
+  /** What another replica has sent. @throws when it is not such an answer */
+  read(json: unknown): T
+  /** @param answers of all replicas that have answered, this one first */
+  merge(answers: readonly ReplicaAnswer<T>[]): T
+}
+
+export interface JoinedRoute extends RouteOfReplicas {
+  /** Writes lines, each with its end, until the request's signal aborts. */
+  stream(request: PlainRequest, user: AdminUser, out: StreamOut): Promise<void>
+}
+
+const ANSWER_MS = 2_000
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+const MAX_LINE = 64 * 1024
+
+/** JSON with `missing`: the replicas that have not answered. */
+export function mergedRoute<T extends object>(replicas: Replicas, route: MergedRoute<T>): AdminRoute {
+  const { path, access, audited } = route
+  const answer = async (request: PlainRequest, user: AdminUser): Promise<PlainResponse> => {
+    if (!asksAll(request)) return json(await route.answer(request, user))
+    const missing: string[] = []
+    const others = await othersOf(replicas, missing)
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)])
+    const asked = others.map(async (other): Promise<ReplicaAnswer<T> | undefined> => {
+      try {
+        return { replica: other.name, answer: route.read(await askOne(replicas, other, request, signal)) }
+      } catch (error) {
+        replicas.log.debug('a replica does not answer', { replica: other.name, path, reason: adminFault(error) })
+        missing.push(other.name)
+        return undefined
+      }
+    })
+    const [own, ...answers] = await Promise.all([route.answer(request, user), ...asked])
+    const all = [{ replica: replicas.ownName, answer: own }, ...answers.filter((one) => one !== undefined)]
+    return json({ ...route.merge(all), missing })
+  }
+  return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
+}
+
+/** Lines of all replicas, as they come; `{"missing":["NAME"]}` when one does not answer, or breaks off. */
+export function joinedRoute(replicas: Replicas, route: JoinedRoute): AdminRoute {
+  const { path, access, audited } = route
+  const answer = (request: PlainRequest, user: AdminUser): StreamedResponse => ({
+    code: 200,
+    contentType: 'application/x-ndjson',
+    async stream(out) {
+      if (!asksAll(request)) return route.stream(request, user, out)
+      // One chunk after the other: each has its own lines whole.
+      const unknown: string[] = []
+      const others = await othersOf(replicas, unknown)
+      if (unknown.length > 0) await out.write(missingLine(unknown))
+      const joined = others.map((other) => joinOne(replicas, other, request, out))
+      await Promise.all([route.stream(request, user, out), ...joined])
+    },
+  })
+  return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
+}
+
+function asksAll({ query }: PlainRequest): boolean {
+  return query.get('replicas') === 'all'
+}
+
+async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly ReplicaAddress[]> {
+  try {
+    return await replicas.others()
+  } catch (error) {
+    replicas.log.debug('nobody says which replicas there are', { reason: adminFault(error) })
+    missing.push('(the list of replicas)')
+    return []
+  }
+}
+
+async function askOne(
+  replicas: Replicas,
+  { url }: ReplicaAddress,
+  request: PlainRequest,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const credential = await replicas.credential()
+  const reply = await sendAdmin(targetOf(url, request), { method: 'GET', body: undefined, credential, signal })
+  const body = await wholeBody(reply, MAX_ANSWER_BYTES)
+  if (reply.code !== 200) throw new Error(`answered ${reply.code}`)
+  return JSON.parse(body.toString())
+}
+
+async function joinOne(
+  replicas: Replicas,
+  { name, url }: ReplicaAddress,
+  request: PlainRequest,
+  out: StreamOut,
+): Promise<void> {
+  const head = new AbortController()
+  const late = setTimeout(() => head.abort(), ANSWER_MS)
+  const signal = AbortSignal.any([request.signal, head.signal])
+  try {
+    const credential = await replicas.credential()
+    const reply = await sendAdmin(targetOf(url, request), { method: 'GET', body: undefined, credential, signal })
+    clearTimeout(late)
+    if (reply.code !== 200) throw new Error(`answered ${reply.code}`)
+    for await (const line of linesOf(reply, MAX_LINE)) await out.write(`${line}\n`)
+  } catch (error) {
+    replicas.log.debug('a replica does not stream', { replica: name, reason: adminFault(error) })
+  } finally {
+    clearTimeout(late)
+  }
+  if (!request.signal.aborted) await out.write(missingLine([name]))
+}
+
+/** The same question, to that replica alone. */
+function targetOf(url: URL, { path, query }: PlainRequest): URL {
+  const target = new URL(path, url)
+  for (const [name, value] of query) if (name !== 'replicas') target.searchParams.append(name, value)
+  return target
+}
+
+function missingLine(missing: readonly string[]): string {
+  return `${JSON.stringify({ missing })}\n`
+}
+
+function json(value: object): PlainResponse {
+  return { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` }
+}

@@ -1,0 +1,195 @@
+// One replica asks the others over their admin listeners: merged answers, joined streams, replicas that hang or are gone, and credentials.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { Agent, request } from 'undici'
+import type { ObjectClient } from '../../src/api/ports/object-client.ts'
+import { SILENT } from '../../src/api/ports/ports.ts'
+import { type Config, loadConfig } from '../../src/app/config/config.ts'
+import { AdminPort } from '../../src/app/insight/admin-port.ts'
+import { advertisedAddress, KnownReplicas } from '../../src/app/insight/known-replicas.ts'
+import { joinedRoute, mergedRoute } from '../../src/app/insight/replicas.ts'
+import { replicaLease } from '../../src/core/status/gateways.ts'
+import { createCA } from '../../src/io/pki/pki.ts'
+import { serverCertificate } from '../harness/pki.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const closers: (() => unknown)[] = []
+let dir: string
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'portcullis-replicas-'))
+})
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function write(name: string, text: string): string {
+  const file = join(dir, name)
+  writeFileSync(file, text)
+  return file
+}
+
+/** How many streams are open at the replica. */
+interface Replica {
+  readonly port: number
+  readonly streams: () => number
+}
+
+async function replica(name: string, settings: Partial<Config>, peers: readonly number[]): Promise<Replica> {
+  let streams = 0
+  const config = {
+    ...loadConfig({ flags: { configDir: 'given' }, env: {}, readFile: () => '' }),
+    adminListen: '127.0.0.1:0',
+    replicaName: name,
+    adminPeers: peers.map((port) => ({ host: '127.0.0.1', port })),
+    ...settings,
+  }
+  const known = new KnownReplicas({ config, client: undefined, access: undefined, admin: () => admin, log: SILENT })
+  const admin: AdminPort = await AdminPort.open({
+    config,
+    state: { live: () => [], ready: () => [], describe: () => ({}) },
+    metrics: { contentType: 'text/plain', text: () => Promise.resolve('') },
+    routes: [
+      mergedRoute<{ by: string[] }>(known, {
+        path: '/api/v1/top',
+        access: 'view',
+        answer: ({ query }) => ({ by: [`${name}:${query.get('by')}`] }),
+        read: (json) => json as { by: string[] },
+        merge: (answers) => ({ by: answers.flatMap(({ answer }) => answer.by) }),
+      }),
+      joinedRoute(known, {
+        path: '/api/v1/tap',
+        access: 'view',
+        async stream({ signal }, _, out) {
+          streams++
+          await out.write(`{"from":"${name}"}\n`)
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+          streams--
+        },
+      }),
+    ],
+    login: undefined,
+    log: SILENT,
+    audit: undefined,
+  })
+  closers.push(() => admin.stop())
+  return { port: admin.port, streams: () => streams }
+}
+
+/** Takes connections, and never answers. */
+async function hangs(): Promise<number> {
+  const sockets: Socket[] = []
+  const server = createServer((socket) => void sockets.push(socket))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+async function top(port: number): Promise<unknown> {
+  const response = await request(`http://127.0.0.1:${port}/api/v1/top?by=user&replicas=all`)
+  return await response.body.json()
+}
+
+test('answers of all replicas are merged; who hangs or is gone is named', async () => {
+  const b = await replica('b', {}, [])
+  const hanging = await hangs()
+  const a = await replica('a', {}, [b.port, hanging, 1])
+  const { missing, ...merged } = (await top(a.port)) as { missing: string[] }
+  assert.deepEqual(merged, { by: ['a:user', 'b:user'] })
+  assert.deepEqual(missing.toSorted(), ['127.0.0.1:1', `127.0.0.1:${hanging}`].toSorted())
+  // Not asked for all: this one alone, and nobody is asked.
+  const alone = await request(`http://127.0.0.1:${a.port}/api/v1/top?by=verb`)
+  assert.deepEqual(await alone.body.json(), { by: ['a:verb'] })
+})
+
+test('streams are joined, and all end with the client', async () => {
+  const b = await replica('b', {}, [])
+  const a = await replica('a', {}, [b.port, 1])
+  const { body } = await request(`http://127.0.0.1:${a.port}/api/v1/tap?replicas=all`)
+  let text = ''
+  body.on('data', (data) => {
+    text += data
+  })
+  body.on('error', () => undefined)
+  await waitFor('three lines', () => text.split('\n').length === 4)
+  assert.deepEqual(text.trim().split('\n').toSorted(), ['{"from":"a"}', '{"from":"b"}', '{"missing":["127.0.0.1:1"]}'])
+  assert.deepEqual([a.streams(), b.streams()], [1, 1])
+  body.destroy()
+  await waitFor('the end of both', () => a.streams() + b.streams() === 0)
+})
+
+test('replicas know each other by the token, and by the very certificate: it is sent to nobody else', async () => {
+  const ca = createCA({ commonName: 'admin' })
+  const pair = (name: string) => {
+    const { certPem, keyPem } = serverCertificate(ca, ['gateway.example'], [])
+    return { adminTlsCertFile: write(`${name}.crt`, certPem), adminTlsPrivateKeyFile: write(`${name}.key`, keyPem) }
+  }
+  const [own, other] = [pair('own'), pair('other')]
+  const adminTokenFile = write('token', 'S3cret')
+  const same = await replica('same', { ...own, adminTokenFile }, [])
+  const wrongToken = await replica('wrong', { ...own, adminTokenFile: write('token2', 'another') }, [])
+  const impostor = await replica('impostor', { ...other, adminTokenFile }, [])
+  const peers = [same.port, wrongToken.port, impostor.port]
+  const a = await replica('a', { ...own, adminTokenFile }, peers)
+  const b = await replica('b', { ...own, adminTokenFile, adminCaFile: write('ca.crt', ca.certPem) }, peers)
+  const dispatcher = new Agent({ connect: { ca: ca.certPem, servername: 'gateway.example' } })
+  closers.push(() => dispatcher.close())
+  const ask = async (port: number) => {
+    const url = `https://127.0.0.1:${port}/api/v1/top?by=user&replicas=all`
+    const response = await request(url, { headers: { authorization: 'Bearer S3cret' }, dispatcher })
+    return (await response.body.json()) as { by: string[]; missing: string[] }
+  }
+  const { by, missing } = await ask(a.port)
+  assert.deepEqual(by, ['a:user', 'same:user'])
+  assert.deepEqual(new Set(missing), new Set([wrongToken, impostor].map(({ port }) => `127.0.0.1:${port}`)))
+  // By a CA the names count: certificates for gateway.example are not for 127.0.0.1.
+  assert.deepEqual((await ask(b.port)).by, ['b:user'])
+})
+
+test('a replica tells of an address that others reach, and of no other', () => {
+  const config = loadConfig({ flags: { configDir: 'given' }, env: {}, readFile: () => '' })
+  for (const [adminListen, expected] of [
+    ['127.0.0.1:9090', ''],
+    ['0.0.0.0:9090', ''],
+    ['[::]:9090', ''],
+    ['10.0.0.1:0', '10.0.0.1:4711'],
+  ]) {
+    assert.equal(advertisedAddress({ ...config, adminListen: adminListen ?? '' }, 4711), expected)
+  }
+  const adminAdvertise = { host: 'fd00::1', port: 9090 }
+  assert.equal(advertisedAddress({ ...config, adminListen: '0.0.0.0:1', adminAdvertise }, 1), '[fd00::1]:9090')
+})
+
+test('a Lease tells of the admin listener, and what a client wrote into it is bounded and checked', async () => {
+  const config = { ...loadConfig({ flags: {}, env: {}, readFile: () => '' }), replicaName: 'a' }
+  const now = new Date().toISOString()
+  const long = 'x'.repeat(1000)
+  const items = [
+    replicaLease('a', 'default', now, '10.0.0.1:9090'),
+    replicaLease('b', 'default', now, '10.0.0.2:9090'),
+    replicaLease('gone', 'default', '2020-01-01T00:00:00.000000Z', '10.0.0.3:9090'),
+    replicaLease('without', 'default', now),
+    replicaLease('odd', 'default', now, 'user:pw@evil.example/path?x'),
+    replicaLease(long, 'default', now, '[fd00::1]:9090'),
+  ]
+  const list: ObjectClient['list'] = (_, namespace) =>
+    Promise.resolve({ items: namespace === 'default' ? items : [], resourceVersion: '1' })
+  const client = { list } as unknown as ObjectClient
+  const known = new KnownReplicas({ config, client, access: undefined, admin: () => undefined, log: SILENT })
+  assert.deepEqual(
+    (await known.others()).map(({ name, url }) => [name.length, url.href]),
+    [
+      [1, 'http://10.0.0.2:9090/'],
+      [256, 'http://[fd00::1]:9090/'],
+    ],
+  )
+})
