@@ -136,6 +136,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
       [flow('rejected_total', 'rare')]: grows(1),
     },
   },
+  PortcullisListsRefused: {
+    fires: { 'portcullis_list_guard_total{cluster="g",result="refused"}': grows(60) },
+    as: { cluster: 'g' },
+    silent: { 'portcullis_list_guard_total{cluster="g",result="shadow"}': grows(60) },
+  },
   PortcullisRedisAway: {
     fires: { 'portcullis_global_limit_redis_up{instance="i"}': OFF },
     as: { instance: 'i' },

@@ -108,6 +108,8 @@ export async function startBusyGateway(): Promise<BusyGateway> {
     const stream = h2Open(session, [':path', path, ':authority', '127.0.0.1', 'authorization', `Bearer ${EDGE_TOKEN}`])
     setTimeout(() => stream.close(NGHTTP2_CANCEL), ABANDON_AFTER_MS)
   }, ABANDON_EVERY_MS)
+  const tap = new AbortController()
+  void watchTap(gateway.adminPort, tap.signal).catch(quiet)
   const admin = h2Connect({ port: gateway.ports[0] ?? 0, certificate: pki.admin })
   const written = await h2Request(admin, ...autoscalerStatus())
   admin.destroy()
@@ -132,6 +134,7 @@ export async function startBusyGateway(): Promise<BusyGateway> {
     async stop() {
       clients()
       clearInterval(abandon)
+      tap.abort()
       traffic.stop()
       session.destroy()
       await gateway.stop()
@@ -228,13 +231,17 @@ function edgeObject(edge: StubUpstream, second: StubUpstream): JsonObject {
           tokenBucket: { qps: 50, burst: 50 },
         },
         { name: 'tried', tokenBucket: { qps: 1, burst: 1 }, shadow: true },
+        { name: 'listed', tokenBucket: { qps: 1, burst: 1 }, cost: true },
       ],
     },
     dispatchPolicies: [
       { flowControlSchemaName: 'narrow', rules: [rule('secrets')] },
       { flowControlSchemaName: 'tried', rules: [rule('services')] },
+      { flowControlSchemaName: 'listed', rules: [rule('endpoints')] },
       { flowControlSchemaName: 'shared', rules: everything },
     ],
+    listGuard: { shadow: true },
+    degrade: { mode: 'Off', exempt: [{ ...rule('endpoints'), resourceNames: ['reserved'] }] },
     servers: [{ endpoint: edge.url.replace('127.0.0.1', 'localhost'), resolve: true }, { endpoint: second.url }],
   } as unknown as UpstreamClusterSpec
   return clusterObject([edge], { name: EDGE, clientCA, spec }) as unknown as JsonObject
@@ -258,7 +265,7 @@ function startClients(ask: BusyGateway['ask'], proxiedPort: number): () => void 
   const every = (ms: number, act: () => Promise<unknown> | unknown): void => {
     timers.push(setInterval(() => void Promise.resolve(act()).catch(quiet), ms))
   }
-  for (const resource of ['secrets', 'services', 'configmaps'])
+  for (const resource of ['secrets', 'services', 'configmaps', 'endpoints', 'endpoints/reserved'])
     every(120, () => ask(`/clusters/${EDGE}/api/v1/namespaces/a/${resource}`, EDGE_TOKEN))
   every(400, () => ask('/clusters/prod/api/v1/namespaces/shop/pods', 'a-token-that-nobody-has'))
   every(300, async () => {
@@ -297,4 +304,10 @@ function autoscalerStatus(): [readonly string[], Buffer] {
   const path = '/clusters/prod/api/v1/namespaces/kube-system/configmaps'
   const head = [':method', 'POST', ':path', path, ':authority', '127.0.0.1', 'content-type', 'application/json']
   return [[...head, 'content-length', String(body.length)], body]
+}
+
+/** Somebody looks at what comes. */
+async function watchTap(adminPort: number, signal: AbortSignal): Promise<void> {
+  const answer = await fetch(`http://127.0.0.1:${adminPort}/api/v1/tap?cluster=prod`, { signal })
+  for await (const _ of answer.body ?? []) if (signal.aborted) return
 }

@@ -1,4 +1,5 @@
 // docs/first-incident.md, block by block, in the demo: it leads to the client that asks for too much, and to a limit for that client alone.
+// And the commands of docs/runbooks.md that only look.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -82,6 +83,20 @@ for (const { place, text } of blocks) {
     for (const [has, expected] of SAYS) if (text.includes(has)) assert.match(said, expected)
   })
 }
+
+const RUNBOOKS = readFileSync(join(ROOT, 'docs/runbooks.md'), 'utf8')
+const LOOKS =
+  /`((?:kubectl get|kubectl describe|bin\/portcullis degrade prod --status|bin\/portcullis protect status)[^`]*)`/g
+
+test('the commands of the runbooks that only look', async () => {
+  const commands = new Set([
+    ...commandBlocks('docs/runbooks.md', RUNBOOKS).flatMap(({ text }) => text.split('\n')),
+    ...[...RUNBOOKS.matchAll(LOOKS)].map(([, command = '']) => command),
+  ])
+  assert.ok(commands.size >= 6, [...commands].join())
+  // 1: `protect status` says that something is below its minimum.
+  for (const command of commands) await run(`{ ${command}\n} || [ $? = 1 ]`)
+})
 
 test('afterwards all is as it was', async () => {
   const spec = await run('kubectl get uc prod -o json')
