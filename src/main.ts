@@ -17,6 +17,13 @@ async function* stdinLines(): AsyncGenerator<string> {
   yield* createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY })
 }
 
+/** For commands that go on until then. */
+function interrupted(): AbortSignal {
+  const controller = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort())
+  return controller.signal
+}
+
 const err = (text: string): void => void process.stderr.write(text)
 
 process.exitCode = await reportUserErrors(err, () =>
@@ -28,6 +35,7 @@ process.exitCode = await reportUserErrors(err, () =>
     out: (text) => void process.stdout.write(text),
     err,
     input: stdinLines(),
+    terminal: { columns: () => (process.stdout.isTTY ? process.stdout.columns : undefined), interrupted },
     now: Date.now,
     serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
     demo: async (options) => (await import('./demo/command.ts')).demoCommand(options),

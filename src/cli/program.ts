@@ -4,12 +4,14 @@
 import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { collect, forControlPlane } from './command/flags.ts'
 import type { CommandContext } from './command/output.ts'
+import type { Terminal } from './command/terminal.ts'
 import { addControl } from './control/program.ts'
 import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
 import { addProtect } from './protect/program.ts'
 import { addReplay } from './replay/program.ts'
 import { addScale } from './scale/program.ts'
+import { addTap } from './tap/program.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -28,6 +30,8 @@ export interface ProgramDeps extends Omit<CommandContext, 'done'> {
   /** Flags of `serve`. */
   settings(): Promise<readonly FlagSetting[]>
   readonly input: AsyncIterable<string>
+  /** Default: there is none, and nobody ends a command. */
+  readonly terminal?: Terminal
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>
   demo(options: {
@@ -82,6 +86,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addRevoke(program, context)
   addProtect(program, context)
   addScale(program, context)
+  addTap(program, context)
   addImport(program, context)
   addControl(program, context)
   addDemo(program, context)

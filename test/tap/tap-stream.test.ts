@@ -1,8 +1,11 @@
 // GET /api/v1/tap of a real gateway process with two threads, in front of a stub.
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
+import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
@@ -263,4 +266,41 @@ test('a tap is audited: who, by which filter, how many were shown', async () => 
   const { annotations, verb, sourceIPs } = event as { annotations: object; verb: string; sourceIPs: string[] }
   assert.equal(Reflect.get(annotations, 'portcullis.io/tap-shown'), '1')
   assert.deepEqual([verb, sourceIPs], ['get', ['127.0.0.1']])
+})
+
+test('portcullis tap: a header, rows, and a last line at Ctrl-C; a pipe that closes is no error', async () => {
+  const main = join(import.meta.dirname, '../../src/main.ts')
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const admin = `--admin=http://127.0.0.1:${gateway.adminPort}`
+  const command = spawn(process.execPath, [main, 'tap', 'prod.example.com', '--user=alice', admin], { env })
+  let [out, err] = ['', '']
+  command.stdout.on('data', (chunk: Buffer) => {
+    out += chunk
+  })
+  command.stderr.on('data', (chunk: Buffer) => {
+    err += chunk
+  })
+  await waitFor('a row', async () => {
+    await list(sessions[0], '/api/v1/pods')
+    return out.includes('forwarded\n')
+  })
+  const exited = once(command, 'exit')
+  command.kill('SIGINT')
+  assert.deepEqual(await exited, [0, null], err)
+  const [header, ...rows] = out.trimEnd().split('\n')
+  assert.match(header ?? '', /^TIME .* DECISION$/)
+  for (const row of rows) assert.match(row, /alice .* list .* pods .* 200 .* forwarded$/)
+  assert.match(err, new RegExp(`^${rows.length} shown, in \\d+s\\n$`))
+
+  const piped = spawn(process.execPath, [main, 'tap', '-o', 'json', admin], { env })
+  await once(piped.stdout, 'data')
+  piped.stdout.destroy()
+  const closed = once(piped, 'exit')
+  const gone = new AbortController()
+  void closed.then(() => gone.abort())
+  await waitFor('the end', async () => {
+    await list(sessions[0], '/api/v1/pods')
+    return gone.signal.aborted
+  })
+  assert.deepEqual(await closed, [0, null])
 })
