@@ -62,6 +62,8 @@ export interface GatewayOptions extends ClusterOptions {
   readonly place?: Place
   /** The checkout to run. Default: the one that is measured. */
   readonly root?: string
+  /** Further settings, as flags. */
+  readonly flags?: readonly string[]
   /** For node itself. */
   readonly nodeArgs?: readonly string[]
 }
@@ -185,6 +187,7 @@ export class Bench {
       `--access-log=${options.logged === true}`,
       '--drain-timeout=1s',
       ...threads,
+      ...(options.flags ?? []),
       ...(options.auditLog === undefined ? [] : [`--audit-log-path=${options.auditLog}`]),
     ]
     const { name = 'Portcullis', place = 'proxy' } = options

@@ -21,6 +21,7 @@ import { start } from './rows/start.ts'
 import { starts } from './rows/starts.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
+import { top } from './rows/top.ts'
 import { watches } from './rows/watches.ts'
 import { versions } from './versions.ts'
 
@@ -30,6 +31,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   starts,
   tokens,
   logs,
+  top,
   latency,
   threads,
   watches,

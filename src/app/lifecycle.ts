@@ -422,6 +422,7 @@ class Lifecycle implements RunningGateway {
   async #end(): Promise<void> {
     const { probes, rights, source, pool, upstreams, limits, reload, sharing } = this.#parts
     reload.stop()
+    this.#parts.top?.stop()
     sharing?.stop()
     this.#endWarnings()
     probes.stop()
@@ -448,6 +449,7 @@ class Lifecycle implements RunningGateway {
   async abandon(): Promise<void> {
     const { probes, rights, source, pool, upstreams, limits, sharing } = this.#parts
     sharing?.stop()
+    this.#parts.top?.stop()
     probes.stop()
     this.#parts.servers.stop()
     rights.stop()

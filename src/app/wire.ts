@@ -12,6 +12,7 @@ import { createUpstreamClustersController } from '../controllers/upstream-cluste
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
+import type { TopReport } from '../core/top/report.ts'
 import { lookUp } from '../io/dns/look-up.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../io/listener/tls-policy.ts'
@@ -22,6 +23,7 @@ import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import type { MetricsRecorder } from '../io/metrics/recorder.ts'
 import { threadSeriesText } from '../io/metrics/thread-series.ts'
+import { topSeriesText } from '../io/metrics/top-series.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
 import { createUpstreamKubeClient } from '../io/upstream/kube-client.ts'
 import { Upstreams } from '../io/upstream/upstreams.ts'
@@ -31,6 +33,7 @@ import { ClusterTable } from '../state/clusters.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { ServingReload } from './certificates/serving-reload.ts'
 import type { Config } from './config/config.ts'
+import { TopCounts } from './insight/top-counts.ts'
 import type { LastGoodStates } from './last-good/states.ts'
 import { type LimitSharing, shareLimits } from './limit-sharing.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
@@ -56,6 +59,8 @@ export interface WiredGateway {
   readonly recorder: MetricsRecorder
   /** Lines of the audit log; undefined = switched off. */
   readonly audit: LineWriter | undefined
+  /** Who asks most; undefined = nobody counts. */
+  readonly top: TopCounts | undefined
   /** Limits that replicas share over Redis; undefined = none. */
   readonly limits: GlobalLimits | undefined
   /** Redis, and the files that say who the gateway is there; undefined = none. */
@@ -151,7 +156,9 @@ export function wire(
   })
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
-  const text = metricsText(metrics, pool, clusters, outputs, clock, limits)
+  const top = config.top ? new TopCounts({ pool, clock }) : undefined
+  const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
+  const text = metricsText(metrics, pool, clusters, outputs, clock, limits, firstTen)
   return {
     clusters,
     pool,
@@ -165,6 +172,7 @@ export function wire(
     clock,
     recorder: metrics.recorder,
     audit,
+    top,
     limits,
     sharing,
     changes,
@@ -211,6 +219,7 @@ function metricsText(
   outputs: Outputs,
   clock: Clock,
   limits: GlobalLimits | undefined,
+  firstTen: () => readonly TopReport[],
 ): () => Promise<string> {
   const overflows: { cluster: string; schema: string; overflows: number }[] = []
   metrics.beforeScrape(async () => {
@@ -238,6 +247,6 @@ function metricsText(
     })
     const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
     const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
-    return `${own}${clusterSeriesText(inForce, clock.now())}${text}`
+    return `${own}${clusterSeriesText(inForce, clock.now())}${topSeriesText(firstTen())}${text}`
   }
 }

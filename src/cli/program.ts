@@ -12,6 +12,7 @@ import { addProtect } from './protect/program.ts'
 import { addReplay } from './replay/program.ts'
 import { addScale } from './scale/program.ts'
 import { addTap } from './tap/program.ts'
+import { addTop } from './top/program.ts'
 
 /** A setting of the gateway as a flag. */
 export interface FlagSetting {
@@ -82,6 +83,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addInspection(program, context)
   addReplay(program, context)
   addCredentials(program, context)
+  addTop(program, context)
   addDegrade(program, context)
   addRevoke(program, context)
   addProtect(program, context)

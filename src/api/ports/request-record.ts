@@ -19,6 +19,8 @@ export interface RequestRecord {
   /** `:authority` or Host, as received. */
   host: string
   protocol: 'h2' | 'http/1.1'
+  /** Peer.id of the connection it came on: another one for each of a thread. */
+  connection: number
   remoteAddress: string
   /** Of the load balancer that declared it in a PROXY header; '' = there is none. */
   proxyAddress: string
@@ -108,6 +110,7 @@ export function createRecord(): RequestRecord {
     target: '',
     host: '',
     protocol: 'h2',
+    connection: 0,
     remoteAddress: '',
     proxyAddress: '',
     localAddress: '',

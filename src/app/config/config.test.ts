@@ -87,6 +87,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     accessLog: true,
     auditLogPath: '',
     logLevel: 'info',
+    top: true,
+    topMetrics: [],
     maxHeaderBytes: 1_048_576,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,

@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os'
 import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
 import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/tls-policy.ts'
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
@@ -44,6 +45,10 @@ export interface ServingConfig {
   /** '' = no audit log, '-' = stdout. */
   readonly auditLogPath: string
   readonly logLevel: LogLevel
+  /** Whether who asks most is counted. */
+  readonly top: boolean
+  /** What has metrics of its first ten. */
+  readonly topMetrics: readonly Dimension[]
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
@@ -153,6 +158,15 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
   ),
   auditLogPath: setting('auditLogPath', '<file>', '', parseText, 'file for audit events of all requests; - is stdout'),
   logLevel: setting('logLevel', '<level>', 'info', oneOf(LOG_LEVELS), 'debug, info, warn or error'),
+  top: setting('top', '[bool]', 'true', parseSwitch, 'whether it is counted who asks most, for portcullis top'),
+  topMetrics: setting(
+    'topMetrics',
+    '<dimension>',
+    '',
+    someOf(DIMENSIONS),
+    `what has metrics of the first ten: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
+    true,
+  ),
   maxHeaderBytes: setting(
     'maxHeaderBytes',
     '<bytes>',
@@ -228,6 +242,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     accessLog: reader.take(table.accessLog, true),
     auditLogPath: reader.take(table.auditLogPath, ''),
     logLevel: reader.take(table.logLevel, 'info'),
+    top: reader.take(table.top, true),
+    topMetrics: reader.take(table.topMetrics, []),
     maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
     maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(table.headerTimeout, 0),

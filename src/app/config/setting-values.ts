@@ -228,13 +228,15 @@ export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
 }
 
 /** Some of a few words: a list, or a text with commas. */
-export function someOf(words: readonly string[]): ValueParser<readonly string[]> {
-  const known = new Set(words)
+export function someOf<Word extends string>(words: readonly Word[]): ValueParser<readonly Word[]> {
+  const known = new Set<string>(words)
   const fix = `write some of ${words.join(', ')}`
   return (raw) => {
     const texts = textsOf(raw)
     const wrong = texts.find((text) => !known.has(text))
-    if (wrong === undefined && texts.length > 0) return { value: texts }
+    if (wrong === undefined && texts.length > 0) {
+      return { value: texts.flatMap((text) => words.find((word) => word === text) ?? []) }
+    }
     return { message: texts.length > 1 ? `names "${wrong ?? ''}", which is not known` : 'is not known', fix }
   }
 }

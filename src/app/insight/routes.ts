@@ -10,6 +10,8 @@ import type { Config } from '../config/config.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { ThreadPool } from '../threads/pool.ts'
 import type { Replicas } from './replicas.ts'
+import type { TopCounts } from './top-counts.ts'
+import { topRoute } from './top-route.ts'
 
 export interface InsightDeps {
   readonly config: Config
@@ -18,6 +20,8 @@ export interface InsightDeps {
   readonly clusters: ClusterTable
   /** For mergedRoute and joinedRoute. */
   readonly replicas: Replicas
+  /** Who asks most; undefined = nobody counts. */
+  readonly top: TopCounts | undefined
   readonly clock: Clock
   readonly log: Logger
   /** Lines of the audit log; undefined = switched off. */
@@ -26,6 +30,18 @@ export interface InsightDeps {
   readonly recorder: MetricsRecorder
 }
 
-export function insightRoutes({ config, pool, clock, log, audit, recorder }: InsightDeps): readonly AdminRoute[] {
-  return [tapRoute({ replica: config.replicaName, pool, clock, log, audit, metrics: recorder })]
+export function insightRoutes({
+  config,
+  pool,
+  replicas,
+  top,
+  clock,
+  log,
+  audit,
+  recorder,
+}: InsightDeps): readonly AdminRoute[] {
+  return [
+    topRoute(replicas, top),
+    tapRoute({ replica: config.replicaName, pool, clock, log, audit, metrics: recorder }),
+  ]
 }

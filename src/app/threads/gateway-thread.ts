@@ -55,6 +55,7 @@ import { proxyProtocolOptions } from './proxy-protocol-options.ts'
 import type { QuestionHandlers, StreamHandlers } from './questions.ts'
 import { RareWarnings } from './rare-warnings.ts'
 import { ThreadTaps } from './taps.ts'
+import { ThreadTop } from './top.ts'
 
 /** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
@@ -70,6 +71,7 @@ export class GatewayThread {
   readonly #answers: ThreadAnswers
   readonly #taps: ThreadTaps
   readonly #lists: ListLearning
+  readonly #top: ThreadTop | undefined
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -87,6 +89,7 @@ export class GatewayThread {
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
+    this.#top = config.top ? new ThreadTop() : undefined
     this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
@@ -310,7 +313,11 @@ export class GatewayThread {
         },
       },
       protection: this.#protection,
-      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [this.#taps, this.#lists]),
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [
+        this.#taps,
+        this.#lists,
+        ...(this.#top === undefined ? [] : [this.#top]),
+      ]),
       random: Math.random,
       uuid: randomUUID,
       draining: false,
@@ -323,6 +330,7 @@ export class GatewayThread {
         if (level !== undefined) this.#outbox.level = level
         return this.#outbox.level
       },
+      top: () => this.#top?.take(),
     }
   }
 

@@ -1,6 +1,7 @@
 // What the main thread asks gateway threads (`pool.askThreads`), and what they stream to it (`pool.subscribe`): by kind, the types of question and
 // answer. Another kind is a line here and a handler in `answers.ts`. Everything is plain data that can be cloned.
 
+import type { TrafficSketch } from '../../core/top/traffic.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
@@ -8,6 +9,8 @@ import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 export interface Questions {
   /** Which log level is in force; sets it first when there is one. */
   readonly logLevel: { readonly question: LogLevel | undefined; readonly answer: LogLevel }
+  /** What the thread has counted since it was asked last; undefined = it counts nothing. */
+  readonly top: { readonly question: undefined; readonly answer: TrafficSketch | undefined }
 }
 
 /** Events until the subscriber has enough. */
@@ -35,14 +38,12 @@ export type StreamHandlers = {
 }
 
 /** The main thread's messages. */
-export type Asked<K extends QuestionKind = QuestionKind> = {
-  [Kind in K]: {
-    readonly type: 'ask'
-    readonly id: number
-    readonly kind: Kind
-    readonly question: Questions[Kind]['question']
-  }
-}[K]
+export interface Asked<K extends QuestionKind = QuestionKind> {
+  readonly type: 'ask'
+  readonly id: number
+  readonly kind: K
+  readonly question: Questions[K]['question']
+}
 
 export type Subscribed<K extends StreamKind = StreamKind> = {
   [Kind in K]: {

@@ -19,6 +19,7 @@ export function beginRecord(
   record.startMs = monotonicMs
   record.startWallMs = nowMs
   record.protocol = peer.protocol
+  record.connection = peer.id
   record.remoteAddress = peer.remoteAddress
   record.proxyAddress = peer.proxyAddress
   record.localAddress = peer.localAddress

@@ -500,6 +500,26 @@ export const GUARD_ACTIONS: Metric = table.counter(
   ['cluster', 'guard', 'action', 'result'],
   'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
 )
+export const TOP_REQUESTS: Metric = table.gauge(
+  'top_requests_per_second',
+  ['by', 'name'],
+  'Requests of the ten names with the most, in the last five minutes (--top-metrics)',
+)
+export const TOP_REFUSED: Metric = table.gauge(
+  'top_refused_requests_per_second',
+  ['by', 'name'],
+  'Refused requests of the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
+export const TOP_BYTES: Metric = table.gauge(
+  'top_bytes_per_second',
+  ['by', 'name'],
+  'Bytes of bodies, of the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
+export const TOP_UPSTREAM_SECONDS: Metric = table.gauge(
+  'top_upstream_seconds_per_second',
+  ['by', 'name'],
+  'Time that upstream took for the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
 export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')
 export const CONTROL_OIDC_TOKENS: Metric = table.counter(
   'control_oidc_tokens_total',

@@ -1,0 +1,148 @@
+// The answer of `/api/v1/top` (docs/insight.md): the names with the most of something, each number with its error.
+
+import {
+  BYTES,
+  LATENCY_MS,
+  LISTED_BYTES,
+  REFUSED,
+  REQUESTS,
+  SORT_SUM,
+  type Sort,
+  TALLY_LENGTH,
+  UNTIMED,
+  UPSTREAM_MS,
+} from './measures.ts'
+import type { TopQuery } from './query.ts'
+import { ROW_LENGTH, type Sketch, SketchSum } from './sketch.ts'
+import type { TopSum } from './windows.ts'
+
+/** Sums of some requests. */
+export interface TopNumbers {
+  readonly requests: number
+  readonly refused: number
+  /** Of the bodies of requests and answers. */
+  readonly bytes: number
+  /** Of answers to LIST. */
+  readonly listedBytes: number
+  /** Until upstream's response head, summed up; without requests that run for long. */
+  readonly upstreamSeconds: number
+}
+
+export interface TopCounts extends TopNumbers {
+  /** Mean over `timedRequests`; 0 when there are none. */
+  readonly latencySeconds: number
+  /** Requests whose latency counts: all but those that run for long (watch, exec ...). */
+  readonly timedRequests: number
+}
+
+export interface TopRow extends TopCounts {
+  /** '' = the request had none: no user, the whole cluster, no cluster that is known. */
+  readonly name: string
+  /** By how much each number may be too low; never too high. */
+  readonly error: TopNumbers
+}
+
+export interface TopReport {
+  readonly by: TopQuery['by']
+  readonly sort: Sort
+  readonly minutes: number
+  readonly cluster: string
+  /** What was counted: less than the minutes at first, and up to a slot more. */
+  readonly seconds: number
+  readonly total: TopCounts
+  readonly rows: readonly TopRow[]
+  /** What a name without a row may have at most. */
+  readonly others: TopNumbers
+}
+
+export function topReport(query: TopQuery, { sketch, total, seconds }: TopSum): TopReport {
+  const { by, sort, minutes, cluster, limit } = query
+  const sorted = sketch.names.map((_, place) => place)
+  const sortedBy = sort === 'latency' ? meanMs : (rows: Float64Array, at: number) => rows[at + SORT_SUM[sort]] ?? 0
+  const value = (place: number): number => sortedBy(sketch.rows, place * ROW_LENGTH)
+  const name = (place: number): string => sketch.names[place] ?? ''
+  sorted.sort((a, b) => value(b) - value(a) || (name(a) < name(b) ? -1 : 1))
+  const others = sketch.missing.slice()
+  for (const place of sorted.slice(limit)) {
+    const at = place * ROW_LENGTH
+    for (let i = 0; i < TALLY_LENGTH; i++) {
+      others[i] = Math.max(others[i] ?? 0, (sketch.rows[at + i] ?? 0) + (sketch.rows[at + TALLY_LENGTH + i] ?? 0))
+    }
+  }
+  const rows = sorted.slice(0, limit).map((place) => rowOf(sketch, place))
+  return {
+    by,
+    sort,
+    minutes,
+    cluster,
+    seconds: rounded(seconds),
+    total: countsOf(total, 0),
+    rows,
+    others: numbersOf(others, 0),
+  }
+}
+
+/** The sum of what several replicas have counted; each with all of its rows. The time is that of the one that counts longest. */
+export function sumOfReports(query: TopQuery, reports: readonly TopReport[]): TopReport {
+  const sum = new SketchSum()
+  const total = new Float64Array(TALLY_LENGTH)
+  let seconds = 0
+  for (const report of reports) {
+    seconds = Math.max(seconds, report.seconds)
+    for (const [i, number] of tallyOf(report.total).entries()) total[i] = (total[i] ?? 0) + number
+    sum.add({
+      names: report.rows.map(({ name }) => name),
+      rows: Float64Array.from(report.rows.flatMap((row) => [...tallyOf(row), ...errorsOf(row.error)])),
+      missing: Float64Array.from(errorsOf(report.others)),
+    })
+  }
+  return topReport(query, { sketch: sum.sketch(), total, seconds })
+}
+
+function rowOf({ names, rows }: Sketch, place: number): TopRow {
+  const at = place * ROW_LENGTH
+  return { name: names[place] ?? '', ...countsOf(rows, at), error: numbersOf(rows, at + TALLY_LENGTH) }
+}
+
+function numbersOf(tally: Float64Array, at: number): TopNumbers {
+  return {
+    requests: Math.ceil(tally[at + REQUESTS] ?? 0),
+    refused: Math.ceil(tally[at + REFUSED] ?? 0),
+    bytes: Math.ceil(tally[at + BYTES] ?? 0),
+    listedBytes: Math.ceil(tally[at + LISTED_BYTES] ?? 0),
+    upstreamSeconds: rounded((tally[at + UPSTREAM_MS] ?? 0) / 1000),
+  }
+}
+
+function countsOf(tally: Float64Array, at: number): TopCounts {
+  const timedRequests = Math.max(0, (tally[at + REQUESTS] ?? 0) - (tally[at + UNTIMED] ?? 0))
+  return { ...numbersOf(tally, at), latencySeconds: rounded(meanMs(tally, at) / 1000), timedRequests }
+}
+
+function meanMs(tally: Float64Array, at: number): number {
+  const timed = (tally[at + REQUESTS] ?? 0) - (tally[at + UNTIMED] ?? 0)
+  return timed > 0 ? (tally[at + LATENCY_MS] ?? 0) / timed : 0
+}
+
+/** In the order of a tally. */
+function tallyOf(counts: TopCounts): number[] {
+  const tally = errorsOf(counts)
+  tally[LATENCY_MS] = counts.latencySeconds * counts.timedRequests * 1000
+  tally[UNTIMED] = counts.requests - counts.timedRequests
+  return tally
+}
+
+function errorsOf(numbers: TopNumbers): number[] {
+  const tally = new Array<number>(TALLY_LENGTH).fill(0)
+  tally[REQUESTS] = numbers.requests
+  tally[REFUSED] = numbers.refused
+  tally[BYTES] = numbers.bytes
+  tally[LISTED_BYTES] = numbers.listedBytes
+  tally[UPSTREAM_MS] = numbers.upstreamSeconds * 1000
+  return tally
+}
+
+/** Microseconds are enough. */
+function rounded(seconds: number): number {
+  return Math.round(seconds * 1e6) / 1e6
+}

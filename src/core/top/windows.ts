@@ -1,0 +1,161 @@
+// What was counted in the last 1, 5 and 60 minutes, in memory that does not grow: ten seconds, minutes and five minutes are kept as sketches, and a
+// longer one is the sum of shorter ones.
+
+import { DIMENSIONS, REQUESTS, TALLY_LENGTH } from './measures.ts'
+import { addTo, type DimensionSketch, largest, ROW_LENGTH, type Sketch, sumOf } from './sketch.ts'
+import type { TrafficSketch } from './traffic.ts'
+
+/** Minutes that can be asked for. */
+export const MINUTES = [1, 5, 60] as const
+
+export type Minutes = (typeof MINUTES)[number]
+
+/** A slot of each level, and how many of it are kept: a bit more than a minute, five minutes and an hour. */
+const SLOT_MS = 10_000
+const LEVELS = [
+  { kept: 7, joined: 6 },
+  { kept: 6, joined: 5 },
+  { kept: 13, joined: 0 },
+] as const
+
+/** Rows of a slot's dimension, by each measure: over all clusters, and in one of them. */
+const ROWS = 64
+const CLUSTER_ROWS = 16
+const MIN_ROWS = 3
+/** Rows of all clusters together; those with the most requests come first. */
+const MAX_CLUSTER_ROWS = 2048
+
+interface Slot extends TrafficSketch {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** What was asked for. */
+export interface TopSum {
+  readonly sketch: Sketch
+  /** Of all requests, also of those without a row. */
+  readonly total: Float64Array
+  /** How long it was counted. */
+  readonly seconds: number
+}
+
+export class TopWindows {
+  /** By level, the newest first. */
+  readonly #levels: Slot[][] = LEVELS.map(() => [])
+  /** By level, how many of its newest slots are not in one of the next level. */
+  readonly #loose = LEVELS.map(() => 0)
+  #parts: TrafficSketch[] = []
+  #fromMs: number
+
+  /** @param nowMs monotonic milliseconds, as everywhere here */
+  constructor(nowMs: number) {
+    this.#fromMs = nowMs
+  }
+
+  /** What threads have counted since the last time. */
+  add(nowMs: number, parts: readonly TrafficSketch[]): void {
+    this.#parts.push(...parts)
+    if (nowMs - this.#fromMs >= SLOT_MS) {
+      this.#push(0, joinSlots(this.#fromMs, nowMs, this.#parts))
+      this.#parts = []
+      this.#fromMs = nowMs
+    }
+  }
+
+  /** @param cluster '' = over all clusters */
+  sum(dimension: number, minutes: Minutes, cluster: string, nowMs: number): TopSum {
+    const slots = this.#slotsOf(minutes, nowMs)
+    const parts = [...this.#parts, ...slots]
+    const fromMs = Math.min(this.#fromMs, ...slots.map((slot) => slot.fromMs))
+    const seconds = Math.max(0, nowMs - fromMs) / 1000
+    const total = new Float64Array(TALLY_LENGTH)
+    if (cluster === '') for (const part of parts) addTo(total, part.total)
+    const clusters = sumOf(partsOf(parts, CLUSTER), '')
+    const row = clusters.names.indexOf(cluster)
+    if (cluster !== '' && row >= 0) addTo(total, clusters.rows.subarray(row * ROW_LENGTH, (row + 1) * ROW_LENGTH))
+    const own = dimension === CLUSTER && cluster !== ''
+    const sketch = own ? onlyOf(clusters, row) : sumOf(partsOf(parts, dimension), cluster)
+    return { sketch, total, seconds }
+  }
+
+  /** How many rows are in memory. */
+  rows(): number {
+    let rows = 0
+    for (const slot of this.#levels.flat()) {
+      for (const { all, clusters } of slot.dimensions) {
+        rows += all.names.length
+        for (const { names } of clusters.values()) rows += names.length
+      }
+    }
+    return rows
+  }
+
+  #push(level: number, slot: Slot): void {
+    const slots = this.#levels[level]
+    const limits = LEVELS[level]
+    if (slots === undefined || limits === undefined) return
+    slots.unshift(slot)
+    const loose = (this.#loose[level] ?? 0) + 1
+    this.#loose[level] = loose
+    slots.length = Math.min(slots.length, limits.kept)
+    if (limits.joined === 0 || loose < limits.joined) return
+    const joined = slots.slice(0, limits.joined)
+    this.#loose[level] = 0
+    this.#push(level + 1, joinSlots(joined.at(-1)?.fromMs ?? slot.fromMs, slot.toMs, joined))
+  }
+
+  /** Each moment once: of the finer levels what is not in a coarser slot yet. A slot counts when its middle is in the window. */
+  #slotsOf(minutes: Minutes, nowMs: number): readonly Slot[] {
+    const last = MINUTES.indexOf(minutes)
+    const found: Slot[] = []
+    for (let level = 0; level <= last; level++) {
+      const slots = this.#levels[level] ?? []
+      found.push(...(level === last ? slots : slots.slice(0, this.#loose[level] ?? 0)))
+    }
+    return found.filter(({ fromMs, toMs }) => nowMs - (fromMs + toMs) / 2 < minutes * 60_000)
+  }
+}
+
+function partsOf(parts: readonly TrafficSketch[], dimension: number): DimensionSketch[] {
+  return parts.flatMap((part) => part.dimensions[dimension] ?? [])
+}
+
+function onlyOf({ names, rows, missing }: Sketch, row: number): Sketch {
+  if (row < 0) return { names: [], rows: new Float64Array(0), missing }
+  const none = new Float64Array(TALLY_LENGTH)
+  return { names: [names[row] ?? ''], rows: rows.slice(row * ROW_LENGTH, (row + 1) * ROW_LENGTH), missing: none }
+}
+
+function joinSlots(fromMs: number, toMs: number, parts: readonly TrafficSketch[]): Slot {
+  const total = new Float64Array(TALLY_LENGTH)
+  for (const part of parts) addTo(total, part.total)
+  const dimensions = DIMENSIONS.map((_, dimension) => joinDimension(partsOf(parts, dimension)))
+  return { fromMs, toMs, total, dimensions }
+}
+
+function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
+  const names = new Set<string>()
+  for (const { clusters } of parts) for (const name of clusters.keys()) names.add(name)
+  const fair = Math.floor(MAX_CLUSTER_ROWS / Math.max(1, names.size) / 6)
+  const count = Math.min(CLUSTER_ROWS, Math.max(MIN_ROWS, fair))
+  const sums = [...names].map((name) => ({ name, sketch: sumOf(parts, name, count) }))
+  sums.sort((a, b) => requestsOf(b.sketch) - requestsOf(a.sketch))
+  let room = MAX_CLUSTER_ROWS
+  const clusters = new Map<string, Sketch>()
+  for (const { name, sketch } of sums) {
+    const fits = sketch.names.length <= room
+    if (fits) room -= sketch.names.length
+    clusters.set(name, fits ? sketch : largest(sketch, 0))
+  }
+  const unseen = new Float64Array(TALLY_LENGTH)
+  for (const part of parts) addTo(unseen, part.unseen)
+  return { all: sumOf(parts, '', ROWS), clusters, unseen }
+}
+
+function requestsOf({ rows }: Sketch): number {
+  let requests = 0
+  for (let at = REQUESTS; at < rows.length; at += ROW_LENGTH) requests += rows[at] ?? 0
+  return requests
+}
+
+const CLUSTER = DIMENSIONS.indexOf('cluster')
