@@ -8,6 +8,7 @@ import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import type { BuildConstants } from '../src/io/program/build.ts'
+import { writeDashboard } from './dashboard.ts'
 import { bundledPackages, licencesText } from './licences.ts'
 import { sbomText } from './sbom.ts'
 
@@ -53,7 +54,8 @@ async function buildInto(out: string): Promise<void> {
     logOverride: { 'direct-eval': 'error' },
   })
   cpSync(join(ROOT, 'config'), join(out, 'config'), { recursive: true })
-  const packages = bundledPackages(metafile, ROOT)
+  const dashboard = await writeDashboard(join(out, 'dashboard'))
+  const packages = bundledPackages([metafile, dashboard], ROOT)
   writeFileSync(join(out, 'THIRD_PARTY_LICENSES'), licencesText(packages))
   writeFileSync(join(out, 'sbom.cdx.json'), sbomText(packages, built, ROOT))
   process.stdout.write(`${relative(process.cwd(), out) || '.'}: ${packages.length} packages bundled\n`)

@@ -30,9 +30,9 @@ const ACCEPTED: ReadonlySet<string> = new Set([
 const CHOSEN: Readonly<Record<string, string>> = { '(BSD-3-Clause OR GPL-2.0)': 'BSD-3-Clause' }
 
 /** Those of which at least a byte is in the output, by name. */
-export function bundledPackages(metafile: Metafile, root: string): readonly BundledPackage[] {
+export function bundledPackages(metafiles: readonly Metafile[], root: string): readonly BundledPackage[] {
   const folders = new Set<string>()
-  for (const { inputs } of Object.values(metafile.outputs)) {
+  for (const { inputs } of metafiles.flatMap(({ outputs }) => Object.values(outputs))) {
     for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
       const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
       if (folder !== undefined && bytesInOutput > 0) folders.add(folder)

@@ -3,7 +3,14 @@
 
 import { errorMessage } from '../api/validation/error-message.ts'
 import { parseListenAddress } from '../core/cluster/listen-address.ts'
-import { type PlainServer, type PlainTls, startPlainServer } from '../io/listener/http-plain.ts'
+import {
+  type AnyResponse,
+  type PlainRequest,
+  type PlainServer,
+  type PlainTls,
+  startPlainServer,
+} from '../io/listener/http-plain.ts'
+import { PAGE_HEADERS } from './page-headers.ts'
 import { type AdminAccess, type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
 import { type AdminState, configRoute, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
@@ -27,7 +34,11 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Pla
   const { state, metrics, routes = [], access = OPEN_ADMIN } = options
   const all = [...healthRoutes(state), metricsRoute(metrics), configRoute(state), ...routes]
   try {
-    return await startPlainServer(address, (request) => answerRoute(request, all, access), options.tls)
+    const answer = async (request: PlainRequest): Promise<AnyResponse> => {
+      const response = await answerRoute(request, all, access)
+      return { ...response, headers: { ...PAGE_HEADERS, ...response.headers } }
+    }
+    return await startPlainServer(address, answer, options.tls)
   } catch (error) {
     const why = errorMessage(error)
     throw new Error(`cannot listen on ${options.listen} for the admin server: ${why}`, { cause: error })

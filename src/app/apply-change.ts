@@ -1,7 +1,7 @@
 // A change of the objects on its way through the main thread, in one straight line: compile, publish to the gateway threads,
 // wait, in force, tell. A change may come while threads still take up the one before it: they come into force in their order.
 
-import type { Clock, SourceChange, SourceError } from '../api/ports/ports.ts'
+import type { Clock, ResolvedCluster, SourceChange, SourceError } from '../api/ports/ports.ts'
 import type { GlobalLimits } from '../controllers/limits/global-limits.ts'
 import type { UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import type { CompiledChange, UpstreamClustersController } from '../controllers/upstream-clusters.ts'
@@ -47,6 +47,11 @@ export class ConfigChanges {
 
   constructor(deps: ConfigChangesDeps) {
     this.#deps = deps
+  }
+
+  /** The object of a cluster as the source delivered it last. */
+  object(cluster: string): ResolvedCluster | undefined {
+    return this.#latest?.clusters.get(cluster)
   }
 
   get inForce(): ConfigInForce {

@@ -20,6 +20,7 @@ import { certificatesText, type OwnCertificate, warnOfExpiry } from './certifica
 import { loadServingPair } from './certificates/serving-pair.ts'
 import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
+import { Dashboard } from './dashboard/dashboard.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
 import { AdminPort } from './insight/admin-port.ts'
@@ -183,6 +184,7 @@ class Lifecycle implements RunningGateway {
   #health: HealthPort | undefined
   #stopping: Promise<void> | undefined
   readonly #drainNow = new AbortController()
+  #dashboard: Dashboard | undefined
   #unfollow: () => void = () => undefined
   #endWarnings: () => void = () => undefined
 
@@ -240,13 +242,24 @@ class Lifecycle implements RunningGateway {
     const { source, probes, changes, pool } = this.#parts
     const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
     const checks = { live: () => [], ready: () => this.#readiness() }
+    this.#dashboard = new Dashboard({
+      config: this.#config,
+      parts: this.#parts,
+      log: this.#log,
+      client: this.#plane.client,
+      protection: this.#protection,
+      certificates: () => this.#certificates(),
+    })
     this.#admin = await AdminPort.open({
       config: this.#config,
       login: this.#plane.adminLogin,
       log: this.#log,
       audit: this.#audit && ((line) => this.#audit?.write(line)),
       metrics,
-      routes: insightRoutes({ ...this.#parts, replicas: this.#replicas(), config: this.#config, log: this.#log }),
+      routes: [
+        ...insightRoutes({ ...this.#parts, replicas: this.#replicas(), config: this.#config, log: this.#log }),
+        ...this.#dashboard.routes,
+      ],
       state: {
         ...checks,
         describe: () =>
@@ -283,6 +296,7 @@ class Lifecycle implements RunningGateway {
     this.#synced = true
     void loops.look([...this.#parts.clusters.values()].map(({ compiled }) => compiled))
     this.#lastGood.start()
+    this.#dashboard.start()
     this.#unfollow = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()
     this.#scaleUpGuards = startScaleUpGuards({
@@ -428,6 +442,7 @@ class Lifecycle implements RunningGateway {
     probes.stop()
     this.#parts.servers.stop()
     rights.stop()
+    this.#dashboard?.stop()
     await this.#statuses?.stop()
     this.#unfollow()
     await this.#scaleUpGuards?.stop()
@@ -453,6 +468,7 @@ class Lifecycle implements RunningGateway {
     probes.stop()
     this.#parts.servers.stop()
     rights.stop()
+    this.#dashboard?.stop()
     this.#unfollow()
     await this.#scaleUpGuards?.stop().catch(() => undefined)
     await this.#protection.stop().catch(() => undefined)

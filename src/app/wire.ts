@@ -53,7 +53,10 @@ export interface WiredGateway {
   readonly clocks: CellClocks
   readonly source: ResourceSource
   /** Of all threads. */
-  readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<GatewayMetrics, 'guards'>
+  readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<
+    GatewayMetrics,
+    'guards' | 'totals'
+  >
   readonly clock: Clock
   /** Counts of the main thread. */
   readonly recorder: MetricsRecorder
@@ -168,7 +171,7 @@ export function wire(
     upstreams,
     clocks,
     source,
-    metrics: { text, contentType: metrics.contentType, guards: metrics.guards },
+    metrics: { text, contentType: metrics.contentType, guards: metrics.guards, totals: metrics.totals },
     clock,
     recorder: metrics.recorder,
     audit,

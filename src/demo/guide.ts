@@ -158,6 +158,9 @@ A new user, and how to lock it out at once, on every replica:
 function observed({ dir, adminPort }: GuideFacts): string {
   const admin = `http://127.0.0.1:${adminPort}`
   return `
+The dashboard: which cluster hurts, what is switched, what is refused
+  ${admin}/
+
 Health, metrics and logs:
   curl -s ${admin}/metrics | grep apiserver_request_total
   curl -s '${admin}/readyz?verbose'

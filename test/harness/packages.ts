@@ -25,6 +25,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   umoci: 'umoci',
   runc: 'runc',
   'systemd-analyze': 'systemd',
+  chromium: 'chromium',
   prometheus: 'prometheus',
   promtool: 'prometheus',
 }

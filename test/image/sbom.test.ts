@@ -58,7 +58,9 @@ function buildInto(name: string): string {
 /** Folders of packages that the source maps name. */
 function mappedFolders(): readonly string[] {
   const found = new Set<string>()
-  for (const name of readdirSync(join(dir, 'first')).filter((file) => file.endsWith('.map'))) {
+  for (const name of readdirSync(join(dir, 'first'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.map'),
+  )) {
     const { sources } = JSON.parse(readFileSync(join(dir, 'first', name), 'utf8')) as { sources: readonly string[] }
     for (const source of sources) {
       const folder = /(?:^|\/)(node_modules\/.*)$/.exec(source)?.[1]

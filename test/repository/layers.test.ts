@@ -10,6 +10,8 @@ const ROOT = resolve(import.meta.dirname, '../../src')
 /** A layer, a folder of src/, may import from itself and from those of a smaller rank; layers of one rank are siblings. */
 const RANK: Readonly<Record<string, number>> = {
   api: 0,
+  // Runs in browsers.
+  dashboard: 1,
   core: 1,
   http2: 1,
   state: 2,
@@ -40,7 +42,7 @@ interface SourceFile {
 
 function sources(): SourceFile[] {
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && name !== 'main.ts')
+    .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.test.ts') && name !== 'main.ts')
     .map((name) => {
       const text = readFileSync(join(ROOT, name), 'utf8')
       const imports = [
@@ -73,6 +75,17 @@ test('a file imports only from its own folder or from folders to the left', () =
       if (to === undefined || (target !== file.folder && to >= from)) wrong.push(`${file.path} -> ${specifier}`)
     }
   }
+  assert.deepEqual(wrong, [])
+})
+
+test('the dashboard, which runs in browsers, shares types and constants of api only, and nobody imports it', () => {
+  const wrong = files.flatMap((file) =>
+    file.imports
+      .filter((name) => name.startsWith('.'))
+      .map((name) => ({ name, from: file.folder, to: folderOf(file, name) }))
+      .filter(({ from, to }) => (from === 'dashboard' ? to !== 'dashboard' && to !== 'api' : to === 'dashboard'))
+      .map(({ name }) => `${file.path} -> ${name}`),
+  )
   assert.deepEqual(wrong, [])
 })
 

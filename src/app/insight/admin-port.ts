@@ -1,6 +1,8 @@
 // The admin listener (--admin-listen) with what belongs to it: certificate, token and client CA, which are read again when they change, and
 // who may use it.
 
+import { randomBytes } from 'node:crypto'
+import { loginSessions } from '../../admin/dashboard/sessions.ts'
 import type { AdminAccess, AdminRoute } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { startAdminServer } from '../../admin/server.ts'
@@ -8,14 +10,18 @@ import type { Logger } from '../../api/ports/ports.ts'
 import type { PlainServer, PlainTls } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import { dashboardFiles } from '../../io/program/dashboard-files.ts'
+import { systemClock } from '../../io/world/clock.ts'
 import { type AdminLogin, localAccess, loginAccess } from '../access/admin-access.ts'
 import { readTokenFile } from '../access/bearer-token.ts'
+import { createLoginAttempts } from '../access/login-attempts.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import { readPairFiles } from '../certificates/serving-pair.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
 import { audited, type WriteAudit } from './audited.ts'
 
+const SESSION_ID_BYTES = 32
 const CERT_FLAG = '--admin-tls-cert-file'
 const KEY_FLAG = '--admin-tls-private-key-file'
 const TOKEN_FLAG = '--admin-token-file'
@@ -89,8 +95,24 @@ export class AdminPort {
     const { adminListen, adminTlsCertFile, adminTlsPrivateKeyFile, adminTokenFile } = config
     if (adminTlsCertFile !== '') this.#serving = this.#readPair()
     if (adminTokenFile !== '') this.#token = readTokenFile(TOKEN_FLAG, adminTokenFile)
-    const access = audited(this.#access(), log, audit)
-    this.#server = await startAdminServer({ listen: adminListen, state, metrics, routes, access, tls: this.#tls() })
+    const login = loginSessions({
+      access: this.#access(),
+      files: dashboardFiles,
+      secure: this.#serving !== undefined,
+      clock: systemClock,
+      randomId: () => randomBytes(SESSION_ID_BYTES).toString('base64url'),
+      attempts: createLoginAttempts(),
+    })
+    const access = audited(login.access, log, audit)
+    const all = [...routes, ...login.routes]
+    this.#server = await startAdminServer({
+      listen: adminListen,
+      state,
+      metrics,
+      routes: all,
+      access,
+      tls: this.#tls(),
+    })
     if (adminTlsCertFile !== '') {
       this.#follow(CERT_FLAG, [adminTlsCertFile, adminTlsPrivateKeyFile], () => {
         this.#serving = this.#readPair()

@@ -6,9 +6,10 @@ import { parse } from 'yaml'
 import { PODS, SUBJECT_ACCESS_REVIEWS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isMissing } from '../../api/kube/status.ts'
+import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import type { ProtectionGate } from '../../api/ports/protection.ts'
+import type { PodFacts, ProtectionGate } from '../../api/ports/protection.ts'
 import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
@@ -40,6 +41,7 @@ import { type KeptProtectors, keepProtectors } from '../last-good/kept-protector
 import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
+import { type ProtectorRows, protectorRows } from './protector-rows.ts'
 
 export interface ProtectionDeps {
   readonly config: Config
@@ -175,6 +177,16 @@ export class Protection {
       cells: cells.describe(),
       clocks: Object.fromEntries(this.#skews()),
     }
+  }
+
+  /** The PodProtectors that have pods in a cell; none until they are known. */
+  protectorsIn(cell: string): ProtectorRows {
+    const running = this.#running
+    if (running === undefined) return { rows: [], omitted: 0 }
+    const { config, clock } = this.#deps
+    const select = (namespace: string, selector: LabelSelector): Iterable<PodFacts> | undefined =>
+      running.cells.select(cell, namespace, selector)
+    return protectorRows(cell, running.ledger.protectors.values(), config.protection.settings, clock.now(), select)
   }
 
   /** What this replica does to protect the pods of a cluster; undefined = the cluster does not ask for it. */

@@ -103,6 +103,11 @@ export const REJECTED: Metric<[string, string]> = table.counter(
   ['cluster', 'schema'],
   'Requests that a flow control schema refused with 429',
 )
+export const POLICY_MATCHES: Metric<[string, string]> = table.counter(
+  'policy_matches_total',
+  ['cluster', 'policy'],
+  'Requests that a dispatch policy matched, by its index in the object',
+)
 export const ABORTS: Metric<[string, string]> = table.counter(
   'apiserver_request_aborts_total',
   ['cluster', 'by'],

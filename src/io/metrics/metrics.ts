@@ -27,6 +27,8 @@ export interface GatewayMetrics extends MainEvents {
   readonly guards: GuardMetrics
   /** The counts of the other threads. */
   readonly threads: ThreadMetrics
+  /** What all threads have counted, as of their latest reports. */
+  totals(): MetricsSnapshot
   /** The Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
@@ -85,6 +87,7 @@ export function createMetrics(): GatewayMetrics {
     recorder,
     guards: createGuardMetrics(registry),
     threads,
+    totals: () => threads.merged(),
     text: () => {
       running ??= scrape().finally(() => {
         running = undefined

@@ -4,7 +4,18 @@
 
 import type { ActiveCount, RequestRecord } from '../../api/ports/request-record.ts'
 import { isMutating, isWellFormedResource } from '../../core/cluster/metric-labels.ts'
-import { ABORTS, ADDED, ADMITTED, INFLIGHT, REFUSALS, REJECTED, RESERVED, SHADOW, UPSTREAM } from './descriptors.ts'
+import {
+  ABORTS,
+  ADDED,
+  ADMITTED,
+  INFLIGHT,
+  POLICY_MATCHES,
+  REFUSALS,
+  REJECTED,
+  RESERVED,
+  SHADOW,
+  UPSTREAM,
+} from './descriptors.ts'
 import { ResourceSeries } from './resource-series.ts'
 import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
 import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
@@ -41,6 +52,9 @@ export class ClusterSeries {
   readonly #rejected: CounterTable
   readonly #reserved: CounterTable
   readonly #aborts: CounterTable
+  readonly #policies: CounterTable
+  /** Offset of the row of each policy, by its index. */
+  readonly #policyAt: number[] = []
   #unproven = 0
 
   constructor(name: string, id: number) {
@@ -57,6 +71,7 @@ export class ClusterSeries {
     this.#rejected = store.table(REJECTED)
     this.#reserved = store.table(RESERVED)
     this.#aborts = store.table(ABORTS)
+    this.#policies = store.table(POLICY_MATCHES)
   }
 
   started(record: RequestRecord): void {
@@ -71,6 +86,7 @@ export class ClusterSeries {
     this.#resource(record, proven).verb(record).observe(record)
     if (forwarded) this.#countUpstream(record.endpoint, codeOf(record.code))
     else if (record.refusal !== '') this.#refusals.count(record.refusal, record.refusalRule)
+    if (record.policy >= 0) this.store.add(this.#policyAt[record.policy] ?? this.#learnPolicies(record.policy), 1)
     if (record.flowControl !== '') {
       if (record.refusal === '') this.#admitted.count(record.flowControl, '')
       else if (record.code === 429) this.#rejected.count(record.flowControl, '')
@@ -91,6 +107,12 @@ export class ClusterSeries {
     this.#path.writeActive()
     this.#other.writeActive()
     for (const series of this.#all) series.writeActive()
+  }
+
+  /** Rows up to this one: the array stays packed. */
+  #learnPolicies(policy: number): number {
+    while (this.#policyAt.length <= policy) this.#policyAt.push(this.#policies.at(String(this.#policyAt.length), ''))
+    return this.#policyAt[policy] ?? 0
   }
 
   #countUpstream(endpoint: string, code: number): void {

@@ -44,6 +44,10 @@ export const PROGRAM_FILES: {
   readonly clientNode: string
   /** The examples, which the demo serves. */
   readonly examples: string
+  /** The folder of the dashboard's files; '' = they have to be made first. */
+  readonly dashboard: string
+  /** What makes them; '' in the bundle. */
+  readonly dashboardBuild: string
   /** '' in the bundle: only a checkout has one. */
   readonly testHarness: string
 } = bundled
@@ -51,12 +55,16 @@ export const PROGRAM_FILES: {
       threadEntry: beside('gateway-thread.mjs'),
       clientNode: './client-node.mjs',
       examples: fileURLToPath(beside('config')),
+      dashboard: fileURLToPath(beside('dashboard')),
+      dashboardBuild: '',
       testHarness: '',
     }
   : {
       threadEntry: beside('../../app/threads/entry.ts'),
       clientNode: '@kubernetes/client-node',
       examples: fileURLToPath(beside('../../../config')),
+      dashboard: '',
+      dashboardBuild: fileURLToPath(beside('../../../build/dashboard.ts')),
       testHarness: fileURLToPath(beside('../../../test/harness')),
     }
 

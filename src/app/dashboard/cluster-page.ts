@@ -1,0 +1,131 @@
+// One cluster in full.
+
+import type { ClusterPage, EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/insight/cluster-page.ts'
+import type { Change } from '../../api/insight/overview.ts'
+import { certificateEnds } from '../../controllers/status/certificates.ts'
+import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/cluster/compiled-cluster.ts'
+import { clip } from '../../core/insight/change-log.ts'
+import { describePolicy } from '../../core/insight/describe-policy.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import { type OverviewDeps, problemRow } from './overview.ts'
+import { type ClusterSample, short } from './samples.ts'
+import { tileOf, withSpark } from './tiles.ts'
+
+export interface ClusterPageDeps extends OverviewDeps {
+  /** What protects its pods; null = nothing. */
+  protection(cluster: CompiledCluster): ProtectionPane | null
+  /** Events about it in the API server; none where they cannot be read. Never rejects. */
+  events(cluster: string): Promise<readonly Change[]>
+}
+
+const MAX_ROWS = 200
+const MAX_HOSTS = 50
+
+export async function clusterPageOf(live: LiveCluster, deps: ClusterPageDeps): Promise<ClusterPage> {
+  const { compiled } = live
+  const { samples, clock } = deps
+  const { name } = compiled
+  const sample = samples.of(name)
+  const events = await deps.events(name)
+  const changes = [...deps.changes.recent(clock.now(), name), ...events].sort((a, b) => b.at - a.at)
+  return {
+    sampledAt: samples.takenAt,
+    version: deps.version,
+    tile: withSpark(tileOf(live, deps), sample),
+    series: (sample ?? deps.samples.all).series(samples.takenAt),
+    hosts: [...compiled.hosts, ...compiled.ips, ...compiled.ports.map((port) => `port ${port}`)].slice(0, MAX_HOSTS),
+    endpoints: endpointRows(live, sample, clock.monotonic()),
+    policies: policyRows(compiled, sample),
+    limits: limitRows(live, sample, clock.monotonic()),
+    refusals: (sample?.refusals(name) ?? []).slice(0, MAX_ROWS).map(({ reason, rule, code, perSecond, count }) => {
+      return { reason, rule: clip(rule), code, perSecond: short(perSecond), count }
+    }),
+    protection: deps.protection(compiled),
+    certificates: certificateEnds(compiled).map(([certificate, endsAt]) => ({ certificate, endsAt })),
+    problems: deps
+      .problems()
+      .map(problemRow)
+      .filter(({ cluster }) => cluster === name),
+    changes: changes.slice(0, MAX_ROWS),
+    credentialFault: clip(live.credentialFault),
+  }
+}
+
+function endpointRows(
+  { compiled, endpoints }: LiveCluster,
+  sample: ClusterSample | undefined,
+  nowMs: number,
+): EndpointRow[] {
+  return endpoints.describe(nowMs).map(({ url, disabled, state, ejected, available, inFlight, lastProbe }, i) => {
+    const rates = sample?.endpoints.get(url)
+    const backup = compiled.endpoints[i]?.backup === true && !available
+    const up = state === 'healthy' ? (backup ? 'backup' : 'up') : state === 'unhealthy' ? 'down' : 'unknown'
+    return {
+      url,
+      state: disabled ? 'disabled' : ejected ? 'ejected' : up,
+      message: lastProbe === undefined || lastProbe.ok ? '' : clip(lastProbe.message),
+      inFlight,
+      requestsPerSecond: short(rates?.requests ?? 0),
+      errorsPerSecond: short(rates?.errors ?? 0),
+      weight: compiled.endpoints[i]?.weight ?? 0,
+    }
+  })
+}
+
+function policyRows({ policies, schemas }: CompiledCluster, sample: ClusterSample | undefined): PolicyRow[] {
+  return policies.slice(0, MAX_ROWS).map((policy) => ({
+    index: policy.index,
+    matches: clip(describePolicy(policy)),
+    action: actionOf(policy),
+    limit: schemas[policy.schema]?.name ?? '',
+    strategy: policy.strategy,
+    perSecond: short(sample?.policies.get(String(policy.index)) ?? 0),
+    hits: sample?.totals?.policies.get(String(policy.index)) ?? 0,
+  }))
+}
+
+function actionOf({ deny, shadow }: CompiledPolicy): PolicyRow['action'] {
+  return deny ? (shadow ? 'deny (shadow)' : 'deny') : 'allow'
+}
+
+function limitRows({ compiled, flows }: LiveCluster, sample: ClusterSample | undefined, nowMs: number): LimitRow[] {
+  const states = new Map(flows.describe(nowMs).map((flow) => [flow.schema, flow]))
+  return compiled.schemas.slice(0, MAX_ROWS).map((schema, index) => {
+    const flow = states.get(schema.name)
+    const inFlight = flow?.inFlight ?? 0
+    return {
+      index,
+      change: changeOf(schema),
+      name: schema.name,
+      kind: schema.kind,
+      perUser: schema.perUser,
+      shadow: schema.shadow,
+      size: sizeOf(schema),
+      fill: fillOf(schema, inFlight, flow?.tokens ?? schema.burst),
+      inFlight,
+      watches: flow?.watches ?? 0,
+      users: flow?.users ?? 0,
+      admittedPerSecond: short(sample?.admitted.get(schema.name) ?? 0),
+      rejectedPerSecond: short(sample?.rejected.get(schema.name) ?? 0),
+    }
+  })
+}
+
+function changeOf({ kind, qps, max }: CompiledSchema): LimitRow['change'] {
+  if (kind === 'tokenBucket') return { path: 'tokenBucket/qps', value: qps }
+  return kind === 'maxRequestsInflight' ? { path: 'maxRequestsInflight/max', value: max } : null
+}
+
+function sizeOf({ kind, qps, burst, max, maxWatches, shared }: CompiledSchema): string {
+  const size =
+    kind === 'tokenBucket' ? `${qps}/s, burst ${burst}` : kind === 'maxRequestsInflight' ? `${max} at once` : 'exempt'
+  const watches = maxWatches > 0 ? `, ${maxWatches} watches` : ''
+  return `${size}${watches}${shared === undefined ? '' : ', shared by all replicas'}`
+}
+
+function fillOf({ kind, burst, max, perUser }: CompiledSchema, inFlight: number, tokens: number): number | null {
+  if (kind === 'maxRequestsInflight' && !perUser) return max === 0 ? 1 : short(Math.min(1, inFlight / max))
+  // Of a limit for each user, the tokens are those of the user who has fewest.
+  if (kind === 'tokenBucket' && burst > 0) return short(Math.min(1, Math.max(0, 1 - tokens / burst)))
+  return null
+}

@@ -1,0 +1,140 @@
+// What the dashboard shows of this process, kept whether somebody looks or not: samples every ten seconds, changes every two.
+
+import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
+import { assetRoutes } from '../../admin/dashboard/assets.ts'
+import type { AdminRoute } from '../../admin/route.ts'
+import type { ProtectionPane } from '../../api/insight/cluster-page.ts'
+import { STEP_SECONDS } from '../../api/insight/overview.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger, ResolvedCluster, SourceError } from '../../api/ports/ports.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { explainRequest } from '../../core/explain/explain-request.ts'
+import { ChangeLog } from '../../core/insight/change-log.ts'
+import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
+import { BUILD } from '../../io/program/build.ts'
+import { dashboardFiles } from '../../io/program/dashboard-files.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { OwnCertificate } from '../certificates/own-certificates.ts'
+import type { Config } from '../config/config.ts'
+import type { Protection } from '../protection/protection.ts'
+import { ClusterEvents } from './cluster-events.ts'
+import { type ClusterPageDeps, clusterPageOf } from './cluster-page.ts'
+import { overviewOf } from './overview.ts'
+import { Samples } from './samples.ts'
+import { ChangeWatch } from './watch-changes.ts'
+
+/** What is wired before it. */
+export interface DashboardGateway {
+  readonly clusters: ClusterTable
+  readonly clock: Clock
+  readonly pool: { reports(): Promise<unknown> }
+  readonly metrics: { totals(): Pick<MetricsSnapshot, 'clusters'> }
+  readonly changes: {
+    readonly inForce: { readonly problems: readonly SourceError[] }
+    object(cluster: string): ResolvedCluster | undefined
+    onApplied(listener: (generations: unknown, changed: ReadonlySet<string> | undefined) => void): () => void
+  }
+}
+
+export interface DashboardDeps {
+  readonly config: Pick<Config, 'dataDir' | 'replicaName'>
+  readonly parts: DashboardGateway
+  readonly log: Logger
+  /** Of the objects; undefined = they are files. */
+  readonly client: ObjectClient | undefined
+  readonly protection: Pick<Protection, 'stateOf' | 'protectorsIn'>
+  /** Of the gateway itself. */
+  certificates(): readonly OwnCertificate[]
+}
+
+const STEP_MS = STEP_SECONDS * 1000
+const LOOK_MS = 2000
+
+export class Dashboard {
+  readonly routes: readonly AdminRoute[]
+  readonly #deps: DashboardDeps
+  readonly #samples = new Samples()
+  readonly #watch: ChangeWatch
+  #timers: readonly NodeJS.Timeout[] = []
+  #unfollow: () => void = () => undefined
+  #sampling = false
+
+  constructor(deps: DashboardDeps) {
+    this.#deps = deps
+    const { config, parts, client, protection } = deps
+    const { clusters, clock, changes } = parts
+    const log = new ChangeLog()
+    const events = new ClusterEvents(client, clock)
+    this.#watch = new ChangeWatch({
+      clusters,
+      clock,
+      log,
+      dataDir: config.dataDir,
+      object: (name) => changes.object(name),
+    })
+    const page: ClusterPageDeps = {
+      clusters,
+      clock,
+      samples: this.#samples,
+      changes: log,
+      version: BUILD.version,
+      replica: config.replicaName,
+      switchOf: (name) => this.#watch.switchOf(name),
+      problems: () => changes.inForce.problems,
+      certificates: () => deps.certificates(),
+      protection: (cluster) => protectionPane(cluster, protection),
+      events: (name) => events.of(name),
+    }
+    this.routes = [
+      ...assetRoutes(dashboardFiles),
+      ...dashboardRoutes({
+        overview: (choice) => overviewOf(page, choice),
+        cluster: (name) => {
+          const live = clusters.get(name)
+          return live === undefined ? undefined : clusterPageOf(live, page)
+        },
+        explain: (input) => explainRequest(clusters.index, input, clock.now()),
+      }),
+    ]
+  }
+
+  /** Call it when the first configuration is there. */
+  start(): void {
+    this.#unfollow = this.#deps.parts.changes.onApplied((_, changed) => this.#watch.applied(changed))
+    void this.#sample()
+    this.#timers = [
+      setInterval(() => void this.#sample(), STEP_MS).unref(),
+      setInterval(() => this.#watch.look(), LOOK_MS).unref(),
+    ]
+  }
+
+  stop(): void {
+    this.#unfollow()
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  async #sample(): Promise<void> {
+    if (this.#sampling) return
+    this.#sampling = true
+    const { pool, metrics, clock } = this.#deps.parts
+    try {
+      await pool.reports()
+      await this.#samples.take(metrics.totals(), clock.now(), clock.monotonic())
+    } catch (error) {
+      this.#deps.log.error('the counts for the dashboard could not be sampled', { error })
+    } finally {
+      this.#sampling = false
+    }
+  }
+}
+
+function protectionPane(
+  { name, protection }: CompiledCluster,
+  { stateOf, protectorsIn }: DashboardDeps['protection'],
+): ProtectionPane | null {
+  if (protection === undefined) return null
+  const { cell, shadow } = protection
+  const state = stateOf(name)
+  const { rows, omitted } = protectorsIn(cell)
+  return { cell, shadow, state: state?.state ?? 'Starting', message: state?.message ?? '', protectors: rows, omitted }
+}

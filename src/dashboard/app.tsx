@@ -1,0 +1,124 @@
+// The frame of every view: skip link, navigation, and a banner when the gateway is away.
+
+import type { VNode } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type Route, useRoute } from './data/route.ts'
+import { useTheme } from './data/theme.ts'
+import { ClusterView } from './views/cluster.tsx'
+import { ExplainView } from './views/explain.tsx'
+import { OverviewView } from './views/overview.tsx'
+import { TapView } from './views/tap.tsx'
+
+interface Session {
+  /** '' = nobody has to say. */
+  readonly user: string
+  readonly canLogOut: boolean
+}
+
+const TITLES = { overview: 'Overview', explain: 'Explain', tap: 'Tap' } as const
+
+export function App(): VNode {
+  const route = useRoute()
+  const main = useRef<HTMLElement>(null)
+  const place = route.view === 'cluster' ? route.name : TITLES[route.view]
+  const first = useRef(true)
+  useEffect(() => {
+    document.title = `${place} · Portcullis`
+    // A new view is read from its beginning, also by those who do not see it.
+    if (!first.current) {
+      main.current?.focus()
+      scrollTo(0, 0)
+    }
+    first.current = false
+  }, [place])
+  const skip = (event: Event): void => {
+    event.preventDefault()
+    main.current?.focus()
+  }
+  return (
+    <>
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place on the page, whose address the views have */}
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to content
+      </a>
+      <Header route={route} />
+      <main id="main" ref={main} tabIndex={-1}>
+        <View route={route} />
+      </main>
+    </>
+  )
+}
+
+function View({ route }: { readonly route: Route }): VNode {
+  switch (route.view) {
+    case 'overview':
+      return <OverviewView />
+    case 'cluster':
+      return <ClusterView key={route.name} name={route.name} />
+    case 'explain':
+      return <ExplainView />
+    case 'tap':
+      return <TapView />
+  }
+}
+
+function Header({ route }: { readonly route: Route }): VNode {
+  const [theme, nextTheme] = useTheme()
+  const link = (view: keyof typeof TITLES, href: string): VNode => (
+    <a href={href} aria-current={route.view === view ? 'page' : undefined}>
+      {TITLES[view]}
+    </a>
+  )
+  return (
+    <header class="top">
+      <a class="brand" href="#/">
+        <Mark />
+        Portcullis
+      </a>
+      <nav aria-label="Views">
+        {link('overview', '#/')}
+        {link('explain', '#/explain')}
+        {link('tap', '#/tap')}
+      </nav>
+      <div class="tools">
+        <button type="button" class="quiet" onClick={nextTheme} title="System, light or dark colours">
+          Colours: {theme}
+        </button>
+        <LogOut />
+      </div>
+    </header>
+  )
+}
+
+/** Nothing where nobody has to log in, or a client certificate does it. */
+function LogOut(): VNode | null {
+  const [session, setSession] = useState<Session | undefined>()
+  useEffect(() => {
+    fetch('/api/v1/session', { cache: 'no-store' })
+      .then(async (response) => {
+        if (response.ok) setSession((await response.json()) as Session)
+      })
+      .catch(() => undefined)
+  }, [])
+  if (session === undefined || session.user === '') return null
+  return (
+    <>
+      <span class="who">{session.user}</span>
+      {session.canLogOut && (
+        <form method="post" action="/logout" class="logout">
+          <button type="submit" class="quiet">
+            Log out
+          </button>
+        </form>
+      )}
+    </>
+  )
+}
+
+function Mark(): VNode {
+  return (
+    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+      <path d="M2 14V7a6 6 0 0 1 12 0v7M5 2.5V14M8 1.5V14M11 2.5V14M2 7h12M2 10.5h12" />
+    </svg>
+  )
+}

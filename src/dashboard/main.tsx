@@ -1,0 +1,7 @@
+// The dashboard's first file: puts the page into the document.
+
+import { render } from 'preact'
+import { App } from './app.tsx'
+
+const root = document.getElementById('app')
+if (root !== null) render(<App />, root)
