@@ -85,6 +85,7 @@ const endpoint = {
     else opened.push(events)
     return upstreamSink
   },
+  isFull: (): boolean => false,
 }
 
 function answerReview(events: StreamEvents): void {

@@ -40,9 +40,8 @@ export class ListLearning implements RequestObserver {
     const lists = this.#clusters().get(cluster)?.lists
     if (lists === undefined) return
     lists.onLearned ??= (size) => this.#tell(cluster, size)
-    const { apiGroup, resource, namespace } = record
     const seen = seenOf(list, answer, record.aborted === '', this.#now())
-    lists.learn({ apiGroup, resource, namespace, shape: list.shape }, seen)
+    lists.learn(record, list, seen)
   }
 
   #tell(cluster: string, size: ListSize): void {

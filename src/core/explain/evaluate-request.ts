@@ -148,7 +148,7 @@ export function evaluateRequest(input: EvaluationInput, context: EvaluationConte
 /** With a copy of what is known: nothing changes because somebody asks. */
 function listRequest(info: RequestInfo, target: string, lists: ListSizes = new ListSizes()): ListRequest | undefined {
   const list = listRequestOf(info, target, lists)
-  return list?.size === undefined ? list : { ...list, size: { ...list.size } }
+  return list?.size === undefined ? list : { ...list, shape: list.shape, size: { ...list.size } }
 }
 
 /** Which credential it would be is not known here: only names count. */

@@ -287,7 +287,7 @@ test('lists without a limit: what the guard would say, by what is known of their
 
   const lists = new ListSizes()
   const key = { apiGroup: '', resource: 'pods', namespace: '', shape: '' }
-  lists.learn(key, { bytes: 2e6, partial: false, items: 0, itemBytes: 0, nowMs: 0 })
+  lists.learn(key, key, { bytes: 2e6, partial: false, items: 0, itemBytes: 0, nowMs: 0 })
   const index = buildClusterIndex([cluster('prod', { listGuard })])
   const request = { host: 'prod', method: 'GET', target: '/api/v1/pods', user: 'alice', userAgent: 'agent/1' }
   for (const nowMs of [5000, 7_200_000]) {
@@ -296,5 +296,9 @@ test('lists without a limit: what the guard would say, by what is known of their
     if (nowMs === 5000)
       assert.match(known.message, /^User "alice" \(agent\/1\) lists all "pods".*2\.0 MB, as of 5 s ago/)
   }
-  assert.equal(lists.find('', 'pods', '', '')?.relearnMs, 0, 'nothing changes because somebody asks')
+  assert.equal(
+    lists.find({ apiGroup: '', resource: 'pods', namespace: '' }, { shape: '' })?.relearnMs,
+    0,
+    'nothing changes because somebody asks',
+  )
 })

@@ -73,7 +73,7 @@ function request(target: string, sizes: ListSizes, method = 'GET'): ListRequest 
 
 function known(bytes: number, more: object = {}): ListSizes {
   const sizes = new ListSizes()
-  sizes.learn(PODS, { ...WHOLE, bytes, nowMs: 0, ...more })
+  sizes.learn(PODS, PODS, { ...WHOLE, bytes, nowMs: 0, ...more })
   return sizes
 }
 
@@ -188,8 +188,8 @@ test('what an answer shows of the whole list', () => {
 test('a larger answer counts at once, a smaller one when the larger is old, one that broke off never', () => {
   const sizes = new ListSizes()
   const learn = (bytes: number, nowMs: number, partial = false): number => {
-    sizes.learn(PODS, { ...WHOLE, bytes, nowMs, partial })
-    return sizes.find('', 'pods', '', '')?.bytes ?? 0
+    sizes.learn(PODS, PODS, { ...WHOLE, bytes, nowMs, partial })
+    return sizes.find({ apiGroup: '', resource: 'pods', namespace: '' }, { shape: '' })?.bytes ?? 0
   }
   assert.equal(learn(99_999, 0), 0)
   assert.equal(learn(2e6, 1), 2e6)
@@ -203,8 +203,8 @@ test('a larger answer counts at once, a smaller one when the larger is old, one 
 test('what a narrow selector picks is a mean', () => {
   const sizes = new ListSizes()
   const key = { ...PODS, shape: 'labels' }
-  for (const bytes of [4e6, 0.4e6, 0.4e6]) sizes.learn(key, { ...WHOLE, bytes, nowMs: 0 })
-  const { bytes = 0 } = sizes.find('', 'pods', '', 'labels') ?? {}
+  for (const bytes of [4e6, 0.4e6, 0.4e6]) sizes.learn(key, key, { ...WHOLE, bytes, nowMs: 0 })
+  const { bytes = 0 } = sizes.find({ apiGroup: '', resource: 'pods', namespace: '' }, { shape: 'labels' }) ?? {}
   assert.ok(bytes > 0.4e6 && bytes < 4e6, String(bytes))
 })
 
@@ -212,10 +212,10 @@ test('others are told what is new, not each answer', () => {
   const sizes = new ListSizes()
   const told: number[] = []
   sizes.onLearned = ({ bytes }) => told.push(bytes)
-  for (let i = 0; i < 1000; i++) sizes.learn(PODS, { ...WHOLE, bytes: 1e6 + i, nowMs: i })
+  for (let i = 0; i < 1000; i++) sizes.learn(PODS, PODS, { ...WHOLE, bytes: 1e6 + i, nowMs: i })
   assert.deepEqual(told, [1e6])
-  sizes.learn(PODS, { ...WHOLE, bytes: 2e6, nowMs: 1001 })
-  sizes.learn(PODS, { ...WHOLE, bytes: 2.01e6, nowMs: 60_000 })
+  sizes.learn(PODS, PODS, { ...WHOLE, bytes: 2e6, nowMs: 1001 })
+  sizes.learn(PODS, PODS, { ...WHOLE, bytes: 2.01e6, nowMs: 60_000 })
   assert.deepEqual(told, [1e6, 2e6, 2.01e6])
   const other = new ListSizes()
   for (const size of sizes.top()) other.merge(size)
@@ -227,11 +227,11 @@ test('others are told what is new, not each answer', () => {
 test('memory is bounded: the list seen longest ago goes', () => {
   const sizes = new ListSizes()
   for (let i = 0; i < MAX_LISTS + 100; i++) {
-    sizes.learn({ ...PODS, resource: `r${i % 7}`, namespace: `ns${i}` }, { ...WHOLE, bytes: 1e6 + i, nowMs: i })
+    sizes.learn({ ...PODS, resource: `r${i % 7}`, namespace: `ns${i}` }, PODS, { ...WHOLE, bytes: 1e6 + i, nowMs: i })
   }
   assert.equal(sizes.size, MAX_LISTS)
   assert.equal(sizes.top().length, MAX_LISTS)
-  assert.equal(sizes.find('', 'r1', 'ns99', ''), undefined)
-  assert.ok(sizes.find('', 'r2', 'ns100', ''))
+  assert.equal(sizes.find({ apiGroup: '', resource: 'r1', namespace: 'ns99' }, { shape: '' }), undefined)
+  assert.ok(sizes.find({ apiGroup: '', resource: 'r2', namespace: 'ns100' }, { shape: '' }))
   assert.equal(sizes.top(3)[0]?.bytes, 1e6 + MAX_LISTS + 99)
 })

@@ -6,7 +6,7 @@ import type { RequestInfo } from '../request/request-info.ts'
 import { isInt64 } from '../text/int64.ts'
 import type { ListSizes } from './list-sizes.ts'
 import { seatsOf } from './seats.ts'
-import { selectorShape } from './selector-shape.ts'
+import { type SelectorShape, selectorShape } from './selector-shape.ts'
 
 /** A larger limit does not make a page: most lists are shorter. */
 export const MAX_PAGE = 5_000
@@ -25,24 +25,45 @@ export function listRequestOf(info: RequestInfo, target: string, sizes: ListSize
   const query = queryAt < 0 ? NO_OPTIONS : readListQuery(target.slice(queryAt + 1))
   const { resourceVersion = '' } = query
   if (isWatch && resourceVersion !== '' && resourceVersion !== '0' && !isTrue(query.sendInitialEvents)) return undefined
-  const { apiGroup, resource, namespace, fieldSelector, labelSelector } = info
-  const shape = selectorShape(fieldSelector, labelSelector)
-  const size = sizes.find(apiGroup, resource, namespace, shape)
-  const limit = limitOf(query.limit)
-  const anyVersion = resourceVersion === '0'
-  const bytes = size === undefined ? 0 : expectedBytes(size, isWatch || anyVersion ? 0 : limit)
-  return {
-    isWatch,
-    limit,
-    continued: query.continued,
-    anyVersion,
-    shape,
-    size,
-    bytes,
-    seats: seatsOf(bytes),
-    charged: false,
-    outcome: '',
-    answer: undefined,
+  return new AskedList(info, isWatch, limitOf(query.limit), query.continued, resourceVersion === '0', sizes)
+}
+
+class AskedList implements ListRequest {
+  readonly isWatch: boolean
+  readonly limit: number
+  readonly continued: boolean
+  readonly anyVersion: boolean
+  readonly size: ListSize | undefined
+  readonly bytes: number
+  readonly seats: number
+  charged = false
+  outcome: ListRequest['outcome'] = ''
+  answer: ListRequest['answer'] = undefined
+  readonly #info: RequestInfo
+  #shape: SelectorShape | undefined = undefined
+
+  constructor(
+    info: RequestInfo,
+    isWatch: boolean,
+    limit: number,
+    continued: boolean,
+    anyVersion: boolean,
+    sizes: ListSizes,
+  ) {
+    this.#info = info
+    this.isWatch = isWatch
+    this.limit = limit
+    this.continued = continued
+    this.anyVersion = anyVersion
+    const size = sizes.find(info, this)
+    this.size = size
+    this.bytes = size === undefined ? 0 : expectedBytes(size, isWatch || anyVersion ? 0 : limit)
+    this.seats = seatsOf(this.bytes)
+  }
+
+  get shape(): SelectorShape {
+    this.#shape ??= selectorShape(this.#info.fieldSelector, this.#info.labelSelector)
+    return this.#shape
   }
 }
 

@@ -19,6 +19,9 @@ const MEAN_WEIGHT = 0.25
 /** Which list. */
 export type ListKey = Pick<ListSize, 'apiGroup' | 'resource' | 'namespace' | 'shape'>
 
+/** Without the shape of selectors, which is found out only where it matters. */
+export type ListedResource = Omit<ListKey, 'shape'>
+
 /** What an answer shows. 0 = it does not. */
 export interface ListSeen {
   /** Of the whole list; at least so much where `partial`. */
@@ -41,16 +44,19 @@ export class ListSizes {
   /** Told what the other threads are to know. */
   onLearned: ((size: ListSize) => void) | undefined = undefined
 
-  find(apiGroup: string, resource: string, namespace: string, shape: SelectorShape): ListSize | undefined {
+  find({ apiGroup, resource, namespace }: ListedResource, list: Pick<ListKey, 'shape'>): ListSize | undefined {
     const entries = this.#byResource.get(resource)
-    return entries === undefined ? undefined : entryOf(entries, apiGroup, namespace, shape)
+    // What is not known at all needs no shape.
+    return entries === undefined ? undefined : entryOf(entries, apiGroup, namespace, list.shape)
   }
 
   /** Takes in what an answer of this thread's shows. */
-  learn(key: ListKey, seen: ListSeen): void {
-    const known = this.#entry(key)
+  learn(of: ListedResource, list: Pick<ListKey, 'shape'>, seen: ListSeen): void {
+    const known = this.find(of, list)
     if (known === undefined && seen.bytes < BYTES_PER_SEAT) return
-    const entry = known ?? this.#add(key, seen.nowMs)
+    const { apiGroup, resource, namespace } = of
+    const key = { apiGroup, resource, namespace, shape: list.shape }
+    const entry = this.#entry(key) ?? this.#add(key, seen.nowMs)
     see(entry, seen)
     if (!isNews(entry, seen.nowMs)) return
     entry.toldBytes = entry.bytes

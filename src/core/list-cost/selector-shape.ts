@@ -28,24 +28,31 @@ export function isNarrow(shape: SelectorShape): boolean {
 /** `spec.nodeName`, or `status.phase!` where the value is excluded. */
 function fieldShape(selector: string): string {
   if (selector.length > MAX_READ) return OTHER
+  // Most have one term.
+  if (!selector.includes(',')) return fieldOf(selector)
   const names = new Set<string>()
   for (const term of selector.split(',')) {
     if (term === '') continue
-    const equals = term.indexOf('=')
-    if (equals <= 0) return OTHER
-    const excluded = term.charCodeAt(equals - 1) === EXCLAMATION
-    names.add(excluded ? `${term.slice(0, equals - 1)}!` : term.slice(0, equals))
+    const name = fieldOf(term)
+    if (name === OTHER) return OTHER
+    names.add(name)
     if (names.size > MAX_FIELDS) return OTHER
   }
   const shape = [...names].sort().join(',')
   return shape.length > MAX_LENGTH ? OTHER : shape
 }
 
-const EXCLAMATION = 0x21
+function fieldOf(term: string): string {
+  const equals = term.indexOf('=')
+  if (equals <= 0 || equals > MAX_LENGTH) return OTHER
+  // With the `!` of `!=`.
+  return term.slice(0, equals)
+}
 
 /** One that requires something, or one that only excludes. */
 function labelShape(selector: string): string {
   if (selector.length > MAX_READ) return 'labels'
+  if (!selector.includes(',')) return isExclusion(selector) ? 'labels!' : 'labels'
   return terms(selector).every(isExclusion) ? 'labels!' : 'labels'
 }
 
@@ -69,5 +76,6 @@ function terms(selector: string): readonly string[] {
 
 /** `!key`, `key!=value`, `key notin (...)`; an empty term excludes nothing and requires nothing. */
 function isExclusion(term: string): boolean {
-  return /^\s*$|^\s*!|!=|\snotin[\s(]/.test(term)
+  if (!term.includes('!') && !term.includes('notin')) return term.trim() === ''
+  return /^\s*!|!=|\snotin[\s(]/.test(term)
 }

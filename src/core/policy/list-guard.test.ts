@@ -97,7 +97,7 @@ test('what excludes a little is as large as the whole; what a selector picks is 
   const sizes = new ListSizes()
   for (const shape of ['', 'labels', 'labels!', 'spec.nodeName', 'status.phase!']) {
     const seen = { bytes: 2e6, partial: false, items: 0, itemBytes: 0, nowMs: 0 }
-    sizes.learn({ apiGroup: '', resource: 'pods', namespace: '', shape }, seen)
+    sizes.learn({ apiGroup: '', resource: 'pods', namespace: '' }, { shape }, seen)
   }
   const verdict = (query: string): string | undefined => {
     const target = `/api/v1/pods${query}`

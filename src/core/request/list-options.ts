@@ -24,8 +24,19 @@ class ListQuery {
   continued = false
 }
 
+/** Of the last query: RequestInfo and the cost of a list are read one right after the other. */
+let lastQuery = ''
+let lastOptions: Readonly<ListQuery> = new ListQuery()
+
 /** The options of a list, in one pass over the query. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
-export function readListQuery(query: string): ListQuery {
+export function readListQuery(query: string): Readonly<ListQuery> {
+  if (query === lastQuery) return lastOptions
+  lastOptions = parseListQuery(query)
+  lastQuery = query
+  return lastOptions
+}
+
+function parseListQuery(query: string): ListQuery {
   const options = new ListQuery()
   const reader = new QueryReader(query)
   while (reader.next()) {

@@ -3,7 +3,11 @@
 import assert from 'node:assert/strict'
 import { type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
 import { after, afterEach, before, describe, test } from 'node:test'
-import type { DispatchPolicy, FlowControlSchema } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type {
+  DispatchPolicy,
+  FlowControlSchema,
+  UpstreamClusterSpec,
+} from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { KeyPair } from '../../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../../harness/clients/h2-client.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
@@ -57,8 +61,15 @@ const POLICIES: readonly DispatchPolicy[] = [
   { rules: [{ verbs: ['*'], nonResourceURLs: ['*'] }] },
 ]
 
-function configure(change: Partial<FlowControlSchema> = {}): ReturnType<typeof upstreamClusterFor> {
-  const spec = { flowControl: { flowControlSchemas: schemas(change) }, dispatchPolicies: POLICIES }
+function configure(
+  change: Partial<FlowControlSchema> = {},
+  more: Partial<UpstreamClusterSpec> = {},
+): ReturnType<typeof upstreamClusterFor> {
+  const spec = {
+    ...more,
+    flowControl: { flowControlSchemas: schemas(change) },
+    dispatchPolicies: POLICIES,
+  }
   return upstreamClusterFor(cluster, { spec })
 }
 
@@ -274,5 +285,99 @@ describe('limits', () => {
       CLIENT_GO_RETRIES + 1,
     )
     assert.equal(attempts.length, CLIENT_GO_RETRIES + 1)
+  })
+})
+
+interface LargeList {
+  readonly resource: string
+  readonly namespace: string
+  readonly bytes: number
+  readonly seats: number
+}
+
+/** The lists that the gateway knows to be large. */
+async function largestLists(): Promise<readonly LargeList[]> {
+  const config = JSON.parse((await gateway.admin('/debug/config')).text) as {
+    clusters: { largestLists: LargeList[] }[]
+  }
+  return config.clusters.flatMap((one) => one.largestLists)
+}
+
+// 4 MB: 40 seats, or a few more.
+describe('lists of a real kube-apiserver', () => {
+  const SLOTS = 100
+  const watchList = `${CONFIGMAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`
+
+  test('with cost a list takes as many slots as it has seats; a WatchList, too, until it begins', async () => {
+    gateway.write(configure({ maxRequestsInflight: { max: SLOTS }, cost: true }))
+    await waitFor('the list to be known', async () => {
+      await Promise.all(Array.from({ length: 4 }, () => burst(users.alice, CONFIGMAPS, 1)))
+      return (await largestLists()).some(
+        ({ resource, namespace }) => resource === 'configmaps' && namespace === 'default',
+      )
+    })
+    const [known] = (await largestLists()).filter(({ resource }) => resource === 'configmaps')
+    assert.ok(known && known.bytes > 4_000_000 && known.bytes < 5_000_000, JSON.stringify(known))
+    await waitFor('all threads to know, and the slots', async () => {
+      const lists = await slowLists(50)
+      const running = count(lists, 200)
+      for (const { stream } of lists) stream.destroy()
+      await waitFor('the slots', async () => (await inFlight('slow-lists')) === 0)
+      return running === Math.floor(SLOTS / known.seats)
+    })
+    // Compressed by kube-apiserver, it is as long as it is.
+    const gzip = await h2Request(connect(users.alice), [...target(CONFIGMAPS), 'accept-encoding', 'gzip'])
+    assert.deepEqual(valuesOf(gzip.head, 'content-encoding'), ['gzip'])
+    assert.ok(gzip.body.length < 1_000_000)
+    assert.equal((await largestLists()).find(({ resource }) => resource === 'configmaps')?.bytes, known.bytes)
+
+    gateway.write(
+      upstreamClusterFor(cluster, {
+        spec: {
+          flowControl: { flowControlSchemas: [{ name: 'tokens', cost: true, tokenBucket: { qps: 1, burst: 60 } }] },
+          dispatchPolicies: [policy('tokens', {})],
+        },
+      }),
+    )
+    const session = connect(users.bob)
+    await waitFor('a WatchList to be refused for its seats', async () => {
+      const stream = h2Open(session, target(watchList))
+      const status = await opened(stream)
+      stream.close(constants.NGHTTP2_CANCEL)
+      if (status !== 429) return false
+      const { body } = await h2Request(session, target(watchList))
+      return new RegExp(`allows 1 a second .*, and this list counts as ${known.seats};`).test(body.toString())
+    })
+    gateway.write(configure())
+  })
+
+  test('the guard refuses a list without a limit; pages, a WatchList and kubectl pass, and kubectl says why where it is refused', async () => {
+    gateway.write(configure({}, { listGuard: { maxBytesUnlimited: 1_000_000 } }))
+    const kubeconfig = await kubeconfigThrough(gateway, cluster, { cert: users.bob })
+    await waitFor('the list to be refused', async () => {
+      const answers = await Promise.all(Array.from({ length: 4 }, () => burst(users.alice, CONFIGMAPS, 1)))
+      return answers.flat().every(({ body }) => body.toString().includes('spec.listGuard allows'))
+    })
+    const session = connect(users.alice)
+    for (const query of ['?limit=500', '?limit=3', '?resourceVersion=0', '?limit=500&resourceVersion=0'])
+      assert.equal((await h2Request(session, target(`${CONFIGMAPS}${query}`))).status, 200, query)
+    const stream = h2Open(session, target(watchList))
+    assert.equal(await opened(stream), 200)
+    stream.close(constants.NGHTTP2_CANCEL)
+
+    const chunks = await cluster.kubectl(['get', 'configmaps', '--chunk-size=3', '-o', 'name'], { kubeconfig })
+    assert.deepEqual([chunks.code, chunks.stderr], [0, ''])
+    assert.equal(chunks.stdout.match(/large-/g)?.length, 10)
+    assert.equal((await cluster.kubectl(['get', 'configmaps', '-o', 'name'], { kubeconfig })).code, 0)
+    const whole = await cluster.kubectl(['get', 'configmaps', '--chunk-size=0'], { kubeconfig })
+    assert.equal(whole.code, 1)
+    assert.match(whole.stderr, /^Error from server \(TooManyRequests\): .*User "bob" \(kubectl\/v/m)
+    assert.match(whole.stderr, /lists all "configmaps" in namespace "default".*list with limit \(500\)/)
+    const refused = await gateway.logged(
+      (line) => line['user'] === 'bob' && line['code'] === 429 && line['reason'] === 'list-too-large',
+      1,
+    )
+    assert.equal(refused.length, 1, 'sent once: there is no Retry-After')
+    gateway.write(configure())
   })
 })
