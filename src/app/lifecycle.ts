@@ -357,8 +357,8 @@ class Lifecycle implements RunningGateway {
 
   /** Of files that are read again. */
   #reloads(): ReadonlyMap<string, boolean> {
-    const { reload, sharing } = this.#parts
-    const others = [this.#plane, this.#protection, this.#admin, this.#health, sharing].flatMap((part) => [
+    const { reload, sharing, tracing } = this.#parts
+    const others = [this.#plane, this.#protection, this.#admin, this.#health, sharing, tracing].flatMap((part) => [
       ...(part?.reloads ?? []),
     ])
     return new Map([...reload.reloads, ...others])
@@ -452,6 +452,7 @@ class Lifecycle implements RunningGateway {
     await this.#lastGood.stop()
     await this.#plane.stop()
     await pool.end()
+    await this.#parts.tracing?.stop()
     upstreams.destroy()
     await this.#health?.stop()
     await this.#admin?.stop()
@@ -476,6 +477,7 @@ class Lifecycle implements RunningGateway {
     await limits?.stop()
     await this.#plane.stop().catch(() => undefined)
     await pool.end()
+    await this.#parts.tracing?.stop()
     upstreams.destroy()
     await this.#health?.stop()
     await this.#admin?.stop()

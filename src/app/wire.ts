@@ -39,6 +39,7 @@ import { type LimitSharing, shareLimits } from './limit-sharing.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
 import type { StartThread } from './threads/worker-slot.ts'
+import { startTracing, type Tracing } from './tracing.ts'
 
 export interface WiredGateway {
   readonly clusters: ClusterTable
@@ -68,6 +69,8 @@ export interface WiredGateway {
   readonly limits: GlobalLimits | undefined
   /** Redis, and the files that say who the gateway is there; undefined = none. */
   readonly sharing: LimitSharing | undefined
+  /** undefined = nothing is traced. */
+  readonly tracing: Tracing | undefined
   /** The configuration in force, and its listeners. */
   readonly changes: ConfigChanges
   /** The gateway's own certificate. */
@@ -159,6 +162,7 @@ export function wire(
   })
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
+  const tracing = startTracing({ config, pool, metrics, clock, log })
   const top = config.top ? new TopCounts({ pool, clock }) : undefined
   const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
   const text = metricsText(metrics, pool, clusters, outputs, clock, limits, firstTen)
@@ -178,6 +182,7 @@ export function wire(
     top,
     limits,
     sharing,
+    tracing,
     changes,
     reload,
   }

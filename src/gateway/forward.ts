@@ -74,6 +74,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
   fields[AUTHORITY_AT] = endpoint.authority
   fields[SCHEME_AT] = endpoint.compiled.scheme
+  attempt.nameSpan(fields)
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
   const kind = freeClass(connections, classOf(exchange, permit), permit)
@@ -222,6 +223,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   /** Upstream is gone in the middle: never a clean end, but for a watch that stands between two events. */
   #brokenAnswer(reason: ResetReason): void {
     const exchange = this.exchange
+    this.failed(reason)
     exchange.record.aborted = 'upstream'
     if (exchange.frames?.atBoundary === true) exchange.client.body(EMPTY, true)
     else exchange.client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
@@ -231,6 +233,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   #noAnswer(reason: ResetReason): void {
     const exchange = this.exchange
     const { gw, record } = exchange
+    this.failed(reason)
     this.leave()
     if (reason === 'head-too-large') {
       this.#headTooLarge()

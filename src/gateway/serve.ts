@@ -85,6 +85,8 @@ function serve(exchange: Exchange): Served {
 
 /** Second part: the user that the request runs as. */
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
+  const { trace } = exchange.record
+  if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
   const cancelled = refuseCancelled(exchange, requester)
@@ -97,6 +99,7 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
 function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
   const { peer, record } = exchange
   identify(record, requester, caller)
+  if (record.trace !== undefined) record.trace.identifiedMs = exchange.gw.clock.monotonic()
   exchange.gw.events.requestIdentified(record)
   const { user } = caller
   const client = clientClassOf(user, record.userAgent)
@@ -156,6 +159,8 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
     exchange.end()
     return undefined
   }
+  const { trace } = exchange.record
+  if (trace !== undefined) trace.admittedMs = exchange.gw.clock.monotonic()
   // Whatever a filter in shadow mode says of it.
   const unread = exchange.body?.unread
   if (unread !== undefined) return unread

@@ -48,6 +48,7 @@ function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: 
   const attempt = new UpgradeAttempt(client, exchange, permit, endpoint, tried, nowMs)
   exchange.upstream = attempt
   const fields = outgoingFields(exchange, permit, endpoint)
+  attempt.nameSpan(fields)
   attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, attempt)
   return true
 }
@@ -107,6 +108,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     const exchange = this.exchange
     const { gw, record } = exchange
     if (exchange.phase === 'over') return
+    this.failed(sent ? 'broken' : 'refused')
     this.leave()
     gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
     if (!sent && !exchange.gone && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {

@@ -3,6 +3,7 @@
 
 import type { LogMode } from '../upstream-cluster/upstream-cluster.ts'
 import type { ListRequest } from './list-request.ts'
+import type { RequestTrace } from './request-trace.ts'
 
 /** One request, from its head to the end of its answer. Mutable on purpose; never kept after `observe`. */
 export interface RequestRecord {
@@ -93,6 +94,8 @@ export interface RequestRecord {
   policyLogMode: LogMode
   /** The gauge that counts this request while it runs; set and cleared by the metrics. */
   active: ActiveCount | undefined
+  /** Of a request that is traced. */
+  trace: RequestTrace | undefined
 }
 
 /** How many requests of a kind are running. */
@@ -156,6 +159,7 @@ export function createRecord(): RequestRecord {
     clusterLogMode: '',
     policyLogMode: '',
     active: undefined,
+    trace: undefined,
   }
 }
 

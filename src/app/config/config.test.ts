@@ -107,6 +107,12 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     healthTlsCertFile: '',
     healthTlsPrivateKeyFile: '',
     metricsTokenFile: '',
+    tracingOtlpEndpoint: '',
+    tracingOtlpCaFile: '',
+    tracingOtlpHeadersFile: '',
+    tracingSamplingRatePerMillion: 0,
+    tracingCallersPerSecond: 10,
+    tracingUserAttributes: false,
     protection: {
       settings: DEFAULT_PROTECTION_SETTINGS,
       kubeconfig: '',

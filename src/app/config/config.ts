@@ -12,6 +12,7 @@ import { checkReplicas, REPLICAS_TABLE, type ReplicasConfig, readReplicas } from
 import { checkServing, readServing, SERVING_TABLE, type ServingConfig } from './serving.ts'
 import { parseText } from './setting-values.ts'
 import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
+import { checkTracing, readTracing, TRACING_TABLE, type TracingConfig } from './tracing.ts'
 
 /** What `serve` runs with. Frozen. */
 export interface Config
@@ -20,7 +21,8 @@ export interface Config
     ReplicasConfig,
     ServingConfig,
     AdminConfig,
-    HealthConfig {
+    HealthConfig,
+    TracingConfig {
   readonly protection: ProtectionConfig
   /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
@@ -45,6 +47,7 @@ export const SETTINGS: readonly Setting[] = [
   SERVING_TABLE,
   ADMIN_TABLE,
   HEALTH_TABLE,
+  TRACING_TABLE,
   PROTECTION_TABLE,
 ].flatMap((table): readonly Setting[] => Object.values(table))
 
@@ -67,6 +70,7 @@ export function loadConfig(input: SettingsInput): Config {
     ...readServing(reader),
     ...readAdmin(reader),
     ...readHealth(reader),
+    ...readTracing(reader),
     protection: readProtection(reader),
   }
   checkObjects(values, reader)
@@ -75,6 +79,7 @@ export function loadConfig(input: SettingsInput): Config {
   checkServing(values, reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
+  checkTracing(values, reader)
   checkProtection(values.protection, values.source, reader)
   checkListeners(listenersOf(values), reader)
   if (reader.problems.length > 0) throw new ConfigError(reader.problems)

@@ -61,6 +61,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
               fake.emit = emit
               return () => void fake.ended++
             },
+            traces: () => () => undefined,
           },
         )
         answers = own

@@ -67,7 +67,8 @@ export class ThreadQuestions {
     { onEvents, credit = CREDIT }: SubscribeOptions<K>,
   ): () => void {
     const id = this.#nextId++
-    const message: Subscribed<K> = { type: 'subscribe', id, kind, question, credit }
+    // The compiler does not see that the question is that of the kind.
+    const message = { type: 'subscribe', id, kind, question, credit } as Subscribed
     // The type of the events is that of the kind: the thread's handler has it.
     this.#subscriptions.set(id, { message, take: onEvents as Subscription['take'] })
     for (const slot of this.#slots) if (answering(slot)) slot.post(message)

@@ -56,6 +56,7 @@ import type { QuestionHandlers, StreamHandlers } from './questions.ts'
 import { RareWarnings } from './rare-warnings.ts'
 import { ThreadTaps } from './taps.ts'
 import { ThreadTop } from './top.ts'
+import { ThreadTraces } from './traces.ts'
 
 /** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
 const REPORT_MS = 5_000
@@ -72,6 +73,8 @@ export class GatewayThread {
   readonly #taps: ThreadTaps
   readonly #lists: ListLearning
   readonly #top: ThreadTop | undefined
+  /** undefined = nothing is traced. */
+  readonly #traces: ThreadTraces | undefined
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -90,6 +93,10 @@ export class GatewayThread {
     this.#protection = new ThreadProtection(post)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#top = config.top ? new ThreadTop() : undefined
+    this.#traces =
+      config.tracingOtlpEndpoint === ''
+        ? undefined
+        : new ThreadTraces(config, place.threads, this.#metrics, systemClock.monotonic)
     this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
@@ -205,6 +212,7 @@ export class GatewayThread {
   async #drain(): Promise<void> {
     this.#gateway.draining = true
     await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
+    this.#traces?.flush()
     this.#post({ type: 'drained' })
   }
 
@@ -317,7 +325,9 @@ export class GatewayThread {
         this.#taps,
         this.#lists,
         ...(this.#top === undefined ? [] : [this.#top]),
+        ...(this.#traces === undefined ? [] : [this.#traces]),
       ]),
+      ...(this.#traces !== undefined && { tracer: this.#traces.tracer }),
       random: Math.random,
       uuid: randomUUID,
       draining: false,
@@ -335,7 +345,10 @@ export class GatewayThread {
   }
 
   #streamHandlers(): StreamHandlers {
-    return { tap: (question, emit) => this.#taps.tap(question, emit) }
+    return {
+      tap: (question, emit) => this.#taps.tap(question, emit),
+      traces: (_, emit) => this.#traces?.handTo(emit) ?? (() => undefined),
+    }
   }
 
   /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */

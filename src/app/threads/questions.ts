@@ -2,6 +2,7 @@
 // answer. Another kind is a line here and a handler in `answers.ts`. Everything is plain data that can be cloned.
 
 import type { TrafficSketch } from '../../core/top/traffic.ts'
+import type { HandedTrace } from '../../core/traces/handed-trace.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
@@ -17,6 +18,8 @@ export interface Questions {
 export interface Streams {
   /** Requests that match. */
   readonly tap: { readonly question: TapQuestion; readonly event: TapThreadEvent }
+  /** Requests that are traced. */
+  readonly traces: { readonly question: undefined; readonly event: HandedTrace }
 }
 
 export type QuestionKind = keyof Questions

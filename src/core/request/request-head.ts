@@ -17,6 +17,8 @@ export class RequestHead {
   userAgent = ''
   /** As the client sent it. */
   auditId = ''
+  /** As the client sent it; '' = it sent none. */
+  traceparent = ''
   /** Of several lines the first. */
   authorization: string | undefined = undefined
   /** Whether any field asks for impersonation. */
@@ -58,6 +60,7 @@ const IMPERSONATION = 16
 const DROPPED = 17
 const KEPT = 18
 const MALFORMED = 19
+const TRACEPARENT = 20
 const FIRST_PSEUDO = METHOD
 const LAST_PSEUDO = PROTOCOL
 const LAST_SINGLE = TRANSFER_ENCODING
@@ -93,6 +96,8 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['content-type', KEPT],
   ['kubectl-command', KEPT],
   ['kubectl-session', KEPT],
+  ['tracestate', KEPT],
+  ['traceparent', TRACEPARENT],
 ])
 
 /** Prefixes, so that fields of future Kubernetes versions are caught, too. */
@@ -190,6 +195,10 @@ function walk(head: RequestHead, list: HeaderList, address: string, checked: boo
         if (value.includes(TOKEN_PROTOCOL)) seen |= SEEN_TOKEN_PROTOCOL
         fields.push(name, value)
         break
+      case TRACEPARENT:
+        head.traceparent = head.traceparent === '' ? value : REPEATED
+        fields.push(name, value)
+        break
       case IMPERSONATION:
         head.impersonates = true
         break
@@ -201,6 +210,9 @@ function walk(head: RequestHead, list: HeaderList, address: string, checked: boo
   if (problem === '') complete(head, list, seen, address)
   return problem
 }
+
+/** Two values are none (Trace Context section 3.2): this one is invalid. */
+const REPEATED = 'repeated'
 
 const LISTED_TOO_LONG = `"connection", "te" and "sec-websocket-protocol" have more than ${MAX_LISTED_LENGTH} characters together, the limit of the gateway`
 

@@ -1,8 +1,10 @@
 // One attempt to send a request to one endpoint: what forwarding and upgrades have in common.
 
+import type { TraceAttempt } from '../../api/ports/request-trace.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import { warningValue } from '../../core/refusal/warning.ts'
 import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
+import { formatTraceparent, setTraceparent } from '../../core/traces/trace-context.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'
@@ -22,6 +24,8 @@ export abstract class Attempt {
   /** Endpoints (by URL) that had the request before. */
   readonly #tried: readonly string[]
   readonly #sentAtMs: number
+  /** Of a request that is traced. */
+  readonly #traced: TraceAttempt | undefined
   #counted = true
 
   constructor(exchange: Exchange, permit: Permit, endpoint: Endpoint, tried: readonly string[], nowMs: number) {
@@ -32,13 +36,30 @@ export abstract class Attempt {
     this.#sentAtMs = nowMs
     exchange.record.endpoint = endpoint.url
     exchange.record.attempts++
+    this.#traced = exchange.record.trace === undefined ? undefined : beginTraced(exchange, endpoint.url, nowMs)
     endpoint.started()
+  }
+
+  /** In `fields`, which are this attempt's, its span becomes the parent of what upstream records. */
+  nameSpan(fields: HeaderList): void {
+    const { trace } = this.exchange.record
+    if (trace === undefined || this.#traced === undefined) return
+    setTraceparent(fields, formatTraceparent(trace.traceId, this.#traced.spanId, true))
+  }
+
+  /** For the trace: why there is no answer, or no whole one. */
+  protected failed(error: string): void {
+    if (this.#traced !== undefined) this.#traced.error = error
   }
 
   /** A response head has come; the endpoint works. @returns monotonic milliseconds */
   protected answered(code: number): number {
     this.exchange.record.code = code
     const nowMs = this.answeredNow()
+    if (this.#traced !== undefined) {
+      this.#traced.code = code
+      this.#traced.headMs = nowMs
+    }
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs)
     if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
     if (this.exchange.onOutcome !== undefined) this.exchange.outcomeAnswered(code)
@@ -101,5 +122,15 @@ export abstract class Attempt {
     if (!this.#counted) return
     this.#counted = false
     this.#endpoint.ended()
+    if (this.#traced !== undefined) this.#traced.endMs = this.exchange.gw.clock.monotonic()
   }
+}
+
+function beginTraced({ gw, record: { trace } }: Exchange, endpoint: string, pickMs: number): TraceAttempt | undefined {
+  if (trace === undefined || gw.tracer === undefined) return undefined
+  const sentMs = gw.clock.monotonic()
+  const spanId = gw.tracer.newSpanId()
+  const attempt: TraceAttempt = { spanId, endpoint, pickMs, sentMs, headMs: -1, endMs: -1, code: 0, error: '' }
+  trace.attempts.push(attempt)
+  return attempt
 }

@@ -28,6 +28,7 @@ export function beginRecord(
   record.target = head.target
   record.host = head.host
   record.userAgent = head.userAgent
+  if (gw.tracer !== undefined) record.trace = gw.tracer.begin(head.traceparent, head.fields, monotonicMs)
   record.auditId = isUsableAuditId(head.auditId) ? head.auditId : gw.uuid()
   return record
 }

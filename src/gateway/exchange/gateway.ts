@@ -3,6 +3,7 @@
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { Tracer } from '../../api/ports/request-trace.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
@@ -33,6 +34,8 @@ export interface Gateway {
   readonly protection?: ProtectionGate
   /** What chooses victims of scale-downs, and who hears of it; absent = nobody here does. */
   readonly scaleDowns?: ScaleDowns
+  /** Absent = no request is traced. */
+  readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Logger
   readonly events: GatewayEvents

@@ -242,6 +242,26 @@ export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> =
   { merge: 'kept' },
 )
 
+export const TRACE_CALLERS: Metric<['traced' | 'limited']> = table.counter(
+  'tracing_caller_sampled_total',
+  ['outcome'],
+  'Requests whose traceparent asks for a trace, by whether the rate of such requests allowed it',
+)
+export const TRACES_DROPPED: Metric<['thread' | 'queue']> = table.counter(
+  'tracing_requests_dropped_total',
+  ['where'],
+  'Traced requests whose spans were dropped, because too many waited in their thread or for the collector',
+)
+export const TRACE_SPANS: Metric<['exported' | 'rejected' | 'failed']> = table.counter(
+  'tracing_spans_total',
+  ['result'],
+  'Spans, by whether the collector has taken them, has refused them, or could not be reached',
+)
+export const TRACES_WAITING: Metric<[]> = table.gauge(
+  'tracing_requests_waiting',
+  [],
+  'Traced requests whose spans wait to be sent to the collector',
+)
 export const CERTIFICATE_EXPIRATION: Metric<[string, string]> = table.gauge(
   'certificate_expiration_timestamp_seconds',
   ['cluster', 'certificate'],

@@ -1,0 +1,234 @@
+// Sends spans to a collector: OTLP over HTTP, in JSON (opentelemetry-proto, docs/specification.md). By hand, because the SDK costs three times
+// as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
+
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { Agent, type Dispatcher, request } from 'undici'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import type { HandedTrace } from '../../core/traces/handed-trace.ts'
+import { type OtlpAttribute, type OtlpSpan, type SpanOptions, spansOf } from '../../core/traces/otlp.ts'
+import type { OtlpFiles } from './otlp-files.ts'
+
+export interface OtlpExporterOptions extends SpanOptions {
+  /** URL of the collector's traces. */
+  readonly url: string
+  readonly files: OtlpFiles
+  /** What describes this process: service.name and the like. */
+  readonly resource: readonly OtlpAttribute[]
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Logger
+  random(): number
+  /** Spans that the collector has taken, has refused for good, or could not be sent to it. */
+  onSpans(count: number, result: SpanResult): void
+  /** Requests whose spans were dropped, because too many wait. */
+  onDropped(requests: number): void
+  /** Milliseconds until a failed sending is tried again, for the first time. Default 1 s. */
+  readonly retryMs?: number
+}
+
+export type SpanResult = 'exported' | 'rejected' | 'failed'
+
+/** Requests that wait, as many spans each as they had steps. */
+const MAX_WAITING = 2048
+const MAX_BATCH = 256
+/** How long spans wait for others. */
+const BATCH_MS = 1000
+const TIMEOUT_MS = 10_000
+const RETRY_MS = 1000
+const MAX_RETRY_MS = 30_000
+/** What a Retry-After may ask for. */
+const MAX_RETRY_AFTER_MS = 300_000
+const MAX_ATTEMPTS = 8
+const MAX_ANSWER_BYTES = 64 * 1024
+/** By the specification all others are for good. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const WARN_EVERY_MS = 60_000
+
+const compress = promisify(gzip)
+
+/** What one sending has come to; `retryAfterMs` 0 = the collector has not said. */
+type Answer =
+  | { readonly kind: 'taken'; readonly rejected: number; readonly message: string }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'busy'; readonly retryAfterMs: number; readonly message: string }
+
+export class OtlpExporter {
+  readonly #options: OtlpExporterOptions
+  #waiting: HandedTrace[] = []
+  #timer: NodeJS.Timeout | undefined
+  #sending: Promise<void> | undefined
+  #agent: Agent
+  #agentCa: string
+  readonly #stopped = new AbortController()
+  #warnedMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: OtlpExporterOptions) {
+    this.#options = options
+    this.#agentCa = options.files.ca
+    this.#agent = agentFor(options.files.ca)
+  }
+
+  /** Requests that wait to be sent. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  add(traces: readonly HandedTrace[]): void {
+    const room = Math.max(0, MAX_WAITING - this.#waiting.length)
+    for (const trace of traces.slice(0, room)) this.#waiting.push(trace)
+    if (traces.length > room) this.#options.onDropped(traces.length - room)
+    if (this.#waiting.length >= MAX_BATCH) this.#send()
+    else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref()
+  }
+
+  /** Sends what waits, once, and ends. @param withinMs how long that may take */
+  async stop(withinMs: number): Promise<void> {
+    this.#send()
+    const deadline = setTimeout(() => this.#stopped.abort(), withinMs)
+    while (this.#sending !== undefined) await this.#sending
+    clearTimeout(deadline)
+    clearTimeout(this.#timer)
+    this.#stopped.abort()
+    await this.#agent.destroy()
+  }
+
+  /** One batch after the other. */
+  #send(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#sending !== undefined || this.#waiting.length === 0) return
+    this.#sending = this.#sendAll().finally(() => {
+      this.#sending = undefined
+    })
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0 && !this.#stopped.signal.aborted) {
+      const batch = this.#waiting.slice(0, MAX_BATCH)
+      this.#waiting = this.#waiting.slice(MAX_BATCH)
+      const spans = batch.flatMap((trace) => spansOf(trace, this.#options))
+      try {
+        await this.#deliver(spans)
+      } catch (error) {
+        // A bug: the next batch may be better.
+        this.#options.onSpans(spans.length, 'failed')
+        this.#options.log.error('spans could not be sent', { error })
+      }
+    }
+  }
+
+  async #deliver(spans: readonly OtlpSpan[]): Promise<void> {
+    const { onSpans, random, retryMs = RETRY_MS } = this.#options
+    const body = await compress(JSON.stringify(this.#document(spans)))
+    let delayMs = retryMs
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#post(body)
+      if (answer.kind === 'taken') {
+        onSpans(spans.length - answer.rejected, 'exported')
+        if (answer.rejected > 0) onSpans(answer.rejected, 'rejected')
+        if (answer.message !== '') this.#warn('the collector has not taken all spans', answer.message)
+        return
+      }
+      const over = attempt >= MAX_ATTEMPTS || this.#stopped.signal.aborted
+      if (answer.kind === 'refused' || over) {
+        onSpans(spans.length, answer.kind === 'refused' ? 'rejected' : 'failed')
+        this.#warn('the collector does not take spans', answer.message)
+        return
+      }
+      // Half of it at random, so that replicas do not come back together.
+      const ownMs = delayMs * (0.5 + random() / 2)
+      await this.#sleep(answer.retryAfterMs > 0 ? answer.retryAfterMs : ownMs)
+      delayMs = Math.min(MAX_RETRY_MS, 2 * delayMs)
+    }
+  }
+
+  #document(spans: readonly OtlpSpan[]): object {
+    const { resource, version } = this.#options
+    const scope = { name: 'portcullis', version }
+    return { resourceSpans: [{ resource: { attributes: resource }, scopeSpans: [{ scope, spans }] }] }
+  }
+
+  async #post(body: Buffer): Promise<Answer> {
+    const { url, files } = this.#options
+    if (files.ca !== this.#agentCa) {
+      void this.#agent.close()
+      this.#agentCa = files.ca
+      this.#agent = agentFor(files.ca)
+    }
+    const headers = { ...files.headers, 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#stopped.signal])
+    try {
+      const answer = await request(url, { method: 'POST', headers, body, signal, dispatcher: this.#agent })
+      return await this.#answerOf(answer)
+    } catch (error) {
+      return { kind: 'busy', retryAfterMs: 0, message: errorMessage(error) }
+    }
+  }
+
+  async #answerOf({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Answer> {
+    if (statusCode >= 200 && statusCode < 300) return partialSuccess(await textOf(body))
+    await body.dump({ limit: MAX_ANSWER_BYTES })
+    const message = `it answers ${statusCode}`
+    if (!RETRYABLE.has(statusCode)) return { kind: 'refused', message }
+    return { kind: 'busy', retryAfterMs: retryAfterMs(headers['retry-after'], this.#options.clock.now()), message }
+  }
+
+  #sleep(ms: number): Promise<void> {
+    const { signal } = this.#stopped
+    if (signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      signal.addEventListener('abort', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  #warn(message: string, error: string): void {
+    const nowMs = this.#options.clock.monotonic()
+    if (nowMs - this.#warnedMs < WARN_EVERY_MS) return
+    this.#warnedMs = nowMs
+    this.#options.log.warn(message, { url: this.#options.url, error })
+  }
+}
+
+function agentFor(ca: string): Agent {
+  const tls = ca === '' ? {} : { ca }
+  return new Agent({ connections: 1, connect: { timeout: TIMEOUT_MS, ...tls }, headersTimeout: TIMEOUT_MS })
+}
+
+async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const part of body) {
+    length += part.length
+    if (length > MAX_ANSWER_BYTES) return ''
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+/** ExportTraceServiceResponse. */
+function partialSuccess(text: string): Answer {
+  try {
+    const { rejectedSpans = 0, errorMessage: message = '' } = JSON.parse(text)?.partialSuccess ?? {}
+    const rejected = Number(rejectedSpans)
+    return {
+      kind: 'taken',
+      rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0,
+      message: String(message),
+    }
+  } catch {
+    return { kind: 'taken', rejected: 0, message: '' }
+  }
+}
+
+/** Seconds or a date (RFC 9110 section 10.2.3); 0 = neither. */
+function retryAfterMs(field: string | string[] | undefined, nowMs: number): number {
+  const text = Array.isArray(field) ? (field[0] ?? '') : (field ?? '')
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0
+}
