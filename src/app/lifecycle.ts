@@ -9,7 +9,7 @@ import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
-import { createLogger } from '../io/logs/log.ts'
+import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
 import { serverSeriesText } from '../io/metrics/server-series.ts'
 import { systemClock } from '../io/world/clock.ts'
@@ -25,6 +25,7 @@ import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
 import { AdminPort } from './insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from './insight/known-replicas.ts'
+import { LogLevels } from './insight/log-levels.ts'
 import { insightRoutes } from './insight/routes.ts'
 import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
@@ -175,6 +176,7 @@ class Lifecycle implements RunningGateway {
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
   readonly #audit: LineWriter | undefined
+  readonly #logLevels: LogLevels
   readonly #lastGood: LastGoodStates
   #state: 'starting' | 'ready' | 'leaving' | 'draining' | 'stopped' = 'starting'
   #synced = false
@@ -206,6 +208,13 @@ class Lifecycle implements RunningGateway {
     this.#log = log
     this.#writers = [outputs.access, outputs.audit, outputs.controlAudit]
     this.#audit = outputs.audit
+    this.#logLevels = new LogLevels({
+      main: 'level' in log ? (log as LeveledLogger) : undefined,
+      usual: config.logLevel,
+      setThreads: (level) => parts.pool.logLevel(level),
+      log,
+      now: () => parts.clock.now(),
+    })
     this.#lastGood = lastGood
   }
 
@@ -257,7 +266,13 @@ class Lifecycle implements RunningGateway {
       audit: this.#audit && ((line) => this.#audit?.write(line)),
       metrics,
       routes: [
-        ...insightRoutes({ ...this.#parts, replicas: this.#replicas(), config: this.#config, log: this.#log }),
+        ...insightRoutes({
+          ...this.#parts,
+          replicas: this.#replicas(),
+          config: this.#config,
+          log: this.#log,
+          logLevels: this.#logLevels,
+        }),
         ...this.#dashboard.routes,
       ],
       state: {
@@ -454,6 +469,7 @@ class Lifecycle implements RunningGateway {
     await pool.end()
     await this.#parts.tracing?.stop()
     upstreams.destroy()
+    this.#logLevels.stop()
     await this.#health?.stop()
     await this.#admin?.stop()
     this.#state = 'stopped'

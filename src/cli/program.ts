@@ -8,6 +8,7 @@ import type { Terminal } from './command/terminal.ts'
 import { addControl } from './control/program.ts'
 import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
+import { addInside } from './inside/program.ts'
 import { addProtect } from './protect/program.ts'
 import { addReplay } from './replay/program.ts'
 import { addScale } from './scale/program.ts'
@@ -87,6 +88,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addDegrade(program, context)
   addRevoke(program, context)
   addProtect(program, context)
+  addInside(program, context)
   addScale(program, context)
   addTap(program, context)
   addImport(program, context)

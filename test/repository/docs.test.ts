@@ -461,7 +461,7 @@ test('commands has every command, and no command or flag that is not there', () 
   assert.ok(commands.has('serve') && commands.has('protect dry-run'), 'the commands are found')
   const described = new Set<string>()
   for (const [cell = ''] of tableRows(COMMANDS)) {
-    const [, first, second] = /^`portcullis ([a-z]+)(?: ([a-z-]+))?/.exec(cell) ?? []
+    const [, first, second] = /^`portcullis ([a-z-]+)(?: ([a-z-]+))?/.exec(cell) ?? []
     if (first === undefined) continue
     const name = [`${first} ${second}`, first].find((one) => commands.has(one))
     assert.ok(name !== undefined, `docs/commands.md: there is no command ${cell}`)

@@ -111,17 +111,38 @@ async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly
   }
 }
 
+/** Sends the request to the others as well, with the body if it has one: what they answered, and who did not. */
+export async function forwardToOthers(
+  replicas: Replicas,
+  request: PlainRequest,
+  body?: string,
+): Promise<{ readonly answers: readonly ReplicaAnswer<unknown>[]; readonly missing: readonly string[] }> {
+  const missing: string[] = []
+  const others = await othersOf(replicas, missing)
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)])
+  const asked = others.map(async (other): Promise<ReplicaAnswer<unknown> | undefined> => {
+    try {
+      return { replica: other.name, answer: await askOne(replicas, other, request, signal, body) }
+    } catch {
+      missing.push(other.name)
+      return undefined
+    }
+  })
+  return { answers: (await Promise.all(asked)).filter((one) => one !== undefined), missing }
+}
+
 async function askOne(
   replicas: Replicas,
   { url }: ReplicaAddress,
   request: PlainRequest,
   signal: AbortSignal,
+  body?: string,
 ): Promise<unknown> {
   const credential = await replicas.credential()
-  const reply = await sendAdmin(targetOf(url, request), { method: 'GET', body: undefined, credential, signal })
-  const body = await wholeBody(reply, MAX_ANSWER_BYTES)
+  const reply = await sendAdmin(targetOf(url, request), { method: request.method, body, credential, signal })
+  const text = await wholeBody(reply, MAX_ANSWER_BYTES)
   if (reply.code !== 200) throw new Error(`answered ${reply.code}`)
-  return JSON.parse(body.toString())
+  return JSON.parse(text.toString())
 }
 
 async function joinOne(

@@ -9,6 +9,8 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { ThreadPool } from '../threads/pool.ts'
+import { type LogLevels, logLevelRoutes } from './log-levels.ts'
+import { Profiles, profileRoutes } from './profiles.ts'
 import type { Replicas } from './replicas.ts'
 import type { TopCounts } from './top-counts.ts'
 import { topRoute } from './top-route.ts'
@@ -26,22 +28,17 @@ export interface InsightDeps {
   readonly log: Logger
   /** Lines of the audit log; undefined = switched off. */
   readonly audit: LineWriter | undefined
+  readonly logLevels: LogLevels
   /** Counts of the main thread. */
   readonly recorder: MetricsRecorder
 }
 
-export function insightRoutes({
-  config,
-  pool,
-  replicas,
-  top,
-  clock,
-  log,
-  audit,
-  recorder,
-}: InsightDeps): readonly AdminRoute[] {
+export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
+  const { config, pool, clock, log, audit, recorder, replicas, top, logLevels } = deps
   return [
     topRoute(replicas, top),
+    ...logLevelRoutes(logLevels, replicas),
+    ...profileRoutes(new Profiles(pool)),
     tapRoute({ replica: config.replicaName, pool, clock, log, audit, metrics: recorder }),
   ]
 }

@@ -2,7 +2,7 @@
 // send before its subscriber has taken them.
 
 import type { Logger } from '../../api/ports/ports.ts'
-import type { FromAnswering, QuestionKind, Questions, StreamKind, Streams, Subscribed } from './questions.ts'
+import type { Asked, FromAnswering, QuestionKind, Questions, StreamKind, Streams, Subscribed } from './questions.ts'
 import type { WorkerSlot } from './worker-slot.ts'
 
 /** A thread's answer. */
@@ -120,7 +120,8 @@ export class ThreadQuestions {
       const deadline = setTimeout(giveUp, timeoutMs)
       signal?.addEventListener('abort', giveUp)
       this.#waiting.set(id, { slot, settle })
-      slot.post({ type: 'ask', id, kind, question })
+      // The question is that of the kind, as the parameters say.
+      slot.post({ type: 'ask', id, kind, question } as Asked)
     })
   }
 

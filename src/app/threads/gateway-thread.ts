@@ -29,6 +29,7 @@ import {
   UPSTREAM_CONNECTIONS,
 } from '../../io/metrics/descriptors.ts'
 import { knownCluster, MetricsRecorder } from '../../io/metrics/recorder.ts'
+import { profileThread } from '../../io/profile/profile.ts'
 import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../io/reviews/token-review.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -336,6 +337,7 @@ export class GatewayThread {
 
   #questionHandlers(): QuestionHandlers {
     return {
+      profile: ({ kind, seconds }) => profileThread(kind, seconds),
       logLevel: (level) => {
         if (level !== undefined) this.#outbox.level = level
         return this.#outbox.level

@@ -13,6 +13,7 @@ import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-for
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
+import type { LogLevel } from '../../io/logs/log.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { cannotListen } from '../../io/world/free-port.ts'
 import { createLine } from '../../io/world/threads.ts'
@@ -58,6 +59,8 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #deletions: ThreadDeletions
   readonly #inherited: InheritedPorts
   readonly #questions: ThreadQuestions
+  /** undefined = that of the settings. */
+  #logLevel: LogLevel | undefined
   /** With the ports of the first thread, once it listens. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
@@ -219,6 +222,12 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#questions.ask(kind, question, options)
   }
 
+  /** Of all threads, also of those that start later. */
+  logLevel(level: LogLevel): void {
+    this.#logLevel = level
+    void this.askThreads('logLevel', level)
+  }
+
   /** What all threads stream, also those that start later, until the function that it returns is called. */
   subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
     return this.#questions.subscribe(kind, question, options)
@@ -268,6 +277,8 @@ export class ThreadPool implements WorkerSlotOwner {
         for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
         this.#join(slot)
         this.#questions.online(slot)
+        // Nobody waits for the answer.
+        if (this.#logLevel !== undefined) slot.post({ type: 'ask', id: 0, kind: 'logLevel', question: this.#logLevel })
         if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
         break
       case 'failed':

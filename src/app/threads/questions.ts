@@ -4,6 +4,7 @@
 import type { TrafficSketch } from '../../core/top/traffic.ts'
 import type { HandedTrace } from '../../core/traces/handed-trace.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
+import type { ProfileKind } from '../../io/profile/profile.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
 /** One answer each. */
@@ -12,6 +13,11 @@ export interface Questions {
   readonly logLevel: { readonly question: LogLevel | undefined; readonly answer: LogLevel }
   /** What the thread has counted since it was asked last; undefined = it counts nothing. */
   readonly top: { readonly question: undefined; readonly answer: TrafficSketch | undefined }
+  /** JSON of a profile of the thread that takes so many seconds. */
+  readonly profile: {
+    readonly question: { readonly kind: ProfileKind; readonly seconds: number }
+    readonly answer: string
+  }
 }
 
 /** Events until the subscriber has enough. */

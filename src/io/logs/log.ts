@@ -13,11 +13,16 @@ export interface LoggerOptions {
   readonly destination: { write(line: string): void }
 }
 
+/** Its level may change. */
+export interface LeveledLogger extends Logger {
+  level: LogLevel
+}
+
 /** Errors in fields are logged as their message; with their stack when the level is debug. */
-export function createLogger(options: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): LeveledLogger {
   // pino ends each line itself.
   const lines = { write: (line: string): void => options.destination.write(line.trimEnd()) }
-  const withStacks = options.level === 'debug'
+  let level = options.level
   const log = pino(
     {
       level: options.level,
@@ -27,10 +32,17 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     lines,
   )
-  const fieldsOf = (fields: Record<string, unknown> | undefined): object => describeFields(fields, withStacks)
+  const fieldsOf = (fields: Record<string, unknown> | undefined): object => describeFields(fields, level === 'debug')
   return {
+    get level() {
+      return level
+    },
+    set level(next) {
+      level = next
+      log.level = next
+    },
     debug: (message, fields) => {
-      if (withStacks) log.debug(fieldsOf(fields), redactText(message))
+      if (level === 'debug') log.debug(fieldsOf(fields), redactText(message))
     },
     info: (message, fields) => log.info(fieldsOf(fields), redactText(message)),
     warn: (message, fields) => log.warn(fieldsOf(fields), redactText(message)),

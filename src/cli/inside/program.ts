@@ -1,0 +1,16 @@
+// The commands for the inside of a running gateway.
+
+import { Argument, type Command } from 'commander'
+import { forAdmin } from '../command/flags.ts'
+import type { CommandContext } from '../command/output.ts'
+
+export function addInside(program: Command, { out, err, done }: CommandContext): void {
+  forAdmin(program.command('log-level'))
+    .description('the log level of all replicas of a running gateway; with LEVEL changes it for a while')
+    .addArgument(new Argument('[level]').choices(['debug', 'info', 'warn', 'error']))
+    .option('--for <duration>', 'after which the level of the settings is back', '10m')
+    .action(async (level, options) => {
+      const given = { ...options, ...(level !== undefined && { level }), out, err }
+      return done((await import('./log-level.ts')).logLevel(given))
+    })
+}
