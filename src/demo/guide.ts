@@ -31,7 +31,7 @@ export function demoGuide(facts: GuideFacts): string {
     lookAround(facts),
   ]
   const without = [byCurl(facts), explained(facts)]
-  const last = [ownUser(facts), observed(facts), '\nCtrl-C stops everything.\n']
+  const last = [ownUser(facts), whoAsks(facts), observed(facts), '\nCtrl-C stops everything.\n']
   if (kubectl.where !== 'nowhere') return [...head, ...withKubectl, ...without, ...last].join('\n')
   return [...head, NO_KUBECTL, degradeByCurl(facts), ...without, ...withKubectl, ...last].join('\n')
 }
@@ -155,10 +155,20 @@ A new user, and how to lock it out at once, on every replica:
   ${COMMAND} revoke prod --user dora --context portcullis`
 }
 
+/** As docs/first-incident.md goes on: to a limit for that client alone. */
+function whoAsks({ adminPort }: GuideFacts): string {
+  const at = `--admin http://127.0.0.1:${adminPort}`
+  return `
+Who asks most, who is refused (top: q ends it), and what ci-bot asks, as it happens; then docs/first-incident.md goes on:
+  ${COMMAND} top ${at} --cluster prod
+  ${COMMAND} top ${at} --cluster prod --sort refused
+  ${COMMAND} tap prod ${at} --user ci-bot --limit 10`
+}
+
 function observed({ dir, adminPort }: GuideFacts): string {
   const admin = `http://127.0.0.1:${adminPort}`
   return `
-The dashboard: which cluster hurts, what is switched, what is refused
+The dashboard, for a browser: which cluster hurts, who does it, what is switched off, what is refused and why:
   ${admin}/
 
 Health, metrics and logs:

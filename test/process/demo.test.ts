@@ -17,6 +17,7 @@ import {
   followDegradeGuide,
   followProtectionGuide,
   followScaleGuide,
+  followWhoAsksGuide,
   setMinReadySeconds,
 } from '../harness/docs/demo-guide.ts'
 import { GiveUp, waitFor } from '../harness/wait.ts'
@@ -185,6 +186,11 @@ test('the guide names the files and addresses that are there', async () => {
 
 test('the switch set and lifted by hand, and by steps: every line of the guide does what it says', async () => {
   await followDegradeGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
+})
+
+test('who asks most: every line of the guide leads to the client that asks too much', async () => {
+  await waitFor('ci-bot to meet its limit', () => (demo.traffic.answers.get(429) ?? 0) > 5)
+  await followWhoAsksGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
 })
 
 test('protection of one service over both clusters: every line of the guide does what it says', async () => {

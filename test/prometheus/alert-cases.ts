@@ -104,9 +104,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     silent: { [refusals('bug', 'internal')]: is(7), [refusals('bug', 'no-policy')]: grows(9) },
   },
   PortcullisReviewsFail: {
-    fires: { 'portcullis_token_reviews_total{cluster="r",result="error"}': grows(60) },
+    fires: {
+      'portcullis_access_reviews_total{cluster="r",result="error"}': grows(60),
+      [requests('r')]: grows(60),
+    },
     as: { cluster: 'r' },
-    silent: { 'portcullis_token_reviews_total{cluster="r",result="denied"}': grows(60) },
+    silent: { 'portcullis_token_reviews_total{cluster="r",result="denied"}': grows(60), [requests('r')]: grows(60) },
   },
   PortcullisDegradeLeftOn: {
     fires: { 'portcullis_degrade_mode{cluster="d",mode="ReadOnly",shadow="false"}': ON },

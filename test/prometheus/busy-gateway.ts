@@ -199,6 +199,7 @@ function configOf(dir: string, demoDir: string, files: Files, ports: readonly nu
     protectionWorkloadsKubeconfig: files.workloads,
     controlOidcIssuerUrl: 'https://127.0.0.1:9/',
     controlOidcClientId: 'kubernetes',
+    topMetrics: ['user', 'resource'],
     maxConnectionAge: '1s',
     accessLog: 'false',
     drainTimeout: '1s',

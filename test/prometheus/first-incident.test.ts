@@ -59,11 +59,8 @@ const run = (text: string): Promise<string> =>
 /** What the page promises of the block that has this. */
 const SAYS: readonly (readonly [has: string, expected: RegExp])[] = [
   ['get uc', /prod .*staging /s],
-  [
-    'uniq -c',
-    /^ *\d+ system:kube-controller-manager\s+list|^ *\d+ ci-bot\s+list\s+pods[\s\S]*ci-bot\s+rate-limited\s+pod-lists/m,
-  ],
-  ['jq -c', /"user":"ci-bot".*"resource":"pods"/],
+  ['--sort refused', /USER[\s\S]*USER[\s\S]*USER.*\n+.*ci-bot/],
+  ['tap prod', /ci-bot +list +pods[\s\S]*policy/i],
   ['"shadow":true', /shadow_refusals_total\{cluster="prod",rule="flow-control\/INC-4711"\} [1-9]/],
   ['"value":false', /flow_control_rejected_total\{cluster="prod",schema="INC-4711"\} [1-9]/],
   ['"op":"remove"', /patched/],

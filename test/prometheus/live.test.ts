@@ -52,7 +52,7 @@ const dashboards = new Map<string, Json>(
 
 /** What a user who has chosen everything sees. */
 function filled(expression: string): string {
-  return expression.replaceAll(/\$(cluster|schema|cell)\b/g, '.*')
+  return expression.replaceAll(/\$(cluster|schema|cell|by)\b/g, '.*')
 }
 
 function expressionsOf({ panels }: Json): { title: string; expression: string }[] {
