@@ -154,7 +154,12 @@ describe('spec.listGuard', () => {
     const refused = await get(session, PODS)
     assert.equal(refused.status, 429)
     assert.match(statusIn(refused).message, /2\.0 MB, 1000 items/)
-    const config = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/debug/config`)).json()
+    const admin = `http://127.0.0.1:${gateway.adminPort}`
+    const explained = await fetch(`${admin}/api/v1/explain?host=prod.example.com&user=bob&target=${PODS}`)
+    const { code, message } = (await explained.json()) as { code: number; message: string }
+    assert.equal(code, 429)
+    assert.match(message, /^User "bob" lists all "pods" of cluster .*2\.0 MB, 1000 items/)
+    const config = await (await fetch(`${admin}/debug/config`)).json()
     const [cluster] = (config as { clusters: { largestLists: { ageSeconds: number }[] }[] }).clusters
     const [first] = cluster?.largestLists ?? []
     const { ageSeconds, ...list } = first ?? { ageSeconds: -1 }

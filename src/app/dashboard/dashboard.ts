@@ -93,7 +93,7 @@ export class Dashboard {
           const live = clusters.get(name)
           return live === undefined ? undefined : clusterPageOf(live, page)
         },
-        explain: (input) => explainRequest(clusters.index, input, clock.now()),
+        explain: (input) => explainRequest(clusters.index, input, clock.now(), (name) => clusters.get(name)?.lists),
       }),
     ]
   }
