@@ -39,6 +39,6 @@ export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
     topRoute(replicas, top),
     ...logLevelRoutes(logLevels, replicas),
     ...profileRoutes(new Profiles(pool)),
-    tapRoute({ replica: config.replicaName, pool, clock, log, audit, metrics: recorder }),
+    tapRoute({ replica: config.replicaName, replicas, pool, clock, log, audit, metrics: recorder }),
   ]
 }

@@ -11,11 +11,13 @@ import { tapAuditLine } from '../../io/logs/tap-audit.ts'
 import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import type { ThreadPool } from '../threads/pool.ts'
+import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
 
 export interface TapDeps {
   readonly replica: string
   readonly pool: Pick<ThreadPool, 'subscribe'>
+  readonly replicas: TapReplicas
   readonly clock: Clock
   readonly log: Logger
   /** undefined = there is no audit log; the process log has it in any case. */
@@ -29,10 +31,12 @@ const MAX_TAPS = 16
 const MAX_TAPS_PER_USER = 4
 /** Events of a thread that may be on their way to the reader. */
 const CREDIT = 256
+const MAX_NAME = 256
 
 export function tapRoute(deps: TapDeps): AdminRoute {
   const taps = new RunningTaps(deps)
-  return { path: '/api/v1/tap', method: 'GET', access: 'view', answer: (request, user) => taps.answer(request, user) }
+  const answer = (request: PlainRequest, user: AdminUser): AnyResponse => taps.answer(request, user)
+  return { path: '/api/v1/tap', method: 'GET', access: 'view', replicas: true, audited: true, answer }
 }
 
 class RunningTaps {
@@ -47,12 +51,13 @@ class RunningTaps {
   answer(request: PlainRequest, user: AdminUser): AnyResponse {
     const { request: tap, errors } = readTapQuery(request.query)
     if (tap === undefined) return { code: 400, contentType: TEXT, body: errors.map((error) => `${error}\n`).join('') }
-    const full = this.#full(user)
+    const name = userOf(request, user)
+    const full = this.#full(name)
     if (full !== undefined) {
       this.#deps.metrics.add(TAPS_REFUSED, 1)
       return full
     }
-    const session = this.#begin(tap, request, user)
+    const session = this.#begin(tap, request, user, name)
     return {
       code: 200,
       contentType: 'application/x-ndjson',
@@ -62,7 +67,7 @@ class RunningTaps {
     }
   }
 
-  #full({ name }: AdminUser): PlainResponse | undefined {
+  #full(name: string): PlainResponse | undefined {
     const all = [...this.#running.values()].reduce((sum, one) => sum + one, 0)
     const own = this.#running.get(name) ?? 0
     const limit = all >= MAX_TAPS ? `${MAX_TAPS} taps` : `${MAX_TAPS_PER_USER} taps of ${JSON.stringify(name)}`
@@ -72,29 +77,29 @@ class RunningTaps {
     return { code: 429, contentType: TEXT, body, headers: { 'retry-after': '5' } }
   }
 
-  #begin(request: TapRequest, { signal, remoteAddress }: PlainRequest, user: AdminUser): TapSession {
-    const { replica, pool, clock, log, audit, metrics } = this.#deps
+  #begin(tap: TapRequest, request: PlainRequest, user: AdminUser, name: string): TapSession {
+    const { replica, replicas, pool, clock, log, audit, metrics } = this.#deps
+    const { signal, remoteAddress, query } = request
     const session = new TapSession({
-      request,
+      request: tap,
       replica,
       clock,
       signal,
       subscribe: (question, onEvents) =>
         pool.subscribe('tap', question, { credit: CREDIT, onEvents: (events, _, thread) => onEvents(events, thread) }),
+      ...(query.get('replicas') === 'all' && { peers: () => tapPeers(replicas, query, name) }),
       count: (outcome, events) => metrics.add(TAP_EVENTS, events, outcome),
     })
-    const query = writeTapQuery(request).toString()
     const beganMs = clock.now()
-    const auditId = randomUUID()
-    const about = { auditId, user, remoteAddress, query, beganMs }
-    log.info('tap begins', { auditId, user: user.name, address: remoteAddress, query })
-    audit?.write(tapAuditLine({ ...about, nowMs: beganMs, ended: undefined }))
-    this.#change(user.name, 1)
+    this.#change(name, 1)
+    // That it began is in the logs, as every use of this route.
     const end = (): void => {
-      this.#change(user.name, -1)
+      this.#change(name, -1)
       const ended = { shown: session.shown, dropped: session.dropped }
-      log.info('tap ended', { auditId, user: user.name, ...ended })
-      audit?.write(tapAuditLine({ ...about, nowMs: clock.now(), ended }))
+      const filter = writeTapQuery(tap).toString()
+      log.info('tap ended', { user: name, address: remoteAddress, query: filter, ...ended })
+      const about = { auditId: randomUUID(), user, remoteAddress, query: filter, beganMs }
+      audit?.write(tapAuditLine({ ...about, nowMs: clock.now(), ...ended }))
     }
     if (signal.aborted) end()
     else signal.addEventListener('abort', end, { once: true })
@@ -110,4 +115,10 @@ class RunningTaps {
       [...this.#running.values()].reduce((sum, one) => sum + one, 0),
     )
   }
+}
+
+/** As taps are counted and logged; `NAME for USER` where another replica asks for somebody. */
+function userOf({ query }: PlainRequest, { name }: AdminUser): string {
+  const user = query.get('onBehalfOf') ?? ''
+  return user === '' ? name : `${name} for ${user}`.slice(0, MAX_NAME)
 }

@@ -1,4 +1,4 @@
-// One tap of this replica: what its threads show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
+// One tap: what the threads of this replica, and the other replicas, show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
 // reader takes them, until it ends.
 
 import type { Clock } from '../../api/ports/ports.ts'
@@ -7,7 +7,9 @@ import type { TapRequest } from '../../core/tap/tap-query.ts'
 import { TapRate } from '../../core/tap/tap-rate.ts'
 import { safeJson } from '../../core/text/printable.ts'
 import type { StreamOut } from '../../io/listener/http-plain.ts'
+import { adminFault } from '../../io/world/admin-request.ts'
 import type { TapCounts, TapQuestion, TapThreadEvent } from '../threads/tap-messages.ts'
+import type { TapPeer } from './tap-peers.ts'
 
 /** Takes what a thread shows; it may show more once the result has resolved. */
 export type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
@@ -21,6 +23,8 @@ export interface TapSessionDeps {
   readonly signal: AbortSignal
   /** Begins to show; returns what ends it. */
   subscribe(question: TapQuestion, onEvents: OnTapEvents): () => void
+  /** The same tap at the other replicas; default: of this one alone. Rejects when nobody can say which there are. */
+  peers?(): Promise<readonly TapPeer[]>
   /** How many events were shown or dropped just now. */
   count(outcome: 'shown' | DropReason, events: number): void
 }
@@ -30,6 +34,10 @@ const TELL_MS = 1000
 /** How often it hears from the replica in any case: every so many of these. */
 const PROGRESS_EVERY = 5
 
+/** How lines of other replicas begin: their events are not parsed. */
+const REQUEST = '{"type":"request"'
+const END = '{"type":"end"'
+
 const NO_COUNTS: TapCounts = { seen: 0, matched: 0, aboveRate: 0, unread: 0 }
 
 export class TapSession {
@@ -38,13 +46,15 @@ export class TapSession {
   readonly #ended = Promise.withResolvers<TapEnd | undefined>()
   /** Of each thread, as it said last. */
   readonly #counts = new Map<number, TapCounts>()
-  readonly #dropped: Record<DropReason, number> = { rate: 0, reader: 0 }
+  readonly #dropped: Record<DropReason | 'elsewhere', number> = { rate: 0, reader: 0, elsewhere: 0 }
   /** Of `#dropped`, as much as the reader was told. */
   readonly #told: Record<DropReason, number> = { rate: 0, reader: 0 }
   #seen = 0
   #matched = 0
   #shown = 0
   #over = false
+  /** Aborts when the tap is over. */
+  readonly #closing = new AbortController()
   #ticks = 0
   /** Writes that the reader has not made room for. */
   #waiting = 0
@@ -61,7 +71,7 @@ export class TapSession {
 
   /** Events that matched, and were not shown. */
   get dropped(): number {
-    return this.#dropped.rate + this.#dropped.reader
+    return this.#dropped.rate + this.#dropped.reader + this.#dropped.elsewhere
   }
 
   /** Resolves when the tap has ended, for whatever reason. */
@@ -76,6 +86,7 @@ export class TapSession {
     const telling = setInterval(() => this.#tell(out), TELL_MS)
     void this.#write(out, { type: 'start', replica, until, maxRps })
     const unsubscribe = subscribe({ filter, maxRps, replica }, (events, thread) => this.#take(out, events, thread))
+    void this.#relayAll(out)
     const reason = await this.#ended.promise
     unsubscribe()
     clearTimeout(ending)
@@ -88,6 +99,7 @@ export class TapSession {
 
   #end(reason: TapEnd | undefined): void {
     this.#over = true
+    this.#closing.abort()
     this.#ended.resolve(reason)
   }
 
@@ -106,11 +118,47 @@ export class TapSession {
         if (this.#shown + shown === request.limit) break
       }
     }
+    return this.#show(out, lines, shown)
+  }
+
+  #show(out: StreamOut, lines: string, shown: number): Promise<void> {
+    if (shown === 0) return Promise.resolve()
+    const { limit } = this.#deps.request
     this.#shown += shown
     this.#deps.count('shown', shown)
-    const written = lines === '' ? Promise.resolve() : this.#writeText(out, lines)
-    if (request.limit > 0 && this.#shown >= request.limit) this.#end('limit')
+    const written = this.#writeText(out, lines)
+    if (limit > 0 && this.#shown >= limit) this.#end('limit')
     return written
+  }
+
+  async #relayAll(out: StreamOut): Promise<void> {
+    try {
+      const peers = (await this.#deps.peers?.()) ?? []
+      await Promise.all(peers.map((peer) => this.#relay(out, peer)))
+    } catch (error) {
+      await this.#tellMissing(out, '(all others)', error)
+    }
+  }
+
+  /** What another replica shows counts as what this one shows: the rate and the limit are those of all together. */
+  async #relay(out: StreamOut, peer: TapPeer): Promise<void> {
+    try {
+      for await (const line of peer.lines(this.#closing.signal)) {
+        if (this.#over || line.startsWith(END)) return
+        if (!line.startsWith(REQUEST)) {
+          this.#dropped.elsewhere += droppedIn(line)
+          await this.#writeText(out, `${line}\n`)
+        } else if (this.#rate.take(this.#deps.clock.monotonic())) await this.#show(out, `${line}\n`, 1)
+        else this.#drop('rate', 1)
+      }
+      await this.#tellMissing(out, peer.name, new Error('it has ended the stream'))
+    } catch (error) {
+      await this.#tellMissing(out, peer.name, error)
+    }
+  }
+
+  async #tellMissing(out: StreamOut, replica: string, error: unknown): Promise<void> {
+    if (!this.#over) await this.#write(out, { type: 'missing', replica, message: adminFault(error) })
   }
 
   #count(thread: number, now: TapCounts): void {
@@ -157,4 +205,9 @@ export class TapSession {
       .finally(() => this.#waiting--)
     return this.#written
   }
+}
+
+/** How many events a line of another replica says to be dropped. */
+function droppedIn(line: string): number {
+  return Number(/^\{"type":"dropped".*"count":(\d{1,15})[,}]/.exec(line)?.[1] ?? 0)
 }

@@ -203,7 +203,7 @@ test('a lost replica is named, and the tap goes on', async () => {
   assert.equal(out.split('\n').length, 3)
 })
 
-test('it is over when every replica has ended, or as many were shown as asked for; a stream that breaks off is an error', async () => {
+test('it is over when its stream says so, or as many were shown as asked for; a stream that breaks off is an error', async () => {
   const interrupted = new AbortController().signal
   const end = line({ type: 'end', replica: 'gw-0', reason: 'time', shown: 0, dropped: 0 })
   assert.equal((await run([START, event(), end], { interrupted })).code, 0)
@@ -212,8 +212,6 @@ test('it is over when every replica has ended, or as many were shown as asked fo
   const broken = await run([START, event()], { interrupted })
   assert.equal(broken.code, 1)
   assert.match(broken.err, /1 shown, in 5s\nerror: http:\/\/gw has ended the tap; was it restarted\?/)
-  const other = START.replace('gw-0', 'gw-1')
-  assert.equal((await run([START, other, end], { interrupted })).code, 1)
 })
 
 test('who sees nothing is told whether there are requests at all, once', async () => {

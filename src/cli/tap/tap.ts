@@ -96,7 +96,6 @@ class TapView {
   readonly #request: TapRequest
   readonly #table: TapTable
   readonly #beganMs: number
-  readonly #replicas = new Set<string>()
   /** By replica. */
   readonly #seen = new Map<string, number>()
   #shown = 0
@@ -121,7 +120,6 @@ class TapView {
     if (line === undefined) return
     switch (line.type) {
       case 'start':
-        this.#replicas.add(line.replica)
         this.#head()
         return
       case 'request':
@@ -137,14 +135,12 @@ class TapView {
         this.#progress(line.replica, line.seen)
         return
       case 'missing':
-        this.#replicas.delete(line.replica)
         this.#tell(
           `replica ${printable(line.replica)} is missing: ${printable(line.message)}; the tap goes on without it`,
         )
         return
       case 'end':
-        this.#replicas.delete(line.replica)
-        this.ended ||= this.#replicas.size === 0
+        this.ended = true
     }
   }
 

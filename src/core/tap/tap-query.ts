@@ -46,8 +46,8 @@ const LISTS: ReadonlyMap<string, ListField> = new Map<string, ListField>([
   ['address', 'addresses'],
 ])
 const SWITCHES = ['refused', 'started'] as const
-/** Read by whoever asks the other replicas. */
-const IGNORED: ReadonlySet<string> = new Set(['replicas'])
+/** Of replicas that ask each other. */
+const IGNORED: ReadonlySet<string> = new Set(['replicas', 'onBehalfOf'])
 
 /** Either the request, or what is wrong. */
 export type TapQuery =

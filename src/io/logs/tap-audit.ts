@@ -1,4 +1,4 @@
-// A tap as audit events: who looks at whose requests, by which filter, from when until when, and how many were shown.
+// The end of a tap as an audit event: who has looked at whose requests, by which filter, from when until when, and how many were shown.
 
 import { auditLine } from './audit-event.ts'
 
@@ -12,15 +12,17 @@ export interface AuditedTap {
   /** Wall clock, milliseconds since the epoch. */
   readonly beganMs: number
   readonly nowMs: number
-  /** undefined = it begins. */
-  readonly ended: { readonly shown: number; readonly dropped: number } | undefined
+  /** Events. */
+  readonly shown: number
+  readonly dropped: number
 }
 
 /** Without the end of the line. */
-export function tapAuditLine({ auditId, user, remoteAddress, query, beganMs, nowMs, ended }: AuditedTap): string {
+export function tapAuditLine(tap: AuditedTap): string {
+  const { auditId, user, remoteAddress, query, beganMs, nowMs, shown, dropped } = tap
   return auditLine({
     auditId,
-    stage: ended === undefined ? 'ResponseStarted' : 'ResponseComplete',
+    stage: 'ResponseComplete',
     requestURI: `/api/v1/tap${query === '' ? '' : `?${query}`}`,
     verb: 'get',
     user: { ...user, uid: '' },
@@ -31,9 +33,10 @@ export function tapAuditLine({ auditId, user, remoteAddress, query, beganMs, now
     response: { code: 200 },
     receivedMs: beganMs,
     stageMs: nowMs,
-    annotations:
-      ended === undefined
-        ? {}
-        : { 'portcullis.io/tap-shown': String(ended.shown), 'portcullis.io/tap-dropped': String(ended.dropped) },
+    annotations: {
+      'portcullis.io/listener': 'admin',
+      'portcullis.io/tap-shown': String(shown),
+      'portcullis.io/tap-dropped': String(dropped),
+    },
   })
 }
