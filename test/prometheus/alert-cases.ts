@@ -337,6 +337,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     as: { log: 'audit' },
     silent: { 'portcullis_log_lines_dropped{log="audit"}': is(4) },
   },
+  PortcullisTracesLost: {
+    fires: { 'portcullis_tracing_spans_total{result="failed"}': grows(60) },
+    as: {},
+    silent: { 'portcullis_tracing_spans_total{result="exported"}': grows(60) },
+  },
   PortcullisLogLinesDropped: {
     fires: { 'portcullis_log_lines_dropped{log="access"}': grows(1) },
     as: { log: 'access' },

@@ -2,8 +2,9 @@
 // metric has a value. Beside it a second replica that has other objects.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { constants } from 'node:http2'
-import { createConnection } from 'node:net'
+import { type AddressInfo, createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -78,7 +79,12 @@ export async function startBusyGateway(): Promise<BusyGateway> {
   const health = createCA({ commonName: 'health' })
   const files = writeFiles(dir, health, backends)
   const ports = await freePorts(4)
-  const gateway = await startGateway(configOf(dir, demoDir, files, ports, redis), { log: LOG })
+  const collector = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
+  })
+  await new Promise<void>((listening) => void collector.listen(0, '127.0.0.1', listening))
+  const { port: collectorPort } = collector.address() as AddressInfo
+  const gateway = await startGateway(configOf(dir, demoDir, files, ports, redis, collectorPort), { log: LOG })
   for (const object of objects) {
     const kind = SCHEME.find((one) => one.kind === object['kind'])
     if (kind !== undefined) await gateway.objects?.create(kind, object)
@@ -139,6 +145,8 @@ export async function startBusyGateway(): Promise<BusyGateway> {
       session.destroy()
       await gateway.stop()
       await replica.stop()
+      collector.close()
+      collector.closeAllConnections()
       await Promise.all([...backends.map((backend) => backend.stop()), edge.stop(), second.stop(), redis.stop()])
       rmSync(dir, { recursive: true, force: true })
     },
@@ -179,7 +187,14 @@ function writeFiles(dir: string, health: KeyPair, [prod]: readonly DemoBackend[]
   }
 }
 
-function configOf(dir: string, demoDir: string, files: Files, ports: readonly number[], redis: TestRedis): Config {
+function configOf(
+  dir: string,
+  demoDir: string,
+  files: Files,
+  ports: readonly number[],
+  redis: TestRedis,
+  collectorPort: number,
+): Config {
   const [port = 0, proxied = 0, control = 0, health = 0] = ports
   const flags = {
     listen: [`127.0.0.1:${port}`, `127.0.0.1:${proxied}/proxy-protocol`],
@@ -199,6 +214,8 @@ function configOf(dir: string, demoDir: string, files: Files, ports: readonly nu
     protectionWorkloadsKubeconfig: files.workloads,
     controlOidcIssuerUrl: 'https://127.0.0.1:9/',
     controlOidcClientId: 'kubernetes',
+    tracingOtlpEndpoint: `http://127.0.0.1:${collectorPort}`,
+    tracingSamplingRatePerMillion: '1000000',
     topMetrics: ['user', 'resource'],
     maxConnectionAge: '1s',
     accessLog: 'false',
