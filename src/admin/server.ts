@@ -1,6 +1,7 @@
 // The admin listener: HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is reachable through the
 // proxy ports.
 
+import type { Logger } from '../api/ports/ports.ts'
 import { errorMessage } from '../api/validation/error-message.ts'
 import { parseListenAddress } from '../core/cluster/listen-address.ts'
 import {
@@ -25,6 +26,8 @@ export interface AdminServerOptions {
   readonly access?: AdminAccess
   /** Default: none. */
   readonly tls?: PlainTls | undefined
+  /** Hears of answers that failed. Default: nobody. */
+  readonly log?: Pick<Logger, 'error'>
 }
 
 /** Rejects with one clear line when the address is invalid or in use. */
@@ -38,7 +41,9 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Pla
       const response = await answerRoute(request, all, access)
       return { ...response, headers: { ...PAGE_HEADERS, ...response.headers } }
     }
-    return await startPlainServer(address, answer, options.tls)
+    return await startPlainServer(address, answer, options.tls, (error, path) => {
+      options.log?.error('an answer of the admin listener failed', { path, error })
+    })
   } catch (error) {
     const why = errorMessage(error)
     throw new Error(`cannot listen on ${options.listen} for the admin server: ${why}`, { cause: error })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { inspect } from 'node:util'
 import { type Dispatcher, request } from 'undici'
 import type { AdminState, Check } from '../../src/admin/routes.ts'
 import { startAdminServer } from '../../src/admin/server.ts'
@@ -118,11 +119,14 @@ test('a port in use is one clear line', async () => {
   })
 })
 
-test('a failure inside is a 500 without details', async () => {
+test('a failure inside is a 500 without details, and a line in the log with them', async () => {
   const broken = { ...state, describe: () => assert.fail('S3CRET') }
-  const other = await startAdminServer({ listen: '127.0.0.1:0', state: broken, metrics: createMetrics() })
+  const logged: unknown[] = []
+  const log = { error: (...line: unknown[]) => void logged.push(line) }
+  const other = await startAdminServer({ listen: '127.0.0.1:0', state: broken, metrics: createMetrics(), log })
   const response = await request(`http://127.0.0.1:${other.port}/debug/config`)
   assert.equal(response.statusCode, 500)
   assert.equal(await response.body.text(), 'internal error\n')
+  assert.match(inspect(logged), /an answer of the admin listener failed.*\/debug\/config.*S3CRET/s)
   await other.stop()
 })

@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
+import type { ClusterPage } from '../../src/api/insight/cluster-page.ts'
+import type { Overview } from '../../src/api/insight/overview.ts'
 import { UserError } from '../../src/api/validation/field-errors.ts'
 import { type RunningDemo, startDemo } from '../../src/demo/demo.ts'
 import { DEMO_TOKENS } from '../../src/demo/traffic.ts'
@@ -106,6 +108,20 @@ test('lists of pods are limited for alice and not for administrators', async () 
   }
   assert.deepEqual(await codes(admin), new Set([200]))
   assert.deepEqual([...(await codes(ALICE))].sort(), [200, 429])
+})
+
+test('the dashboard has the overview, and a page for each cluster with its PodProtectors', async () => {
+  const page = async (path: string): Promise<Response> => {
+    const response = await fetch(`http://127.0.0.1:${demo.adminPort}${path}`)
+    assert.equal(response.status, 200, path)
+    return response
+  }
+  const overview = (await (await page('/api/v1/overview')).json()) as Overview
+  assert.equal(overview.clusters.length, 2)
+  for (const name of ['prod', 'staging']) {
+    const { protection } = (await (await page(`/api/v1/clusters/${name}`)).json()) as ClusterPage
+    assert.match(JSON.stringify(protection?.protectors), /"shop".*"web"/)
+  }
 })
 
 interface DemoNode {

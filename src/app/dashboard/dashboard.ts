@@ -130,11 +130,11 @@ export class Dashboard {
 
 function protectionPane(
   { name, protection }: CompiledCluster,
-  { stateOf, protectorsIn }: DashboardDeps['protection'],
+  inForce: DashboardDeps['protection'],
 ): ProtectionPane | null {
   if (protection === undefined) return null
   const { cell, shadow } = protection
-  const state = stateOf(name)
-  const { rows, omitted } = protectorsIn(cell)
+  const state = inForce.stateOf(name)
+  const { rows, omitted } = inForce.protectorsIn(cell)
   return { cell, shadow, state: state?.state ?? 'Starting', message: state?.message ?? '', protectors: rows, omitted }
 }

@@ -111,6 +111,7 @@ export class AdminPort {
       metrics,
       routes: all,
       access,
+      log,
       tls: this.#tls(),
     })
     if (adminTlsCertFile !== '') {

@@ -107,11 +107,13 @@ const TOO_MANY_STREAMS: PlainResponse = {
 /**
  * Rejects with the system's error (EADDRINUSE ...) when it cannot listen.
  * @param tls default: none
+ * @param onBug hears why `answer` rejected, where the request is not to blame; the client is told 500 and no more. Default: nobody
  */
 export function startPlainServer(
   listen: ListenAddress,
   answer: (request: PlainRequest) => Promise<AnyResponse>,
   tls?: PlainTls,
+  onBug?: (error: unknown, path: string) => void,
 ): Promise<PlainServer> {
   const connections = new BoundedConnections({ total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS_PER_ADDRESS })
   let streams = 0
@@ -128,8 +130,13 @@ export function startPlainServer(
     }
     const failed = { code: 500, contentType: TEXT, body: 'internal error\n' }
     const certificate = tls?.clientCA === undefined ? undefined : certificateOf(request.socket, chains)
-    answer({ ...plainRequest(request), certificate, signal: gone.signal, readBody })
-      .catch((error: unknown) => (error instanceof BodyError ? refusedBody(error) : failed))
+    const asked = { ...plainRequest(request), certificate, signal: gone.signal, readBody }
+    answer(asked)
+      .catch((error: unknown) => {
+        if (error instanceof BodyError) return refusedBody(error)
+        onBug?.(error, asked.path)
+        return failed
+      })
       .then((result) => {
         // What nobody wants of the body.
         if (!read) request.resume()
