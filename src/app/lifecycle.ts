@@ -10,8 +10,10 @@ import { UserError } from '../api/validation/field-errors.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
+import { RecentLines } from '../io/logs/recent-lines.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
 import { serverSeriesText } from '../io/metrics/server-series.ts'
+import { VERSION } from '../io/program/build.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
 import { autoDegradeText } from './auto-degrade.ts'
@@ -26,7 +28,9 @@ import { HealthPort } from './health/health-port.ts'
 import { AdminPort } from './insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from './insight/known-replicas.ts'
 import { LogLevels } from './insight/log-levels.ts'
+import { Profiles } from './insight/profiles.ts'
 import { insightRoutes } from './insight/routes.ts'
+import { supportBundleRoute } from './insight/support-bundle.ts'
 import { DependencyLoops } from './last-good/dependency-loops.ts'
 import { LastGoodStates } from './last-good/states.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane.ts'
@@ -82,7 +86,8 @@ export interface GatewayOverrides {
 
 /** @throws {UserError} with one clear line for what the operator can fix */
 export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
-  const log = given.log ?? createLogger({ level: config.logLevel, destination: openLineWriter(STDERR) })
+  const recent = new RecentLines(openLineWriter(STDERR))
+  const log = given.log ?? createLogger({ level: config.logLevel, destination: recent })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const lastGood = new LastGoodStates(config, systemClock, log)
   if (given.source === undefined) {
@@ -130,7 +135,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     protection,
     processMetrics,
     log,
-    { access, audit, controlAudit },
+    { access, audit, controlAudit, recent },
     lastGood,
   )
   try {
@@ -177,6 +182,7 @@ class Lifecycle implements RunningGateway {
   readonly #writers: readonly (LineWriter | undefined)[]
   readonly #audit: LineWriter | undefined
   readonly #logLevels: LogLevels
+  readonly #recent: RecentLines
   readonly #lastGood: LastGoodStates
   #state: 'starting' | 'ready' | 'leaving' | 'draining' | 'stopped' = 'starting'
   #synced = false
@@ -197,7 +203,7 @@ class Lifecycle implements RunningGateway {
     protection: Protection,
     processMetrics: ProcessMetrics,
     log: Logger,
-    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit'>,
+    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit'> & { readonly recent: RecentLines },
     lastGood: LastGoodStates,
   ) {
     this.#config = config
@@ -208,6 +214,7 @@ class Lifecycle implements RunningGateway {
     this.#log = log
     this.#writers = [outputs.access, outputs.audit, outputs.controlAudit]
     this.#audit = outputs.audit
+    this.#recent = outputs.recent
     this.#logLevels = new LogLevels({
       main: 'level' in log ? (log as LeveledLogger) : undefined,
       usual: config.logLevel,
@@ -259,6 +266,9 @@ class Lifecycle implements RunningGateway {
       protection: this.#protection,
       certificates: () => this.#certificates(),
     })
+    const describe = (): Promise<object> =>
+      describeState(this.#parts, this.#protection.describe(), this.#scaleUpGuards?.describe() ?? null, this.#draining)
+    const profiles = new Profiles(pool)
     this.#admin = await AdminPort.open({
       config: this.#config,
       login: this.#plane.adminLogin,
@@ -272,18 +282,23 @@ class Lifecycle implements RunningGateway {
           config: this.#config,
           log: this.#log,
           logLevels: this.#logLevels,
+          profiles,
+        }),
+        supportBundleRoute({
+          config: this.#config,
+          clusters: this.#parts.clusters,
+          version: { version: VERSION, node: process.version, platform: process.platform, arch: process.arch },
+          describe,
+          metrics,
+          recentLog: () => this.#recent.text(),
+          profiles,
+          secrets: () => [this.#admin?.token ?? ''],
         }),
         ...this.#dashboard.routes,
       ],
       state: {
         ...checks,
-        describe: () =>
-          describeState(
-            this.#parts,
-            this.#protection.describe(),
-            this.#scaleUpGuards?.describe() ?? null,
-            this.#draining,
-          ),
+        describe,
       },
     })
     this.#health = await HealthPort.open({

@@ -10,7 +10,7 @@ import type { Config } from '../config/config.ts'
 import { tapRoute } from '../tap/tap-route.ts'
 import type { ThreadPool } from '../threads/pool.ts'
 import { type LogLevels, logLevelRoutes } from './log-levels.ts'
-import { Profiles, profileRoutes } from './profiles.ts'
+import { type Profiles, profileRoutes } from './profiles.ts'
 import type { Replicas } from './replicas.ts'
 import type { TopCounts } from './top-counts.ts'
 import { topRoute } from './top-route.ts'
@@ -29,16 +29,17 @@ export interface InsightDeps {
   /** Lines of the audit log; undefined = switched off. */
   readonly audit: LineWriter | undefined
   readonly logLevels: LogLevels
+  readonly profiles: Profiles
   /** Counts of the main thread. */
   readonly recorder: MetricsRecorder
 }
 
 export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
-  const { config, pool, clock, log, audit, recorder, replicas, top, logLevels } = deps
+  const { config, pool, clock, log, audit, recorder, replicas, top, logLevels, profiles } = deps
   return [
     topRoute(replicas, top),
     ...logLevelRoutes(logLevels, replicas),
-    ...profileRoutes(new Profiles(pool)),
+    ...profileRoutes(profiles),
     tapRoute({ replica: config.replicaName, replicas, pool, clock, log, audit, metrics: recorder }),
   ]
 }

@@ -22,12 +22,17 @@ export function isSecretName(name: string): boolean {
   return NAMES.has(plain) || ENDINGS.some((ending) => plain.endsWith(ending))
 }
 
-/** The text without bearer tokens, JSON web tokens and private keys. */
+/** The text without bearer tokens, JSON web tokens, private keys, and passwords in URLs. */
 export function redactText(text: string): string {
-  return text
-    .replace(/-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?(?:-----END \1PRIVATE KEY-----|$)/g, REDACTED)
-    .replace(/\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{8,}/gi, `$1 ${REDACTED}`)
-    .replace(/\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, REDACTED)
+  return (
+    text
+      .replace(/-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?(?:-----END \1PRIVATE KEY-----|$)/g, REDACTED)
+      .replace(/\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{8,}/gi, `$1 ${REDACTED}`)
+      // Passwords in URLs, also in their queries.
+      .replace(/(:\/\/)[^\s/?#@"']{1,1024}@/g, `$1${REDACTED}@`)
+      .replace(/([?&][\w-]{0,64}(?:token|password|secret)=)[^\s&#"']+/gi, `$1${REDACTED}`)
+      .replace(/\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, REDACTED)
+  )
 }
 
 /**
