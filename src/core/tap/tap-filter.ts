@@ -114,6 +114,8 @@ export function tapMatches(filter: CompiledTapFilter, record: RequestRecord, pha
     (filter.codes === undefined || filter.codes[record.code] === 1) &&
     (!filter.source.refused || record.refusal !== '') &&
     (filter.source.slowMs === 0 || timeOf(record) >= filter.source.slowMs) &&
+    // What most taps name, and most requests differ in, comes first.
+    matchesUser(filter.users, record) &&
     inList(filter.clusters, record.cluster) &&
     inList(filter.verbs, verbOf(record)) &&
     matchesObject(filter, record) &&
@@ -143,7 +145,6 @@ function matchesObject(filter: CompiledTapFilter, record: RequestRecord): boolea
 
 function matchesSender(filter: CompiledTapFilter, record: RequestRecord): boolean {
   return (
-    matchesUser(filter.users, record) &&
     anyInList(filter.groups, record.groups) &&
     inList(filter.userAgents, record.userAgent) &&
     matchesAddress(filter.addresses, record.remoteAddress)
