@@ -213,14 +213,20 @@ describe('spec.listGuard', () => {
   })
 
   test('what one thread has learned all know, and a thread that starts later', async () => {
-    const { as, gateway } = await setUp(GUARD, 2)
+    const { as, gateway, stub } = await setUp(GUARD, 2)
     await get(as(agent), PODS)
+    await waitFor('the main thread to know', async () => {
+      const text = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/debug/config`)).text()
+      return text.includes('"resource":"pods"') || text.includes('"resource": "pods"')
+    })
+    // Each thread answers what it is asked in order: it has been told by now.
+    await fetch(`http://127.0.0.1:${gateway.adminPort}/debug/config`)
     const refused = async (): Promise<boolean> => {
       const sessions = Array.from({ length: 8 }, () => as(agent))
       const codes = await Promise.all(sessions.map(async (one) => (await get(one, PODS)).status))
       return codes.every((code) => code === 429)
     }
-    await waitFor('both threads to refuse', refused)
+    assert.ok(await refused())
     await gateway.crashThread(0)
     await gateway.crashThread(1)
     await waitFor('their successors to refuse', async () => {
@@ -230,6 +236,7 @@ describe('spec.listGuard', () => {
         return false
       }
     })
+    assert.equal(stub.seen.length, 1, 'no thread had to find out by itself')
   })
 })
 
