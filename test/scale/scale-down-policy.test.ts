@@ -394,6 +394,16 @@ describe('when it cannot be', () => {
     assert.deepEqual([response.status, valuesOf(response.head, 'retry-after')], [503, []])
     assert.match(JSON.parse(String(response.body)).message, /^ScaleDownPolicy shop\/web: .*more than 5000/)
     assert.ok(!scene.seen.includes(`PATCH ${WEB}/scale`))
+    const shadowed = await setUp({ onUnavailable: 'Reject', shadow: true })
+    shadowed.pods.clear()
+    for (let i = 0; i <= 5000; i++) shadowed.pods.set(`p${i}`, podOf(`p${i}`, {}))
+    const passed = await shadowed.scale(1)
+    assert.equal(passed.status, 200)
+    assert.match(warnings(passed), /scale-down-policy in shadow mode would refuse: .*more than 5000/)
+    const [id] = valuesOf(passed.head, 'audit-id')
+    await waitFor('the audit event', () => shadowed.audit.some(({ auditID }) => auditID === id))
+    const event = shadowed.audit.find(({ auditID }) => auditID === id)
+    assert.equal(event?.annotations['portcullis.io/shadow'], 'scale-down-policy/shop/web')
   })
 
   test('a rollout, in which the Deployment controller deletes: forwarded, and said', async () => {

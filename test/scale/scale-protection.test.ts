@@ -19,6 +19,7 @@ import {
   type StubUpstream,
   startStub,
 } from '../harness/upstreams/stub-upstream.ts'
+import { waitFor } from '../harness/wait.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: objects as a server has them
 type Json = any
@@ -277,6 +278,18 @@ describe('what PodProtectors refuse', () => {
     assert.equal(answer.status, 200)
     assert.match(warnings(answer).join(), /scale-protection in shadow mode would refuse: deployments\/web: 4 -> 2/)
     assert.equal(scene.writes.length, 1)
+  })
+
+  test('in shadow mode what nobody can tell is told like a refusal: warning and audit log', async () => {
+    const scene = await setUp({ scaleProtection: { shadow: true, failurePolicy: 'Fail' }, podProtection: {} })
+    scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'nobody knows' })
+    const answer = await scene.scale(2)
+    assert.equal(answer.status, 200)
+    assert.match(warnings(answer).join(), /scale-protection in shadow mode would refuse: .* cannot be scaled now/)
+    const [id] = valuesOf(answer.head, 'audit-id')
+    await waitFor('the audit event', () => scene.audit.some(({ auditID }) => auditID === id))
+    const event = scene.audit.find(({ auditID }) => auditID === id)
+    assert.equal(event?.annotations['portcullis.io/shadow'], 'scale-protection/spec.scaleProtection')
   })
 
   test('an annotation of the workload lets it pass for a time, and not one that the same write brings', async () => {

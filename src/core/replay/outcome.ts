@@ -1,9 +1,10 @@
 // What was done with a request, and what would be: forwarded, refused for a reason, or forwarded with a warning of shadow mode.
 
-import type { AskingFilter } from '../admission/order.ts'
 import type { AlsoAsked, Evaluation } from '../explain/evaluate-request.ts'
 import type { RefusalReason } from '../refusal/refusal.ts'
 import type { LogEntry } from './log-entry.ts'
+
+type Asked = AlsoAsked['filter']
 
 export interface Outcome {
   /** RefusalReason; '' = it is forwarded. */
@@ -42,7 +43,9 @@ const INCIDENTS: ReadonlySet<string> = new Set<RefusalReason>([
 ])
 
 /** Whose refusals these are; `replay` knows only whether it is still asked. */
-const ASKED: Readonly<Partial<Record<RefusalReason, readonly AskingFilter[]>>> = {
+const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
+  // How large the list is, the gateway has learnt.
+  'list-too-large': ['list-guard'],
   'disruption-refused': ['disruption'],
   'eviction-refused': ['disruption'],
   'disruption-limited': ['disruption'],
@@ -93,7 +96,7 @@ function isAskedReason(reason: string): reason is keyof typeof ASKED {
   return Object.hasOwn(ASKED, reason)
 }
 
-function askedOf(filter: AskingFilter, alsoAsked: readonly AlsoAsked[]): AlsoAsked | undefined {
+function askedOf(filter: Asked, alsoAsked: readonly AlsoAsked[]): AlsoAsked | undefined {
   if (filter === 'scale-down-policy') return { filter, shadow: false, text: '' }
   return alsoAsked.find((one) => one.filter === filter)
 }

@@ -166,8 +166,16 @@ function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
     workload: workloadName,
     reason: why,
   })
+  if (shadow && onUnavailable === 'Reject') {
+    const { record } = decision.exchange
+    const warning = `scale-down-policy in shadow mode would refuse: ScaleDownPolicy ${namespace}/${name}: ${message}`
+    decision.warnings = [...decision.warnings, warning]
+    decision.shadow = [...decision.shadow, `scale-down-policy/${namespace}/${name}`]
+    record.shadow = decision.shadow
+    return undefined
+  }
   warn(scaleDown, message)
-  if (shadow || onUnavailable === 'Forward') return undefined
+  if (onUnavailable === 'Forward') return undefined
   const { info } = decision
   const object = { kind: info.resource, name: info.name }
   return refuse('scale-unavailable', `ScaleDownPolicy ${namespace}/${name}: ${message}`, {

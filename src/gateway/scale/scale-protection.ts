@@ -201,6 +201,8 @@ function unchecked(
       object: { kind: info.resource, name: info.name },
     })
   decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+  decision.shadow = [...decision.shadow, 'scale-protection/spec.scaleProtection']
+  record.shadow = decision.shadow
   return undefined
 }
 

@@ -42,7 +42,7 @@ const GET_POD: Partial<RequestRecord> = {
 
 test('a line has the request, the decision and the outcome', () => {
   assert.deepEqual(JSON.parse(formatAccessLine(record(GET_POD))), {
-    time: '2024-05-01T12:00:00.007000Z',
+    time: '2024-05-01T12:00:00.007500Z',
     auditID: 'id-1',
     cluster: 'prod',
     host: 'gw:8443',

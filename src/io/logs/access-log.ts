@@ -41,22 +41,21 @@ export function formatAccessLine(record: RequestRecord): string {
   return `${line},"upstreamMs":${milliseconds(record.upstreamMs)}}`
 }
 
-/** From the monotonic clock to the wall clock: such that both say the same millisecond. */
+/** From the monotonic clock to the wall clock; set again where both drift apart. */
 let offsetMs = 0
+/** Between both, beyond what the wall clock leaves out. */
+const MAX_DRIFT_MS = 1
 
 /**
  * Milliseconds since the epoch, with fractions: the wall clock tells whole ones, and a replay has to know which of two requests of one
- * millisecond came first. The fraction is the monotonic clock's.
+ * millisecond came first. That is the monotonic clock's to say.
  */
 function exactStart({ startMs, startWallMs }: RequestRecord): number {
   const exact = startMs + offsetMs
-  if (exact >= startWallMs && exact < startWallMs + 1) return exact
-  const nearest = exact < startWallMs ? startWallMs : startWallMs + LAST_MICROSECOND
-  offsetMs = nearest - startMs
-  return nearest
+  if (exact >= startWallMs - MAX_DRIFT_MS && exact < startWallMs + 1 + MAX_DRIFT_MS) return exact
+  offsetMs = startWallMs + 0.5 - startMs
+  return startWallMs + 0.5
 }
-
-const LAST_MICROSECOND = 0.999
 
 function resourceFields(record: RequestRecord): string {
   let fields = `,"apiGroup":${quote(record.apiGroup)},"apiVersion":${quote(record.apiVersion)}`

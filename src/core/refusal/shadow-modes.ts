@@ -1,0 +1,63 @@
+// For each reason of a refusal: the field that makes the rule behind it count, warn and log instead of refusing, or why there is none. Rules
+// that an operator writes have one; what no rule decides has nothing to try out.
+
+import type { RefusalReason } from './refusal.ts'
+
+export interface ShadowField {
+  readonly kind: 'UpstreamCluster' | 'ScaleUpGuard' | 'ScaleDownPolicy'
+  /** From `spec`, without indexes. */
+  readonly path: string
+}
+
+export type ShadowMode = { readonly fields: readonly ShadowField[] } | { readonly whyNot: string }
+
+export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
+  'bad-request': { whyNot: 'the request cannot be read, or not in one way only' },
+  'headers-too-large': { whyNot: 'upstream would not take it either, and end the connection of others' },
+  'target-too-long': { whyNot: 'a limit of the program: reading it would cost others' },
+  'request-info': { whyNot: 'no rule can match what cannot be read' },
+  'unknown-cluster': { whyNot: 'there is nowhere to send it' },
+  misdirected: { whyNot: 'the certificate was verified for another cluster' },
+  unauthorized: { whyNot: 'nobody knows who it is: without an identity nothing is forwarded' },
+  revoked: { whyNot: 'a credential that was stolen is not let in to see what would happen' },
+  'authentication-unavailable': { whyNot: 'nobody knows who it is' },
+  'too-many-reviews': { whyNot: 'without the review nobody knows who it is, or what is deleted' },
+  'impersonation-invalid': { whyNot: 'nobody knows which user it is to run as' },
+  'impersonation-forbidden': { whyNot: "the cluster's RBAC decides: it would be an escalation" },
+  'no-policy': { whyNot: 'no rule refuses it; a last policy with action Deny and shadow shows what would be' },
+  'policy-denied': upstreamCluster('dispatchPolicies.shadow'),
+  'access-denied': upstreamCluster('accessControl.shadow'),
+  degraded: upstreamCluster('degrade.shadow'),
+  'disruption-refused': upstreamCluster('degrade.shadow'),
+  'eviction-refused': upstreamCluster('degrade.shadow'),
+  'disruption-limited': upstreamCluster('degrade.shadow'),
+  'list-too-large': upstreamCluster('listGuard.shadow'),
+  'rate-limited': upstreamCluster('flowControl.flowControlSchemas.shadow'),
+  'too-many-in-flight': upstreamCluster('flowControl.flowControlSchemas.shadow'),
+  'too-many-watches': upstreamCluster('flowControl.flowControlSchemas.shadow'),
+  'too-many-cancelled': { whyNot: 'a limit of the program: cancelled requests break those of others upstream' },
+  'no-endpoint': { whyNot: 'there is nowhere to send it' },
+  'upstream-failed': { whyNot: 'upstream has not answered' },
+  'upgrade-unsupported': { whyNot: 'the request is nothing without an upgrade' },
+  'upgrade-failed': { whyNot: 'upstream has not answered' },
+  'body-too-large': { whyNot: 'a limit of the program: what was read of it is gone' },
+  'body-timeout': { whyNot: 'what was read of it is gone' },
+  'unsupported-media-type': { whyNot: 'what it does cannot be read' },
+  'scale-up-backed-off': { fields: [{ kind: 'ScaleUpGuard', path: 'shadow' }] },
+  'protection-forbidden': { whyNot: "the cluster's RBAC decides" },
+  protected: upstreamCluster('podProtection.shadow'),
+  'protection-unavailable': upstreamCluster('podProtection.shadow'),
+  'eviction-unavailable': upstreamCluster('podProtection.shadow'),
+  'scale-protected': upstreamCluster('scaleProtection.shadow'),
+  'scale-unavailable': {
+    fields: [
+      { kind: 'UpstreamCluster', path: 'scaleProtection.shadow' },
+      { kind: 'ScaleDownPolicy', path: 'shadow' },
+    ],
+  },
+  internal: { whyNot: 'a bug' },
+}
+
+function upstreamCluster(path: string): ShadowMode {
+  return { fields: [{ kind: 'UpstreamCluster', path }] }
+}
