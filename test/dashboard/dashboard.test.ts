@@ -47,7 +47,7 @@ async function json<T>(path: string): Promise<T> {
 
 /** `waitFor`, with what is waited for at the end. */
 function waitForState(look: () => boolean | Promise<boolean>, what: string): Promise<boolean> {
-  return waitFor(what, look)
+  return waitFor(what, look, { timeoutMs: 90_000 })
 }
 
 function overview(query = ''): Promise<Overview> {

@@ -7,6 +7,7 @@ import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { type Http1Stub, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
 
 /** Markup: as a reason, a user agent, a name. */
@@ -28,8 +29,10 @@ export interface ObservedGateway {
 export async function startObserved(others: number, overrides: Partial<Config> = {}): Promise<ObservedGateway> {
   const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
   const stub = await startStub()
+  // Without TLS: a thousand clusters probe it.
+  const plain = await startHttp1Stub({ plain: true })
   stub.answer = (request) => reply(request, request.path.includes('broken') ? 500 : 200, '{"kind":"Stub"}')
-  const clusters = [busyCluster(stub, clientCA), ...Array.from({ length: others }, (_, i) => idleCluster(stub, i))]
+  const clusters = [busyCluster(stub, clientCA), ...Array.from({ length: others }, (_, i) => idleCluster(plain, i))]
   const gateway = await startInProcess(clusters, overrides)
   const certificate = clientPair(clientCA, 'alice', ['dev'])
   const session: ClientHttp2Session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate })
@@ -48,6 +51,7 @@ export async function startObserved(others: number, overrides: Partial<Config> =
       session.destroy()
       await gateway.stop()
       await stub.stop()
+      await plain.stop()
     },
   }
 }
@@ -77,8 +81,8 @@ function busyCluster(stub: StubUpstream, clientCA: KeyPair): UpstreamCluster {
 }
 
 /** Every tenth is switched, with markup for a reason; every hundredth has no server that answers. */
-function idleCluster(stub: StubUpstream, index: number): UpstreamCluster {
-  const object = clusterObject([stub], {})
+function idleCluster(plain: Http1Stub, index: number): UpstreamCluster {
+  const object = clusterObject([], { spec: { servers: [{ endpoint: plain.url }] } })
   const name = `${['prod', 'stage', 'edge', 'build'][index % 4]}-${String(index).padStart(4, '0')}`
   const { secureServing: _, ...spec } = object.spec
   const reason = index % 20 === 9 ? MARKUP : 'etcd is being restored from the backup of this morning'
