@@ -8,7 +8,7 @@ import type { Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
-import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
+import { type LineWriter, type LineWriterOptions, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
 import { RecentLines } from '../io/logs/recent-lines.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
@@ -16,12 +16,14 @@ import { serverSeriesText } from '../io/metrics/server-series.ts'
 import { VERSION } from '../io/program/build.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
+import { AUDIT_POLICY_FLAG, readAuditPolicyFile } from './audit/policy-file.ts'
 import { autoDegradeText } from './auto-degrade.ts'
 import { autoscalersText } from './autoscalers.ts'
 import { certificatesText, type OwnCertificate, warnOfExpiry } from './certificates/own-certificates.ts'
 import { loadServingPair } from './certificates/serving-pair.ts'
 import { sharePki } from './certificates/shared-pki.ts'
 import type { Config } from './config/config.ts'
+import { ReloadedFiles } from './config/reloaded-files.ts'
 import { Dashboard } from './dashboard/dashboard.ts'
 import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
@@ -67,6 +69,8 @@ export interface RunningGateway {
 
 const STDOUT = 1
 const STDERR = 2
+const MEBIBYTE = 1024 * 1024
+const DAY_MS = 86_400_000
 const IN_FORCE_LOOK_MS = 5
 /** A start waits this long for PodProtectors and guards. */
 const KNOWN_WITHIN_MS = 3_000
@@ -94,8 +98,10 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
   }
   const serving = loadServingPair(config)
-  const audit = openAuditLog(config.auditLogPath)
-  const controlAudit = openControlAudit(config, audit)
+  const { auditPolicyFile } = config
+  const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
+  const audit = openAuditLog(config.auditLogPath, config, log)
+  const controlAudit = openControlAudit(config, audit, log)
   const plane =
     given.source === undefined
       ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
@@ -106,7 +112,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   const parts = wire(
     config,
     serving,
-    { log, access, audit, controlAudit },
+    { log, access, audit, auditPolicy, controlAudit },
     plane.source,
     given.inline ?? false,
     protectionGate,
@@ -148,26 +154,38 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
 }
 
 /** One writer for each file: the lines of two would mix. */
-function openControlAudit(
-  { source, controlAuditLogPath, auditLogPath }: Config,
-  audit: LineWriter | undefined,
-): LineWriter | undefined {
+function openControlAudit(config: Config, audit: LineWriter | undefined, log: Logger): LineWriter | undefined {
+  const { source, controlAuditLogPath, auditLogPath } = config
   // Of CRDs: what is done to them on this machine.
   if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
   const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
-  return own ? openAuditLog(controlAuditLogPath) : audit
+  return own ? openAuditLog(controlAuditLogPath, config, log) : audit
 }
 
-function openAuditLog(path: string): LineWriter | undefined {
+function openAuditLog(path: string, config: Config, log: Logger): LineWriter | undefined {
   if (path === '') return undefined
   try {
-    return openLineWriter(path === '-' ? STDOUT : path)
+    return path === '-' ? openLineWriter(STDOUT) : openLineWriter(path, auditFileOptions(path, config, log))
   } catch (error) {
     throw new UserError(
       `cannot open the audit log ${path}: ${reasonOf(error)}`,
       'name a file in a directory that exists',
     )
   }
+}
+
+function auditFileOptions(path: string, config: Config, log: Logger): LineWriterOptions {
+  const { auditLogMaxsize, auditLogMaxage, auditLogMaxbackup, auditLogCompress } = config
+  const onError = (error: string): void => log.error('the audit log cannot be written as it should be', { path, error })
+  if (auditLogMaxsize === 0) return { onError }
+  const rotation = {
+    maxBytes: auditLogMaxsize * MEBIBYTE,
+    maxAgeMs: auditLogMaxage * DAY_MS,
+    maxFiles: auditLogMaxbackup,
+    compress: auditLogCompress,
+    now: () => systemClock.now(),
+  }
+  return { onError, rotation }
 }
 
 class Lifecycle implements RunningGateway {
@@ -193,6 +211,7 @@ class Lifecycle implements RunningGateway {
   #stopping: Promise<void> | undefined
   readonly #drainNow = new AbortController()
   #dashboard: Dashboard | undefined
+  #auditPolicy: ReloadedFiles | undefined
   #unfollow: () => void = () => undefined
   #endWarnings: () => void = () => undefined
 
@@ -345,6 +364,7 @@ class Lifecycle implements RunningGateway {
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
     this.#parts.reload.start()
+    this.#auditPolicy = this.#followAuditPolicy()
     this.#endWarnings = warnOfExpiry(() => this.#certificates(), this.#parts.clock, this.#log)
     const { calls } = this.#processMetrics
     this.#statuses = startStatuses(
@@ -356,6 +376,15 @@ class Lifecycle implements RunningGateway {
       this.#log,
       advertisedAddress(this.#config, this.adminPort),
     )
+  }
+
+  #followAuditPolicy(): ReloadedFiles | undefined {
+    const file = this.#config.auditPolicyFile
+    if (file === '') return undefined
+    const [log, { pool }] = [this.#log, this.#parts]
+    const label = AUDIT_POLICY_FLAG.slice('--'.length)
+    const read = (): void => pool.auditPolicy(readAuditPolicyFile(file, log))
+    return new ReloadedFiles({ label, what: 'the audit policy', files: [file], read, log })
   }
 
   #replicas(): KnownReplicas {
@@ -391,7 +420,9 @@ class Lifecycle implements RunningGateway {
     const others = [this.#plane, this.#protection, this.#admin, this.#health, sharing, tracing].flatMap((part) => [
       ...(part?.reloads ?? []),
     ])
-    return new Map([...reload.reloads, ...others])
+    const policy = this.#auditPolicy
+    const own: [string, boolean][] = policy === undefined ? [] : [[policy.label, policy.inForce]]
+    return new Map([...reload.reloads, ...others, ...own])
   }
 
   get #draining(): boolean {
@@ -467,6 +498,7 @@ class Lifecycle implements RunningGateway {
     const { probes, rights, source, pool, upstreams, limits, reload, sharing } = this.#parts
     reload.stop()
     this.#parts.top?.stop()
+    this.#auditPolicy?.stop()
     sharing?.stop()
     this.#endWarnings()
     probes.stop()

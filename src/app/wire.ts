@@ -9,6 +9,7 @@ import { type EndpointProbes, startEndpointProbes } from '../controllers/probes/
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../controllers/upstream-clusters.ts'
+import type { AuditPolicy } from '../core/audit/policy.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
@@ -82,6 +83,8 @@ export interface Outputs {
   /** Lines of the access log; undefined = switched off. */
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
+  /** undefined = every request, at level Metadata. */
+  readonly auditPolicy: AuditPolicy | undefined
   /** Of the embedded API server; may be the same as `audit`. */
   readonly controlAudit: LineWriter | undefined
 }
@@ -134,7 +137,13 @@ export function wire(
       pool.credentialFault(cluster, requestFault(state))
     },
   })
-  const data = { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined }
+  const data = {
+    config,
+    serving,
+    accessLog: access !== undefined,
+    auditLog: audit !== undefined,
+    auditPolicy: outputs.auditPolicy,
+  }
   const start: StartThread = inline ? startInlineThread : startWorker
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const sharing = shareLimits(config, clusters, clock, log, lastGood)

@@ -165,7 +165,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     this.#held = undefined
     this.answeredNow()
     this.#begin(held.head, false)
-    exchange.record.responseBytes += held.passOn(exchange.client)
+    exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
   }
 
   #watchAnswered(list: HeaderList, status: number): void {
@@ -189,6 +189,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     }
     if (exchange.phase !== 'answering') return
     exchange.record.responseBytes += chunk.length
+    if (exchange.record.audit !== undefined) exchange.record.audit.responseBody(chunk)
     const { client, frames } = exchange
     client.body(chunk, end)
     if (end) {

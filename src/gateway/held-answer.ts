@@ -1,6 +1,7 @@
 // An answer that is held until it is whole, so that its endpoint may die in the middle and another one is asked: the client has
 // seen nothing of it yet. Only small ones are held, for a short while, and only so much memory of them in a thread.
 
+import type { AuditTrail } from '../api/ports/audit-trail.ts'
 import type { RequestRecord } from '../api/ports/request-record.ts'
 import type { HeaderList, Stream } from '../api/ports/stream.ts'
 import { headerListBytes } from '../core/request/header-list.ts'
@@ -102,9 +103,12 @@ export class HeldAnswer {
   }
 
   /** Gives all that is held to the client. @returns how much that is */
-  passOn(client: Stream): number {
+  passOn(client: Stream, trail?: AuditTrail): number {
     const bytes = this.#chunks?.bytes ?? 0
-    for (const piece of this.#chunks?.pieces() ?? []) client.body(piece, false)
+    for (const piece of this.#chunks?.pieces() ?? []) {
+      trail?.responseBody(piece)
+      client.body(piece, false)
+    }
     this.discard()
     return bytes
   }

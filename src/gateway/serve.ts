@@ -87,6 +87,8 @@ function serve(exchange: Exchange): Served {
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
+  // Whatever refuses it now: the logs say whom.
+  identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
   const cancelled = refuseCancelled(exchange, requester)
@@ -101,6 +103,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   identify(record, requester, caller)
   if (record.trace !== undefined) record.trace.identifiedMs = exchange.gw.clock.monotonic()
   exchange.gw.events.requestIdentified(record)
+  if (record.audit !== undefined) exchange.body?.showKept(record.audit)
   const { user } = caller
   const client = clientClassOf(user, record.userAgent)
   if (client !== undefined) live.incident.see(client, exchange.nowMs)
@@ -246,10 +249,12 @@ function identify(record: RequestRecord, requester: Authenticated, caller: Authe
   record.user = caller.user.name
   record.groups = caller.user.groups
   record.uid = caller.user.uid
+  record.extra = caller.user.extra
   if (caller === requester) return
   record.impersonator = requester.user.name
   record.impersonatorUid = requester.user.uid
   record.impersonatorGroups = requester.user.groups
+  record.impersonatorExtra = requester.user.extra
 }
 
 /** A bug is logged with its stack and shown to the client without. */

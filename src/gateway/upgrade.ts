@@ -95,6 +95,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
 
   onBody(chunk: Buffer): void {
     this.exchange.record.responseBytes += chunk.length
+    this.exchange.record.audit?.responseBody(chunk)
     this.exchange.client.body(chunk, false)
   }
 

@@ -2,6 +2,7 @@
 // One plain object of one hidden class per request: every field exists from the start.
 
 import type { LogMode } from '../upstream-cluster/upstream-cluster.ts'
+import type { AuditTrail } from './audit-trail.ts'
 import type { ListRequest } from './list-request.ts'
 import type { RequestTrace } from './request-trace.ts'
 
@@ -51,6 +52,9 @@ export interface RequestRecord {
   impersonator: string
   impersonatorUid: string
   impersonatorGroups: readonly string[]
+  /** Of the effective user, and of the one who sent the request as another: key to values, as in UserInfo. */
+  extra: UserExtra
+  impersonatorExtra: UserExtra
   /** Index of the dispatch policy that matched; -1 = none. */
   policy: number
   /** Index of the rule inside the policy; -1 = none. */
@@ -92,6 +96,9 @@ export interface RequestRecord {
   /** logMode of the cluster and of the policy: two of the three switches of the access log. */
   clusterLogMode: LogMode
   policyLogMode: LogMode
+  /** Set by an audit policy, once the user is known: whether it was asked, and what it wants recorded; undefined = nothing. */
+  auditDecided: boolean
+  audit: AuditTrail | undefined
   /** The gauge that counts this request while it runs; set and cleared by the metrics. */
   active: ActiveCount | undefined
   /** Of a request that is traced. */
@@ -136,6 +143,8 @@ export function createRecord(): RequestRecord {
     impersonator: '',
     impersonatorUid: '',
     impersonatorGroups: NONE,
+    extra: NO_EXTRA,
+    impersonatorExtra: NO_EXTRA,
     policy: -1,
     rule: -1,
     flowControl: '',
@@ -158,9 +167,14 @@ export function createRecord(): RequestRecord {
     aborted: '',
     clusterLogMode: '',
     policyLogMode: '',
+    auditDecided: false,
+    audit: undefined,
     active: undefined,
     trace: undefined,
   }
 }
 
+type UserExtra = Readonly<Record<string, readonly string[]>>
+
+const NO_EXTRA: UserExtra = Object.freeze({})
 const NONE: readonly string[] = Object.freeze<string[]>([])

@@ -3,6 +3,7 @@
 
 import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import { ADMIN_TABLE, type AdminConfig, checkAdmin, readAdmin } from './admin.ts'
+import { AUDIT_TABLE, type AuditConfig, checkAudit, readAudit } from './audit.ts'
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -20,6 +21,7 @@ export interface Config
     ControlOidcConfig,
     ReplicasConfig,
     ServingConfig,
+    AuditConfig,
     AdminConfig,
     HealthConfig,
     TracingConfig {
@@ -45,6 +47,7 @@ export const SETTINGS: readonly Setting[] = [
   CONTROL_OIDC_TABLE,
   REPLICAS_TABLE,
   SERVING_TABLE,
+  AUDIT_TABLE,
   ADMIN_TABLE,
   HEALTH_TABLE,
   TRACING_TABLE,
@@ -68,6 +71,7 @@ export function loadConfig(input: SettingsInput): Config {
     ...readControlOidc(reader),
     ...readReplicas(reader),
     ...readServing(reader),
+    ...readAudit(reader),
     ...readAdmin(reader),
     ...readHealth(reader),
     ...readTracing(reader),
@@ -77,6 +81,7 @@ export function loadConfig(input: SettingsInput): Config {
   checkControlOidc(values, values.source, reader)
   checkReplicas(values, reader)
   checkServing(values, reader)
+  checkAudit(values, SERVING_TABLE.auditLogPath, values.auditLogPath !== '', reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
   checkTracing(values, reader)

@@ -14,6 +14,7 @@ import { createRequestHandler, createUpgradeHandler } from '../../gateway/serve.
 import { type Listener, type ListenerOptions, listen } from '../../io/listener/listener-socket.ts'
 import { TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import { PolicyAudit } from '../../io/logs/policy-audit.ts'
 import {
   ACCESS_REVIEWS,
   CLIENT_CONNECTIONS,
@@ -76,6 +77,7 @@ export class GatewayThread {
   readonly #top: ThreadTop | undefined
   /** undefined = nothing is traced. */
   readonly #traces: ThreadTraces | undefined
+  readonly #audit: PolicyAudit | undefined
   readonly #policies = new ScaleDownPolicies()
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
@@ -101,6 +103,7 @@ export class GatewayThread {
     this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
+    this.#audit = createPolicyAudit(data, this.#outbox)
     this.#gateway = this.#createGateway(systemClock)
     const places = new ConnectionPlaces(data.connectionPlaces)
     this.#spread = this.#createSpread(places)
@@ -128,6 +131,9 @@ export class GatewayThread {
         return
       case 'serving':
         this.#contexts.setOwn(message.serving)
+        return
+      case 'audit-policy':
+        if (this.#audit !== undefined) this.#audit.policy = message.policy
         return
       case 'line':
         this.#spread.addLine(message.thread, message.port)
@@ -322,7 +328,7 @@ export class GatewayThread {
         },
       },
       protection: this.#protection,
-      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data }, [
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }, [
         this.#taps,
         this.#lists,
         ...(this.#top === undefined ? [] : [this.#top]),
@@ -365,6 +371,15 @@ export class GatewayThread {
     log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
     this.#outbox.broke(cluster, url)
   }
+}
+
+function createPolicyAudit(
+  { auditLog, auditPolicy, config }: ThreadData,
+  outbox: ThreadOutbox,
+): PolicyAudit | undefined {
+  if (!auditLog || auditPolicy === undefined) return undefined
+  const { auditMaxBodyBytes: maxBodyBytes } = config
+  return new PolicyAudit({ policy: auditPolicy, maxBodyBytes, write: (line) => outbox.audit(line) })
 }
 
 function listenerOptions(

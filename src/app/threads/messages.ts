@@ -13,6 +13,7 @@ import type {
   ScaleDownQuestion,
 } from '../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
+import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
@@ -31,6 +32,8 @@ export interface ThreadData {
   readonly serving: ServingPair
   readonly accessLog: boolean
   readonly auditLog: boolean
+  /** What is in the audit log; undefined = every request, at level Metadata. */
+  readonly auditPolicy: AuditPolicy | undefined
   /** One word: characters of log lines that the main thread has taken so far, modulo 2^32. */
   readonly linesTaken: Int32Array<SharedArrayBuffer>
   /** Memory of ConnectionPlaces. */
@@ -45,6 +48,8 @@ export type ToThread =
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
   /** Another certificate of the gateway's own, for new connections. */
   | { readonly type: 'serving'; readonly serving: ServingPair }
+  /** Another audit policy, for requests that are identified from now on. */
+  | { readonly type: 'audit-policy'; readonly policy: AuditPolicy }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** A line to another thread, which gets the other end. */

@@ -5,6 +5,7 @@ import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { GatewayEvents } from '../../gateway/exchange/gateway.ts'
 import { createAccessLog } from '../../io/logs/access-log.ts'
 import { createAuditLog } from '../../io/logs/audit-log.ts'
+import type { PolicyAudit } from '../../io/logs/policy-audit.ts'
 import { DISRUPTION_UNCHECKED, GUARDED_WRITES, RETRIES, SCALE_WRITES } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import type { ThreadData } from './messages.ts'
@@ -26,6 +27,8 @@ export interface ObserverDeps {
   readonly metrics: MetricsRecorder
   readonly outbox: ThreadOutbox
   readonly data: Pick<ThreadData, 'accessLog' | 'auditLog'>
+  /** The audit log as a policy wants it; undefined = every request. */
+  readonly policyAudit?: PolicyAudit | undefined
 }
 
 /** The events of a thread's request path, for all who listen. @param others beside metrics and logs, in their order */
@@ -41,7 +44,7 @@ export function gatewayEvents(deps: ObserverDeps, others: readonly RequestObserv
   }
 }
 
-function ownObservers({ metrics, outbox, data }: ObserverDeps): readonly RequestObserver[] {
+function ownObservers({ metrics, outbox, data, policyAudit }: ObserverDeps): readonly RequestObserver[] {
   const observers: RequestObserver[] = [
     {
       requestStarted: (record) => metrics.requestStarted(record),
@@ -49,7 +52,8 @@ function ownObservers({ metrics, outbox, data }: ObserverDeps): readonly Request
     },
   ]
   if (data.accessLog) observers.push({ requestEnded: createAccessLog((line) => outbox.access(line)) })
-  if (data.auditLog) {
+  if (policyAudit !== undefined) observers.push(policyAudit)
+  else if (data.auditLog) {
     const audit = createAuditLog((line) => outbox.audit(line))
     observers.push({
       responseStarted: (record) => audit.responseStarted(record),

@@ -102,6 +102,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
       serving: { cert: '', key: '' },
       accessLog: true,
       auditLog: false,
+      auditPolicy: undefined,
     },
     seed,
     clusters,

@@ -6,6 +6,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { ThreadLoad } from '../../core/balance/thread-load.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { restartDelayMs } from '../../core/endpoints/restart-delay.ts'
@@ -71,6 +72,8 @@ export class ThreadPool implements WorkerSlotOwner {
   #onScaledDown: (report: ScaleDownReport) => void = () => undefined
   /** The certificate that came after the one that threads are started with. */
   #serving: ServingPair | undefined
+  /** The one that came after the one that threads are started with. */
+  #auditPolicy: AuditPolicy | undefined
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
@@ -147,6 +150,14 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#serving = serving
     for (const slot of this.slots) {
       if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'serving', serving })
+    }
+  }
+
+  /** Another audit policy. Threads that start later get it, too. */
+  auditPolicy(policy: AuditPolicy): void {
+    this.#auditPolicy = policy
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'audit-policy', policy })
     }
   }
 
@@ -269,6 +280,7 @@ export class ThreadPool implements WorkerSlotOwner {
     switch (message.type) {
       case 'online':
         if (this.#serving !== undefined) slot.post({ type: 'serving', serving: this.#serving })
+        if (this.#auditPolicy !== undefined) slot.post({ type: 'audit-policy', policy: this.#auditPolicy })
         if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
         if (this.#scaleDownPolicies.length > 0) this.#tellPolicies(slot)
         if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })

@@ -127,6 +127,7 @@ export class Exchange implements StreamEvents, RunningRequest {
 
   onBody(chunk: Buffer, end: boolean): void {
     if (end) this.requestEnded = true
+    if (this.record.audit !== undefined) this.record.audit.requestBody(chunk)
     switch (this.phase) {
       case 'deciding':
         if (chunk.length > 0) this.#ensureBody().keep(chunk)

@@ -1,6 +1,7 @@
 // The body of one request on its way from the client: held until it is known where it goes, or read whole where that depends on
 // it; then passed on, and kept meanwhile for sending it again. The client's window is given back as its bytes are taken.
 
+import type { AuditTrail } from '../../api/ports/audit-trail.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../api/ports/stream.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
@@ -46,6 +47,11 @@ export class RequestBody {
     this.#keptBytes += chunk.length
     this.#kept ??= new ChunkQueue()
     this.#kept.push(chunk)
+  }
+
+  /** What came before it was known that it is recorded. */
+  showKept(trail: AuditTrail): void {
+    for (const piece of this.#kept?.pieces() ?? []) trail.requestBody(piece)
   }
 
   // === read whole ===

@@ -27,6 +27,7 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
   const noBody = record.method === 'HEAD'
   client.headers(answer.headers, noBody)
   if (!noBody) {
+    record.audit?.responseBody(answer.body)
     client.body(answer.body, true)
     record.responseBytes = answer.body.length
   }
@@ -54,6 +55,7 @@ export function respondWith(
   head.push('audit-id', record.auditId)
   for (const warning of warningValues(warnings)) head.push('warning', warning)
   client.headers(head, false)
+  record.audit?.responseBody(body)
   client.body(body, true)
   record.responseBytes = body.length
   gw.events.responseStarted(record)

@@ -1,9 +1,8 @@
-// One audit.k8s.io/v1 Event at level Metadata (apiserver/pkg/apis/audit/v1/types.go) as a line of JSON: for the requests that
-// the gateway forwards (audit-log.ts) and for those to its own API server.
+// One audit.k8s.io/v1 Event (apiserver/pkg/apis/audit/v1/types.go) as a line of JSON: for the requests that the gateway forwards
+// (audit-log.ts, policy-audit.ts) and for those to its own API server.
 
+import type { AuditLevel, AuditStage } from '../../core/audit/policy.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
-
-export type AuditStage = 'ResponseStarted' | 'ResponseComplete'
 
 /** authentication.k8s.io/v1 UserInfo. */
 export interface AuditUser {
@@ -21,9 +20,21 @@ export interface AuditObject {
   readonly apiGroup: string
   readonly apiVersion: string
   readonly subresource: string
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}
+
+export interface AuditResponse {
+  readonly code: number | undefined
+  readonly status?: string | undefined
+  readonly message?: string | undefined
+  readonly reason?: string | undefined
+  readonly details?: unknown
 }
 
 export interface AuditEvent {
+  /** Default Metadata. */
+  readonly level?: AuditLevel
   readonly auditId: string
   readonly stage: AuditStage
   readonly requestURI: string
@@ -37,12 +48,11 @@ export interface AuditEvent {
   readonly userAgent: string
   /** undefined = not a request for a resource. */
   readonly object: AuditObject | undefined
-  readonly response: {
-    readonly code: number
-    readonly status?: 'Failure' | undefined
-    readonly message?: string | undefined
-    readonly reason?: string | undefined
-  }
+  /** undefined = there is none yet. */
+  readonly response: AuditResponse | undefined
+  /** JSON in one line; undefined = none. */
+  readonly requestObject?: string | undefined
+  readonly responseObject?: string | undefined
   /** Wall clock, milliseconds since the epoch. */
   readonly receivedMs: number
   readonly stageMs: number
@@ -51,11 +61,10 @@ export interface AuditEvent {
 
 /** Without the end of the line. */
 export function auditLine(event: AuditEvent): string {
-  const { status, message, reason, code } = event.response
-  return JSON.stringify({
+  const line = JSON.stringify({
     kind: 'Event',
     apiVersion: 'audit.k8s.io/v1',
-    level: 'Metadata',
+    level: event.level ?? 'Metadata',
     auditID: event.auditId,
     stage: event.stage,
     requestURI: event.requestURI,
@@ -65,11 +74,16 @@ export function auditLine(event: AuditEvent): string {
     sourceIPs: event.sourceIP === '' ? undefined : [event.sourceIP],
     userAgent: event.userAgent === '' ? undefined : event.userAgent,
     objectRef: event.object === undefined ? undefined : objectReference(event.object),
-    responseStatus: { metadata: {}, status, message, reason, code },
+    responseStatus: event.response === undefined ? undefined : { metadata: {}, ...event.response },
     requestReceivedTimestamp: rfc3339Micro(event.receivedMs),
     stageTimestamp: rfc3339Micro(event.stageMs),
     annotations: event.annotations,
   })
+  if (event.requestObject === undefined && event.responseObject === undefined) return line
+  // They are JSON already, and may be large.
+  const request = event.requestObject === undefined ? '' : `,"requestObject":${event.requestObject}`
+  const response = event.responseObject === undefined ? '' : `,"responseObject":${event.responseObject}`
+  return `${line.slice(0, -1)}${request}${response}}`
 }
 
 function userInfo({ name, uid, groups, extra = {} }: AuditUser): object {
@@ -81,13 +95,16 @@ function userInfo({ name, uid, groups, extra = {} }: AuditUser): object {
   }
 }
 
-function objectReference({ resource, namespace, name, apiGroup, apiVersion, subresource }: AuditObject): object {
+function objectReference(object: AuditObject): object {
+  const { resource, namespace, name, uid, apiGroup, apiVersion, resourceVersion, subresource } = object
   return {
     resource,
     namespace: namespace === '' ? undefined : namespace,
     name: name === '' ? undefined : name,
+    uid,
     apiGroup: apiGroup === '' ? undefined : apiGroup,
     apiVersion,
+    resourceVersion,
     subresource: subresource === '' ? undefined : subresource,
   }
 }

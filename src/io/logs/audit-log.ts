@@ -2,14 +2,24 @@
 // with the decision and its cause in annotations. The access log's switches do not apply.
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { AuditStage } from '../../core/audit/policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../core/refusal/refusal.ts'
-import { type AuditEvent, type AuditStage, auditLine } from './audit-event.ts'
+import { type AuditEvent, type AuditObject, auditLine } from './audit-event.ts'
 
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
   responseStarted(record: RequestRecord): void
   /** Any request is over: stage ResponseComplete. */
   responseComplete(record: RequestRecord): void
+}
+
+/** What an audit policy adds to an event. */
+export interface AuditAdditions
+  extends Partial<
+    Pick<AuditEvent, 'userAgent' | 'level' | 'response' | 'object' | 'requestObject' | 'responseObject'>
+  > {
+  /** Beside those of the request. */
+  readonly annotations?: Readonly<Record<string, string>>
 }
 
 export function createAuditLog(write: (line: string) => void): AuditLog {
@@ -21,10 +31,21 @@ export function createAuditLog(write: (line: string) => void): AuditLog {
   }
 }
 
-function auditEvent(record: RequestRecord, stage: AuditStage, afterMs: number): string {
-  const effective = { name: record.user, uid: record.uid, groups: record.groups }
+/** A line. @param afterMs from the request head to the stage @param added in the place of what the record says */
+export function auditEvent(
+  record: RequestRecord,
+  stage: AuditStage,
+  afterMs: number,
+  added: AuditAdditions = {},
+): string {
+  const effective = { name: record.user, uid: record.uid, groups: record.groups, extra: record.extra }
   const impersonated = record.impersonator !== ''
-  const sender = { name: record.impersonator, uid: record.impersonatorUid, groups: record.impersonatorGroups }
+  const sender = {
+    name: record.impersonator,
+    uid: record.impersonatorUid,
+    groups: record.impersonatorGroups,
+    extra: record.impersonatorExtra,
+  }
   return auditLine({
     auditId: record.auditId,
     stage,
@@ -34,15 +55,23 @@ function auditEvent(record: RequestRecord, stage: AuditStage, afterMs: number): 
     impersonatedUser: impersonated ? effective : undefined,
     sourceIP: record.remoteAddress,
     userAgent: record.userAgent,
-    object: record.isResourceRequest ? record : undefined,
+    object: record.isResourceRequest ? auditObject(record) : undefined,
     response: responseStatus(record),
     receivedMs: record.startWallMs,
     stageMs: record.startWallMs + Math.max(0, afterMs),
-    annotations: annotations(record),
+    ...added,
+    annotations:
+      added.annotations === undefined ? annotations(record) : { ...annotations(record), ...added.annotations },
   })
 }
 
-function responseStatus(record: RequestRecord): AuditEvent['response'] {
+/** The record's own `uid` is the user's. */
+export function auditObject(record: RequestRecord): AuditObject {
+  const { resource, namespace, name, apiGroup, apiVersion, subresource } = record
+  return { resource, namespace, name, apiGroup, apiVersion, subresource }
+}
+
+export function responseStatus(record: RequestRecord): NonNullable<AuditEvent['response']> {
   const { code, refusal, message } = record
   if (refusal === '') return { code }
   const reason = isRefusalReason(refusal) ? REFUSAL_TABLE[refusal].statusReason : undefined

@@ -1,7 +1,8 @@
 // Writes lines to a file or a pipe without ever blocking the event loop. A reader that is too slow loses lines, which
 // are counted, instead of costing memory: process.stdout would block on a pipe, and an ordinary stream would grow.
 
-import { closeSync, openSync, write, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { FileRotation, type FileRotationOptions } from './file-rotation.ts'
 
 /** Where the lines of a log go. */
 export interface LineWriter {
@@ -18,6 +19,8 @@ export interface LineWriter {
 export interface LineWriterOptions {
   /** Bytes (about) that may wait. Default MAX_QUEUED. */
   readonly maxQueued?: number
+  /** Of a file. Default: it grows. */
+  readonly rotation?: FileRotationOptions
   /** Called for each failed write, once per kind of error. */
   readonly onError?: (message: string) => void
 }
@@ -25,7 +28,9 @@ export interface LineWriterOptions {
 /** `target`: a file descriptor, or the path of a file to append to (made if absent, mode 0600). Throws if it cannot be opened. */
 export function openLineWriter(target: number | string, options: LineWriterOptions = {}): LineWriter {
   const fd = typeof target === 'number' ? target : openSync(target, 'a', 0o600)
-  return new QueuedWriter(fd, typeof target !== 'number', options)
+  const { rotation } = options
+  const rotated = typeof target === 'number' || rotation === undefined ? undefined : new FileRotation(target, rotation)
+  return new QueuedWriter(fd, typeof target !== 'number', options, rotated)
 }
 
 /** Lines are written in blocks of about this size. */
@@ -35,7 +40,10 @@ const RETRY_MS = 5
 const MAX_QUEUED = 8 * 1024 * 1024
 
 class QueuedWriter implements LineWriter {
-  readonly #fd: number
+  #fd: number
+  readonly #rotation: FileRotation | undefined
+  /** Of the file, where it is rotated. */
+  #bytes = 0
   readonly #owned: boolean
   readonly #maxQueued: number
   readonly #onError: (message: string) => void
@@ -48,8 +56,10 @@ class QueuedWriter implements LineWriter {
   #closed: boolean
   #waiting: (() => void)[] = []
 
-  constructor(fd: number, owned: boolean, options: LineWriterOptions) {
+  constructor(fd: number, owned: boolean, options: LineWriterOptions, rotation: FileRotation | undefined) {
     this.#fd = fd
+    this.#rotation = rotation
+    if (rotation !== undefined) this.#bytes = fstatSync(fd).size
     this.#busy = false
     this.#closed = false
     this.#owned = owned
@@ -91,6 +101,7 @@ class QueuedWriter implements LineWriter {
     this.#closed = true
     await this.flush()
     process.off('exit', this.#onExit)
+    await this.#rotation?.cleaned()
     if (this.#owned) closeSync(this.#fd)
   }
 
@@ -104,7 +115,28 @@ class QueuedWriter implements LineWriter {
       return
     }
     this.#queued -= block.text.length
-    this.#writeBlock(block, Buffer.from(block.text))
+    const bytes = Buffer.from(block.text)
+    this.#rotateBefore(bytes.length)
+    this.#writeBlock(block, bytes)
+  }
+
+  /** Only between blocks, which are whole lines. One that fails leaves the file as it is, until as much again was written. */
+  #rotateBefore(length: number): void {
+    const rotation = this.#rotation
+    if (rotation === undefined) return
+    if (this.#bytes > 0 && this.#bytes + length > rotation.maxBytes) {
+      try {
+        const fd = rotation.rotate()
+        closeSync(this.#fd)
+        this.#fd = fd
+        rotation.clean((message) => this.#report(message, message))
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error)
+        this.#report(message, `the file cannot be rotated: ${message}`)
+      }
+      this.#bytes = 0
+    }
+    this.#bytes += length
   }
 
   #writeBlock(block: Block, bytes: Buffer): void {
@@ -123,10 +155,13 @@ class QueuedWriter implements LineWriter {
 
   #lose(block: Block, error: NodeJS.ErrnoException): void {
     this.#dropped += block.lines
-    const code = error.code ?? error.message
-    if (this.#errors.has(code)) return
-    this.#errors.add(code)
-    this.#onError(error.message)
+    this.#report(error.code ?? error.message, error.message)
+  }
+
+  #report(kind: string, message: string): void {
+    if (this.#errors.has(kind)) return
+    this.#errors.add(kind)
+    this.#onError(message)
   }
 
   /** When the process exits without `close`: what still waits is written synchronously, as far as the reader takes it. */

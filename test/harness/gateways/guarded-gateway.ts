@@ -122,7 +122,13 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   const pool = new ThreadPool({
     threads: 1,
     start: startInlineThread,
-    data: { config, serving: { cert: pair.certPem, key: pair.keyPem }, accessLog: true, auditLog: true },
+    data: {
+      config,
+      serving: { cert: pair.certPem, key: pair.keyPem },
+      accessLog: true,
+      auditLog: true,
+      auditPolicy: undefined,
+    },
     seed: [1, 2],
     clusters,
     metrics: createMetrics(),

@@ -1,0 +1,163 @@
+// Which rule of an audit policy a request matches, as kube-apiserver decides it (apiserver/pkg/audit/policy/checker.go): the first one;
+// names are compared exactly, without patterns.
+
+import type { AuditGroupResources, AuditLevel, AuditPolicy, AuditRule, AuditStage } from './policy.ts'
+
+/** What is recorded of a request. One object for each rule. */
+export interface AuditDecision {
+  readonly level: AuditLevel
+  readonly received: boolean
+  readonly started: boolean
+  readonly complete: boolean
+  readonly panic: boolean
+  readonly omitManagedFields: boolean
+}
+
+/** Of a RequestRecord. */
+export interface AuditedRequest {
+  readonly verb: string
+  readonly isResourceRequest: boolean
+  readonly path: string
+  readonly apiGroup: string
+  readonly resource: string
+  readonly subresource: string
+  readonly namespace: string
+  readonly name: string
+}
+
+/** Who sent it, whomever it runs as; '' and no groups where nobody was identified. */
+export interface AuditedUser {
+  readonly name: string
+  readonly groups: readonly string[]
+}
+
+interface CompiledRule {
+  readonly users: ReadonlySet<string> | undefined
+  readonly userGroups: ReadonlySet<string> | undefined
+  readonly verbs: ReadonlySet<string> | undefined
+  readonly namespaces: ReadonlySet<string> | undefined
+  readonly resources: readonly CompiledResources[] | undefined
+  readonly paths: { readonly exact: ReadonlySet<string>; readonly prefixes: readonly string[] } | undefined
+  readonly decision: AuditDecision
+}
+
+interface CompiledResources {
+  readonly group: string
+  /** `pods`, `pods/log`; undefined = all of the group. */
+  readonly exact: ReadonlySet<string> | undefined
+  readonly all: boolean
+  /** Of `pods/*`, which is the resource itself, too. */
+  readonly withAnySubresource: ReadonlySet<string>
+  /** Of an entry that begins with `*` and a slash. */
+  readonly subresources: ReadonlySet<string>
+  readonly names: ReadonlySet<string> | undefined
+}
+
+export class AuditRules {
+  readonly #rules: readonly CompiledRule[]
+  readonly #none: AuditDecision
+
+  constructor(policy: AuditPolicy) {
+    this.#rules = policy.rules.map((rule) => compileRule(rule, policy))
+    this.#none = decisionOf('None', policy.omitStages, policy.omitManagedFields)
+  }
+
+  /** Of what no rule matches nothing is recorded. */
+  decide(request: AuditedRequest, user: AuditedUser): AuditDecision {
+    const rules = this.#rules
+    for (let i = 0; i < rules.length; i++) {
+      const rule = rules[i]
+      if (rule !== undefined && matches(rule, request, user)) return rule.decision
+    }
+    return this.#none
+  }
+}
+
+function matches(rule: CompiledRule, request: AuditedRequest, user: AuditedUser): boolean {
+  if (rule.users !== undefined && !rule.users.has(user.name)) return false
+  if (rule.userGroups !== undefined && !hasAny(rule.userGroups, user.groups)) return false
+  if (rule.verbs !== undefined && !rule.verbs.has(request.verb)) return false
+  if (rule.namespaces !== undefined || rule.resources !== undefined) {
+    if (!request.isResourceRequest) return false
+    if (rule.namespaces !== undefined && !rule.namespaces.has(request.namespace)) return false
+    return rule.resources === undefined || matchesResources(rule.resources, request)
+  }
+  if (rule.paths === undefined) return true
+  return !request.isResourceRequest && matchesPath(rule.paths, request.path)
+}
+
+function matchesResources(all: readonly CompiledResources[], request: AuditedRequest): boolean {
+  const { apiGroup, resource, subresource, name } = request
+  for (let i = 0; i < all.length; i++) {
+    const one = all[i]
+    if (one === undefined || (one.group !== '*' && one.group !== apiGroup)) continue
+    if (one.exact === undefined) return true
+    if (one.names !== undefined && !one.names.has(name)) continue
+    if (one.all || one.withAnySubresource.has(resource)) return true
+    if (subresource === '') {
+      if (one.exact.has(resource)) return true
+    } else if (one.subresources.has(subresource) || one.exact.has(`${resource}/${subresource}`)) return true
+  }
+  return false
+}
+
+function matchesPath({ exact, prefixes }: NonNullable<CompiledRule['paths']>, path: string): boolean {
+  if (exact.has(path)) return true
+  for (let i = 0; i < prefixes.length; i++) if (path.startsWith(prefixes[i] ?? '')) return true
+  return false
+}
+
+function hasAny(wanted: ReadonlySet<string>, groups: readonly string[]): boolean {
+  for (let i = 0; i < groups.length; i++) if (wanted.has(groups[i] ?? '')) return true
+  return false
+}
+
+function compileRule(rule: AuditRule, policy: AuditPolicy): CompiledRule {
+  const urls = rule.nonResourceURLs
+  return {
+    users: setOf(rule.users),
+    userGroups: setOf(rule.userGroups),
+    verbs: setOf(rule.verbs),
+    namespaces: setOf(rule.namespaces),
+    resources: rule.resources.length === 0 ? undefined : rule.resources.map(compileResources),
+    paths:
+      urls.length === 0
+        ? undefined
+        : {
+            exact: new Set(urls),
+            // All of them, as Go's TrimRight.
+            prefixes: urls.filter((url) => url.endsWith('*')).map((url) => url.replace(/\*+$/, '')),
+          },
+    decision: decisionOf(
+      rule.level,
+      [...policy.omitStages, ...rule.omitStages],
+      rule.omitManagedFields ?? policy.omitManagedFields,
+    ),
+  }
+}
+
+function compileResources({ group, resources, resourceNames }: AuditGroupResources): CompiledResources {
+  return {
+    group,
+    exact: setOf(resources),
+    all: resources.includes('*'),
+    withAnySubresource: new Set(resources.filter((one) => one.endsWith('/*')).map((one) => one.slice(0, -2))),
+    subresources: new Set(resources.filter((one) => one.startsWith('*/')).map((one) => one.slice(2))),
+    names: setOf(resourceNames),
+  }
+}
+
+function setOf(texts: readonly string[]): ReadonlySet<string> | undefined {
+  return texts.length === 0 ? undefined : new Set(texts)
+}
+
+function decisionOf(level: AuditLevel, omitted: readonly AuditStage[], omitManagedFields: boolean): AuditDecision {
+  return {
+    level,
+    received: !omitted.includes('RequestReceived'),
+    started: !omitted.includes('ResponseStarted'),
+    complete: !omitted.includes('ResponseComplete'),
+    panic: !omitted.includes('Panic'),
+    omitManagedFields,
+  }
+}
