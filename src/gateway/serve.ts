@@ -87,7 +87,7 @@ function serve(exchange: Exchange): Served {
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
-  // Whatever refuses it now: the logs say whom.
+  // The logs name the user, whatever refuses the request from here on.
   identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked

@@ -50,8 +50,8 @@ export class RecordedBody {
   /** Copies it. */
   add(chunk: Buffer): void {
     if (this.#lost !== '' || chunk.length === 0) return
-    if (this.#bytes + chunk.length > this.#limit) this.#lose(`it is larger than ${this.#limit} bytes`)
-    else if (!this.#memory.take(this.#user, chunk.length)) this.#lose('there was no memory for it')
+    if (this.#bytes + chunk.length > this.#limit) this.#giveUp(`it is larger than ${this.#limit} bytes`)
+    else if (!this.#memory.take(this.#user, chunk.length)) this.#giveUp('there was no memory for it')
     else {
       this.#bytes += chunk.length
       this.#chunks.push(Buffer.from(chunk))
@@ -75,7 +75,7 @@ export class RecordedBody {
     this.#chunks = []
   }
 
-  #lose(why: string): void {
+  #giveUp(why: string): void {
     this.#lost = why
     this.discard()
   }

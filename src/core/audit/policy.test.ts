@@ -30,7 +30,7 @@ test('what kube-apiserver refuses is refused, each by its path', () => {
     'rules[0].nonResourceURLs[1]: is "/a*/b", with * before its end',
   ])
   assert.deepEqual(problems({ rules: [{ level: 'None', nonResourceURLs: ['/a'], namespaces: ['b'] }] }), [
-    'rules[0].nonResourceURLs: stands beside resources or namespaces: no request is for both',
+    'rules[0].nonResourceURLs: may not be specified with resources or namespaces: no request is for both',
   ])
   assert.deepEqual(problems({ rules: [{ level: 'None', resources: [{ group: 'rbac.authorization.k8s.io/v1' }] }] }), [
     'rules[0].resources[0].group: is "rbac.authorization.k8s.io/v1", which is not the name of a group',

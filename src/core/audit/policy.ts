@@ -115,7 +115,11 @@ function checkUrls({ nonResourceURLs, resources, namespaces }: AuditRule, path: 
   }
   if (nonResourceURLs.length > 0 && (resources.length > 0 || namespaces.length > 0)) {
     const fix = 'make two rules of it'
-    out.invalid(`${path}.nonResourceURLs`, 'stands beside resources or namespaces: no request is for both', fix)
+    out.invalid(
+      `${path}.nonResourceURLs`,
+      'may not be specified with resources or namespaces: no request is for both',
+      fix,
+    )
   }
 }
 

@@ -59,7 +59,7 @@ export class PolicyAudit {
   }
 
   requestEnded(record: RequestRecord): void {
-    // Refused before anybody was identified, or before it was known whom it runs as.
+    // Refused before anybody was identified, or before the user that it runs as was known.
     if (!record.auditDecided) {
       this.requestIdentified(record)
       // What is not authenticated is recorded as kube-apiserver does it: as if it could run for long.
