@@ -13,7 +13,7 @@ test('a body is whole up to its limit, and given up beyond it', () => {
   const large = new RecordedBody(memory, 'a', 4)
   large.add(Buffer.from('abc'))
   large.add(Buffer.from('de'))
-  assert.match(large.lost, /larger than 4 bytes/)
+  assert.match(large.missing, /larger than 4 bytes/)
   assert.equal(memory.bytes, 0)
 })
 
@@ -22,7 +22,7 @@ test('who has taken all of his part leaves the rest to others', () => {
   assert.equal(memory.take('a', MAX_RECORDED_BYTES_PER_USER), true)
   const refused = new RecordedBody(memory, 'a', 10)
   refused.add(Buffer.from('x'))
-  assert.match(refused.lost, /no memory/)
+  assert.match(refused.missing, /no memory/)
   assert.equal(memory.take('b', 1), true)
   memory.giveBack('a', MAX_RECORDED_BYTES_PER_USER)
   assert.equal(memory.take('a', 1), true)

@@ -39,7 +39,7 @@ export class RecordedBody {
   #chunks: Buffer[] = []
   #bytes = 0
   /** Why it is not whole; '' = it is. */
-  #lost = ''
+  #missing = ''
 
   constructor(memory: BodyMemory, user: string, limit: number) {
     this.#memory = memory
@@ -49,7 +49,7 @@ export class RecordedBody {
 
   /** Copies it. */
   add(chunk: Buffer): void {
-    if (this.#lost !== '' || chunk.length === 0) return
+    if (this.#missing !== '' || chunk.length === 0) return
     if (this.#bytes + chunk.length > this.#limit) this.#giveUp(`it is larger than ${this.#limit} bytes`)
     else if (!this.#memory.take(this.#user, chunk.length)) this.#giveUp('there was no memory for it')
     else {
@@ -58,8 +58,8 @@ export class RecordedBody {
     }
   }
 
-  get lost(): string {
-    return this.#lost
+  get missing(): string {
+    return this.#missing
   }
 
   /** All of it; to be taken once. Gives the memory back. */
@@ -76,7 +76,7 @@ export class RecordedBody {
   }
 
   #giveUp(why: string): void {
-    this.#lost = why
+    this.#missing = why
     this.discard()
   }
 }

@@ -175,7 +175,7 @@ class PolicyTrail implements AuditTrail {
 
   #recorded(body: RecordedBody | undefined, isPatch: boolean): RecordedObject | undefined {
     if (body === undefined) return undefined
-    if (body.lost !== '') return { json: '', why: body.lost, value: undefined }
+    if (body.missing !== '') return { json: '', why: body.missing, value: undefined }
     return recordObject(body.take(), this.#record, this.decision.omitManagedFields, isPatch)
   }
 }
