@@ -14,8 +14,6 @@ import type { PlainRequest } from '../../io/listener/http-plain.ts'
 import { bearerOf, isSameToken } from './bearer-token.ts'
 import { refusal } from './review-access.ts'
 
-/** The cookie that a browser sends instead of Authorization; it holds the bearer token. */
-export const TOKEN_COOKIE = '__Host-portcullis-token'
 /** The user of --admin-token-file. */
 export const TOKEN_FILE_USER: AdminUser = { name: 'portcullis:admin-token', groups: [] }
 
@@ -44,7 +42,7 @@ export function loginAccess({ token, login }: LoginDeps): AdminAccess {
   return async (request, route) => {
     const why = foreignPage(request, route)
     if (why !== '') return { refused: refusalResponse(refusal(403, why)) }
-    const given = bearerOf(request.authorization) ?? cookieToken(request.header('cookie'))
+    const given = bearerOf(request.authorization)
     const expected = token()
     if (given !== undefined && expected !== '' && isSameToken(given, expected)) return { user: TOKEN_FILE_USER }
     const answer = (await login?.admit(request, given, route)) ?? refusal(401, 'needs the token of --admin-token-file')
@@ -71,13 +69,4 @@ function foreignPage(request: PlainRequest, { access, method }: AdminRoute): str
   // Browsers without Sec-Fetch-Site.
   const other = origin !== '' && URL.parse(origin)?.host !== request.header('host')
   return foreign || other ? 'pages of other sites may not ask' : ''
-}
-
-function cookieToken(cookies: string): string | undefined {
-  for (const pair of cookies.split(';')) {
-    const [name, ...value] = pair.trim().split('=')
-    // Through the same check as Authorization.
-    if (name === TOKEN_COOKIE) return bearerOf(`Bearer ${value.join('=')}`)
-  }
-  return undefined
 }
