@@ -163,6 +163,7 @@ const RBAC_FILES = {
   'control-cluster': 'control',
   'protection-core': 'protectionCore',
   'protection-generator': 'generator',
+  insight: 'admin',
 }
 /** The chart brings the CRDs itself. */
 const NOT_OF_THE_CHART = new Set(['portcullis-control-crds'])

@@ -41,6 +41,13 @@ const SHAPES = [
   },
 ]
 
+/** Without TLS and a login the gateway does not open it either. */
+const ADMIN_TLS = {
+  if: { properties: { enabled: { const: true } }, required: ['enabled'] },
+  // biome-ignore lint/suspicious/noThenProperty: JSON Schema
+  then: { properties: { tls: { properties: { secretName: { minLength: 1 } } } } },
+}
+
 export const VALUES: Group = group(
   '',
   {
@@ -68,15 +75,22 @@ export const VALUES: Group = group(
       'Further settings of the gateway, each a flag of `serve` as in [docs/operating.md](../../../docs/operating.md#settings). What the chart sets itself is not among them.',
       settingValues(),
     ),
-    bindAddress: text('0.0.0.0', 'what all ports but `ports.admin` are opened on; `[::]` for IPv6', {
-      pattern: '^([0-9.]+|\\[[0-9a-fA-F:]+\\])$',
-    }),
+    bindAddress: text(
+      '0.0.0.0',
+      'what all ports are opened on, `ports.admin` only with `admin.enabled`; `[::]` for IPv6',
+      {
+        pattern: '^([0-9.]+|\\[[0-9a-fA-F:]+\\])$',
+      },
+    ),
     ports: group('Ports of the container.', {
       gateway: port(8443, 'clients'),
       control: port(9443, 'the embedded API server; with `kubernetes` the webhook for objects'),
       protection: port(9444, 'the webhook for deletions of pods, with `protection.listen`'),
       health: port(8081, 'probes and `/metrics`'),
-      admin: port(9090, "debug pages, on the pod's loopback only: `kubectl port-forward`"),
+      admin: port(
+        9090,
+        "dashboard, API and debug pages, on the pod's loopback unless `admin.enabled`: `kubectl port-forward`",
+      ),
     }),
     shutdown: group('What happens after SIGTERM; the grace period of the pod is the sum.', {
       delaySeconds: integer(15, 0, 3600, 'not ready, but serving and accepting, until balancers have noticed'),
@@ -92,6 +106,25 @@ export const VALUES: Group = group(
         'a Secret with `tls.crt`, `tls.key` and `ca.crt`: it has TLS then, and tokens for `/metrics` do not cross the network in clear',
       ),
     }),
+    admin: group(
+      'The admin listener for other machines, and for the other replicas, with TLS and a login ([docs/operating.md](../../../docs/operating.md#the-admin-listener)).',
+      {
+        enabled: flag(false, "opened beyond the pod's loopback, on `ports.admin`; needs `admin.tls.secretName`"),
+        tls: group('', {
+          secretName: text(
+            '',
+            'a Secret of type `kubernetes.io/tls` for `NAME-admin.NAMESPACE.svc`; all replicas have it, by which they know each other; followed when it changes',
+          ),
+        }),
+        service: group('The Service `NAME-admin`.', {
+          enabled: flag(true, ''),
+          type: choice('ClusterIP', ['ClusterIP', 'NodePort', 'LoadBalancer'], ''),
+          port: port(443, 'port of the Service'),
+          annotations: textMap(''),
+        }),
+      },
+      ADMIN_TLS,
+    ),
     certManager: group('A Certificate of cert-manager in place of `tls.secretName`.', {
       enabled: flag(false, 'needs cert-manager'),
       issuerRef: group('Who issues it.', {
@@ -186,7 +219,7 @@ export const VALUES: Group = group(
       protectionCore: flag(true, 'rights on PodProtectors'),
       unboundRoles: flag(
         true,
-        'ClusterRoles that you bind: `NAME-operator` for people, `NAME-metrics-reader` for Prometheus',
+        'ClusterRoles that you bind: `NAME-operator`, `NAME-insight-view` and `NAME-insight-admin` for people, `NAME-metrics-reader` for Prometheus',
       ),
     }),
     serviceAccount: group('', {
@@ -230,6 +263,9 @@ export const VALUES: Group = group(
         'peers of the ports of control and protection; empty: everybody, since kube-apiservers are no pods',
       ),
       healthFrom: kubeObjects('peers of the health port; empty: everybody'),
+      adminFrom: kubeObjects(
+        'peers of the admin port, with `admin.enabled`, beside the other replicas; empty: everybody',
+      ),
     }),
     podDisruptionBudget: group('With `kubernetes`; a budget for a single pod would block drains.', {
       enabled: flag(true, ''),

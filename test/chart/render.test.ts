@@ -36,6 +36,7 @@ const SHAPES: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['everything', EVERYTHING],
   ['embedded with everything', EMBEDDED_EVERYTHING],
 ]
+const ADMIN = ['--set=admin.enabled=true,admin.tls.secretName=admin']
 const KUSTOMIZE = join(ROOT, 'deploy/kustomize')
 
 /** Compares a generated file with the one that is committed; with UPDATE=1 it writes it. */
@@ -74,7 +75,9 @@ for (const [name, args] of SHAPES) {
       const [, words = '', value = ''] = /^--([a-z-]+)=(.*)$/.exec(flag) ?? assert.fail(flag)
       const setting = SETTINGS.find((one) => one.flag === `--${words}`) ?? assert.fail(`there is no --${words}`)
       const before = given[setting.name]
-      given[setting.name] = setting.repeatable ? [...(Array.isArray(before) ? before : []), value] : value
+      // As the kubelet does it with variables of the container.
+      const text = value.replace('$(POD_IP)', 'fd00::1')
+      given[setting.name] = setting.repeatable ? [...(Array.isArray(before) ? before : []), text] : text
     }
     const config = loadConfig({ flags: given, env: {}, readFile: () => '' })
     assert.equal(config.source, name.startsWith('embedded') ? 'embedded' : 'kubernetes')
@@ -158,10 +161,10 @@ test('CRDs are those of deploy/crds, and stay when the release goes', async () =
 })
 
 test('rights are those of deploy/rbac', async () => {
-  const rendered = (await render(['--set=protection.generatorConfig=x', '--set=fullnameOverride=portcullis'])).filter(
-    ({ kind }) => kind.endsWith('Role') || kind.endsWith('RoleBinding'),
-  )
-  const wanted = ['control-cluster', 'protection-core', 'protection-generator', 'metrics-reviews']
+  const rendered = (
+    await render([...ADMIN, '--set=protection.generatorConfig=x', '--set=fullnameOverride=portcullis'])
+  ).filter(({ kind }) => kind.endsWith('Role') || kind.endsWith('RoleBinding'))
+  const wanted = ['control-cluster', 'protection-core', 'protection-generator', 'metrics-reviews', 'insight']
     .flatMap((file) => objectsOf(readFileSync(join(ROOT, `deploy/rbac/${file}.yaml`), 'utf8')))
     .filter(({ kind }) => kind.endsWith('Role') || kind.endsWith('RoleBinding'))
     // The chart brings the CRDs itself.
@@ -216,6 +219,36 @@ test('Secrets are mounted whole', async () => {
   }
 })
 
+test('the admin listener: on the loopback address of the pod unless it is enabled, then with TLS, a login and the address of the pod', async () => {
+  const off = podOf(await render())['spec'].containers[0]
+  assert.ok(off.args.includes('--admin-listen=127.0.0.1:9090'))
+  assert.ok(!JSON.stringify(off).includes('POD_IP') && !off.args.some((arg: string) => arg.includes('admin-tls')))
+  const rendered = await render([...ADMIN, '--set=metrics.tokenSecret.name=metrics'])
+  const { args, env, ports, volumeMounts } = podOf(rendered)['spec'].containers[0]
+  for (const flag of ['--admin-listen=0.0.0.0:9090', '--admin-advertise=[$(POD_IP)]:9090'])
+    assert.ok(args.includes(flag), flag)
+  assert.equal(env.find(({ name }: { name: string }) => name === 'POD_IP').valueFrom.fieldRef.fieldPath, 'status.podIP')
+  assert.ok(ports.some(({ name }: { name: string }) => name === 'admin'))
+  assert.ok(volumeMounts.some(({ mountPath }: { mountPath: string }) => mountPath === '/etc/portcullis/admin'))
+  const names = rendered.map(nameOf).join('\n')
+  // What the login needs, also where /metrics has a token of its own.
+  for (const part of ['authentication-reader', 'auth-delegator']) assert.match(names, new RegExp(part))
+  const embedded = podOf(await render([...EMBEDDED, ...ADMIN]))['spec'].containers[0]
+  assert.ok(!JSON.stringify(embedded).includes('POD_IP'), 'there is no other replica')
+})
+
+test('who may reach the admin port: peers that the values name, and the other replicas', async () => {
+  const rules = async (args: readonly string[]): Promise<KubeObject[]> => {
+    const policy = (await render(args)).find(({ kind }) => kind === 'NetworkPolicy')
+    return policy?.['spec'].ingress.filter(({ ports }: KubeObject) => ports[0].port === 'admin')
+  }
+  assert.deepEqual(await rules([]), [])
+  assert.deepEqual(await rules(ADMIN), [{ ports: [{ port: 'admin' }] }])
+  const [rule] = await rules([...ADMIN, '--set-json=networkPolicy.adminFrom=[{"ipBlock":{"cidr":"10.0.0.0/8"}}]'])
+  const matchLabels = { 'app.kubernetes.io/name': 'portcullis', 'app.kubernetes.io/instance': 'portcullis' }
+  assert.deepEqual(rule?.['from'], [{ podSelector: { matchLabels } }, { ipBlock: { cidr: '10.0.0.0/8' } }])
+})
+
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
   ['an unknown value', ['--set=replica=2'], /additional properties 'replica' not allowed/],
   ['an unknown value inside', ['--set=image.repo=x'], /at '\/image'.*'repo' not allowed/],
@@ -236,6 +269,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     ['--set=certManager.enabled=true,certManager.issuerRef.name=x'],
     /needs the CRDs of cert-manager/,
   ],
+  ['an admin listener without TLS', ['--set=admin.enabled=true'], /at '\/admin\/tls\/secretName'.*minLength/],
   ['PROXY headers of anybody', ['--set=proxyProtocol.enabled=true'], /needs proxyProtocol\.from/],
   ['a level of the log that is none', ['--set=settings.logLevel=trace'], /at '\/settings\/logLevel'.*must be one of/],
   [

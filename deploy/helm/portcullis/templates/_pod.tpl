@@ -17,7 +17,17 @@
 - {{ printf "--control-host=%s" . | quote }}
 {{- end }}
 - --health-listen={{ $bind }}:{{ .Values.ports.health }}
+{{- if .Values.admin.enabled }}
+- --admin-listen={{ $bind }}:{{ .Values.ports.admin }}
+- --admin-tls-cert-file=/etc/portcullis/admin/tls.crt
+- --admin-tls-private-key-file=/etc/portcullis/admin/tls.key
+{{- if eq .Values.shape "kubernetes" }}
+# Told by the replica's Lease. In brackets an address of either family is right.
+- --admin-advertise=[$(POD_IP)]:{{ .Values.ports.admin }}
+{{- end }}
+{{- else }}
 - --admin-listen=127.0.0.1:{{ .Values.ports.admin }}
+{{- end }}
 - --shutdown-delay={{ .Values.shutdown.delaySeconds }}s
 - --drain-timeout={{ .Values.shutdown.drainSeconds }}s
 {{- if eq .Values.shape "kubernetes" }}
@@ -87,6 +97,9 @@
 {{- with .Values.health.tlsSecretName }}
 {{ include "portcullis.secretVolume" (dict "name" "health" "secret" .) }}
 {{- end }}
+{{- if .Values.admin.enabled }}
+{{ include "portcullis.secretVolume" (dict "name" "admin" "secret" .Values.admin.tls.secretName) }}
+{{- end }}
 {{- with .Values.redis.passwordSecret.name }}
 {{ include "portcullis.secretVolume" (dict "name" "redis" "secret" .) }}
 {{- end }}
@@ -114,7 +127,7 @@
   mountPath: /etc/portcullis/tls
   readOnly: true
 {{- end }}
-{{- range $name, $on := dict "health" .Values.health.tlsSecretName "redis" .Values.redis.passwordSecret.name "store" .Values.store.keySecret.name "metrics" .Values.metrics.tokenSecret.name "generator" .Values.protection.generatorConfig }}
+{{- range $name, $on := dict "admin" .Values.admin.enabled "health" .Values.health.tlsSecretName "redis" .Values.redis.passwordSecret.name "store" .Values.store.keySecret.name "metrics" .Values.metrics.tokenSecret.name "generator" .Values.protection.generatorConfig }}
 {{- if $on }}
 - name: {{ $name }}
   mountPath: /etc/portcullis/{{ $name }}
@@ -212,6 +225,12 @@ spec:
           valueFrom:
             fieldRef:
               fieldPath: metadata.name
+        {{- if and .Values.admin.enabled (eq .Values.shape "kubernetes") }}
+        - name: POD_IP
+          valueFrom:
+            fieldRef:
+              fieldPath: status.podIP
+        {{- end }}
         {{- $cpu := "" }}
         {{- if dig "limits" "cpu" "" .Values.resources }}
         {{- $cpu = "limits.cpu" }}
@@ -234,6 +253,10 @@ spec:
           containerPort: {{ .Values.ports.control }}
         - name: health
           containerPort: {{ .Values.ports.health }}
+        {{- if .Values.admin.enabled }}
+        - name: admin
+          containerPort: {{ .Values.ports.admin }}
+        {{- end }}
         {{- if .Values.protection.listen }}
         - name: protection
           containerPort: {{ .Values.ports.protection }}
