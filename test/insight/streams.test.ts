@@ -1,6 +1,7 @@
 // Streams and bodies of the admin listener over real sockets.
 
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, test } from 'node:test'
@@ -52,6 +53,30 @@ test('what is written arrives at once, and the end is an end', async () => {
     go.resolve()
   }
   assert.deepEqual(chunks, ['one\n', 'two\n'])
+})
+
+test('an answer may take longer than a connection may be silent: a profile takes a minute', async () => {
+  const accepted: Socket[] = []
+  const onSocket = (message: unknown): void => void accepted.push((message as { socket: Socket }).socket)
+  subscribe('net.server.socket', onSocket)
+  closers.push(() => unsubscribe('net.server.socket', onSocket))
+  const go = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const server = await serve(async () => {
+    asked.resolve()
+    await go.promise
+    return { code: 200, contentType: TEXT, body: 'late' }
+  })
+  const client = await open(server.port)
+  client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await asked.promise
+  assert.deepEqual(
+    accepted.map(({ timeout }) => timeout),
+    [0],
+  )
+  go.resolve()
+  assert.match(String((await once(client, 'data'))[0]), /late$/)
+  assert.ok((accepted[0]?.timeout ?? 0) > 0, 'silence counts again')
 })
 
 test('a client that does not read stops the writer; when it goes, the writer ends', async () => {

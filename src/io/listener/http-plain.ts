@@ -80,7 +80,7 @@ export interface PlainTls {
   readonly clientCA?: string
 }
 
-/** Responses are small: a connection on which nothing moves is closed. */
+/** Responses are small: a connection on which nothing moves is closed, unless it waits for an answer, which may be a profile of a minute. */
 const SILENCE_MS = 30_000
 /** How long a TLS handshake, and how long the head of a request may take. */
 const HEAD_MS = 10_000
@@ -131,6 +131,8 @@ export function startPlainServer(
     const failed = { code: 500, contentType: TEXT, body: 'internal error\n' }
     const certificate = tls?.clientCA === undefined ? undefined : certificateOf(request.socket, chains)
     const asked = { ...plainRequest(request), certificate, signal: gone.signal, readBody }
+    // Its body has a limit of its own: requestTimeout.
+    request.socket.setTimeout(0)
     answer(asked)
       .catch((error: unknown) => {
         if (error instanceof BodyError) return refusedBody(error)
@@ -138,6 +140,7 @@ export function startPlainServer(
         return failed
       })
       .then((result) => {
+        request.socket.setTimeout(SILENCE_MS)
         // What nobody wants of the body.
         if (!read) request.resume()
         if (!('stream' in result)) return send(response, result)
