@@ -23,7 +23,10 @@ export interface AdminRoute {
 }
 
 /** Who asks; the name is '' where nobody has to say. */
-export type AdminUser = Pick<UserInfo, 'name' | 'groups'>
+export interface AdminUser extends Pick<UserInfo, 'name' | 'groups'> {
+  /** Whether the credential is that of the replicas, which may ask on behalf of somebody else. Default: it is not. */
+  readonly replica?: boolean
+}
 
 /** Who it is, or what to answer instead: the request is refused. */
 export type Admitted = { readonly user: AdminUser } | { readonly refused: PlainResponse }

@@ -79,7 +79,11 @@ const ROUTES: readonly AdminRoute[] = (
   ] as const
 ).map((route) => ({
   ...route,
-  answer: (_, { name }) => ({ code: 200, contentType: 'text/plain', body: `for ${name}` }),
+  answer: (_, { name, replica = false }) => ({
+    code: 200,
+    contentType: 'text/plain',
+    body: `for ${replica ? 'replica ' : ''}${name}`,
+  }),
 }))
 
 async function openPort(settings: Partial<Config>, login?: AdminLogin): Promise<{ port: number; audit: string[] }> {
@@ -239,7 +243,10 @@ describe('users of a cluster', () => {
   test('another replica is known by its own user, for what replicas ask each other alone', async () => {
     const { login } = setUp()
     const { port } = await openPort(tlsFlags(), login)
-    assert.equal((await ask(port, '/api/v1/top', { token: 'replica' }))[0], 200)
+    assert.deepEqual(await ask(port, '/api/v1/top', { token: 'replica' }), [200, 'for replica replica'])
+    // Nobody is one by saying so.
+    const said = await ask(port, '/api/v1/top?onBehalfOf=replica', { token: 'viewer' })
+    assert.deepEqual(said, [200, 'for viewer'])
     assert.equal((await ask(port, '/debug/log-level', { token: 'replica', method: 'PUT' }))[0], 403)
     assert.equal((await ask(port, '/metrics', { token: 'replica' }))[0], 403)
   })

@@ -14,8 +14,8 @@ import type { PlainRequest } from '../../io/listener/http-plain.ts'
 import { bearerOf, isSameToken } from './bearer-token.ts'
 import { refusal } from './review-access.ts'
 
-/** The user of --admin-token-file. */
-export const TOKEN_FILE_USER: AdminUser = { name: 'portcullis:admin-token', groups: [] }
+/** The user of --admin-token-file, which the other replicas have, too. */
+export const TOKEN_FILE_USER: AdminUser = { name: 'portcullis:admin-token', groups: [], replica: true }
 
 /** How the API server of the objects knows users, and what they may do. Never rejects. */
 export interface AdminLogin {

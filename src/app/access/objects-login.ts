@@ -61,7 +61,7 @@ export function reviewedLogin({ reviews, clientCA, ownUser, now }: ReviewedLogin
     async admit(request, token, route): Promise<AdminUser | AccessRefusal> {
       const user = await who(request, token)
       if ('code' in user) return user
-      if (ownUser() !== '' && user.name === ownUser() && isOfReplicas(route)) return user
+      if (ownUser() !== '' && user.name === ownUser() && isOfReplicas(route)) return { ...user, replica: true }
       const attributes = { path: request.path, verb: request.method.toLowerCase() }
       return (await reviews.may(user, attributes, request.remoteAddress)) ?? user
     },

@@ -117,8 +117,11 @@ class RunningTaps {
   }
 }
 
-/** As taps are counted and logged; `NAME for USER` where another replica asks for somebody. */
-function userOf({ query }: PlainRequest, { name }: AdminUser): string {
-  const user = query.get('onBehalfOf') ?? ''
+/**
+ * As taps are counted and logged; `NAME for USER` where another replica asks for somebody. From anybody else it counts for nothing: a new name
+ * for each tap would be above no limit.
+ */
+function userOf({ query }: PlainRequest, { name, replica = false }: AdminUser): string {
+  const user = replica ? (query.get('onBehalfOf') ?? '') : ''
   return user === '' ? name : `${name} for ${user}`.slice(0, MAX_NAME)
 }

@@ -25,7 +25,7 @@ export function tapAuditLine(tap: AuditedTap): string {
     stage: 'ResponseComplete',
     requestURI: `/api/v1/tap${query === '' ? '' : `?${query}`}`,
     verb: 'get',
-    user: { ...user, uid: '' },
+    user: { name: user.name, uid: '', groups: user.groups },
     impersonatedUser: undefined,
     sourceIP: remoteAddress,
     userAgent: '',
