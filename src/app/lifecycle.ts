@@ -7,7 +7,6 @@ import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
-import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { type LineWriter, type LineWriterOptions, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
 import { RecentLines } from '../io/logs/recent-lines.ts'
@@ -39,7 +38,7 @@ import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-p
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
 import { type Statuses, startStatuses } from './statuses.ts'
-import { type Outputs, type WiredGateway, wire } from './wire.ts'
+import { type Outputs, type WiredGateway, type WiredOverrides, wire } from './wire.ts'
 
 export interface RunningGateway {
   readonly ports: readonly number[]
@@ -77,15 +76,13 @@ const KNOWN_WITHIN_MS = 3_000
 const KNOWN_WITHIN_AWAY_MS = 500
 
 /** Replacements for the usual parts. */
-export interface GatewayOverrides {
+export interface GatewayOverrides extends WiredOverrides {
   /** Where the access log goes instead of stdout; switches it on. */
   readonly access: LineWriter
   readonly log: Logger
   readonly source: ResourceSource
   /** One gateway thread, inside this one, regardless of the configuration: for tests. */
   readonly inline: boolean
-  /** Looks up the names of servers. */
-  readonly lookUp: (name: string) => Promise<LookedUp>
 }
 
 /** @throws {UserError} with one clear line for what the operator can fix */
@@ -117,7 +114,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     given.inline ?? false,
     protectionGate,
     lastGood,
-    given.lookUp,
+    given,
   )
   const { clusters, clock, clocks, pool } = parts
   const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)

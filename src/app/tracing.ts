@@ -6,7 +6,7 @@ import { SamplingTracer } from '../core/traces/sampling-tracer.ts'
 import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../io/metrics/descriptors.ts'
 import type { GatewayMetrics } from '../io/metrics/metrics.ts'
 import { VERSION } from '../io/program/build.ts'
-import { OtlpExporter } from '../io/traces/otlp-exporter.ts'
+import { type ExporterWaits, OtlpExporter } from '../io/traces/otlp-exporter.ts'
 import { otlpFileNames, readOtlpFiles } from '../io/traces/otlp-files.ts'
 import type { Config } from './config/config.ts'
 import { ReloadedFiles } from './config/reloaded-files.ts'
@@ -18,12 +18,19 @@ export interface Tracing {
   stop(): Promise<void>
 }
 
+/** Milliseconds. */
+export interface TracingWaits extends ExporterWaits {
+  /** Between two looks at the files for the collector. Default 1 s. */
+  readonly lookMs?: number
+}
+
 interface TracingDeps {
   readonly config: Config
   readonly pool: ThreadPool
   readonly metrics: GatewayMetrics
   readonly clock: Clock
   readonly log: Logger
+  readonly waits?: TracingWaits | undefined
 }
 
 /** Traced requests of one thread that may be on their way. */
@@ -32,7 +39,7 @@ const CREDIT = 512
 const STOP_MS = 2_000
 
 /** undefined = nothing is traced. @throws {UserError} when a file cannot be used */
-export function startTracing({ config, pool, metrics, clock, log }: TracingDeps): Tracing | undefined {
+export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Tracing | undefined {
   if (config.tracingOtlpEndpoint === '') return undefined
   const files = readOtlpFiles(config)
   const { recorder } = metrics
@@ -58,6 +65,7 @@ export function startTracing({ config, pool, metrics, clock, log }: TracingDeps)
     random: Math.random,
     onSpans: (count, result) => recorder.add(TRACE_SPANS, count, result),
     onDropped: (requests) => recorder.add(TRACES_DROPPED, requests, 'queue'),
+    ...(waits !== undefined && { waits }),
   })
   const unsubscribe = pool.subscribe('traces', undefined, {
     credit: CREDIT,
@@ -75,7 +83,14 @@ export function startTracing({ config, pool, metrics, clock, log }: TracingDeps)
   const reloaded =
     names.length === 0
       ? undefined
-      : new ReloadedFiles({ label: 'tracing', what: 'the files for traces', files: names, read, log })
+      : new ReloadedFiles({
+          label: 'tracing',
+          what: 'the files for traces',
+          files: names,
+          read,
+          log,
+          ...(waits?.lookMs !== undefined && { lookMs: waits.lookMs }),
+        })
   return {
     get reloads() {
       return new Map(reloaded === undefined ? [] : [[reloaded.label, reloaded.inForce]])

@@ -40,7 +40,14 @@ import { type LimitSharing, shareLimits } from './limit-sharing.ts'
 import { startInlineThread } from './threads/inline-thread.ts'
 import { ThreadPool } from './threads/pool.ts'
 import type { StartThread } from './threads/worker-slot.ts'
-import { startTracing, type Tracing } from './tracing.ts'
+import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
+
+/** For tests. */
+export interface WiredOverrides {
+  /** Looks up the names of servers. */
+  readonly lookUp: (name: string) => Promise<LookedUp>
+  readonly tracingWaits: TracingWaits
+}
 
 export interface WiredGateway {
   readonly clusters: ClusterTable
@@ -105,7 +112,7 @@ export function wire(
   inline: boolean,
   protection: () => ProtectionGate | undefined,
   lastGood: LastGoodStates,
-  lookUpName: (name: string) => Promise<LookedUp> = lookUp,
+  given: Partial<WiredOverrides> = {},
 ): WiredGateway {
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
@@ -153,7 +160,7 @@ export function wire(
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const servers = new FollowedServers({
-    lookUp: (name) => lookUpName(name),
+    lookUp: given.lookUp ?? lookUp,
     client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log }),
     clusters,
     clock,
@@ -171,7 +178,7 @@ export function wire(
   })
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
-  const tracing = startTracing({ config, pool, metrics, clock, log })
+  const tracing = startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits })
   const top = config.top ? new TopCounts({ pool, clock }) : undefined
   const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
   const text = metricsText(metrics, pool, clusters, outputs, clock, limits, firstTen)

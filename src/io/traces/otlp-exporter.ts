@@ -24,7 +24,14 @@ export interface OtlpExporterOptions extends SpanOptions {
   onSpans(count: number, result: SpanResult): void
   /** Requests whose spans were dropped, because too many wait. */
   onDropped(requests: number): void
-  /** Milliseconds until a failed sending is tried again, for the first time. Default 1 s. */
+  readonly waits?: ExporterWaits
+}
+
+/** Milliseconds; each 1 s by default. */
+export interface ExporterWaits {
+  /** How long spans wait for others to be sent with. */
+  readonly batchMs?: number
+  /** Until a failed sending is tried again, for the first time. */
   readonly retryMs?: number
 }
 
@@ -33,7 +40,6 @@ export type SpanResult = 'exported' | 'rejected' | 'failed'
 /** Requests that wait, as many spans each as they had steps. */
 const MAX_WAITING = 2048
 const MAX_BATCH = 256
-/** How long spans wait for others. */
 const BATCH_MS = 1000
 const TIMEOUT_MS = 10_000
 const RETRY_MS = 1000
@@ -75,12 +81,16 @@ export class OtlpExporter {
     return this.#waiting.length
   }
 
+  get #batchMs(): number {
+    return this.#options.waits?.batchMs ?? BATCH_MS
+  }
+
   add(traces: readonly HandedTrace[]): void {
     const room = Math.max(0, MAX_WAITING - this.#waiting.length)
     for (const trace of traces.slice(0, room)) this.#waiting.push(trace)
     if (traces.length > room) this.#options.onDropped(traces.length - room)
     if (this.#waiting.length >= MAX_BATCH) this.#send()
-    else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref()
+    else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), this.#batchMs).unref()
   }
 
   /** Sends what waits, once, and ends. @param withinMs how long that may take */
@@ -120,9 +130,9 @@ export class OtlpExporter {
   }
 
   async #deliver(spans: readonly OtlpSpan[]): Promise<void> {
-    const { onSpans, random, retryMs = RETRY_MS } = this.#options
+    const { onSpans, random, waits } = this.#options
     const body = await compress(JSON.stringify(this.#document(spans)))
-    let delayMs = retryMs
+    let delayMs = waits?.retryMs ?? RETRY_MS
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#post(body)
       if (answer.kind === 'taken') {

@@ -19,6 +19,8 @@ export interface OtlpReceiver {
   readonly resources: Readonly<Record<string, string | boolean>>[]
   /** Of each request. */
   readonly heads: IncomingHttpHeaders[]
+  /** Of TLS handshakes that clients broke off. */
+  readonly handshakeErrors: Error[]
   /** Answers the next requests; it returns whether the spans were taken. Default: 200. */
   answer: (response: ServerResponse) => boolean
   stop(): Promise<void>
@@ -36,6 +38,8 @@ export async function startOtlpReceiver(tls?: { readonly cert: string; readonly 
     },
   }
   const server = tls === undefined ? createServer() : createTlsServer(tls)
+  const handshakeErrors: Error[] = []
+  server.on('tlsClientError', (error) => void handshakeErrors.push(error))
   server.on('request', (request, response) => {
     const chunks: Buffer[] = []
     heads.push({ ...request.headers, ':path': request.url })
@@ -56,6 +60,7 @@ export async function startOtlpReceiver(tls?: { readonly cert: string; readonly 
   const { port } = server.address() as AddressInfo
   return Object.assign(receiver, {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
+    handshakeErrors,
     spans,
     resources,
     heads,
