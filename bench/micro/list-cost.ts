@@ -10,7 +10,7 @@ import { parseRequestInfo } from '../../src/core/request/request-info.ts'
 const ROUNDS = 30
 const CALLS = 200_000
 const GUARD = { shadow: false, maxBytesUnlimited: 50_000_000, exempt: [] }
-const ANSWER = { bytes: 20_000_000, see: (): void => undefined, remainingItems: (): number => 0 }
+const ANSWER = { bytes: () => 20_000_000, see: (): void => undefined, remainingItems: (): number => 0 }
 
 const sizes = new ListSizes()
 for (const resource of ['pods', 'configmaps', 'secrets', 'events', 'leases']) {

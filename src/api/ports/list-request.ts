@@ -53,8 +53,11 @@ export interface ListSize {
 /** The body of an answer, as it passes. */
 export interface ListAnswer {
   see(chunk: Buffer): void
-  /** So far, without compression where that is known. */
-  readonly bytes: number
+  /**
+   * So far, without compression where that is known.
+   * @param complete it came to its end
+   */
+  bytes(complete: boolean): number
   /** How many items are behind this page; 0 = it does not say. */
   remainingItems(): number
 }

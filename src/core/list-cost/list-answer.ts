@@ -42,9 +42,9 @@ class PassingAnswer implements ListAnswer {
     else for (const byte of chunk) this.#tail = ((this.#tail >>> 8) | (byte << 24)) >>> 0
   }
 
-  get bytes(): number {
-    // ISIZE of RFC 1952, modulo 2^32; of what came in part it is anything.
-    return this.#gzip && this.#tail > this.#received && this.#tail < this.#received * MAX_RATIO
+  bytes(complete: boolean): number {
+    // ISIZE of RFC 1952, modulo 2^32. Where an answer broke off, these are any four bytes: whoever hangs up must not make a list large.
+    return complete && this.#gzip && this.#tail > this.#received && this.#tail < this.#received * MAX_RATIO
       ? this.#tail
       : this.#received
   }

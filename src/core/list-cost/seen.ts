@@ -15,7 +15,7 @@ export function seenOf(
   complete: boolean,
   nowMs: number,
 ): ListSeen {
-  const { bytes } = answer
+  const bytes = answer.bytes(complete)
   const behind = limit > 0 && complete ? answer.remainingItems() : 0
   const unknown = { bytes: 0, partial: true, items: 0, itemBytes: 0, nowMs }
   if (behind > 0) {
