@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { ListAnswer, ListRequest } from '../../api/ports/list-request.ts'
+import { mayRelearn } from '../policy/list-guard.ts'
 import { parseRequestInfo } from '../request/request-info.ts'
 import { answerSize } from './list-answer.ts'
 import { isUnlimited, listRequestOf } from './list-request.ts'
@@ -39,6 +40,9 @@ const SHAPES: readonly (readonly [string, string, string, boolean])[] = [
   ['status.phase!=Failed,spec.nodeName=a,', '', 'spec.nodeName,status.phase!', true],
   ['status.phase!=Failed,status.phase!=Succeeded', '', 'status.phase!', false],
   ['a=1,b=1,c=1,d=1', '', 'fields', true],
+  ['a!=1,b!=1,c!=1,d!=1', '', 'fields!', false],
+  ['a!=1,b!=1,c!=1,d=1', '', 'fields', true],
+  ['status.phase!=a\\,b', '', 'status.phase!', false],
   ['a', '', 'fields', true],
   [`${'a'.repeat(200)}=1`, '', 'fields', true],
   ['', 'app=web', 'labels', true],
@@ -189,6 +193,12 @@ test('what an answer shows of the whole list', () => {
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5, 900)), [5e6, 0, 1000, 5000])
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5, 900), false), [5e5, 1, 0, 0])
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5)), [5e5, 1, 0, 0])
+  // Of a few items the count is believed, not that the others are as large.
+  assert.deepEqual(seen(`${P}?limit=1`, body(1e6, 99_999)), [400_000_000, 1, 100_000, 0])
+  assert.deepEqual(seen(`${P}?limit=1`, body(1e3, 99_999)), [100_000_000, 1, 100_000, 0])
+  assert.deepEqual(seen(`${P}?limit=1&continue=a`, body(1e6, 99_999)), [0, 1, 0, 0])
+  const listed = request(`${P}?limit=1`, known(2e8, { items: 100_000, itemBytes: 2000 })) ?? assert.fail()
+  assert.equal(seenOf(listed, body(1e6, 99_999), true, 0).bytes, 2e8, 'what pages have shown')
   assert.deepEqual(seen(`${P}?limit=100&continue=a`, body(5e5, 900)), [0, 1, 0, 5000])
   assert.deepEqual(seen(`${P}?limit=100&continue=a`, body(5e5)), [0, 1, 0, 0])
   assert.deepEqual(seen(`${P}?limit=100&resourceVersion=0`, body(5e6)), [5e6, 0, 0, 0])
@@ -243,4 +253,48 @@ test('memory is bounded: the list seen longest ago goes', () => {
   assert.equal(sizes.find({ apiGroup: '', resource: 'r1', namespace: 'ns99' }, { shape: '' }), undefined)
   assert.ok(sizes.find({ apiGroup: '', resource: 'r2', namespace: 'ns100' }, { shape: '' }))
   assert.equal(sizes.top(3)[0]?.bytes, 1e6 + MAX_LISTS + 99)
+})
+
+test('a list that excludes some is about as large as everything, whatever it excludes', () => {
+  const sizes = known(200_000_000)
+  for (const query of [
+    'fieldSelector=metadata.name!%3Dx',
+    'labelSelector=!x',
+    'fieldSelector=a!%3D1,b!%3D1,c!%3D1,d!%3D1',
+  ]) {
+    const list = request(`${P}?${query}`, sizes) ?? assert.fail(query)
+    assert.equal(list.bytes, 200_000_000, query)
+  }
+  assert.equal(request(`${P}?labelSelector=x`, sizes)?.size, undefined)
+  // A page of one such list, or one that leaves little, says nothing of the others.
+  sizes.learn(PODS, { shape: 'labels!' }, { ...WHOLE, bytes: 1e6, nowMs: 0, partial: true })
+  assert.equal(request(`${P}?labelSelector=!x`, sizes)?.bytes, 200_000_000)
+  sizes.learn(PODS, { shape: 'labels!' }, { ...WHOLE, bytes: 300_000_000, nowMs: 0 })
+  assert.equal(request(`${P}?labelSelector=!x`, sizes)?.bytes, 300_000_000)
+  assert.equal(request(P, sizes)?.bytes, 200_000_000)
+})
+
+test('shapes of selectors, of which a client can write many, push out no list of everything', () => {
+  const sizes = known(200_000_000)
+  for (let i = 1; i < 3 * MAX_LISTS; i++) {
+    sizes.learn(PODS, { shape: `f${i}` }, { ...WHOLE, bytes: 1e6, nowMs: i })
+  }
+  assert.equal(sizes.size, MAX_LISTS)
+  assert.equal(request(P, sizes)?.bytes, 200_000_000)
+})
+
+test('a clock that is set back keeps no size for ever', () => {
+  const future = 1e12
+  const sizes = new ListSizes()
+  const told: number[] = []
+  sizes.onLearned = ({ bytes }) => told.push(bytes)
+  sizes.learn(PODS, PODS, { ...WHOLE, bytes: 200_000_000, nowMs: future })
+  const other = new ListSizes()
+  for (const size of sizes.top()) other.merge(size)
+  const known = sizes.find(PODS, PODS) ?? assert.fail()
+  assert.ok(mayRelearn(known, 1e9), 'it is not as of now')
+  sizes.learn(PODS, PODS, { ...WHOLE, bytes: 1e6, nowMs: 1e9 })
+  assert.deepEqual(told, [200_000_000, 1e6])
+  for (const size of sizes.top()) other.merge(size)
+  assert.equal(other.top()[0]?.bytes, 1e6)
 })

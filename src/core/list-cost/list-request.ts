@@ -11,7 +11,7 @@ import { type SelectorShape, selectorShape } from './selector-shape.ts'
 /** A larger limit does not make a page: most lists are shorter. */
 export const MAX_PAGE = 5_000
 /** Of an item, until a page has been seen. */
-const ASSUMED_ITEM_BYTES = 4_000
+export const ASSUMED_ITEM_BYTES = 4_000
 
 /**
  * undefined = it costs as much as any other request: no list, or of one object by its name, or a watch that begins without one

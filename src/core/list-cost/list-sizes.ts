@@ -4,7 +4,7 @@
 
 import type { ListSize } from '../../api/ports/list-request.ts'
 import { BYTES_PER_SEAT } from './seats.ts'
-import { isNarrow, type SelectorShape } from './selector-shape.ts'
+import { EVERYTHING, isNarrow, type SelectorShape } from './selector-shape.ts'
 
 /** Lists remembered for a cluster: beyond that, the one seen longest ago goes. */
 export const MAX_LISTS = 512
@@ -47,16 +47,24 @@ export class ListSizes {
   find({ apiGroup, resource, namespace }: ListedResource, list: Pick<ListKey, 'shape'>): ListSize | undefined {
     const entries = this.#byResource.get(resource)
     // What is not known at all needs no shape.
-    return entries === undefined ? undefined : entryOf(entries, apiGroup, namespace, list.shape)
+    if (entries === undefined) return undefined
+    const { shape } = list
+    const entry = entryOf(entries, apiGroup, namespace, shape)
+    if (shape === EVERYTHING || isNarrow(shape)) return entry
+    // What excludes some is about as large as everything: otherwise each other exclusion would be a list of which nothing is known.
+    const everything = entryOf(entries, apiGroup, namespace, EVERYTHING)
+    return entry === undefined || (everything?.bytes ?? 0) > entry.bytes ? everything : entry
   }
 
   /** Takes in what an answer of this thread's shows. */
   learn(of: ListedResource, list: Pick<ListKey, 'shape'>, seen: ListSeen): void {
-    const known = this.find(of, list)
-    if (known === undefined && seen.bytes < BYTES_PER_SEAT) return
     const { apiGroup, resource, namespace } = of
+    const entries = this.#byResource.get(resource)
+    if (entries === undefined && seen.bytes < BYTES_PER_SEAT) return
     const key = { apiGroup, resource, namespace, shape: list.shape }
-    const entry = this.#entry(key) ?? this.#add(key, seen.nowMs)
+    const known = this.#entry(key)
+    if (known === undefined && seen.bytes < BYTES_PER_SEAT) return
+    const entry = known ?? this.#add(key, seen.nowMs)
     see(entry, seen)
     if (!isNews(entry, seen.nowMs)) return
     entry.toldBytes = entry.bytes
@@ -67,7 +75,8 @@ export class ListSizes {
   /** Takes in what another thread has learned. */
   merge(size: Omit<ListSize, 'relearnMs'>): void {
     const known = this.#entry(size)
-    if (known !== undefined && known.seenMs > size.seenMs) return
+    // After a clock was set back, what was seen before it only looks newer.
+    if (known !== undefined && known.seenMs > size.seenMs && isRecent(known, size.seenMs)) return
     const entry = known ?? this.#add(size, size.seenMs)
     const { bytes, items, itemBytes, seenMs } = size
     Object.assign(entry, { bytes, items, itemBytes, seenMs, toldBytes: bytes, toldMs: seenMs })
@@ -113,10 +122,11 @@ export class ListSizes {
     return entry
   }
 
+  /** Lists with selectors go first: one client can write many of these, and what everything is must not be forgotten for them. */
   #evict(): void {
     let oldest: Entry | undefined
     for (const entries of this.#byResource.values()) {
-      for (const entry of entries) if (oldest === undefined || entry.seenMs < oldest.seenMs) oldest = entry
+      for (const entry of entries) if (oldest === undefined || goesBefore(entry, oldest)) oldest = entry
     }
     if (oldest === undefined) return
     const { resource } = oldest
@@ -139,6 +149,16 @@ function entryOf(
   return undefined
 }
 
+function goesBefore(a: Entry, b: Entry): boolean {
+  const aSelects = a.shape !== EVERYTHING
+  return aSelects === (b.shape !== EVERYTHING) ? a.seenMs < b.seenMs : aSelects
+}
+
+/** Clocks are set, in both directions. */
+function isRecent({ seenMs }: Entry, nowMs: number): boolean {
+  return Math.abs(nowMs - seenMs) < LARGEST_MS
+}
+
 function see(entry: Entry, { bytes, partial, items, itemBytes, nowMs }: ListSeen): void {
   if (itemBytes > 0) entry.itemBytes = itemBytes
   if (items > 0) entry.items = items
@@ -149,7 +169,7 @@ function see(entry: Entry, { bytes, partial, items, itemBytes, nowMs }: ListSeen
   } else {
     // The least that it can be, or the same list in a smaller format.
     const smaller = bytes < entry.bytes
-    if (smaller && (partial || nowMs - entry.seenMs < LARGEST_MS)) return
+    if (smaller && (partial || isRecent(entry, nowMs))) return
     entry.bytes = bytes
   }
   entry.seenMs = nowMs
@@ -157,7 +177,7 @@ function see(entry: Entry, { bytes, partial, items, itemBytes, nowMs }: ListSeen
 
 function isNews({ bytes, toldBytes, toldMs, seenMs }: Entry, nowMs: number): boolean {
   if (bytes > toldBytes * CHANGED || bytes * CHANGED < toldBytes) return true
-  return nowMs - toldMs >= REFRESH_MS && seenMs === nowMs
+  return Math.abs(nowMs - toldMs) >= REFRESH_MS && seenMs === nowMs
 }
 
 function plain({ apiGroup, resource, namespace, shape, bytes, items, itemBytes, seenMs }: Entry): ListSize {

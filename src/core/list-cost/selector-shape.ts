@@ -7,9 +7,12 @@ const MAX_LENGTH = 128
 /** Longer selectors are not looked at. */
 const MAX_READ = 4096
 const OTHER = 'fields'
+const OTHER_EXCLUSION = 'fields!'
 
-/** '' = everything. */
+/** EVERYTHING, or what the selectors have in common with others. */
 export type SelectorShape = string
+
+export const EVERYTHING: SelectorShape = ''
 
 /** @param fieldSelector as in RequestInfo; so is `labelSelector` */
 export function selectorShape(fieldSelector: string, labelSelector: string): SelectorShape {
@@ -31,16 +34,17 @@ function fieldShape(selector: string): string {
   // Most have one term.
   if (!selector.includes(',')) return fieldOf(selector)
   const names = new Set<string>()
-  for (const term of selector.split(',')) {
+  // A comma in a value has a backslash before it.
+  for (const term of selector.replaceAll(ESCAPED, '').split(',')) {
     if (term === '') continue
-    const name = fieldOf(term)
-    if (name === OTHER) return OTHER
-    names.add(name)
-    if (names.size > MAX_FIELDS) return OTHER
+    names.add(fieldOf(term))
   }
   const shape = [...names].sort().join(',')
-  return shape.length > MAX_LENGTH ? OTHER : shape
+  const named = names.size <= MAX_FIELDS && shape.length <= MAX_LENGTH && !names.has(OTHER)
+  return named ? shape : [...names].every((name) => name.endsWith('!')) ? OTHER_EXCLUSION : OTHER
 }
+
+const ESCAPED = /\\./g
 
 function fieldOf(term: string): string {
   const equals = term.indexOf('=')

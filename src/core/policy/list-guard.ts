@@ -54,7 +54,8 @@ export function isExemptFromGuard(
  * @param nowMs milliseconds since the epoch
  */
 export function mayRelearn({ seenMs, relearnMs }: ListSize, nowMs: number): boolean {
-  return nowMs - seenMs >= RELEARN_MS && nowMs - relearnMs >= RELEARNING_MS
+  // Clocks are set, in both directions.
+  return Math.abs(nowMs - seenMs) >= RELEARN_MS && Math.abs(nowMs - relearnMs) >= RELEARNING_MS
 }
 
 /** Who, what, how large that is and since when it is known, and what to do instead. */
