@@ -77,7 +77,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   attempt.nameSpan(fields)
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
-  const kind = freeClass(connections, classOf(exchange, permit), permit)
+  const kind = freeClass(connections, classOf(exchange, permit), permit, nowMs)
   const stream = connections.open(kind, fields, permit.caller.credentials(permit.cluster.client), noBody, attempt)
   attempt.stream = stream
   if (!noBody) sendBody(exchange, stream)
@@ -99,11 +99,16 @@ function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
   if (requestEnded) stream.body(EMPTY, true)
 }
 
-/** Heartbeats, and what spec.degrade.exempt names, wait for no stream that others have. */
-function freeClass(connections: UpstreamEndpoint, kind: RequestClass, permit: Permit): RequestClass {
+/** Heartbeats, as often as kubelets send them, and what spec.degrade.exempt names, wait for no stream that others have. */
+function freeClass(connections: UpstreamEndpoint, kind: RequestClass, permit: Permit, nowMs: number): RequestClass {
   if (kind !== 'unary' || !connections.isFull(kind)) return kind
-  const { cluster, info, user, userAgent } = permit
-  return isNodeHeartbeat(info, user) || isExempt(cluster.degrade, info, user, userAgent) ? 'reserved' : kind
+  // Flow control has asked already.
+  if (permit.reserved) return 'reserved'
+  const { cluster, limits, info, user, userAgent } = permit
+  const reserved =
+    isExempt(cluster.degrade, info, user, userAgent) ||
+    (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, nowMs))
+  return reserved ? 'reserved' : kind
 }
 
 function classOf({ record }: Exchange, { caller }: Permit): RequestClass {

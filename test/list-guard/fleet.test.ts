@@ -41,12 +41,12 @@ interface Scene {
   as(name: string, groups?: readonly string[]): ClientHttp2Session
 }
 
-async function setUp(threads: number, maxConcurrentStreams = 250): Promise<Scene> {
+async function setUp(threads: number, maxConcurrentStreams = 250, spec = SPEC): Promise<Scene> {
   const dns = await startDnsServer()
   const stub = await startStub(0, { maxConcurrentStreams })
   dns.answer = { addresses: ['127.0.0.1'], ttl: 1 }
   const servers = [{ endpoint: stub.url.replace('127.0.0.1', 'localhost'), resolve: true }]
-  const object = clusterObject([stub], { clientCA, spec: { servers, ...SPEC } })
+  const object = clusterObject([stub], { clientCA, spec: { servers, ...spec } })
   const found = { servers: [dns.address], hostsFile: '/dev/null', hasIPv6: false, system: () => Promise.resolve([]) }
   const gateway = await startInProcess([object], { threads }, Promise.resolve(), {
     lookUp: (name) => lookUp(name, found),
@@ -208,6 +208,26 @@ test('heartbeats and operators wait for no stream to upstream that others hold',
     assert.equal((await send(as('system:node:a', ['system:nodes']), method, path)).status, 200)
   }
   assert.equal(ended, 20, 'only those that the limit refuses')
+  stub.answer = (request) => reply(request, 200, '{}')
+  for (const request of held) stub.answer(request)
+  await Promise.all(streams)
+})
+
+test('one node that sends heartbeats without end does not take the connections of the others', async () => {
+  const { stub, as } = await setUp(1, 1, { dispatchPolicies: [ALLOW_ALL] })
+  const held: SeenRequest[] = []
+  stub.answer = (request) => void (request.path.includes('held') ? held.push(request) : reply(request, 200, '{}'))
+  const alice = as('alice')
+  const streams = Array.from({ length: 20 }, () => send(alice, 'GET', '/api/v1/namespaces/held/configmaps/x'))
+  await waitFor('all streams to be taken', () => held.length >= 2)
+  // What its budget allows is answered; the others wait with alice's.
+  const flood = as('system:node:a', ['system:nodes'])
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a'
+  let beats = 0
+  for (let i = 0; i < 200; i++) streams.push(send(flood, 'PUT', lease).finally(() => beats++))
+  await waitFor('its first heartbeats', () => beats >= 10)
+  assert.equal((await send(as('system:node:b', ['system:nodes']), 'PUT', lease.replace(/a$/, 'b'))).status, 200)
+  assert.ok(beats < 60, `${beats} of 200`)
   stub.answer = (request) => reply(request, 200, '{}')
   for (const request of held) stub.answer(request)
   await Promise.all(streams)
