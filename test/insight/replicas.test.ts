@@ -170,7 +170,8 @@ test('a replica tells of an address that others reach, and of no other', () => {
 })
 
 test('a Lease tells of the admin listener, and what a client wrote into it is bounded and checked', async () => {
-  const config = { ...loadConfig({ flags: {}, env: {}, readFile: () => '' }), replicaName: 'a' }
+  const plain = { ...loadConfig({ flags: {}, env: {}, readFile: () => '' }), replicaName: 'a' }
+  const config = { ...plain, adminTlsCertFile: 'given' }
   const now = new Date().toISOString()
   const long = 'x'.repeat(1000)
   const items = [
@@ -179,17 +180,25 @@ test('a Lease tells of the admin listener, and what a client wrote into it is bo
     replicaLease('gone', 'default', '2020-01-01T00:00:00.000000Z', '10.0.0.3:9090'),
     replicaLease('without', 'default', now),
     replicaLease('odd', 'default', now, 'user:pw@evil.example/path?x'),
+    replicaLease('no-url', 'default', now, '1.2.3.999:9090'),
     replicaLease(long, 'default', now, '[fd00::1]:9090'),
   ]
   const list: ObjectClient['list'] = (_, namespace) =>
     Promise.resolve({ items: namespace === 'default' ? items : [], resourceVersion: '1' })
   const client = { list } as unknown as ObjectClient
-  const known = new KnownReplicas({ config, client, access: undefined, admin: () => undefined, log: SILENT })
+  const deps = { config, client, access: undefined, admin: () => undefined, log: SILENT }
+  const known = new KnownReplicas(deps)
   assert.deepEqual(
     (await known.others()).map(({ name, url }) => [name.length, url.href]),
     [
-      [1, 'http://10.0.0.2:9090/'],
-      [256, 'http://[fd00::1]:9090/'],
+      [1, 'https://10.0.0.2:9090/'],
+      [256, 'https://[fd00::1]:9090/'],
     ],
   )
+  // Without TLS nobody shows that they are what a Lease says: whoever may write one would be sent the token.
+  const inTheClear = new KnownReplicas({ ...deps, config: plain })
+  assert.deepEqual(await inTheClear.others(), [])
+  const many = Array.from({ length: 1000 }, (_, i) => replicaLease(`r-${i}`, 'default', now, `10.0.0.2:${i + 1}`))
+  items.push(...many)
+  assert.equal((await new KnownReplicas(deps).others()).length, 256)
 })

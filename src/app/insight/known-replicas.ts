@@ -22,6 +22,8 @@ import type { ReplicaAddress, Replicas } from './replicas.ts'
 const GONE_MS = 120_000
 /** How long a list of the Leases is used. */
 const FRESH_MS = 5_000
+/** Each question goes to all of them; more Leases than this are not of replicas. */
+const MAX_REPLICAS = 256
 
 export interface KnownReplicasDeps {
   readonly config: Config
@@ -89,23 +91,31 @@ export class KnownReplicas implements Replicas {
   }
 
   async #list(nowMs: number): Promise<readonly ReplicaAddress[]> {
-    const { client } = this.#deps
-    if (client === undefined) return []
+    const { client, config, log } = this.#deps
+    // Without TLS nobody shows that they are the replica that a Lease tells of, and whoever may write one would be sent the token.
+    if (client === undefined || config.adminTlsCertFile === '') return []
     const lists = REPLICA_NAMESPACES.map((namespace) => client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR))
     const leases = (await Promise.all(lists)).flatMap(({ items }) => items.map(readReplicaLease))
-    return leases.flatMap((lease) => {
+    const others = leases.flatMap((lease) => {
       if (lease === undefined || lease.replica === this.ownName || lease.adminAddress === '') return []
       const alive = nowMs - Date.parse(lease.renewTime) < GONE_MS
-      return alive && !('error' in parseListenAddress(lease.adminAddress))
-        ? [this.#at(lease.replica, lease.adminAddress)]
-        : []
+      return alive && isReachable(lease.adminAddress) ? [this.#at(lease.replica, lease.adminAddress)] : []
     })
+    if (others.length > MAX_REPLICAS) {
+      log.warn('more Leases of replicas than are asked', { leases: others.length, asked: MAX_REPLICAS })
+    }
+    return others.slice(0, MAX_REPLICAS)
   }
 
   #at(name: string, address: string): ReplicaAddress {
     const scheme = this.#deps.config.adminTlsCertFile === '' ? 'http' : 'https'
     return { name: name.slice(0, 256), url: new URL(`${scheme}://${address}`) }
   }
+}
+
+/** Not every name that may be listened on is one of a URL: 1.2.3.999. */
+function isReachable(address: string): boolean {
+  return !('error' in parseListenAddress(address)) && URL.canParse(`https://${address}`)
 }
 
 /** What this replica's Lease tells of its admin listener: '' = nobody else reaches it. @param port in use */
