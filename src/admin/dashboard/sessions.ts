@@ -33,6 +33,8 @@ export interface Sessions {
 
 interface Session {
   readonly token: string
+  /** Whose it was at the login. */
+  readonly user: string
   /** Monotonic milliseconds. */
   readonly endsMs: number
 }
@@ -41,6 +43,8 @@ const HOURS = 8
 const LIFE_MS = HOURS * 60 * 60 * 1000
 /** More than people; the oldest goes. */
 const MAX_SESSIONS = 1000
+/** So that nobody ends the sessions of others; many people may share the token of a file. */
+const MAX_SESSIONS_PER_USER = 50
 /** A token may have 16 KiB, and each byte of it three in a form. */
 const MAX_FORM_BYTES = 64 * 1024
 const HTML = 'text/html; charset=utf-8'
@@ -75,10 +79,13 @@ export function loginSessions(deps: SessionDeps): Sessions {
     const asked = { ...request, method: 'GET', path: '/', authorization: `Bearer ${token}` }
     const admitted = token === '' ? undefined : await deps.access(asked, view)
     if (admitted === undefined || 'refused' in admitted) {
-      await deps.attempts.failed(request.remoteAddress)
+      // An API server that does not answer says nothing of the token.
+      const code = admitted?.refused.code ?? 401
+      if (code === 401 || code === 403) await deps.attempts.failed(request.remoteAddress)
       return await loginPage(deps.files, admitted?.refused ?? { code: 401, contentType: TEXT, body: '' }, true)
     }
-    return { code: 303, contentType: TEXT, body: '', headers: { location: '/', 'set-cookie': sessions.begin(token) } }
+    const cookie = sessions.begin(token, admitted.user.name)
+    return { code: 303, contentType: TEXT, body: '', headers: { location: '/', 'set-cookie': cookie } }
   }
   const logout = (request: PlainRequest): PlainResponse => {
     if (isForeign(request)) return { code: 403, contentType: TEXT, body: 'this comes from another origin\n' }
@@ -108,40 +115,49 @@ class SessionTable {
   }
 
   /** @returns the cookie */
-  begin(token: string): string {
+  begin(token: string, user: string): string {
     const now = this.#deps.clock.monotonic()
     for (const [id, { endsMs }] of this.#sessions) if (endsMs <= now) this.#sessions.delete(id)
     const [oldest] = this.#sessions.keys()
-    if (this.#sessions.size >= MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest)
+    const own = [...this.#sessions].filter(([, session]) => session.user === user).map(([id]) => id)
+    const extra = own.length >= MAX_SESSIONS_PER_USER ? own[0] : oldest
+    const full = own.length >= MAX_SESSIONS_PER_USER || this.#sessions.size >= MAX_SESSIONS
+    if (full && extra !== undefined) this.#sessions.delete(extra)
     const id = this.#deps.randomId()
-    this.#sessions.set(id, { token, endsMs: now + LIFE_MS })
+    this.#sessions.set(id, { token, user, endsMs: now + LIFE_MS })
     return this.cookie(id, LIFE_MS / 1000)
   }
 
   tokenOf(request: PlainRequest): string | undefined {
-    const session = this.#sessions.get(idOf(request))
+    const session = this.#sessions.get(this.#idOf(request))
     if (session === undefined) return undefined
     return session.endsMs > this.#deps.clock.monotonic() ? session.token : undefined
   }
 
   end(request: PlainRequest): void {
-    this.#sessions.delete(idOf(request))
+    this.#sessions.delete(this.#idOf(request))
   }
 
   cookie(id: string, seconds: number): string {
-    // Browsers take names that begin with __Host- only with TLS, from this host alone, for all paths.
-    const name = this.#deps.secure ? `__Host-${COOKIE}` : COOKIE
     const secure = this.#deps.secure ? '; Secure' : ''
-    return `${name}=${id}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`
+    return `${this.#cookieName}=${id}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`
   }
-}
 
-function idOf({ header }: PlainRequest): string {
-  for (const pair of header('cookie').split(';')) {
-    const [name = '', value = ''] = pair.trim().split('=')
-    if ((name === COOKIE || name === `__Host-${COOKIE}`) && SESSION_ID.test(value)) return value
+  /**
+   * Browsers take names that begin with __Host- only with TLS, from this host alone, for all paths. With TLS no other name counts: a page of
+   * another host of the domain, or of this one in the clear, could set it, and log somebody in as another user.
+   */
+  get #cookieName(): string {
+    return this.#deps.secure ? `__Host-${COOKIE}` : COOKIE
   }
-  return ''
+
+  #idOf({ header }: PlainRequest): string {
+    for (const pair of header('cookie').split(';')) {
+      const [name, value = ''] = pair.trim().split('=')
+      if (name === this.#cookieName && SESSION_ID.test(value)) return value
+    }
+    return ''
+  }
 }
 
 /** Browsers say where a request comes from; a client that says nothing is not a browser. */

@@ -1,8 +1,9 @@
-// How often somebody may try to log in: failed attempts of an address, and of all together. Guessing a token is hopeless anyway; this keeps the
-// API server of the objects from being asked about guesses.
+// How often somebody may try to log in: failed attempts of an IPv4 address or IPv6 network of 64 bits, and of all together. Guessing a token is
+// hopeless anyway; this keeps the API server of the objects from being asked about guesses.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { LoginAttempts } from '../../admin/dashboard/sessions.ts'
+import { addressSource } from '../../core/limits/call-source.ts'
 
 const MINUTE_S = 60
 const OF_AN_ADDRESS = 5
@@ -14,11 +15,11 @@ export function createLoginAttempts(): LoginAttempts {
   const all = new RateLimiterMemory({ points: OF_ALL, duration: MINUTE_S })
   return {
     async waitSeconds(address) {
-      const [own, total] = await Promise.all([each.get(address), all.get(EVERYBODY)])
+      const [own, total] = await Promise.all([each.get(addressSource(address)), all.get(EVERYBODY)])
       return Math.max(waitOf(own, OF_AN_ADDRESS), waitOf(total, OF_ALL))
     },
     async failed(address) {
-      await Promise.all([consume(each, address), consume(all, EVERYBODY)])
+      await Promise.all([consume(each, addressSource(address)), consume(all, EVERYBODY)])
     },
   }
 }
