@@ -43,6 +43,8 @@ export interface ClusterOptions {
   readonly logged?: boolean
   /** Further clusters that nobody asks for, with a server that refuses connections. Default 0. */
   readonly otherClusters?: number
+  /** Lists without a limit are refused where they are known to be large. Default false. */
+  readonly listGuard?: boolean
 }
 
 /** A temporary folder with all of it. */
@@ -54,16 +56,16 @@ export class Material {
     const names = { dnsNames: [HOST, 'localhost'], ipAddresses: ['127.0.0.1'] }
     const server = issueCertificate(ca, { commonName: HOST, usage: 'server', ...names })
     const client = issueCertificate(ca, { commonName: 'bench', usage: 'client' })
-    this.#write('ca.pem', ca.certPem)
-    this.#write('server.pem', server.certPem)
-    this.#write('server.key', server.keyPem)
-    this.#write('both.pem', server.certPem + server.keyPem)
-    this.#write('client.pem', client.certPem)
-    this.#write('client.key', client.keyPem)
-    this.#write(`www${SMALL_PATH}`, 'x'.repeat(OBJECT_BYTES))
-    this.#write('www/readyz', 'ok')
+    this.write('ca.pem', ca.certPem)
+    this.write('server.pem', server.certPem)
+    this.write('server.key', server.keyPem)
+    this.write('both.pem', server.certPem + server.keyPem)
+    this.write('client.pem', client.certPem)
+    this.write('client.key', client.keyPem)
+    this.write(`www${SMALL_PATH}`, 'x'.repeat(OBJECT_BYTES))
+    this.write('www/readyz', 'ok')
     const user = { username: 'bench', uid: '1', groups: ['one', 'two', 'three'], extra: {} }
-    this.#write(`www${REVIEW_PATH}`, JSON.stringify({ status: { authenticated: true, user } }))
+    this.write(`www${REVIEW_PATH}`, JSON.stringify({ status: { authenticated: true, user } }))
   }
 
   path(name: string): string {
@@ -74,7 +76,8 @@ export class Material {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  #write(name: string, text: string): string {
+  /** Writes a file, in a folder of its own where the name has one. Returns its path. */
+  write(name: string, text: string): string {
     const file = this.path(name)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
@@ -89,7 +92,7 @@ export class Material {
       { length: endpoints },
       (_, i) => `  server s${i} 127.0.0.1:${upstreamPort + i} ${verify}`,
     )
-    return this.#write(
+    return this.write(
       `haproxy-${port}.cfg`,
       `global
   nbthread 1
@@ -116,7 +119,7 @@ ${servers.join('\n')}
 
   /** A folder of UpstreamCluster files, of its own. */
   clusters(name: string, options: ClusterOptions): string {
-    this.#write(`${name}/bench.yaml`, JSON.stringify(this.#cluster(HOST, options)))
+    this.write(`${name}/bench.yaml`, JSON.stringify(this.#cluster(HOST, options)))
     const others = options.otherClusters ?? 0
     for (let first = 0; first < others; first += CLUSTERS_A_FILE) {
       const length = Math.min(CLUSTERS_A_FILE, others - first)
@@ -124,12 +127,13 @@ ${servers.join('\n')}
         const object = this.#cluster(`other-${first + i}.example.com`, { upstreamPort: REFUSING_PORT, policies: 2 })
         return JSON.stringify(object)
       })
-      this.#write(`${name}/others-${first}.yaml`, objects.join('\n---\n'))
+      this.write(`${name}/others-${first}.yaml`, objects.join('\n---\n'))
     }
     return this.path(name)
   }
 
-  #cluster(name: string, { upstreamPort, endpoints = 1, policies = 20, logged = false }: ClusterOptions): object {
+  #cluster(name: string, options: ClusterOptions): object {
+    const { upstreamPort, endpoints = 1, policies = 20, logged = false, listGuard = false } = options
     const base64 = (file: string): string => readFileSync(this.path(file)).toString('base64')
     const misses = Array.from({ length: policies - 1 }, (_, i) => ({
       rules: [{ verbs: ['get'], apiGroups: ['apps'], resources: [`kind${i}`], users: [`user${i}`] }],
@@ -148,6 +152,7 @@ ${servers.join('\n')}
         flowControl: { flowControlSchemas: [{ name: 'all', tokenBucket: { qps: 1_000_000, burst: 1_000_000 } }] },
         dispatchPolicies: [...misses, last],
         ...(logged ? { logging: { mode: 'on' } } : {}),
+        ...(listGuard ? { listGuard: {} } : {}),
         ...(name === HOST ? {} : { healthCheck: { intervalSeconds: PROBE_INTERVAL_SECONDS } }),
       },
     }

@@ -13,6 +13,7 @@ import { broadcast } from './rows/broadcast.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
 import { handshakes } from './rows/handshakes.ts'
+import { insight } from './rows/insight.ts'
 import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
 import { logs } from './rows/logs.ts'
@@ -32,6 +33,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   tokens,
   logs,
   top,
+  insight,
   latency,
   threads,
   watches,
