@@ -1,4 +1,5 @@
-// Short names of resources as kubectl's users know them. The gateway has no discovery of its clusters: it compares what stands in paths.
+// Short and singular names of resources as kubectl's users know them. The gateway has no discovery of its clusters: it compares what
+// stands in paths, which is the plural.
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ['cj', 'cronjobs'],
@@ -28,10 +29,23 @@ const SHORT: ReadonlyMap<string, string> = new Map([
   ['uc', 'upstreamclusters'],
 ])
 
-/** `-po/log` is `-pods/log`; what is not known stays. */
+const OTHERS = ['secrets', 'jobs', 'leases', 'roles', 'rolebindings', 'clusterroles', 'clusterrolebindings', 'events']
+
+const SINGULAR: ReadonlyMap<string, string> = new Map(
+  [...SHORT.values(), ...OTHERS].map((name) => [singularOf(name), name]),
+)
+
+function singularOf(plural: string): string {
+  // The one built-in kind whose singular ends with s, too.
+  if (plural === 'endpoints') return plural
+  if (plural.endsWith('ies')) return `${plural.slice(0, -3)}y`
+  return plural.slice(0, /(sses|uses)$/.test(plural) ? -2 : -1)
+}
+
+/** `-po/log` and `-pod/log` are `-pods/log`; what is not known stays. */
 export function fullResourceName(text: string): string {
   const dash = text.startsWith('-') ? '-' : ''
   const name = /^[a-z]+/.exec(text.slice(dash.length))?.[0] ?? ''
-  const full = SHORT.get(name)
+  const full = SHORT.get(name) ?? SINGULAR.get(name)
   return full === undefined ? text : `${dash}${full}${text.slice(dash.length + name.length)}`
 }

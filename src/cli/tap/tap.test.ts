@@ -90,7 +90,7 @@ async function run(lines: readonly string[], options: Partial<TapOptions> = {}):
   return ran
 }
 
-test('flags become the query of the admin listener; short names of resources are known', async () => {
+test('flags become the query of the admin listener; short and singular names of resources are known', async () => {
   const flags = {
     ...NONE,
     ...{
@@ -109,18 +109,31 @@ test('flags become the query of the admin listener; short names of resources are
     ...['resource=pods/log', 'resource=deployments', 'code=429', 'refused=true', 'slow=1s', 'maxRps=50', 'limit=3'],
     'replicas=all',
   ])
-  assert.deepEqual(['-svc', 'pods', 'sts.apps', '*'].map(fullResourceName), [
-    '-services',
-    'pods',
-    'statefulsets.apps',
-    '*',
-  ])
+  for (const [typed, name] of Object.entries({
+    ...{ '-svc': '-services', pods: 'pods', 'sts.apps': 'statefulsets.apps', '*': '*', widget: 'widget' },
+    ...{
+      pod: 'pods',
+      'pod/log': 'pods/log',
+      '-secret': '-secrets',
+      ingress: 'ingresses',
+      storageclass: 'storageclasses',
+    },
+    ...{ networkpolicy: 'networkpolicies', endpoints: 'endpoints', componentstatus: 'componentstatuses', job: 'jobs' },
+    ...{
+      persistentvolumeclaim: 'persistentvolumeclaims',
+      namespace: 'namespaces',
+      service: 'services',
+      lease: 'leases',
+    },
+  })) {
+    assert.equal(fullResourceName(typed), name)
+  }
 })
 
 test('what cannot be right is told before anything is asked, all at once', async () => {
   const { code, err, path } = await run([], { flags: { ...NONE, code: ['abc'], for: '2h' } })
   assert.deepEqual([code, path], [1, ''])
-  assert.match(err, /^error: for "2h" must be .* at most 1h.*; code "abc" must be a status code/)
+  assert.match(err, /^error: --for "2h" must be .* at most 1h.*; --code "abc" must be a status code/)
 })
 
 test('one header, a row for each event, and a last line that says how many there were', async () => {

@@ -76,9 +76,16 @@ function requestOf(flags: TapFlags): TapRequest {
   if (started) query.set('started', 'true')
   if (slow !== undefined) query.set('slow', slow)
   if (limit !== undefined) query.set('limit', limit)
-  const { request, errors } = readTapQuery(query)
+  const { request, errors } = readTapQuery(query, flagOf)
   if (request === undefined) throw new UserError(errors.join('; '), 'see portcullis help tap')
   return request
+}
+
+/** `--max-rps`; clusters are arguments. */
+function flagOf(parameter: string): string {
+  return parameter === 'cluster'
+    ? parameter
+    : `--${parameter.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
 /** Names without commas: several may stand in one flag. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { REFUSAL_TABLE } from '../refusal/refusal.ts'
 import { EVERYTHING } from './tap-filter.ts'
 import { readTapQuery, type TapQuery, type TapRequest, writeTapQuery } from './tap-query.ts'
 
@@ -14,7 +15,8 @@ test('without parameters everything is shown, at the default rate, for the defau
 })
 
 test('every error is told at once', () => {
-  const query = 'usr=x&code=600&code=abc&address=10.0.0.0/99&maxRps=0&for=2h&slow=-1s&started=yes&user=a*b&limit=x'
+  const query =
+    'usr=x&code=600&code=abc&address=10.0.0.0/99&maxRps=0&for=2h&slow=-1s&started=yes&user=a*b&limit=x&reason=rate-limitd'
   assert.deepEqual(read(query).errors, [
     'unknown parameter "usr"',
     'code "600" must be a status code or a class of them: 429, 4xx',
@@ -26,7 +28,23 @@ test('every error is told at once', () => {
     'started "yes" must be true or false',
     'user "a*b" can have a * only at its end',
     'limit "x" must be a whole number from 1 to 1000000',
+    `reason "rate-limitd" is none of ${Object.keys(REFUSAL_TABLE).join(', ')}`,
   ])
+})
+
+test('errors name a parameter as whoever reads them knows it', () => {
+  const { errors } = readTapQuery(new URLSearchParams('maxRps=0&started=true&code=4xx'), (name) => `--${name}`)
+  assert.deepEqual(errors, [
+    '--maxRps "0" must be a whole number from 1 to 1000',
+    '--started shows requests before they are answered: without --code, --refused, --reason, --slow',
+  ])
+})
+
+test('reasons are those that refusals have, beginnings of them, and all but one', () => {
+  for (const reason of ['rate-limited', 'rate-*', '-rate-limited', '-rate-*', '*']) {
+    assert.ok(read(`reason=${encodeURIComponent(reason)}`).request, reason)
+  }
+  for (const reason of ['', 'limit', 'limit*', '--degraded']) assert.ok(read(`reason=${reason}`).errors, reason)
 })
 
 test('lists and values are bounded', () => {
@@ -45,7 +63,8 @@ test('what the command line writes is what the admin listener reads', () => {
   const list = fc.array(fc.stringMatching(/^[a-z &=?%+:]{0,20}\*?$/), { maxLength: 4 })
   const filter = fc.record({
     ...{ clusters: list, users: list, groups: list, userAgents: list, verbs: list, namespaces: list, names: list },
-    ...{ resources: list, paths: list, reasons: list },
+    ...{ resources: list, paths: list },
+    reasons: fc.subarray(['rate-limited', 'protected*', '-degraded']),
     codes: fc.subarray(['429', '4xx', '200']),
     addresses: fc.subarray(['10.0.0.0/8', '::1']),
     refused: fc.boolean(),

@@ -2,6 +2,7 @@
 // gateway thread evaluates the filter for every request.
 
 import { parseCidr } from '../cluster/cidr.ts'
+import { REFUSAL_TABLE } from '../refusal/refusal.ts'
 import { formatDuration, parseDuration } from '../text/duration.ts'
 import { EVERYTHING, needsOutcome, type TapFilter } from './tap-filter.ts'
 
@@ -54,9 +55,15 @@ export type TapQuery =
   | { readonly request: TapRequest; readonly errors?: undefined }
   | { readonly request?: undefined; readonly errors: readonly string[] }
 
-/** Every error at once, as sentences. */
-export function readTapQuery(query: Iterable<readonly [string, string]>): TapQuery {
-  const reader = new TapQueryReader()
+/**
+ * Every error at once, as sentences.
+ * @param named how whoever reads them knows a parameter. Default: by its own name
+ */
+export function readTapQuery(
+  query: Iterable<readonly [string, string]>,
+  named: (name: string) => string = same,
+): TapQuery {
+  const reader = new TapQueryReader(named)
   for (const [name, value] of query) reader.read(name, value)
   return reader.done()
 }
@@ -73,7 +80,12 @@ export function writeTapQuery({ filter, maxRps, forMs, limit }: TapRequest): URL
   return query
 }
 
+function same(name: string): string {
+  return name
+}
+
 class TapQueryReader {
+  readonly #named: (name: string) => string
   readonly #errors: string[] = []
   readonly #lists = new Map<ListField, string[]>()
   readonly #switches = new Set<string>()
@@ -81,6 +93,10 @@ class TapQueryReader {
   #maxRps = DEFAULT_RPS
   #forMs = DEFAULT_FOR_MS
   #limit = 0
+
+  constructor(named: (name: string) => string) {
+    this.#named = named
+  }
 
   read(name: string, value: string): void {
     const list = LISTS.get(name)
@@ -102,7 +118,8 @@ class TapQueryReader {
       slowMs: this.#slowMs,
     }
     if (filter.started && needsOutcome(filter)) {
-      this.#errors.push('started shows requests before they are answered: without code, refused, reason and slow')
+      const [started, ...others] = ['started', 'code', 'refused', 'reason', 'slow'].map(this.#named)
+      this.#errors.push(`${started} shows requests before they are answered: without ${others.join(', ')}`)
     }
     if (this.#errors.length > 0) return { errors: this.#errors }
     return { request: { filter, maxRps: this.#maxRps, forMs: this.#forMs, limit: this.#limit } }
@@ -111,21 +128,21 @@ class TapQueryReader {
   #add(name: string, field: ListField, value: string): void {
     const values = this.#lists.get(field) ?? []
     const error = valueError(field, value)
-    if (values.length >= MAX_VALUES) this.#errors.push(`more than ${MAX_VALUES} values of ${name}`)
-    else if (error !== '') this.#errors.push(`${name} ${quoted(value)} ${error}`)
+    if (values.length >= MAX_VALUES) this.#errors.push(`more than ${MAX_VALUES} values of ${this.#named(name)}`)
+    else if (error !== '') this.#errors.push(`${this.#named(name)} ${quoted(value)} ${error}`)
     this.#lists.set(field, [...values.slice(0, MAX_VALUES), value])
   }
 
   #switch(name: string, value: string): void {
     if (value === 'true' || value === '') this.#switches.add(name)
-    else if (value !== 'false') this.#errors.push(`${name} ${quoted(value)} must be true or false`)
+    else if (value !== 'false') this.#errors.push(`${this.#named(name)} ${quoted(value)} must be true or false`)
   }
 
   #duration(name: string, value: string, most: number): number {
     const ms = value.length > MAX_VALUE ? undefined : parseDuration(value)
     if (ms !== undefined && ms > 0 && ms <= most) return ms
     this.#errors.push(
-      `${name} ${quoted(value)} must be a duration above 0 and at most ${formatDuration(most)}: 500ms, 5m`,
+      `${this.#named(name)} ${quoted(value)} must be a duration above 0 and at most ${formatDuration(most)}: 500ms, 5m`,
     )
     return 0
   }
@@ -133,7 +150,7 @@ class TapQueryReader {
   #number(name: string, value: string, most: number): number {
     const number = /^\d{1,9}$/.test(value) ? Number(value) : 0
     if (number >= 1 && number <= most) return number
-    this.#errors.push(`${name} ${quoted(value)} must be a whole number from 1 to ${most}`)
+    this.#errors.push(`${this.#named(name)} ${quoted(value)} must be a whole number from 1 to ${most}`)
     return 0
   }
 }
@@ -141,10 +158,18 @@ class TapQueryReader {
 function valueError(field: ListField, value: string): string {
   if (value.length > MAX_VALUE) return `is longer than ${MAX_VALUE} characters`
   if (field === 'codes' && !/^[1-5](\d\d|xx)$/.test(value)) return 'must be a status code or a class of them: 429, 4xx'
+  if (field === 'reasons' && !isReason(value)) return `is none of ${Object.keys(REFUSAL_TABLE).join(', ')}`
   if (field === 'addresses' && parseCidr(value) === undefined) return 'must be an address or a range: 10.0.0.0/8'
   // A star elsewhere would be taken literally, as in dispatchPolicies: nobody means that.
   if (field !== 'resources' && /\*./.test(value)) return 'can have a * only at its end'
   return ''
+}
+
+/** Also a beginning of some, `rate-*`, and all but it, `-rate-limited`. */
+function isReason(value: string): boolean {
+  const name = value.startsWith('-') ? value.slice(1) : value
+  const reasons = Object.keys(REFUSAL_TABLE)
+  return name.endsWith('*') ? reasons.some((one) => one.startsWith(name.slice(0, -1))) : reasons.includes(name)
 }
 
 function quoted(text: string): string {
