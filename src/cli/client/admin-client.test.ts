@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { createCA, issueServingCertificate } from '../../io/pki/pki.ts'
 import { AdminClient } from './admin-client.ts'
 
 const closers: (() => unknown)[] = []
@@ -52,17 +57,43 @@ test('lines of a stream, as they come, until the signal aborts', async () => {
   while (!ended) await new Promise((resolve) => setImmediate(resolve))
 })
 
+test('http where TLS is spoken, https where it is not, and an unknown CA: one line that says what to write', async () => {
+  const serving = issueServingCertificate(createCA({ commonName: 'ca' }), ['127.0.0.1'])
+  const secure = createSecureServer({ cert: serving.certPem, key: serving.keyPem }, (_, response) => response.end('{}'))
+  await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+  closers.push(() => secure.close())
+  const host = `127.0.0.1:${(secure.address() as AddressInfo).port}`
+  const { host: plainHost } = (await serve((_, response) => response.end('{}'))).url
+  const tokenFile = join(mkdtempSync(join(tmpdir(), 'admin-')), 'token')
+  writeFileSync(tokenFile, 'abc')
+  for (const [admin, text] of [
+    [`http://${host}`, `gives no answer: socket hang up; if it speaks TLS, write --admin https://${host}`],
+    [`https://${host}`, 'gives no answer: its certificate is not signed by a known CA; name its CA by --ca-file'],
+    [
+      `https://${plainHost}`,
+      `gives no answer: it does not speak TLS; write --admin http://${plainHost}, if that is its admin listener`,
+    ],
+  ] as const) {
+    await assert.rejects(new AdminClient({ admin, tokenFile }).send({ path: '/' }), (error) => {
+      assert.ok(error instanceof UserError)
+      assert.equal(`${error.message}; ${error.fix}`, `${admin} ${text}`)
+      return true
+    })
+  }
+})
+
 test('refusals and missing answers are for people', async () => {
   const client = await serve((request, response) => {
     if (request.url === '/hangs') return
     response.statusCode = Number(request.url?.slice(1))
-    response.end('not for you\n')
+    response.end(request.url === '/503' ? 'a\nb\u001b[2J\n' : 'not for you\n')
   })
   for (const [path, text] of [
     ['/401', /answers 401: not for you; see --kubeconfig/],
     ['/403', /answers 403: not for you; the ClusterRoles portcullis-insight-view/],
     ['/404', /answers 404: not for you; is --admin/],
     ['/500', /answers 500/],
+    ['/503', /answers 503: a; b\\x1b\[2J; /],
     ['/302', /answers 302/],
   ] as const) {
     await assert.rejects(client.send({ path }), (error) => {

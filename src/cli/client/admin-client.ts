@@ -3,6 +3,7 @@
 
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { printable } from '../../core/text/printable.ts'
 import { KubeCredentials } from '../../io/kube/config-access.ts'
 import { readNamedFile } from '../../io/pki/pki-files.ts'
 import {
@@ -10,6 +11,7 @@ import {
   type AdminReply,
   adminFault,
   linesOf,
+  mismatchOf,
   sendAdmin,
   wholeBody,
 } from '../../io/world/admin-request.ts'
@@ -113,8 +115,7 @@ export class AdminClient {
   }
 
   #unanswered(error: unknown): UserError {
-    const fix = 'is the gateway running, and is --admin its admin listener?'
-    return new UserError(`${this.url.origin} gives no answer: ${adminFault(error)}`, fix)
+    return new UserError(`${this.url.origin} gives no answer: ${adminFault(error)}`, unansweredFix(this.url, error))
   }
 
   async #readCredential(): Promise<AdminCredential> {
@@ -134,12 +135,21 @@ export class AdminClient {
   }
 }
 
+function unansweredFix({ protocol, host }: URL, error: unknown): string {
+  const mismatch = mismatchOf(error)
+  if (mismatch === 'plain') return `write --admin http://${host}, if that is its admin listener`
+  if (mismatch === 'untrusted') return 'name its CA by --ca-file'
+  if (mismatch === 'hung-up' && protocol === 'http:') return `if it speaks TLS, write --admin https://${host}`
+  return 'is the gateway running, and is --admin its admin listener?'
+}
+
 function joined(one: AbortSignal | undefined, other: AbortSignal): AbortSignal {
   return one === undefined ? other : AbortSignal.any([one, other])
 }
 
 function refusal(code: number, said: string, origin: string): UserError {
-  const text = said === '' ? '' : `: ${said.slice(0, 500)}`
+  // What answers need not be a gateway.
+  const text = said === '' ? '' : `: ${printable(said.slice(0, 500).replaceAll('\n', '; '))}`
   const fix =
     code === 401
       ? 'see --kubeconfig, --context and --token-file'

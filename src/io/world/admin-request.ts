@@ -81,13 +81,42 @@ export async function* linesOf({ chunks }: AdminReply, maxLine: number): AsyncGe
   if (rest !== '') yield rest
 }
 
-/** Of several addresses each has failed: Node says so in an AggregateError without a message. */
+/** One line. Of several addresses each has failed: Node says so in an AggregateError without a message. */
 export function adminFault(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(adminFault).join(', ')
   if (error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError'))
     return 'it takes too long'
-  if (!(error instanceof AggregateError)) return errorMessage(error)
-  return error.errors.map((one: unknown) => errorMessage(one)).join(', ')
+  switch (mismatchOf(error)) {
+    case 'plain':
+      return 'it does not speak TLS'
+    case 'untrusted':
+      return 'its certificate is not signed by a known CA'
+    default:
+      // OpenSSL's messages end with a line break.
+      return errorMessage(error).replaceAll(/\s+/g, ' ').trim()
+  }
 }
+
+/**
+ * How what was said and what is there do not fit: `plain`, TLS was spoken to a port without it; `hung-up`, the connection was closed or
+ * answered with something else than HTTP, as a port with TLS does; `untrusted`, the certificate is of another CA.
+ */
+export function mismatchOf(error: unknown): 'plain' | 'hung-up' | 'untrusted' | undefined {
+  const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
+  if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    return /wrong version number|packet length too long/.test(errorMessage(error)) ? 'plain' : undefined
+  }
+  if (code === 'ECONNRESET' || code.startsWith('HPE_')) return 'hung-up'
+  return UNTRUSTED.has(code) ? 'untrusted' : undefined
+}
+
+const UNTRUSTED: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
 
 function tlsOf({ ca, pinned = '', publicCAs, cert, key, serverName }: AdminCredential): RequestOptions {
   return {
