@@ -9,7 +9,7 @@ import type { ProtectionGate } from '../api/ports/protection.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { type LineWriter, type LineWriterOptions, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
-import { RecentLines } from '../io/logs/recent-lines.ts'
+import { type LineSink, RecentLines } from '../io/logs/recent-lines.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
 import { serverSeriesText } from '../io/metrics/server-series.ts'
 import { VERSION } from '../io/program/build.ts'
@@ -79,6 +79,9 @@ const KNOWN_WITHIN_AWAY_MS = 500
 export interface GatewayOverrides extends WiredOverrides {
   /** Where the access log goes instead of stdout; switches it on. */
   readonly access: LineWriter
+  /** Where the process log goes instead of stderr. */
+  readonly logLines: LineSink
+  /** Instead of it: nothing of it is in a support bundle, and its level does not change. */
   readonly log: Logger
   readonly source: ResourceSource
   /** One gateway thread, inside this one, regardless of the configuration: for tests. */
@@ -87,7 +90,7 @@ export interface GatewayOverrides extends WiredOverrides {
 
 /** @throws {UserError} with one clear line for what the operator can fix */
 export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
-  const recent = new RecentLines(openLineWriter(STDERR))
+  const recent = new RecentLines(given.logLines ?? openLineWriter(STDERR))
   const log = given.log ?? createLogger({ level: config.logLevel, destination: recent })
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const lastGood = new LastGoodStates(config, systemClock, log)

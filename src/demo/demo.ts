@@ -8,13 +8,11 @@ import { parse } from 'yaml'
 import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
 import type { JsonObject } from '../api/kube/json-object.ts'
 import type { Aggregation, PodProtector } from '../api/pod-protector/pod-protector.ts'
-import type { Logger } from '../api/ports/ports.ts'
 import { UserError } from '../api/validation/field-errors.ts'
 import { type Config, loadConfig } from '../app/config/config.ts'
 import { type RunningGateway, startGateway } from '../app/lifecycle.ts'
 import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
 import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
-import { createLogger } from '../io/logs/log.ts'
 import { type DemoBackend, type StartBackends, startInProcessClusters } from './clusters.ts'
 import {
   type ControlAccess,
@@ -170,7 +168,7 @@ function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: st
 
 interface Logs {
   /** What takes the place of the gateway's usual outputs. */
-  readonly given: { readonly log: Logger; readonly access: LineWriter }
+  readonly given: { readonly logLines: LineWriter; readonly access: LineWriter }
   close(): Promise<void>
 }
 
@@ -178,7 +176,7 @@ function openLogs(dir: string): Logs {
   const destination = openLineWriter(join(dir, 'gateway.log'))
   const access = openLineWriter(join(dir, 'access.log'))
   return {
-    given: { log: createLogger({ level: 'info', destination }), access },
+    given: { logLines: destination, access },
     async close() {
       await destination.close()
       await access.close()

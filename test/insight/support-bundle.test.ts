@@ -62,7 +62,7 @@ before(async () => {
     redisUrl: '',
     controlOidcIssuerUrl: `https://client:${plant('oidc')}@issuer.example`,
   } as const
-  gateway = await startInProcess([cluster], overrides)
+  gateway = await startInProcess([cluster], overrides, Promise.resolve(), { logLines: { write: () => {} } })
   for (const [name, value] of [
     ['authorization', `Bearer ${plant('client token')}`],
     ['cookie', `session=${plant('cookie')}`],
@@ -108,6 +108,7 @@ test('it holds what helps, is for its owner alone, and overwrites nothing', asyn
   assert.equal(JSON.parse(read(file, 'version.json')).node, process.version)
   assert.match(read(file, 'metrics.txt'), /^portcullis_build_info\{/m)
   assert.ok(JSON.parse(read(file, 'state.json')).clusters.some(({ name }: { name: string }) => name === 'prod'))
+  assert.match(read(file, 'log.txt'), /"msg":"cluster applied"/)
   assert.match((await bundle('one.tar.gz')).said, /one\.tar\.gz.*name a file that does not exist yet/)
 })
 

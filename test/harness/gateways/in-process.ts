@@ -75,7 +75,13 @@ export async function startInProcess(
     warnings: [],
     ...overrides,
   }
-  const gateway = await startGateway(config, { log, source, inline: overrides.threads === undefined, ...given })
+  const gateway = await startGateway(config, {
+    // Lines that a test wants are made by the gateway's own logger.
+    ...(given.logLines === undefined && { log }),
+    source,
+    inline: overrides.threads === undefined,
+    ...given,
+  })
   return {
     port: gateway.ports[0] ?? 0,
     ports: gateway.ports,
