@@ -268,5 +268,5 @@ test('what clients have chosen reaches no terminal as it is', async () => {
   const text = parts.join('')
   assert.match(text, /prod.example.com: forward -> refuse unauthorized: 1 requests/)
   assert.doesNotMatch(text, /[^\P{Cc}\n]/u)
-  assert.match(text, /mal\ufffd\[2Jlory\ufffdx/)
+  assert.match(text, /mal\\x1b\[2Jlory\\nx/)
 })

@@ -4,6 +4,7 @@ import { compare, isEvaluable, outcomeOfLog, outcomeText } from '../../core/repl
 import type { Simulation } from '../../core/replay/simulation.ts'
 import type { Ordered } from '../../core/replay/start-order.ts'
 import { ReplaySummarizer } from '../../core/replay/summary.ts'
+import { safeJson } from '../../core/text/printable.ts'
 import type { ServedClustersOptions } from '../client/served-clusters.ts'
 import { simulationOfFiles, simulationOfServer } from './config.ts'
 import { emptyReading, readLog } from './read-log.ts'
@@ -31,7 +32,7 @@ export async function replay(options: ReplayOptions): Promise<number> {
   const summarizer = new ReplaySummarizer()
   for await (const ordered of readLog(log, options.input, reading)) addTo(summarizer, ordered, simulation, baseline)
   const summary = summarizer.summary()
-  out(output === 'json' ? `${JSON.stringify({ log, ...reading, ...summary })}\n` : replayReport(log, reading, summary))
+  out(output === 'json' ? `${safeJson({ log, ...reading, ...summary })}\n` : replayReport(log, reading, summary))
   if (summary.requests === 0) return 1
   return failOnChange && summary.changed > 0 ? 2 : 0
 }

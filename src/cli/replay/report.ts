@@ -1,10 +1,9 @@
 // What a replay has found, for people. Users, targets and Audit-IDs come from clients: no control character reaches the terminal.
 
 import type { ChangeGroup, ReplaySummary } from '../../core/replay/summary.ts'
+import { printable } from '../../core/text/printable.ts'
 import { textTable } from '../client/text-table.ts'
 import type { LogReading } from './read-log.ts'
-
-const CONTROL = /\p{Cc}/gu
 
 export function replayReport(log: string, reading: LogReading, summary: ReplaySummary): string {
   const { requests, from, to, changed, changes, shadowChanged, shadowChanges } = summary
@@ -50,8 +49,4 @@ function groupText({ cluster, was, wouldBe, requests, users, resources, examples
 
 function share(part: number, all: number): string {
   return all === 0 || part === 0 ? '' : ` (${Math.max(0.1, Math.round((1000 * part) / all) / 10)} %)`
-}
-
-function printable(text: string): string {
-  return text.replace(CONTROL, '\ufffd')
 }
