@@ -49,6 +49,10 @@ export const TEXT = 'text/plain; charset=utf-8'
 /** Everybody, without a name. */
 export const OPEN_ADMIN: AdminAccess = () => Promise.resolve({ user: NOBODY })
 
+export function jsonResponse(value: unknown): PlainResponse {
+  return { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` }
+}
+
 /** The answer that says so. */
 export function refusalResponse({ code, message, retryAfterSeconds }: AccessRefusal): PlainResponse {
   const headers = {

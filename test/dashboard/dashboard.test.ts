@@ -233,6 +233,7 @@ describe('in a browser', { concurrency: 4 }, () => {
       'undefined0',
     )
     await waitForState(() => complaints.length > 0, 'that there is no such cluster')
+    await page.getByText('There is no such cluster. There is nothing to show yet.').waitFor()
     assert.ok(
       complaints.every((line) => line.includes('404')),
       complaints.join(),

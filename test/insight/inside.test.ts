@@ -100,4 +100,7 @@ test('portcullis log-level', async () => {
   text = ''
   assert.equal(await logLevel({ ...options, level: 'info' }), 0)
   assert.equal(text, 'a: info\n')
+  text = ''
+  assert.equal(await logLevel({ ...options, level: 'debug', for: '10' }), 1)
+  assert.equal(text, 'error: --for "10" is not a duration; write 10m\n')
 })

@@ -5,7 +5,7 @@ import type { Overview } from '../../api/insight/overview.ts'
 import type { ExplainInput, ExplainOutput } from '../../core/explain/explain-request.ts'
 import { readTileChoice, type TileChoice } from '../../core/insight/choose-tiles.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
-import { type AdminRoute, TEXT } from '../route.ts'
+import { type AdminRoute, jsonResponse, TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
 export interface DashboardSource {
@@ -64,5 +64,5 @@ function explainAnswer(request: PlainRequest, source: DashboardSource): PlainRes
 }
 
 function json(request: PlainRequest, value: object): PlainResponse {
-  return withTag(request, { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` })
+  return withTag(request, jsonResponse(value))
 }

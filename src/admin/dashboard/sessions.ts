@@ -2,7 +2,7 @@
 // script can read and no other site can send. With each request the token is reviewed again, as if it had come along.
 
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
-import { type AdminAccess, type AdminRoute, type AdminUser, TEXT } from '../route.ts'
+import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 
 export interface SessionDeps {
@@ -93,8 +93,7 @@ export function loginSessions(deps: SessionDeps): Sessions {
     return { code: 303, contentType: TEXT, body: '', headers: { location: '/', 'set-cookie': sessions.cookie('', 0) } }
   }
   const whoIs = (request: PlainRequest, { name }: AdminUser): PlainResponse => {
-    const session = { user: name, canLogOut: sessions.tokenOf(request) !== undefined }
-    return { code: 200, contentType: 'application/json', body: `${JSON.stringify(session)}\n` }
+    return jsonResponse({ user: name, canLogOut: sessions.tokenOf(request) !== undefined })
   }
   return {
     access,

@@ -1,6 +1,6 @@
 // The log level at run time: of the main thread and of all gateway threads, for a while; then that of the settings is back by itself.
 
-import type { AdminRoute } from '../../admin/route.ts'
+import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
@@ -83,8 +83,7 @@ export function logLevelRoutes(levels: LogLevels, replicas: Replicas): readonly 
     const others = all ? await forwardToOthers(replicas, request, body) : { answers: [], missing: [] }
     const by = [{ replica: replicas.ownName, answer: own }, ...others.answers]
     const shown = all ? { ...own, replicas: by.map(({ replica, answer }) => ({ replica, ...Object(answer) })) } : own
-    const text = JSON.stringify(all ? { ...shown, missing: others.missing } : shown)
-    return { code: 200, contentType: 'application/json', body: `${text}\n` }
+    return jsonResponse(all ? { ...shown, missing: others.missing } : shown)
   }
   return [
     { ...common, method: 'GET', answer: (request) => answered(request) },
@@ -94,8 +93,7 @@ export function logLevelRoutes(levels: LogLevels, replicas: Replicas): readonly 
       async answer(request) {
         const body = await request.readBody(MAX_BODY_BYTES)
         const wanted = readWanted(body)
-        if (typeof wanted === 'string')
-          return { code: 400, contentType: 'text/plain; charset=utf-8', body: `${wanted}\n` }
+        if (typeof wanted === 'string') return { code: 400, contentType: TEXT, body: `${wanted}\n` }
         levels.set(wanted.level, wanted.forMs)
         return answered(request, body)
       },
@@ -115,6 +113,6 @@ function readWanted(body: string): { readonly level: LogLevel; readonly forMs: n
   const level = LOG_LEVELS.find((one) => one === named)
   if (level === undefined) return `level is none of ${LOG_LEVELS.join(', ')}`
   const forMs = typeof text === 'string' ? parseDuration(text) : undefined
-  if (forMs === undefined || forMs <= 0 || forMs > LONGEST_MS) return 'for is not a duration of up to 24h'
+  if (forMs === undefined || forMs <= 0 || forMs > LONGEST_MS) return 'for is not a duration of up to 24h: 10m'
   return { level, forMs }
 }

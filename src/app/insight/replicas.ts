@@ -1,7 +1,7 @@
 // What a route says for all replicas (`?replicas=all`): the replica that is asked asks the others and merges. One that does not answer in
 // 2 s is named in the answer.
 
-import type { AdminRoute, AdminUser, RouteAccess } from '../../admin/route.ts'
+import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from '../../admin/route.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { PlainRequest, PlainResponse, StreamedResponse, StreamOut } from '../../io/listener/http-plain.ts'
 import { type AdminCredential, adminFault, linesOf, sendAdmin, wholeBody } from '../../io/world/admin-request.ts'
@@ -58,7 +58,7 @@ const MAX_LINE = 64 * 1024
 export function mergedRoute<T extends object>(replicas: Replicas, route: MergedRoute<T>): AdminRoute {
   const { path, access, audited } = route
   const answer = async (request: PlainRequest, user: AdminUser): Promise<PlainResponse> => {
-    if (!asksAll(request)) return json(await route.answer(request, user))
+    if (!asksAll(request)) return jsonResponse(await route.answer(request, user))
     const missing: string[] = []
     const others = await othersOf(replicas, missing)
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)])
@@ -73,7 +73,7 @@ export function mergedRoute<T extends object>(replicas: Replicas, route: MergedR
     })
     const [own, ...answers] = await Promise.all([route.answer(request, user), ...asked])
     const all = [{ replica: replicas.ownName, answer: own }, ...answers.filter((one) => one !== undefined)]
-    return json({ ...route.merge(all), missing })
+    return jsonResponse({ ...route.merge(all), missing })
   }
   return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
 }
@@ -177,8 +177,4 @@ function targetOf(url: URL, { path, query }: PlainRequest): URL {
 
 function missingLine(missing: readonly string[]): string {
   return `${JSON.stringify({ missing })}\n`
-}
-
-function json(value: object): PlainResponse {
-  return { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` }
 }

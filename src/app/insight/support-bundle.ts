@@ -2,7 +2,7 @@
 // a CPU profile when asked for. No secrets: fields by their names, texts by their form, and whatever the process knows to be one.
 
 import { gzipSync } from 'node:zlib'
-import type { AdminRoute } from '../../admin/route.ts'
+import { type AdminRoute, TEXT } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { REDACTED, redact, redactText } from '../../core/identity/redact.ts'
 import { type TarFile, tarOf } from '../../core/text/tar.ts'
@@ -37,7 +37,7 @@ export function supportBundleRoute(deps: SupportBundleDeps): AdminRoute {
       const seconds = /^\d{1,2}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
       if (seconds > LONGEST_PROFILE_SECONDS) {
         const body = `profile is not a number of seconds from 0 to ${LONGEST_PROFILE_SECONDS}\n`
-        return { code: 400, contentType: 'text/plain; charset=utf-8', body }
+        return { code: 400, contentType: TEXT, body }
       }
       const files = await bundleFiles(deps, seconds)
       const headers = { 'content-disposition': 'attachment; filename="portcullis-support.tar.gz"' }

@@ -1,6 +1,9 @@
 // `portcullis log-level`: shows or changes the log level of running gateways, for a while.
 
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { printable } from '../../core/text/printable.ts'
 import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 
@@ -16,6 +19,8 @@ export function logLevel(options: LogLevelOptions): Promise<number> {
   const { level, out, err } = options
   return reportUserErrors(err, async () => {
     const path = '/debug/log-level?replicas=all'
+    if (parseDuration(options.for) === undefined)
+      throw new UserError(`--for ${JSON.stringify(options.for)} is not a duration`, 'write 10m')
     const client = new AdminClient(options)
     const change = { method: 'PUT', path, body: { level, for: options.for } } as const
     const answer = await client.json(level === undefined ? { path } : change)
@@ -23,16 +28,11 @@ export function logLevel(options: LogLevelOptions): Promise<number> {
     for (const one of Array.isArray(replicas) ? replicas : []) {
       if (!isRecord(one)) continue
       const until = textOf(one['until'])
-      out(
-        `${printable(one['replica'])}: ${printable(one['level'])}${until === '' ? '' : ` until ${printable(until)}`}\n`,
-      )
+      const level = `${textOf(one['replica'])}: ${textOf(one['level'])}`
+      out(`${printable(until === '' ? level : `${level} until ${until}`)}\n`)
     }
     const away: readonly unknown[] = Array.isArray(missing) ? missing : []
-    for (const name of away) err(`error: ${printable(name)} has not answered\n`)
+    for (const name of away) err(`error: ${printable(textOf(name))} has not answered\n`)
     return away.length === 0 ? 0 : 1
   })
-}
-
-function printable(value: unknown): string {
-  return textOf(value).replace(/[^\x20-\x7e]/g, '?')
 }

@@ -103,8 +103,9 @@ class Poll<T> {
   }
 }
 
+/** Without the full stop at its end, as all faults here. */
 async function problemOf(response: Response): Promise<string> {
-  const text = (await response.text()).slice(0, 300).trim()
+  const text = (await response.text()).slice(0, 300).trim().replace(/\.$/, '')
   return text === '' || text.startsWith('{') ? `The gateway answers ${response.status}` : text
 }
 
