@@ -6,6 +6,8 @@ import type { ClientHttp2Session } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { recordOf } from '../../src/api/kube/object-shape.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request, type Response } from '../harness/clients/h2-client.ts'
@@ -174,6 +176,70 @@ test('a Status of upstream is recorded whole at every level', async () => {
   const [, complete] = await events(2)
   const { kind: _kind, apiVersion: _version, ...rest } = status
   assert.deepEqual(complete?.['responseStatus'], rest)
+})
+
+test('a compressed body is recorded unpacked, and only up to the limit, however much it holds', async () => {
+  const answer = (body: Buffer): void => {
+    stub.answer = ({ stream }) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json', 'content-encoding': 'gzip' })
+      stream.end(body)
+    }
+  }
+  const packed = gzipSync('{"kind":"ConfigMap","data":{"a":"b"}}')
+  answer(packed)
+  assert.deepEqual((await ask('GET', `${MAPS}/a`, undefined, ['accept-encoding', 'gzip'])).body, packed)
+  answer(gzipSync(Buffer.alloc(BODY_LIMIT * 100, ' ')))
+  await ask('GET', `${MAPS}/b`)
+  answer(packed.subarray(0, -9))
+  await ask('GET', `${MAPS}/c`)
+  const found = await events(3)
+  assert.deepEqual(found[0]?.['responseObject'], { kind: 'ConfigMap', data: { a: 'b' } })
+  assert.deepEqual(
+    found.slice(1).map(({ responseObject, annotations }) => [responseObject, responseNote(annotations)]),
+    [
+      [undefined, 'not recorded: it is larger than 4096 bytes'],
+      [undefined, 'not recorded: it is not whole, or not gzip'],
+    ],
+  )
+})
+
+function responseNote(annotations: unknown): unknown {
+  return recordOf(annotations)['portcullis.io/response-object']
+}
+
+test('an error of a long-running request has its Status at both stages', async () => {
+  const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: 'no', code: 500 }
+  stub.answer = (request) => reply(request, 500, JSON.stringify(status))
+  await ask('GET', `${MAPS}?watch=1`)
+  for (const event of await events(2)) {
+    assert.deepEqual(event['responseStatus'], { metadata: {}, status: 'Failure', message: 'no', code: 500 })
+    assert.deepEqual(event['responseObject'], status)
+  }
+})
+
+test('whose credentials are not known is one event, at ResponseStarted, with what he was told', async () => {
+  const stranger = h2Connect({ port: gateway.port, serverName: 'prod.example.com' })
+  stub.answerToken = (review) =>
+    reply(review.request, 201, JSON.stringify({ ...review.review, status: { authenticated: false } }))
+  const answer = await h2Request(stranger, [':path', `${MAPS}/a`, 'authorization', 'Bearer unknown'])
+  stranger.destroy()
+  stub.answerToken = undefined
+  assert.equal(answer.status, 401)
+  const [event] = await events(1)
+  assert.equal(event?.stage, 'ResponseStarted')
+  assert.deepEqual(event?.['responseObject'], JSON.parse(answer.body.toString()))
+  assert.match(JSON.stringify(event?.['annotations']), /"portcullis.io\/reason":"unauthorized"/)
+})
+
+test('the user of --as is known from the second stage on', async () => {
+  stub.answerAccess = (review) =>
+    reply(review.request, 201, JSON.stringify({ ...review.review, status: { allowed: true } }))
+  await ask('GET', '/api/v1/nodes/a', undefined, ['impersonate-user', 'root'])
+  stub.answerAccess = undefined
+  const [received, complete] = await events(2)
+  assert.deepEqual(received?.['user'], complete?.['user'])
+  assert.equal(received?.['impersonatedUser'], undefined)
+  assert.equal(recordOf(complete?.['impersonatedUser'])['username'], 'root')
 })
 
 test('a watch has ResponseStarted, and no body', async () => {

@@ -75,6 +75,8 @@ export interface RequestRecord {
   refusalRule: string
   /** Message of the refusal; ''. */
   message: string
+  /** The body of a refusal that came before it was known whether the request is recorded. */
+  refusalBody: Buffer
   /** What would have refused, were it not in shadow mode: `filter/name`. */
   shadow: readonly string[]
   /** Of a list, or a watch that begins with one, in a cluster that learns how large they are. */
@@ -155,6 +157,7 @@ export function createRecord(): RequestRecord {
     refusal: '',
     refusalRule: '',
     message: '',
+    refusalBody: NO_BODY,
     shadow: NONE,
     list: undefined,
     protection: '',
@@ -176,5 +179,6 @@ export function createRecord(): RequestRecord {
 
 type UserExtra = Readonly<Record<string, readonly string[]>>
 
+const NO_BODY: Buffer = Buffer.alloc(0)
 const NO_EXTRA: UserExtra = Object.freeze({})
 const NONE: readonly string[] = Object.freeze<string[]>([])

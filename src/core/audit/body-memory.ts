@@ -35,7 +35,8 @@ export class BodyMemory {
 export class RecordedBody {
   readonly #memory: BodyMemory
   readonly #user: string
-  readonly #limit: number
+  /** Bytes. */
+  readonly limit: number
   #chunks: Buffer[] = []
   #bytes = 0
   /** Why it is not whole; '' = it is. */
@@ -44,13 +45,13 @@ export class RecordedBody {
   constructor(memory: BodyMemory, user: string, limit: number) {
     this.#memory = memory
     this.#user = user
-    this.#limit = limit
+    this.limit = limit
   }
 
   /** Copies it. */
   add(chunk: Buffer): void {
     if (this.#missing !== '' || chunk.length === 0) return
-    if (this.#bytes + chunk.length > this.#limit) this.#giveUp(`it is larger than ${this.#limit} bytes`)
+    if (this.#bytes + chunk.length > this.limit) this.#giveUp(`it is larger than ${this.limit} bytes`)
     else if (!this.#memory.take(this.#user, chunk.length)) this.#giveUp('there was no memory for it')
     else {
       this.#bytes += chunk.length

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readAuditPolicy } from './policy.ts'
 import { type AuditDecision, type AuditedRequest, AuditRules } from './rules.ts'
@@ -104,4 +105,26 @@ test('stages of policy and rule are left out, managed fields as the rule says', 
   )
   assert.deepEqual([received, started, complete, panic, omitManagedFields], [false, true, true, false, false])
   assert.equal(decide({ rules: [{ level: 'Metadata' }], omitManagedFields: true }, READ).omitManagedFields, true)
+})
+
+test('a policy of many rules decides by the first one that would match alone', () => {
+  const some = (...values: readonly string[]): fc.Arbitrary<string[]> => fc.subarray([...values], { maxLength: 2 })
+  const names = ['pods', 'pods/*', 'pods/log', '*/log', '*/scale', '*', 'deployments', 'deployments/scale', 'nodes']
+  const about = fc.array(fc.record({ group: fc.constantFrom('', 'apps', '*'), resources: some(...names) }), {
+    maxLength: 2,
+  })
+  const rule = fc.oneof(
+    fc.record({ users: some('alice', 'bob'), verbs: some('get', 'list'), resources: about }),
+    fc.record({ namespaces: some('', 'default'), resources: about }),
+    fc.record({ nonResourceURLs: some('/logs*', '/logs/kube', '/metrics') }),
+  )
+  const secrets = { ...READ, resource: 'secrets' }
+  const request = fc.constantFrom(READ, LOG, SCALE, NODE, PATH, secrets)
+  fc.assert(
+    fc.property(fc.array(rule, { minLength: 1, maxLength: 6 }), request, (rules, asked) => {
+      const first = rules.findIndex((one) => isMatched(one, asked))
+      const numbered = rules.map((one, i) => ({ ...one, level: i === first ? 'Request' : 'Metadata' }))
+      assert.equal(decide({ rules: numbered }, asked).level, first === -1 ? 'None' : 'Request')
+    }),
+  )
 })

@@ -43,6 +43,10 @@ interface CompiledRule {
 
 interface CompiledResources {
   readonly group: string
+  /** Resources that it names, without their subresources. */
+  readonly named: readonly string[]
+  /** It is about resources that it does not name. */
+  readonly others: boolean
   /** `pods`, `pods/log`; undefined = all of the group. */
   readonly exact: ReadonlySet<string> | undefined
   readonly all: boolean
@@ -53,24 +57,43 @@ interface CompiledResources {
   readonly names: ReadonlySet<string> | undefined
 }
 
+/** Most policies name resources: a request is compared with the rules that can be about its own, however many there are. */
 export class AuditRules {
-  readonly #rules: readonly CompiledRule[]
+  /** By the resources that the policy names, in its order. */
+  readonly #ofResource: ReadonlyMap<string, readonly CompiledRule[]>
+  /** For all other resources. */
+  readonly #ofOthers: readonly CompiledRule[]
+  readonly #ofNonResources: readonly CompiledRule[]
   readonly #none: AuditDecision
 
   constructor(policy: AuditPolicy) {
-    this.#rules = policy.rules.map((rule) => compileRule(rule, policy))
+    const rules = policy.rules.map((rule) => compileRule(rule, policy))
+    const named = new Set(rules.flatMap(({ resources = [] }) => resources.flatMap((one) => one.named)))
+    const about = (resource: string | undefined): readonly CompiledRule[] =>
+      rules.filter((rule) => canBeAbout(rule, resource))
+    this.#ofResource = new Map([...named].map((resource) => [resource, about(resource)]))
+    this.#ofOthers = about(undefined)
+    this.#ofNonResources = rules.filter((rule) => rule.resources === undefined && rule.namespaces === undefined)
     this.#none = decisionOf('None', policy.omitStages, policy.omitManagedFields)
   }
 
   /** Of what no rule matches nothing is recorded. */
   decide(request: AuditedRequest, user: AuditedUser): AuditDecision {
-    const rules = this.#rules
+    const rules = request.isResourceRequest
+      ? (this.#ofResource.get(request.resource) ?? this.#ofOthers)
+      : this.#ofNonResources
     for (let i = 0; i < rules.length; i++) {
       const rule = rules[i]
       if (rule !== undefined && matches(rule, request, user)) return rule.decision
     }
     return this.#none
   }
+}
+
+/** @param resource undefined = one that no rule names */
+function canBeAbout({ resources, paths }: CompiledRule, resource: string | undefined): boolean {
+  if (resources === undefined) return paths === undefined
+  return resources.some((one) => one.others || (resource !== undefined && one.named.includes(resource)))
 }
 
 function matches(rule: CompiledRule, request: AuditedRequest, user: AuditedUser): boolean {
@@ -139,6 +162,8 @@ function compileRule(rule: AuditRule, policy: AuditPolicy): CompiledRule {
 function compileResources({ group, resources, resourceNames }: AuditGroupResources): CompiledResources {
   return {
     group,
+    named: resources.map((one) => one.split('/', 1)[0] ?? '').filter((one) => one !== '*'),
+    others: resources.length === 0 || resources.some((one) => one === '*' || one.startsWith('*/')),
     exact: setOf(resources),
     all: resources.includes('*'),
     withAnySubresource: new Set(resources.filter((one) => one.endsWith('/*')).map((one) => one.slice(0, -2))),

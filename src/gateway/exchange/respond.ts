@@ -27,6 +27,7 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
   const noBody = record.method === 'HEAD'
   client.headers(answer.headers, noBody)
   if (!noBody) {
+    if (!record.auditDecided) record.refusalBody = answer.body
     record.audit?.responseBody(answer.body)
     client.body(answer.body, true)
     record.responseBytes = answer.body.length

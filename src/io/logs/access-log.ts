@@ -4,6 +4,7 @@
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { accessLogEnabled } from '../../core/policy/access-log-switch.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
+import { identityJson, quote } from './json-text.ts'
 
 /**
  * A function that writes the line of a finished request, if the switches of its cluster and policy say so. Make it only
@@ -20,7 +21,7 @@ export function formatAccessLine(record: RequestRecord): string {
   let line = `{"time":"${rfc3339Micro(exactStart(record))}","auditID":${quote(record.auditId)}`
   line += `,"cluster":${quote(record.cluster)},"host":${quote(record.host)}`
   line += `,"method":${quote(record.method)},"target":${quote(record.target)}`
-  line += `,"protocol":"${record.protocol}","user":${quote(record.user)},"groups":${groupsJson(record.groups)}`
+  line += `,"protocol":"${record.protocol}","user":${quote(record.user)},"groups":${identityJson(record.groups)}`
   if (record.uid !== '') line += `,"uid":${quote(record.uid)}`
   if (record.impersonator !== '') line += `,"impersonator":${quote(record.impersonator)}`
   line += `,"userAgent":${quote(record.userAgent)},"remoteAddress":${quote(record.remoteAddress)}`
@@ -78,23 +79,4 @@ function indexOrNull(index: number): string {
 /** Microseconds are enough; null = not reached. */
 function milliseconds(value: number): string {
   return value < 0 ? 'null' : String(Math.round(value * 1000) / 1000)
-}
-
-// A user's groups are one array for as long as the identity is cached; so is their JSON.
-const groupsCache = new WeakMap<readonly string[], string>()
-
-function groupsJson(groups: readonly string[]): string {
-  let json = groupsCache.get(groups)
-  if (json === undefined) {
-    json = JSON.stringify(groups)
-    groupsCache.set(groups, json)
-  }
-  return json
-}
-
-const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
-
-/** As JSON.stringify, but faster for ordinary text. */
-function quote(text: string): string {
-  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }

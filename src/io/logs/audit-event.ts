@@ -3,6 +3,7 @@
 
 import type { AuditLevel, AuditStage } from '../../core/audit/policy.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
+import { identityJson, quote } from './json-text.ts'
 
 /** authentication.k8s.io/v1 UserInfo. */
 export interface AuditUser {
@@ -59,52 +60,59 @@ export interface AuditEvent {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** Without the end of the line. */
+/** Without the end of the line. Written by hand: two of them are part of every request. */
 export function auditLine(event: AuditEvent): string {
-  const line = JSON.stringify({
-    kind: 'Event',
-    apiVersion: 'audit.k8s.io/v1',
-    level: event.level ?? 'Metadata',
-    auditID: event.auditId,
-    stage: event.stage,
-    requestURI: event.requestURI,
-    verb: event.verb,
-    user: event.user === undefined ? {} : userInfo(event.user),
-    impersonatedUser: event.impersonatedUser === undefined ? undefined : userInfo(event.impersonatedUser),
-    sourceIPs: event.sourceIP === '' ? undefined : [event.sourceIP],
-    userAgent: event.userAgent === '' ? undefined : event.userAgent,
-    objectRef: event.object === undefined ? undefined : objectReference(event.object),
-    responseStatus: event.response === undefined ? undefined : { metadata: {}, ...event.response },
-    requestReceivedTimestamp: rfc3339Micro(event.receivedMs),
-    stageTimestamp: rfc3339Micro(event.stageMs),
-    annotations: event.annotations,
-  })
-  if (event.requestObject === undefined && event.responseObject === undefined) return line
+  let line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${event.level ?? 'Metadata'}"`
+  line += `,"auditID":${quote(event.auditId)},"stage":"${event.stage}","requestURI":${quote(event.requestURI)}`
+  line += `,"verb":${quote(event.verb)},"user":${event.user === undefined ? '{}' : userInfo(event.user)}`
+  if (event.impersonatedUser !== undefined) line += `,"impersonatedUser":${userInfo(event.impersonatedUser)}`
+  if (event.sourceIP !== '') line += `,"sourceIPs":[${quote(event.sourceIP)}]`
+  if (event.userAgent !== '') line += `,"userAgent":${quote(event.userAgent)}`
+  if (event.object !== undefined) line += `,"objectRef":${objectReference(event.object)}`
+  if (event.response !== undefined) line += `,"responseStatus":${responseStatus(event.response)}`
   // They are JSON already, and may be large.
-  const request = event.requestObject === undefined ? '' : `,"requestObject":${event.requestObject}`
-  const response = event.responseObject === undefined ? '' : `,"responseObject":${event.responseObject}`
-  return `${line.slice(0, -1)}${request}${response}}`
+  if (event.requestObject !== undefined) line += `,"requestObject":${event.requestObject}`
+  if (event.responseObject !== undefined) line += `,"responseObject":${event.responseObject}`
+  line += `,"requestReceivedTimestamp":"${rfc3339Micro(event.receivedMs)}"`
+  line += `,"stageTimestamp":"${rfc3339Micro(event.stageMs)}"`
+  return `${line},"annotations":${annotationsJson(event.annotations)}}`
 }
 
-function userInfo({ name, uid, groups, extra = {} }: AuditUser): object {
-  return {
-    username: name === '' ? undefined : name,
-    uid: uid === '' ? undefined : uid,
-    groups: groups.length === 0 ? undefined : groups,
-    extra: Object.keys(extra).length === 0 ? undefined : extra,
-  }
+function userInfo({ name, uid, groups, extra }: AuditUser): string {
+  let fields = ''
+  if (name !== '') fields += `,"username":${quote(name)}`
+  if (uid !== '') fields += `,"uid":${quote(uid)}`
+  if (groups.length > 0) fields += `,"groups":${identityJson(groups)}`
+  const extraJson = extra === undefined ? '{}' : identityJson(extra)
+  if (extraJson !== '{}') fields += `,"extra":${extraJson}`
+  return `{${fields.slice(1)}}`
 }
 
-function objectReference(object: AuditObject): object {
+function objectReference(object: AuditObject): string {
   const { resource, namespace, name, uid, apiGroup, apiVersion, resourceVersion, subresource } = object
-  return {
-    resource,
-    namespace: namespace === '' ? undefined : namespace,
-    name: name === '' ? undefined : name,
-    uid,
-    apiGroup: apiGroup === '' ? undefined : apiGroup,
-    apiVersion,
-    resourceVersion,
-    subresource: subresource === '' ? undefined : subresource,
-  }
+  let fields = `{"resource":${quote(resource)}`
+  if (namespace !== '') fields += `,"namespace":${quote(namespace)}`
+  if (name !== '') fields += `,"name":${quote(name)}`
+  if (uid !== undefined) fields += `,"uid":${quote(uid)}`
+  if (apiGroup !== '') fields += `,"apiGroup":${quote(apiGroup)}`
+  fields += `,"apiVersion":${quote(apiVersion)}`
+  if (resourceVersion !== undefined) fields += `,"resourceVersion":${quote(resourceVersion)}`
+  if (subresource !== '') fields += `,"subresource":${quote(subresource)}`
+  return `${fields}}`
+}
+
+function responseStatus({ status, message, reason, details, code }: AuditResponse): string {
+  let fields = '{"metadata":{}'
+  if (status !== undefined) fields += `,"status":${quote(status)}`
+  if (message !== undefined) fields += `,"message":${quote(message)}`
+  if (reason !== undefined) fields += `,"reason":${quote(reason)}`
+  if (details !== undefined) fields += `,"details":${JSON.stringify(details)}`
+  if (code !== undefined) fields += `,"code":${code}`
+  return `${fields}}`
+}
+
+function annotationsJson(annotations: Readonly<Record<string, string>>): string {
+  let fields = ''
+  for (const name of Object.keys(annotations)) fields += `,${quote(name)}:${quote(annotations[name] ?? '')}`
+  return `{${fields.slice(1)}}`
 }

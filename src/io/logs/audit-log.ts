@@ -50,9 +50,11 @@ export function auditEvent(
     auditId: record.auditId,
     stage,
     requestURI: record.target,
-    verb: record.verb === '' ? record.method.toLowerCase() : record.verb,
+    // A request for a resource may have none (OPTIONS).
+    verb: record.verb === '' && !record.isResourceRequest ? record.method.toLowerCase() : record.verb,
     user: impersonated ? sender : effective,
-    impersonatedUser: impersonated ? effective : undefined,
+    // kube-apiserver does not know it yet at the first stage.
+    impersonatedUser: impersonated && stage !== 'RequestReceived' ? effective : undefined,
     sourceIP: record.remoteAddress,
     userAgent: record.userAgent,
     object: record.isResourceRequest ? auditObject(record) : undefined,

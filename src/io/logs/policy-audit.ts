@@ -2,6 +2,7 @@
 // kube-apiserver's (apiserver/pkg/endpoints/filters/audit.go, apiserver/pkg/audit/request.go); the decision of the gateway stands in
 // annotations.
 
+import { gunzipSync } from 'node:zlib'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { AuditTrail } from '../../api/ports/audit-trail.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
@@ -24,6 +25,9 @@ export interface PolicyAuditOptions {
 const MAX_STATUS_BYTES = 16 * 1024
 /** As kube-apiserver (apiserver/pkg/audit/request.go). */
 const MAX_USER_AGENT = 1024
+const UNSUPPORTED_MEDIA_TYPE = 415
+/** No JSON begins so. */
+const GZIP_MAGIC = [0x1f, 0x8b] as const
 
 export class PolicyAudit {
   readonly #options: PolicyAuditOptions
@@ -55,27 +59,39 @@ export class PolicyAudit {
   }
 
   responseStarted(record: RequestRecord): void {
-    if (record.longRunning && record.audit instanceof PolicyTrail) this.#started(record, record.audit)
+    // Of an error the event has the Status, which comes with the body.
+    if (!record.longRunning || record.code >= 400) return
+    if (record.audit instanceof PolicyTrail) this.#started(record, record.audit)
   }
 
   requestEnded(record: RequestRecord): void {
     // Refused before anybody was identified, or before the user that it runs as was known.
-    if (!record.auditDecided) {
-      this.requestIdentified(record)
-      // What is not authenticated is recorded as kube-apiserver does it: as if it could run for long.
-      if (record.audit instanceof PolicyTrail && record.user === '') this.#started(record, record.audit)
-    }
+    const isEarly = !record.auditDecided
+    // kube-apiserver says nothing else of those whose credentials it does not know.
+    if (isEarly && record.refusal === 'unauthorized') this.#unauthorized(record)
+    else if (isEarly) this.requestIdentified(record)
     const trail = record.audit
     if (!(trail instanceof PolicyTrail)) return
+    if (isEarly) trail.responseBody(record.refusalBody)
     if (record.longRunning) this.#started(record, trail)
     const { decision } = trail
     const isPanic = record.refusal === 'internal'
     if (isPanic ? decision.panic : decision.complete) {
       const stage = isPanic ? 'Panic' : 'ResponseComplete'
-      this.#options.write(auditEvent(record, stage, record.durationMs, trail.complete(record)))
+      this.#options.write(auditEvent(record, stage, record.durationMs, trail.complete()))
     }
     trail.discard()
     record.audit = undefined
+  }
+
+  #unauthorized(record: RequestRecord): void {
+    record.auditDecided = true
+    const decision = this.#decide(record)
+    if (decision.level === 'None') return
+    const trail = new PolicyTrail(record, decision, this.#memory, this.#options.maxBodyBytes)
+    trail.responseBody(record.refusalBody)
+    this.#started(record, trail)
+    trail.discard()
   }
 
   #started(record: RequestRecord, trail: PolicyTrail): void {
@@ -83,7 +99,7 @@ export class PolicyAudit {
     trail.isStarted = true
     if (!trail.decision.started) return
     const afterMs = record.ttfbMs < 0 ? record.durationMs : record.ttfbMs
-    this.#options.write(auditEvent(record, 'ResponseStarted', afterMs, trail.started(record)))
+    this.#options.write(auditEvent(record, 'ResponseStarted', afterMs, trail.started()))
   }
 
   #decide(record: RequestRecord): AuditDecision {
@@ -106,6 +122,7 @@ class PolicyTrail implements AuditTrail {
   readonly #user: string
   #request: RecordedBody | undefined
   #response: RecordedBody | undefined
+  #responseObject: RecordedObject | undefined
 
   constructor(record: RequestRecord, decision: AuditDecision, memory: BodyMemory, maxBodyBytes: number) {
     this.#record = record
@@ -149,14 +166,25 @@ class PolicyTrail implements AuditTrail {
     return { level: this.decision.level, response: undefined, annotations: {}, ...shortAgent(this.#record) }
   }
 
-  started(record: RequestRecord): AuditAdditions {
-    return { level: this.decision.level, response: responseOf(record, undefined), ...shortAgent(record) }
+  /** Of an error once its body has come: with that. */
+  started(): AuditAdditions {
+    const { level } = this.decision
+    const response = this.#record.code < 400 ? undefined : this.#takeResponse()
+    return {
+      level,
+      response: responseOf(this.#record, response?.value),
+      responseObject: level === 'RequestResponse' ? response?.json || undefined : undefined,
+      ...shortAgent(this.#record),
+    }
   }
 
-  complete(record: RequestRecord): AuditAdditions {
+  complete(): AuditAdditions {
     const { level } = this.decision
-    const request = this.#recorded(this.#request, record.verb === 'patch')
-    const response = this.#recorded(this.#response, false)
+    const record = this.#record
+    // What upstream has not decoded it does not record.
+    const sent = record.code === UNSUPPORTED_MEDIA_TYPE ? undefined : this.#request
+    const request = this.#recorded(sent, record.verb === 'patch')
+    const response = this.#takeResponse()
     const annotations: Record<string, string> = {}
     const withRequest = level === 'Request' || level === 'RequestResponse'
     if (withRequest && request?.why) annotations['portcullis.io/request-object'] = `not recorded: ${request.why}`
@@ -173,10 +201,30 @@ class PolicyTrail implements AuditTrail {
     }
   }
 
+  #takeResponse(): RecordedObject | undefined {
+    const body = this.#response
+    this.#response = undefined
+    if (body !== undefined) this.#responseObject = this.#recorded(body, false)
+    return this.#responseObject
+  }
+
   #recorded(body: RecordedBody | undefined, isPatch: boolean): RecordedObject | undefined {
     if (body === undefined) return undefined
     if (body.missing !== '') return { json: '', why: body.missing, value: undefined }
-    return recordObject(body.take(), this.#record, this.decision.omitManagedFields, isPatch)
+    const whole = body === this.#request ? body.take() : unpacked(body.take(), body.limit)
+    if (typeof whole === 'string') return { json: '', why: whole, value: undefined }
+    return recordObject(whole, this.#record, this.decision.omitManagedFields, isPatch)
+  }
+}
+
+/** kube-apiserver compresses answers of more than 128 KiB. @returns why there is none */
+function unpacked(body: Buffer, limit: number): Buffer | string {
+  if (body[0] !== GZIP_MAGIC[0] || body[1] !== GZIP_MAGIC[1]) return body
+  try {
+    return gunzipSync(body, { maxOutputLength: limit })
+  } catch (error) {
+    const isTooLarge = error instanceof RangeError
+    return isTooLarge ? `it is larger than ${limit} bytes` : 'it is not whole, or not gzip'
   }
 }
 

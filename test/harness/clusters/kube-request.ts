@@ -15,6 +15,8 @@ export interface KubeRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   readonly body?: unknown
+  /** Sent as it is, in the place of `body`; as JSON unless `headers` say otherwise. */
+  readonly raw?: Buffer | string
   /** Sent as SNI; also the Host header unless `headers` has one. */
   readonly serverName?: string
   /** Default 30 s. */
@@ -32,7 +34,7 @@ export interface KubeResponse {
 
 export function kubeRequest(options: KubeRequest): Promise<KubeResponse> {
   const { cert, token } = options.user ?? {}
-  const body = options.body === undefined ? undefined : JSON.stringify(options.body)
+  const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body))
   const server = new URL(options.server)
   const tls: RequestOptions = {
     host: server.hostname,
