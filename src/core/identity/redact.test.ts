@@ -57,3 +57,37 @@ test('what JSON cannot hold becomes plain', () => {
     },
   )
 })
+
+test('JSON web tokens are found wherever they stand in a text', () => {
+  const jwt = `eyJhbGciOiJIUzI1NiJ9.${'a'.repeat(9)}.b-_c`
+  for (const [text, expected] of [
+    [`${jwt}`, '[redacted]'],
+    [`x ${jwt}, y`, 'x [redacted], y'],
+    [`token-${jwt}`, 'token-[redacted]'],
+    [`host.example.${jwt}.more`, 'host.example.[redacted].more'],
+    [`${jwt} ${jwt}`, '[redacted] [redacted]'],
+    ['eyJhbGciOiJIUzI1NiJ9.a.', '[redacted]'],
+    ['eyJhbGciOiJIUzI1NiJ9.a', 'eyJhbGciOiJIUzI1NiJ9.a'],
+    ['eyJhbGciOiJIUzI1NiJ9..b', 'eyJhbGciOiJIUzI1NiJ9..b'],
+    ['keyJhbGciOiJIUzI1NiJ9.a.b', 'keyJhbGciOiJIUzI1NiJ9.a.b'],
+    ['1.2.3 a..b .', '1.2.3 a..b .'],
+  ] as const) {
+    assert.equal(redactText(text), expected)
+  }
+})
+
+test('what a client writes is read in linear time', () => {
+  // In quadratic time each of these would take half an hour.
+  for (const text of [
+    '-eyJ',
+    '-eyJaaaaaaaa',
+    'eyJaaaaaaaaa.',
+    'Bearer ',
+    '-----BEGIN A',
+    '-----BEGIN PRIVATE KEY-----',
+    '://a',
+    '?token',
+  ]) {
+    assert.ok(redactText(text.repeat(1_000_000 / text.length)).length > 0)
+  }
+})
