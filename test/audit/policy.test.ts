@@ -234,12 +234,12 @@ test('whose credentials are not known is one event, at ResponseStarted, with wha
 test('the user of --as is known from the second stage on', async () => {
   stub.answerAccess = (review) =>
     reply(review.request, 201, JSON.stringify({ ...review.review, status: { allowed: true } }))
-  await ask('GET', '/api/v1/nodes/a', undefined, ['impersonate-user', 'root'])
+  await ask('GET', '/api/v1/nodes/a', undefined, ['impersonate-user', 'operator'])
   stub.answerAccess = undefined
   const [received, complete] = await events(2)
   assert.deepEqual(received?.['user'], complete?.['user'])
   assert.equal(received?.['impersonatedUser'], undefined)
-  assert.equal(recordOf(complete?.['impersonatedUser'])['username'], 'root')
+  assert.equal(recordOf(complete?.['impersonatedUser'])['username'], 'operator')
 })
 
 test('a watch has ResponseStarted, and no body', async () => {
