@@ -25,6 +25,7 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['disruption-limited', 429, 'TooManyRequests'],
   ['rate-limited', 429, 'TooManyRequests'],
   ['too-many-in-flight', 429, 'TooManyRequests'],
+  ['list-too-large', 429, 'TooManyRequests'],
   ['too-many-watches', 429, 'TooManyRequests'],
   ['too-many-cancelled', 429, 'TooManyRequests'],
   ['too-many-reviews', 429, 'TooManyRequests'],
@@ -59,7 +60,7 @@ describe('refusals', () => {
       const refusal = refuse(reason, 'pods "ä" <not> allowed', { retryAfterSeconds: 7 })
       const { headers, body } = refusalResponse(refusal, { isEvents: false })
       const status = JSON.parse(body.toString('utf8'))
-      const limited = code === 429 && reason !== 'eviction-unavailable' && reason !== 'eviction-refused'
+      const limited = code === 429 && !['eviction-unavailable', 'eviction-refused', 'list-too-large'].includes(reason)
       assert.deepEqual(status, {
         kind: 'Status',
         apiVersion: 'v1',
