@@ -74,6 +74,8 @@ export function largest(sketch: Sketch, count: number): Sketch {
   const { names, rows } = sketch
   if (names.length <= count) return sketch
   const chosen = new Uint8Array(names.length)
+  // None: the first of none is not asked for.
+  if (count <= 0) return chosenOf(sketch, chosen)
   const column = new Float64Array(names.length)
   for (let measure = 0; measure < RANKED; measure++) {
     for (let place = 0; place < names.length; place++) column[place] = mostOf(rows, place, measure)

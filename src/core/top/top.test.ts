@@ -325,6 +325,19 @@ test('what many clusters and clients leave in memory is bounded, and each moment
   assert.equal(most, inTwoHours)
 })
 
+test('more clusters than there are rows for leave no more in memory, and their numbers stay within the errors', () => {
+  const windows = new TopWindows(0)
+  const traffic = new Traffic()
+  const clusters = 4000
+  for (let slot = 1; slot <= 2; slot++) {
+    for (let i = 0; i < clusters; i++) traffic.count(request({ user: `u${i}`, cluster: `c${i}` }))
+    windows.add(slot * 10_000, [traffic.take()])
+  }
+  assert.ok(windows.rows() <= 2 * 7 * (2048 + 6 * 64), `${windows.rows()} rows`)
+  const last = windows.sum(0, 1, `c${clusters - 1}`, 20_000)
+  assert.ok((last.sketch.names.length === 0 ? (last.sketch.missing[REQUESTS] ?? 0) : 2) >= 2)
+})
+
 test('the sum over replicas is what one gateway would have counted', () => {
   const whole = reportOf(sampleTraffic(), { limit: 1000 })
   const sum = sumOfReports({ ...DEFAULT_QUERY, limit: 1 }, [whole, whole])

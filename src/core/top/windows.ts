@@ -142,13 +142,18 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
   sums.sort((a, b) => requestsOf(b.sketch) - requestsOf(a.sketch))
   let room = MAX_CLUSTER_ROWS
   const clusters = new Map<string, Sketch>()
-  for (const { name, sketch } of sums) {
-    const fits = sketch.names.length <= room
-    if (fits) room -= sketch.names.length
-    clusters.set(name, fits ? sketch : largest(sketch, 0))
-  }
   const unseen = new Float64Array(TALLY_LENGTH)
   for (const part of parts) addTo(unseen, part.unseen)
+  for (const { name, sketch } of sums) {
+    if (sketch.names.length <= room) {
+      room -= sketch.names.length
+      clusters.set(name, sketch)
+    } else {
+      // Nothing is kept of it: there may be 10,000 clusters in each slot.
+      const { missing } = largest(sketch, 0)
+      for (let i = 0; i < TALLY_LENGTH; i++) unseen[i] = Math.max(unseen[i] ?? 0, missing[i] ?? 0)
+    }
+  }
   return { all: sumOf(parts, '', ROWS), clusters, unseen }
 }
 
