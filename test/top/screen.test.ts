@@ -115,3 +115,8 @@ test('each number that may be too low says by how much', () => {
       .includes('(+'),
   )
 })
+
+test('a cluster without requests may be one that does not exist', () => {
+  assert.deepEqual(topLines(report([])).slice(2), ['no requests'])
+  assert.match(topLines({ ...report([]), cluster: 'pord' })[2] ?? '', /^no requests; is the name right\?/)
+})

@@ -12,13 +12,19 @@ export interface TopAnswer extends TopReport {
 
 /** @param columns of the terminal; undefined = lines may be of any width */
 export function topLines(report: TopAnswer, columns?: number): string[] {
-  const { rows, seconds } = report
+  const { rows, seconds, cluster } = report
   const cells = rows.map((row) => cellsOf(row, seconds))
   const lines = [titleOf(report), '']
   for (const missing of report.missing ?? [])
     lines.push(`no answer from ${printable(missing)}: its requests are missing`)
-  if (rows.length === 0) lines.push('no requests')
-  else lines.push(...table([headOf(report), ...cells], columns))
+  // A cluster whose name is mistyped has none, either.
+  if (rows.length === 0) {
+    lines.push(
+      cluster === ''
+        ? 'no requests'
+        : 'no requests; is the name right? --by cluster, without --cluster, shows them all',
+    )
+  } else lines.push(...table([headOf(report), ...cells], columns))
   if (rows.some(({ error }) => Object.values(error).some((more) => more > 0))) {
     lines.push('', '(+N): what was forgotten for want of memory may be up to N more')
   }
