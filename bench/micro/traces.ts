@@ -3,8 +3,9 @@
 
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { constants, gzip } from 'node:zlib'
 import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
+import type { RequestTrace, Tracer } from '../../src/api/ports/request-trace.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { ThreadTraces } from '../../src/app/threads/traces.ts'
 import { type HandedTrace, handTrace } from '../../src/core/traces/handed-trace.ts'
@@ -56,18 +57,24 @@ function request(traces: ThreadTraces | undefined, record: RequestRecord, fields
   const tracer = traces?.tracer
   if (tracer !== undefined) record.trace = tracer.begin(traceparent, fields, record.startMs)
   const { trace } = record
-  if (trace !== undefined && tracer !== undefined) {
-    const times = { pickMs: 1, sentMs: 2, headMs: 3, endMs: 4 }
-    trace.attempts.push({
-      spanId: tracer.newSpanId(),
-      endpoint: 'https://10.0.0.1:6443',
-      ...times,
-      code: 200,
-      error: '',
-    })
-  }
+  if (trace !== undefined && tracer !== undefined) pass(trace, tracer)
   traces?.responseStarted(record)
   traces?.requestEnded(record)
+}
+
+/** Every step, one sending: five spans. */
+function pass(trace: RequestTrace, tracer: Tracer): void {
+  trace.authenticatedMs = 0.1
+  trace.identifiedMs = 0.1
+  trace.admittedMs = 0.2
+  const times = { pickMs: 0.2, sentMs: 0.3, headMs: 3, endMs: 4 }
+  trace.attempts.push({
+    spanId: tracer.newSpanId(),
+    endpoint: 'https://10.0.0.1:6443',
+    ...times,
+    code: 200,
+    error: '',
+  })
 }
 
 function cpuMicros(work: () => void): number {
@@ -106,16 +113,17 @@ async function measureMainThread(): Promise<void> {
   for (let i = 0; i < BATCH; i++) {
     const trace = traces.tracer.begin('', [...FIELDS], 0)
     if (trace === undefined) continue
-    record.trace = trace
+    pass(trace, traces.tracer)
     handed.push(handTrace(record, trace, 5))
   }
   const options = { userAttributes: false, newSpanId: () => traces.tracer.newSpanId() }
   const compress = promisify(gzip)
+  const level = constants.Z_BEST_SPEED
   let best = Number.POSITIVE_INFINITY
   for (let run = 0; run < RUNS; run++) {
     const began = process.cpuUsage()
     for (let batch = 0; batch < BATCHES; batch++) {
-      await compress(JSON.stringify(handed.flatMap((trace) => spansOf(trace, options))))
+      await compress(JSON.stringify(handed.flatMap((trace) => spansOf(trace, options))), { level })
     }
     const { user, system } = process.cpuUsage(began)
     best = Math.min(best, user + system)

@@ -70,11 +70,16 @@ class HandedReader {
   }
 
   texts<const Names extends readonly string[]>(names: Names): Readonly<Record<Names[number], string>> {
-    return Object.fromEntries(names.map((name) => [name, this.text()])) as Record<Names[number], string>
+    // Object.fromEntries takes three times as long.
+    const read: Record<string, string> = {}
+    for (const name of names) read[name] = this.text()
+    return read as Record<Names[number], string>
   }
 
   numbers<const Names extends readonly string[]>(names: Names): Readonly<Record<Names[number], number>> {
-    return Object.fromEntries(names.map((name) => [name, this.number()])) as Record<Names[number], number>
+    const read: Record<string, number> = {}
+    for (const name of names) read[name] = this.number()
+    return read as Record<Names[number], number>
   }
 }
 

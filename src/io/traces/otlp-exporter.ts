@@ -2,7 +2,7 @@
 // as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
 
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { constants, gzip } from 'node:zlib'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
@@ -53,6 +53,8 @@ const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const WARN_EVERY_MS = 60_000
 
 const compress = promisify(gzip)
+/** A fifth larger than by default, for less than half of the time. */
+const FAST = { level: constants.Z_BEST_SPEED }
 
 /** What one sending has come to; `retryAfterMs` 0 = the collector has not said. */
 type Answer =
@@ -131,7 +133,7 @@ export class OtlpExporter {
 
   async #deliver(spans: readonly OtlpSpan[]): Promise<void> {
     const { onSpans, random, waits } = this.#options
-    const body = await compress(JSON.stringify(this.#document(spans)))
+    const body = await compress(JSON.stringify(this.#document(spans)), FAST)
     let delayMs = waits?.retryMs ?? RETRY_MS
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#post(body)
