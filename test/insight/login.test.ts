@@ -186,13 +186,18 @@ describe('users of a cluster', () => {
       const { spec } = JSON.parse(text)
       if (path.includes('tokenreviews')) {
         asked.push('token')
-        const known = ['viewer', 'admin', 'replica'].includes(spec.token)
+        const known = ['viewer', 'admin', 'replica', 'anybody'].includes(spec.token)
         const status = { authenticated: known, user: { username: spec.token, groups: [] } }
         return { status: 201, body: JSON.stringify({ status }) }
       }
       const { path: at, verb } = spec.nonResourceAttributes
       asked.push(`${spec.user} ${verb} ${at}`)
-      const allowed = spec.user === 'admin' || (spec.user === 'viewer' && verb === 'get' && /^\/(api|metrics)/.test(at))
+      // ClusterRole system:discovery, which every cluster gives to everybody whom it knows.
+      const discovery = verb === 'get' && /^\/(apis?|healthz|livez|readyz|version|openapi)(\/|$)/.test(at)
+      const allowed =
+        spec.user === 'admin' ||
+        (spec.user === 'viewer' && verb === 'get' && /^\/(portcullis\/api|metrics)/.test(at)) ||
+        discovery
       return { status: 201, body: JSON.stringify({ status: { allowed } }) }
     }
     const login = reviewedLogin({
@@ -219,13 +224,19 @@ describe('users of a cluster', () => {
     assert.equal((await ask(port, '/api/v1/top'))[0], 401)
     assert.deepEqual(asked, [])
     assert.deepEqual(await ask(port, '/api/v1/top', { token: 'viewer' }), [200, 'for viewer'])
+    assert.deepEqual(await ask(port, '/api/v1/top', { token: 'anybody' }), [
+      403,
+      'user "anybody" cannot get path "/portcullis/api/v1/top"\n',
+    ])
     assert.equal((await ask(port, '/debug/log-level', { token: 'viewer', method: 'PUT' }))[0], 403)
     assert.equal((await ask(port, '/debug/log-level', { token: 'admin', method: 'PUT' }))[0], 200)
     assert.equal((await ask(port, '/api/v1/top', { token: 'invented' }))[0], 401)
     assert.deepEqual(await ask(port, '/livez'), [200, 'ok'])
     assert.deepEqual(asked, [
       'token',
-      'viewer get /api/v1/top',
+      'viewer get /portcullis/api/v1/top',
+      'token',
+      'anybody get /portcullis/api/v1/top',
       'viewer put /debug/log-level',
       'token',
       'admin put /debug/log-level',

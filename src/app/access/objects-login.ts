@@ -62,10 +62,18 @@ export function reviewedLogin({ reviews, clientCA, ownUser, now }: ReviewedLogin
       const user = await who(request, token)
       if ('code' in user) return user
       if (ownUser() !== '' && user.name === ownUser() && isOfReplicas(route)) return { ...user, replica: true }
-      const attributes = { path: request.path, verb: request.method.toLowerCase() }
+      const attributes = { path: reviewedPath(request.path), verb: request.method.toLowerCase() }
       return (await reviews.may(user, attributes, request.remoteAddress)) ?? user
     },
   }
+}
+
+/**
+ * ClusterRole system:discovery, bound to every user that is authenticated, has `get` of /api/*: under its own name the API would be open to
+ * every ServiceAccount.
+ */
+function reviewedPath(path: string): string {
+  return path.startsWith('/api/') ? `/portcullis${path}` : path
 }
 
 /** undefined = it has none that says a name: other credentials decide. */

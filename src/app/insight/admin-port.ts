@@ -26,7 +26,7 @@ const CERT_FLAG = '--admin-tls-cert-file'
 const KEY_FLAG = '--admin-tls-private-key-file'
 const TOKEN_FLAG = '--admin-token-file'
 /** How often to look whether other CAs sign client certificates. */
-const CA_LOOK_MS = 5_000
+const CA_LOOK_MS = 1_000
 
 export interface AdminPortOptions {
   readonly config: Config

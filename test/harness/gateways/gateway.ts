@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Agent, fetch as fetchBy } from 'undici'
 import { stringify } from 'yaml'
 import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate, writeKeyPair } from '../pki.ts'
@@ -36,6 +37,11 @@ export interface GatewayOptions {
   /** Default `5s`. */
   readonly drainTimeout?: string
   readonly readyTimeoutMs?: number
+  /**
+   * Files of a certificate by `gatewayCA` for 127.0.0.1: the admin listener is open on every address with it, and tells other replicas of
+   * 127.0.0.1. Default: open on 127.0.0.1 without TLS. `admin()` and `metrics()` have no credential then.
+   */
+  readonly adminPair?: { readonly cert: string; readonly key: string }
 }
 
 export interface TestGateway {
@@ -113,7 +119,10 @@ async function start(
   const own = sockets.length === 0 ? [options.own ?? `127.0.0.1:${port}`] : []
   const listeners = [...own, ...(options.listen ?? [])]
   const pair = writeKeyPair(dir, 'own', serverCertificate(gatewayCA(), ['localhost'], LOOPBACK_ADDRESSES))
-  const admin = `http://127.0.0.1:${adminPort}`
+  const { adminPair } = options
+  const admin = `http${adminPair === undefined ? '' : 's'}://127.0.0.1:${adminPort}`
+  const dispatcher = adminPair && new Agent({ connect: { ca: gatewayCA().certPem } })
+  const fetchAdmin = (path: string) => fetchBy(`${admin}${path}`, { ...(dispatcher !== undefined && { dispatcher }) })
   const program = options.program ?? [process.execPath, ...(options.nodeArgs ?? []), MAIN]
   const names = sockets.map(({ name }) => name)
   const [command = '', ...programArgs] = sockets.length === 0 ? program : activated(names, program)
@@ -126,7 +135,14 @@ async function start(
       ...source.map((flag) => flag.replace('CONTROL', String(controlPort)).replace('WEBHOOK', String(webhookPort))),
       ...listeners.map((listener) => `--listen=${listener.replace('PORT', String(port))}`),
       ...sockets.flatMap(({ name, flag = '--listen' }) => (flag === '' ? [] : [`${flag}=systemd:${name}`])),
-      `--admin-listen=127.0.0.1:${adminPort}`,
+      ...(adminPair === undefined
+        ? [`--admin-listen=127.0.0.1:${adminPort}`]
+        : [
+            `--admin-listen=0.0.0.0:${adminPort}`,
+            `--admin-advertise=127.0.0.1:${adminPort}`,
+            `--admin-tls-cert-file=${adminPair.cert}`,
+            `--admin-tls-private-key-file=${adminPair.key}`,
+          ]),
       `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
       `--threads=${THREADS}`,
@@ -146,12 +162,12 @@ async function start(
     logFile: join(dir, 'gateway.log'),
     stdoutFile,
     fds: sockets.map(({ socket }) => socket.fd),
-    ready: async () => (await fetch(`${admin}/readyz`)).ok,
+    ready: async () => (await fetchAdmin('/readyz')).ok,
     readyTimeoutMs: options.readyTimeoutMs ?? 30_000,
   })
   const accessLog = (): AccessLogLine[] => jsonLines(readFileSync(stdoutFile, 'utf8'))
   const get = async (path: string): Promise<{ status: number; text: string }> => {
-    const response = await fetch(`${admin}${path}`)
+    const response = await fetchAdmin(path)
     return { status: response.status, text: await response.text() }
   }
   return {
@@ -183,6 +199,7 @@ async function start(
     exited: gateway.exited,
     async stop(signal = 'SIGTERM') {
       const result = await gateway.stop(60_000, signal)
+      await dispatcher?.destroy()
       rmSync(dir, { recursive: true, force: true })
       return result
     },
