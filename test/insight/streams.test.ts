@@ -79,6 +79,20 @@ test('an answer may take longer than a connection may be silent: a profile takes
   assert.ok((accepted[0]?.timeout ?? 0) > 0, 'silence counts again')
 })
 
+test('who sends more and more requests without waiting for answers is cut off', async () => {
+  let asked = 0
+  const server = await serve(({ signal }) => {
+    asked++
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('gone'))))
+  })
+  const client = await open(server.port)
+  const closed = new Promise((resolve) => client.on('close', resolve))
+  client.on('error', () => undefined).resume()
+  client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20_000))
+  await closed
+  assert.equal(asked, 16)
+})
+
 test('a client that does not read stops the writer; when it goes, the writer ends', async () => {
   let written = 0
   let ended = ''

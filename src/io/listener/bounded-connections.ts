@@ -48,10 +48,12 @@ export class BoundedConnections {
     socket.once('close', () => this.#forget(key, socket))
   }
 
-  /** A request has come on this connection, or (-1) has been answered. @param ends by `endsOf` */
-  answering(ends: string, change: 1 | -1): void {
+  /** A request has come on this connection, or (-1) has been answered. @param ends by `endsOf` @returns how many are being answered */
+  answering(ends: string, change: 1 | -1): number {
     const entry = this.#open.get(ends)
-    if (entry !== undefined) entry.answering += change
+    if (entry === undefined) return 0
+    entry.answering += change
+    return entry.answering
   }
 
   /** The oldest; false: all are being answered. */

@@ -91,6 +91,8 @@ const CHECK_MS = 1000
 const MAX_CONNECTIONS = 256
 /** So that one client leaves room for others. */
 const MAX_CONNECTIONS_PER_ADDRESS = 64
+/** Requests of a connection that wait for answers: nearly all clients send the next one after the answer. */
+const MAX_PIPELINED = 16
 /** How long `stop` waits for answers under way. */
 const STOP_MS = 1000
 /** The other connections are for requests that are over in a moment. */
@@ -118,8 +120,10 @@ export function startPlainServer(
   const connections = new BoundedConnections({ total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS_PER_ADDRESS })
   let streams = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    // Of what came with the request that was one too many.
+    if (request.socket.destroyed) return
     const ends = endsOf(request.socket)
-    connections.answering(ends, 1)
+    if (connections.answering(ends, 1) > MAX_PIPELINED) return void request.socket.destroy()
     response.once('close', () => connections.answering(ends, -1))
     const gone = new AbortController()
     response.once('close', () => gone.abort())
