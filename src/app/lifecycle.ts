@@ -6,8 +6,7 @@ import type { Check } from '../admin/routes.ts'
 import type { ObjectClient } from '../api/ports/object-client.ts'
 import type { Logger, ResourceSource } from '../api/ports/ports.ts'
 import type { ProtectionGate } from '../api/ports/protection.ts'
-import { UserError } from '../api/validation/field-errors.ts'
-import { type LineWriter, type LineWriterOptions, openLineWriter } from '../io/logs/line-writer.ts'
+import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
 import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
 import { type LineSink, RecentLines } from '../io/logs/recent-lines.ts'
 import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
@@ -15,6 +14,7 @@ import { serverSeriesText } from '../io/metrics/server-series.ts'
 import { VERSION } from '../io/program/build.ts'
 import { systemClock } from '../io/world/clock.ts'
 import { requireFreePort } from '../io/world/free-port.ts'
+import { followWebhookKubeconfig, type OpenWebhook, openAuditOutputs } from './audit/outputs.ts'
 import { AUDIT_POLICY_FLAG, readAuditPolicyFile } from './audit/policy-file.ts'
 import { autoDegradeText } from './auto-degrade.ts'
 import { autoscalersText } from './autoscalers.ts'
@@ -68,8 +68,6 @@ export interface RunningGateway {
 
 const STDOUT = 1
 const STDERR = 2
-const MEBIBYTE = 1024 * 1024
-const DAY_MS = 86_400_000
 const IN_FORCE_LOOK_MS = 5
 /** A start waits this long for PodProtectors and guards. */
 const KNOWN_WITHIN_MS = 3_000
@@ -100,8 +98,8 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   const serving = loadServingPair(config)
   const { auditPolicyFile } = config
   const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
-  const audit = openAuditLog(config.auditLogPath, config, log)
-  const controlAudit = openControlAudit(config, audit, log)
+  const auditOutputs = openAuditOutputs(config, log, processMetrics.calls)
+  const { controlAudit } = auditOutputs
   const plane =
     given.source === undefined
       ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
@@ -112,7 +110,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   const parts = wire(
     config,
     serving,
-    { log, access, audit, auditPolicy, controlAudit },
+    { log, access, auditPolicy, ...auditOutputs },
     plane.source,
     given.inline ?? false,
     protectionGate,
@@ -141,7 +139,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     protection,
     processMetrics,
     log,
-    { access, audit, controlAudit, recent },
+    { access, recent, ...auditOutputs },
     lastGood,
   )
   try {
@@ -151,41 +149,6 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     throw error
   }
   return life
-}
-
-/** One writer for each file: the lines of two would mix. */
-function openControlAudit(config: Config, audit: LineWriter | undefined, log: Logger): LineWriter | undefined {
-  const { source, controlAuditLogPath, auditLogPath } = config
-  // Of CRDs: what is done to them on this machine.
-  if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
-  const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
-  return own ? openAuditLog(controlAuditLogPath, config, log) : audit
-}
-
-function openAuditLog(path: string, config: Config, log: Logger): LineWriter | undefined {
-  if (path === '') return undefined
-  try {
-    return path === '-' ? openLineWriter(STDOUT) : openLineWriter(path, auditFileOptions(path, config, log))
-  } catch (error) {
-    throw new UserError(
-      `cannot open the audit log ${path}: ${reasonOf(error)}`,
-      'name a file in a directory that exists',
-    )
-  }
-}
-
-function auditFileOptions(path: string, config: Config, log: Logger): LineWriterOptions {
-  const { auditLogMaxsize, auditLogMaxage, auditLogMaxbackup, auditLogCompress } = config
-  const onError = (error: string): void => log.error('the audit log cannot be written as it should be', { path, error })
-  if (auditLogMaxsize === 0) return { onError }
-  const rotation = {
-    maxBytes: auditLogMaxsize * MEBIBYTE,
-    maxAgeMs: auditLogMaxage * DAY_MS,
-    maxFiles: auditLogMaxbackup,
-    compress: auditLogCompress,
-    now: () => systemClock.now(),
-  }
-  return { onError, rotation }
 }
 
 class Lifecycle implements RunningGateway {
@@ -199,6 +162,7 @@ class Lifecycle implements RunningGateway {
   readonly #log: Logger
   readonly #writers: readonly (LineWriter | undefined)[]
   readonly #audit: LineWriter | undefined
+  readonly #auditWebhook: OpenWebhook | undefined
   readonly #logLevels: LogLevels
   readonly #recent: RecentLines
   readonly #lastGood: LastGoodStates
@@ -212,6 +176,7 @@ class Lifecycle implements RunningGateway {
   readonly #drainNow = new AbortController()
   #dashboard: Dashboard | undefined
   #auditPolicy: ReloadedFiles | undefined
+  #auditKubeconfig: ReloadedFiles | undefined
   #unfollow: () => void = () => undefined
   #endWarnings: () => void = () => undefined
 
@@ -222,7 +187,7 @@ class Lifecycle implements RunningGateway {
     protection: Protection,
     processMetrics: ProcessMetrics,
     log: Logger,
-    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit'> & { readonly recent: RecentLines },
+    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'> & { readonly recent: RecentLines },
     lastGood: LastGoodStates,
   ) {
     this.#config = config
@@ -233,6 +198,7 @@ class Lifecycle implements RunningGateway {
     this.#log = log
     this.#writers = [outputs.access, outputs.audit, outputs.controlAudit]
     this.#audit = outputs.audit
+    this.#auditWebhook = outputs.auditWebhook
     this.#recent = outputs.recent
     this.#logLevels = new LogLevels({
       main: 'level' in log ? (log as LeveledLogger) : undefined,
@@ -365,6 +331,7 @@ class Lifecycle implements RunningGateway {
     this.#state = 'ready'
     this.#parts.reload.start()
     this.#auditPolicy = this.#followAuditPolicy()
+    this.#auditKubeconfig = this.#auditWebhook && followWebhookKubeconfig(this.#auditWebhook, this.#log)
     this.#endWarnings = warnOfExpiry(() => this.#certificates(), this.#parts.clock, this.#log)
     const { calls } = this.#processMetrics
     this.#statuses = startStatuses(
@@ -420,8 +387,9 @@ class Lifecycle implements RunningGateway {
     const others = [this.#plane, this.#protection, this.#admin, this.#health, sharing, tracing].flatMap((part) => [
       ...(part?.reloads ?? []),
     ])
-    const policy = this.#auditPolicy
-    const own: [string, boolean][] = policy === undefined ? [] : [[policy.label, policy.inForce]]
+    const own = [this.#auditPolicy, this.#auditKubeconfig].flatMap((files): [string, boolean][] =>
+      files === undefined ? [] : [[files.label, files.inForce]],
+    )
     return new Map([...reload.reloads, ...others, ...own])
   }
 
@@ -499,6 +467,7 @@ class Lifecycle implements RunningGateway {
     reload.stop()
     this.#parts.top?.stop()
     this.#auditPolicy?.stop()
+    this.#auditKubeconfig?.stop()
     sharing?.stop()
     this.#endWarnings()
     probes.stop()
@@ -545,8 +514,4 @@ class Lifecycle implements RunningGateway {
     await this.#health?.stop()
     await this.#admin?.stop()
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -14,12 +14,13 @@ import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../core/endpoints/resolution.ts'
 import { CellClocks } from '../core/protection/clocks/cell-clock.ts'
 import type { TopReport } from '../core/top/report.ts'
+import { WEBHOOK_RESULTS } from '../io/audit-webhook/audit-webhook.ts'
 import { lookUp } from '../io/dns/look-up.ts'
 import { type ServingPair, TlsContexts } from '../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../io/listener/tls-policy.ts'
 import type { LineWriter } from '../io/logs/line-writer.ts'
 import { clusterSeriesText } from '../io/metrics/cluster-series.ts'
-import { FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
+import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../io/metrics/metrics.ts'
 import type { MetricsRecorder } from '../io/metrics/recorder.ts'
@@ -32,6 +33,7 @@ import { systemClock } from '../io/world/clock.ts'
 import { startThread } from '../io/world/threads.ts'
 import { ClusterTable } from '../state/clusters.ts'
 import { ConfigChanges } from './apply-change.ts'
+import type { OpenWebhook } from './audit/outputs.ts'
 import { ServingReload } from './certificates/serving-reload.ts'
 import type { Config } from './config/config.ts'
 import { TopCounts } from './insight/top-counts.ts'
@@ -94,6 +96,8 @@ export interface Outputs {
   readonly auditPolicy: AuditPolicy | undefined
   /** Of the embedded API server; may be the same as `audit`. */
   readonly controlAudit: LineWriter | undefined
+  /** One of those that `audit` writes to; undefined = none. */
+  readonly auditWebhook: OpenWebhook | undefined
 }
 
 const WORD = 2 ** 32
@@ -258,6 +262,10 @@ function metricsText(
     }
     if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
     if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
+    const counts = outputs.auditWebhook?.writer.counts
+    if (counts !== undefined) {
+      for (const result of WEBHOOK_RESULTS) metrics.recorder.set(AUDIT_WEBHOOK_EVENTS, counts[result], result)
+    }
     const { controlAudit } = outputs
     if (controlAudit !== undefined && controlAudit !== outputs.audit) {
       metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')

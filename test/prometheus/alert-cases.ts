@@ -337,6 +337,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     as: { log: 'audit' },
     silent: { 'portcullis_log_lines_dropped{log="audit"}': is(4) },
   },
+  PortcullisAuditWebhookEventsLost: {
+    fires: { 'portcullis_audit_webhook_events_total{result="failed"}': grows(1) },
+    as: { result: 'failed' },
+    silent: { 'portcullis_audit_webhook_events_total{result="sent"}': grows(60) },
+  },
   PortcullisTracesLost: {
     fires: { 'portcullis_tracing_spans_total{result="failed"}': grows(60) },
     as: {},

@@ -82,9 +82,14 @@ export function readAudit(reader: SettingsReader): AuditConfig {
   }
 }
 
-/** Errors in combinations of settings. @param path of the audit log */
-export function checkAudit(config: AuditConfig, path: Setting, isPathGiven: boolean, reader: SettingsReader): void {
-  if (config.auditPolicyFile === '' || isPathGiven) return
-  const message = `is given without ${path.flag}: nothing would be recorded`
-  addProblem(reader, AUDIT_TABLE.auditPolicyFile, message, `give ${namesOf(path)} too`)
+/** Errors in combinations of settings. @param backends the settings that say where events go */
+export function checkAudit(
+  config: AuditConfig,
+  backends: readonly Setting[],
+  isRecorded: boolean,
+  reader: SettingsReader,
+): void {
+  if (config.auditPolicyFile === '' || isRecorded) return
+  const message = `is given without ${backends.map(({ flag }) => flag).join(' and ')}: nothing would be recorded`
+  addProblem(reader, AUDIT_TABLE.auditPolicyFile, message, `give ${backends.map(namesOf).join(', or ')} too`)
 }

@@ -4,6 +4,13 @@
 import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import { ADMIN_TABLE, type AdminConfig, checkAdmin, readAdmin } from './admin.ts'
 import { AUDIT_TABLE, type AuditConfig, checkAudit, readAudit } from './audit.ts'
+import {
+  AUDIT_TRUNCATION_TABLE,
+  type AuditTruncationConfig,
+  checkAuditTruncation,
+  readAuditTruncation,
+} from './audit-truncation.ts'
+import { AUDIT_WEBHOOK_TABLE, type AuditWebhookConfig, readAuditWebhook } from './audit-webhook.ts'
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -22,6 +29,8 @@ export interface Config
     ReplicasConfig,
     ServingConfig,
     AuditConfig,
+    AuditWebhookConfig,
+    AuditTruncationConfig,
     AdminConfig,
     HealthConfig,
     TracingConfig {
@@ -48,6 +57,8 @@ export const SETTINGS: readonly Setting[] = [
   REPLICAS_TABLE,
   SERVING_TABLE,
   AUDIT_TABLE,
+  AUDIT_WEBHOOK_TABLE,
+  AUDIT_TRUNCATION_TABLE,
   ADMIN_TABLE,
   HEALTH_TABLE,
   TRACING_TABLE,
@@ -72,6 +83,8 @@ export function loadConfig(input: SettingsInput): Config {
     ...readReplicas(reader),
     ...readServing(reader),
     ...readAudit(reader),
+    ...readAuditWebhook(reader),
+    ...readAuditTruncation(reader),
     ...readAdmin(reader),
     ...readHealth(reader),
     ...readTracing(reader),
@@ -81,7 +94,9 @@ export function loadConfig(input: SettingsInput): Config {
   checkControlOidc(values, values.source, reader)
   checkReplicas(values, reader)
   checkServing(values, reader)
-  checkAudit(values, SERVING_TABLE.auditLogPath, values.auditLogPath !== '', reader)
+  const isRecorded = values.auditLogPath !== '' || values.auditWebhookConfigFile !== ''
+  checkAudit(values, [SERVING_TABLE.auditLogPath, AUDIT_WEBHOOK_TABLE.auditWebhookConfigFile], isRecorded, reader)
+  checkAuditTruncation(values, reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
   checkTracing(values, reader)

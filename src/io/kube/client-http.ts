@@ -46,6 +46,8 @@ const MAX_CONNECTIONS = 32
 /** How often a server's `Retry-After` is followed. */
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
+/** Bytes of a webhook's answer. */
+const MAX_IGNORED = 64 * 1024
 const USER_AGENT = 'portcullis'
 /** How often to check whether a watch may go on. */
 const LOOK_MS = 1_000
@@ -124,6 +126,24 @@ export class KubeHttp {
     return this.#chunks(answer)
   }
 
+  /**
+   * POSTs JSON to the URL of the server itself, for webhooks; of the answer only the code counts, and some text of an error.
+   * Rejects as `call`, and never sends again.
+   */
+  async post(payload: string, end: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([AbortSignal.timeout(this.#timeoutMs), end])
+    const call: Call = { method: 'POST', path: '', contentType: 'application/json', payload, server: '', beganMs: 0 }
+    const { response, access } = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    const { statusCode, headers, body } = response
+    if (statusCode < 300) {
+      // It has them, whatever becomes of the rest of its answer.
+      await body.dump({ limit: MAX_IGNORED, signal }).catch(() => undefined)
+      this.#ended(call, 0)
+      return
+    }
+    throw statusErrorOf(statusCode, await startOf(body, access), textOf(headers['retry-after']))
+  }
+
   async close(): Promise<void> {
     await this.#agent?.destroy()
   }
@@ -193,7 +213,7 @@ export class KubeHttp {
     const { origin, pathname } = new URL(access.server)
     return this.#agentFor(access).request({
       origin,
-      path: `${pathname.replace(/\/$/, '')}${path}`,
+      path: `${pathname.replace(/\/$/, '')}${path}` || '/',
       method,
       headers: {
         accept: 'application/json',
@@ -271,6 +291,21 @@ export class KubeHttp {
     look.unref()
     return look
   }
+}
+
+async function startOf(body: Dispatcher.ResponseData['body'], access: KubeAccess): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= MAX_IGNORED) break
+    }
+  } catch (error) {
+    throw noAnswer(access, error)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function noAnswer({ server }: KubeAccess, error: unknown): Error {

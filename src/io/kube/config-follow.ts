@@ -128,7 +128,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
     if (before !== undefined && before.tls.ca !== '' && after.tls.ca === '' && after.tls.insecure) {
       throw new UserError('it no longer verifies the server', 'restart the gateway to use it')
     }
-    checkPems(after)
+    checkPems(after.tls)
     const http = new KubeHttp(
       { server: this.server, access: () => next.access(), renew: () => false },
       CHECK_TIMEOUT_MS,
@@ -146,7 +146,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
 }
 
 /** @throws {Error} which repeats nothing of them */
-function checkPems({ tls: { ca, cert, key } }: KubeAccess): void {
+export function checkPems({ ca, cert, key }: Pick<KubeAccess['tls'], 'ca' | 'cert' | 'key'>): void {
   certificateOf('its CA', ca)
   const certificate = certificateOf('its client certificate', cert)
   if (certificate === undefined) return

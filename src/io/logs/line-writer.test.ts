@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -87,4 +87,34 @@ test('what waits is written when the process exits without closing', () => {
   `
   const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
   assert.equal(out, 'first\nlast\n')
+})
+
+test('half a line that a full disk left is ended before the next one, and counted', () => {
+  const path = join(dir, 'full.log')
+  // A limit of the file's size is a disk that is full: a part is written, then nothing. Truncating makes room, as removing files does.
+  const script = `
+    import { truncateSync } from 'node:fs'
+    import { openLineWriter } from ${JSON.stringify(join(import.meta.dirname, 'line-writer.ts'))}
+    process.on('SIGXFSZ', () => {})
+    const writer = openLineWriter(${JSON.stringify(path)})
+    for (let i = 0; i < 500; i++) writer.write('x'.repeat(99))
+    await writer.flush()
+    const dropped = writer.dropped()
+    truncateSync(${JSON.stringify(path)}, 30_050)
+    writer.write('whole')
+    await writer.close()
+    console.log(dropped, writer.dropped())
+  `
+  const run = ['-c', 'ulimit -f 40; exec "$@"', 'bash', process.execPath, '--input-type=module', '-e', script]
+  assert.equal(execFileSync('bash', run, { encoding: 'utf8' }), `${500 - 409} ${500 - 409}\n`)
+  assert.ok(readFileSync(path, 'utf8').endsWith(`\n${'x'.repeat(50)}\nwhole\n`))
+})
+
+test('half a line that another process left is ended before the first one', async () => {
+  const path = join(dir, 'left.log')
+  writeFileSync(path, 'one\nha')
+  const writer = openLineWriter(path)
+  writer.write('two')
+  await writer.close()
+  assert.equal(readFileSync(path, 'utf8'), 'one\nha\ntwo\n')
 })

@@ -1,7 +1,7 @@
 // Writes lines to a file or a pipe without ever blocking the event loop. A reader that is too slow loses lines, which
 // are counted, instead of costing memory: process.stdout would block on a pipe, and an ordinary stream would grow.
 
-import { closeSync, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync, write, writeSync } from 'node:fs'
 import { FileRotation, type FileRotationOptions } from './file-rotation.ts'
 
 /** Where the lines of a log go. */
@@ -30,8 +30,29 @@ export function openLineWriter(target: number | string, options: LineWriterOptio
   const fd = typeof target === 'number' ? target : openSync(target, 'a', 0o600)
   const { rotation } = options
   const rotated = typeof target === 'number' || rotation === undefined ? undefined : new FileRotation(target, rotation)
-  return new QueuedWriter(fd, typeof target !== 'number', options, rotated)
+  const halfLine = typeof target !== 'number' && endsInHalfLine(target, fd)
+  return new QueuedWriter(fd, typeof target !== 'number', options, rotated, halfLine)
 }
+
+/** A process that ended while the disk was full leaves half a line. */
+function endsInHalfLine(path: string, appended: number): boolean {
+  const stat = fstatSync(appended)
+  if (!stat.isFile() || stat.size === 0) return false
+  try {
+    const fd = openSync(path, 'r')
+    try {
+      const last = Buffer.alloc(1)
+      return readSync(fd, last, 0, 1, stat.size - 1) === 1 && last[0] !== NEWLINE
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    // It may be written and not read.
+    return false
+  }
+}
+
+const NEWLINE = 0x0a
 
 /** Lines are written in blocks of about this size. */
 const BLOCK = 64 * 1024
@@ -54,10 +75,19 @@ class QueuedWriter implements LineWriter {
   #dropped = 0
   #busy: boolean
   #closed: boolean
+  /** The last write ended inside a line, whose rest is lost. */
+  #halfLine: boolean
   #waiting: (() => void)[] = []
 
-  constructor(fd: number, owned: boolean, options: LineWriterOptions, rotation: FileRotation | undefined) {
+  constructor(
+    fd: number,
+    owned: boolean,
+    options: LineWriterOptions,
+    rotation: FileRotation | undefined,
+    halfLine: boolean,
+  ) {
     this.#fd = fd
+    this.#halfLine = halfLine
     this.#rotation = rotation
     if (rotation !== undefined) this.#bytes = fstatSync(fd).size
     this.#busy = false
@@ -115,9 +145,8 @@ class QueuedWriter implements LineWriter {
       return
     }
     this.#queued -= block.text.length
-    const bytes = Buffer.from(block.text)
-    this.#rotateBefore(bytes.length)
-    this.#writeBlock(block, bytes)
+    this.#rotateBefore(Buffer.byteLength(block.text))
+    this.#writeBlock(block, Buffer.from(this.#halfLine ? `\n${block.text}` : block.text), 0)
   }
 
   /** Only between blocks, which are whole lines. One that fails leaves the file as it is, until as much again was written. */
@@ -129,6 +158,7 @@ class QueuedWriter implements LineWriter {
         const fd = rotation.rotate()
         closeSync(this.#fd)
         this.#fd = fd
+        this.#halfLine = false
         rotation.clean((message) => this.#report(message, message))
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
@@ -139,22 +169,24 @@ class QueuedWriter implements LineWriter {
     this.#bytes += length
   }
 
-  #writeBlock(block: Block, bytes: Buffer): void {
-    write(this.#fd, bytes, 0, bytes.length, null, (error, written) => {
+  #writeBlock(block: Block, bytes: Buffer, from: number): void {
+    write(this.#fd, bytes, from, bytes.length - from, null, (error, written) => {
       if (error === null) {
-        if (written < bytes.length) this.#writeBlock(block, bytes.subarray(written))
+        const end = from + written
+        if (written > 0) this.#halfLine = bytes[end - 1] !== NEWLINE
+        if (end < bytes.length) this.#writeBlock(block, bytes, end)
         else this.#writeNext()
       } else if (error.code === 'EAGAIN') {
-        setTimeout(() => this.#writeBlock(block, bytes), RETRY_MS)
+        setTimeout(() => this.#writeBlock(block, bytes, from), RETRY_MS)
       } else {
-        this.#lose(block, error)
+        this.#lose(from === 0 ? block.lines : linesIn(bytes.subarray(from)), error)
         this.#writeNext()
       }
     })
   }
 
-  #lose(block: Block, error: NodeJS.ErrnoException): void {
-    this.#dropped += block.lines
+  #lose(lines: number, error: NodeJS.ErrnoException): void {
+    this.#dropped += lines
     this.#report(error.code ?? error.message, error.message)
   }
 
@@ -168,7 +200,8 @@ class QueuedWriter implements LineWriter {
   #writeAllNow(): void {
     for (const block of this.#blocks) {
       try {
-        writeSync(this.#fd, block.text)
+        writeSync(this.#fd, this.#halfLine ? `\n${block.text}` : block.text)
+        this.#halfLine = false
       } catch {
         this.#dropped += block.lines
       }
@@ -180,4 +213,11 @@ class QueuedWriter implements LineWriter {
 interface Block {
   text: string
   lines: number
+}
+
+/** A line whose end is missing counts. */
+function linesIn(bytes: Buffer): number {
+  let lines = 0
+  for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines++
+  return lines
 }

@@ -241,6 +241,11 @@ export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> =
   'Log lines dropped because the reader was too slow',
   { merge: 'kept' },
 )
+export const AUDIT_WEBHOOK_EVENTS: Metric<['sent' | 'buffer-full' | 'too-large' | 'failed']> = table.counter(
+  'audit_webhook_events_total',
+  ['result'],
+  'Audit events for the webhook, by whether it has taken them, or why they were lost',
+)
 
 export const TRACE_CALLERS: Metric<['traced' | 'limited']> = table.counter(
   'tracing_caller_sampled_total',

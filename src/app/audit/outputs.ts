@@ -1,0 +1,113 @@
+// Where audit events go: the files of --audit-log-path and --control-audit-log-path, and the webhook.
+
+import type { Logger } from '../../api/ports/ports.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { AuditWebhook } from '../../io/audit-webhook/audit-webhook.ts'
+import { WebhookKubeconfig } from '../../io/audit-webhook/webhook-kubeconfig.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { auditBackends, truncatingWriter } from '../../io/logs/audit-backends.ts'
+import { type LineWriter, type LineWriterOptions, openLineWriter } from '../../io/logs/line-writer.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import type { Config } from '../config/config.ts'
+import { ReloadedFiles } from '../config/reloaded-files.ts'
+
+export interface AuditOutputs {
+  /** Of requests to clusters; undefined = none are recorded. */
+  readonly audit: LineWriter | undefined
+  /** Of the embedded API server, or of what is done on this machine to CRDs; may be the same as `audit`. */
+  readonly controlAudit: LineWriter | undefined
+  /** undefined = none. */
+  readonly auditWebhook: OpenWebhook | undefined
+}
+
+export interface OpenWebhook {
+  readonly writer: AuditWebhook
+  readonly kubeconfig: WebhookKubeconfig
+}
+
+const STDOUT = 1
+const MEBIBYTE = 1024 * 1024
+const DAY_MS = 86_400_000
+const FLAG = '--audit-webhook-config-file'
+
+/** @throws {UserError} when a file cannot be opened, or the kubeconfig of the webhook not be used */
+export function openAuditOutputs(config: Config, log: Logger, calls: KubeCallEvents): AuditOutputs {
+  const auditWebhook = openWebhook(config, log, calls)
+  const audit = auditBackends(openAuditLog(config.auditLogPath, config, log), auditWebhook?.writer)
+  return { audit, controlAudit: openControlAudit(config, audit, auditWebhook?.writer, log), auditWebhook }
+}
+
+/** Reads the kubeconfig again when it changes. */
+export function followWebhookKubeconfig({ kubeconfig }: OpenWebhook, log: Logger): ReloadedFiles {
+  const label = FLAG.slice('--'.length)
+  const read = (): void => kubeconfig.read()
+  return new ReloadedFiles({ label, what: 'the kubeconfig of the audit webhook', files: [kubeconfig.file], read, log })
+}
+
+function openWebhook(config: Config, log: Logger, calls: KubeCallEvents): OpenWebhook | undefined {
+  if (config.auditWebhookConfigFile === '') return undefined
+  const kubeconfig = new WebhookKubeconfig(config.auditWebhookConfigFile)
+  const writer = new AuditWebhook({
+    access: kubeconfig,
+    initialBackoffMs: config.auditWebhookInitialBackoffMs,
+    bufferSize: config.auditWebhookBatchBufferSize,
+    maxBatchSize: config.auditWebhookBatchMaxSize,
+    maxWaitMs: config.auditWebhookBatchMaxWaitMs,
+    throttle: config.auditWebhookBatchThrottleEnable
+      ? { perSecond: config.auditWebhookBatchThrottleQps, burst: config.auditWebhookBatchThrottleBurst }
+      : undefined,
+    truncate: config.auditWebhookTruncateEnabled
+      ? {
+          maxEventBytes: config.auditWebhookTruncateMaxEventSize,
+          maxBatchBytes: config.auditWebhookTruncateMaxBatchSize,
+        }
+      : undefined,
+    calls,
+    clock: systemClock,
+    log,
+    random: Math.random,
+  })
+  return { writer, kubeconfig }
+}
+
+/** One writer for each file: the lines of two would mix. */
+function openControlAudit(
+  config: Config,
+  audit: LineWriter | undefined,
+  webhook: LineWriter | undefined,
+  log: Logger,
+): LineWriter | undefined {
+  const { source, controlAuditLogPath, auditLogPath } = config
+  // Of CRDs: what is done to them on this machine.
+  if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
+  const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
+  return own ? auditBackends(openAuditLog(controlAuditLogPath, config, log), webhook) : audit
+}
+
+function openAuditLog(path: string, config: Config, log: Logger): LineWriter | undefined {
+  if (path === '') return undefined
+  try {
+    const writer = path === '-' ? openLineWriter(STDOUT) : openLineWriter(path, auditFileOptions(path, config, log))
+    return config.auditLogTruncateEnabled ? truncatingWriter(writer, config.auditLogTruncateMaxEventSize) : writer
+  } catch (error) {
+    throw new UserError(
+      `cannot open the audit log ${path}: ${errorMessage(error)}`,
+      'name a file in a directory that exists',
+    )
+  }
+}
+
+function auditFileOptions(path: string, config: Config, log: Logger): LineWriterOptions {
+  const { auditLogMaxsize, auditLogMaxage, auditLogMaxbackup, auditLogCompress } = config
+  const onError = (error: string): void => log.error('the audit log cannot be written as it should be', { path, error })
+  if (auditLogMaxsize === 0) return { onError }
+  const rotation = {
+    maxBytes: auditLogMaxsize * MEBIBYTE,
+    maxAgeMs: auditLogMaxage * DAY_MS,
+    maxFiles: auditLogMaxbackup,
+    compress: auditLogCompress,
+    now: () => systemClock.now(),
+  }
+  return { onError, rotation }
+}
