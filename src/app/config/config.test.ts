@@ -354,13 +354,14 @@ test('a file that cannot be used', () => {
   assert.match(problemsOf(ok, {}, { 'g.yaml': 'a: "b\n' })[0] ?? '', /^g\.yaml:\d: /)
 })
 
-test('unknown variables warn, those of a Kubernetes Service do not', () => {
+test('unknown variables warn, those of a Kubernetes Service and of commands do not', () => {
   const env = {
     PORTCULLIS_DRIAN_TIMEOUT: '1s',
     PORTCULLIS_PORT: 'tcp://10.0.0.1:8443',
     PORTCULLIS_PORT_8443_TCP_ADDR: '10.0.0.1',
     PORTCULLIS_SERVICE_PORT_HTTPS: '8443',
     PORTCULLIS_ADMIN_SERVICE_HOST: '10.0.0.2',
+    PORTCULLIS_ADMIN: 'https://10.0.0.7:9090',
     OTHER: 'x',
   }
   assert.deepEqual(load({ configDir: 'd' }, env).warnings, [

@@ -107,7 +107,7 @@ export class SettingsReader {
 
   /** A warning only: in a pod, Kubernetes itself sets variables that begin like ours (those of a Service portcullis). */
   #warnOfUnknownVariables(settings: readonly Setting[]): void {
-    const known = new Set(settings.map((setting) => setting.env))
+    const known = new Set([...settings.map((setting) => setting.env), OF_COMMANDS])
     for (const name of Object.keys(this.#input.env)) {
       if (!name.startsWith('PORTCULLIS_') || known.has(name) || SERVICE_LINK.test(name)) continue
       this.warnings.push(`variable ${name} is not known and has no effect${didYouMean(name, known)}`)
@@ -165,6 +165,9 @@ export class SettingsReader {
 }
 
 const NOT_SINGLE: InvalidValue = { message: 'is not a single value', fix: 'give one value' }
+
+/** Where commands find the admin listener: an environment that both share may have it. */
+const OF_COMMANDS = 'PORTCULLIS_ADMIN'
 
 /** Variables that kubelet sets for Services called portcullis or portcullis-something. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/
