@@ -243,12 +243,14 @@ class Lifecycle implements RunningGateway {
     const { source, probes, changes, pool } = this.#parts
     const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
     const checks = { live: () => [], ready: () => this.#readiness() }
+    const replicas = this.#replicas()
     this.#dashboard = new Dashboard({
       config: this.#config,
       parts: this.#parts,
       log: this.#log,
       client: this.#plane.client,
       protection: this.#protection,
+      replicas,
       certificates: () => this.#certificates(),
     })
     const describe = (): Promise<object> =>
@@ -263,7 +265,7 @@ class Lifecycle implements RunningGateway {
       routes: [
         ...insightRoutes({
           ...this.#parts,
-          replicas: this.#replicas(),
+          replicas,
           config: this.#config,
           log: this.#log,
           logLevels: this.#logLevels,

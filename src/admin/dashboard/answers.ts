@@ -2,6 +2,7 @@
 
 import type { ClusterPage } from '../../api/insight/cluster-page.ts'
 import type { Overview } from '../../api/insight/overview.ts'
+import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/insight/parts.ts'
 import type { ExplainInput, ExplainOutput } from '../../core/explain/explain-request.ts'
 import { readTileChoice, type TileChoice } from '../../core/insight/choose-tiles.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
@@ -9,9 +10,14 @@ import { type AdminRoute, jsonResponse, TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
 export interface DashboardSource {
-  overview(choice: TileChoice): Overview
-  /** undefined = there is no such cluster. */
-  cluster(name: string): Promise<ClusterPage> | undefined
+  /** @param all of all replicas, not of this one alone */
+  overview(choice: TileChoice, all: boolean): Promise<Overview>
+  /** What this replica tells another that asks for it. */
+  overviewPart(): OverviewPart
+  /** undefined = there is no such cluster. @param all as above */
+  cluster(name: string, all: boolean): Promise<ClusterPage | undefined>
+  /** null = this replica does not know it. */
+  clusterPart(name: string): Promise<ClusterPart | null>
   explain(input: ExplainInput): ExplainOutput
 }
 
@@ -27,16 +33,42 @@ export function dashboardRoutes(source: DashboardSource): readonly AdminRoute[] 
       path: '/api/v1/overview',
       method: 'GET',
       access: 'view',
-      answer: (request) => json(request, source.overview(readTileChoice(request.query))),
+      replicas: true,
+      answer: (request) => overviewAnswer(request, source),
     },
-    { path: `${CLUSTERS}*`, method: 'GET', access: 'view', answer: (request) => clusterAnswer(request, source) },
+    {
+      path: `${CLUSTERS}*`,
+      method: 'GET',
+      access: 'view',
+      replicas: true,
+      answer: (request) => clusterAnswer(request, source),
+    },
     { path: '/api/v1/explain', method: 'GET', access: 'view', answer: (request) => explainAnswer(request, source) },
   ]
 }
 
+async function overviewAnswer(request: PlainRequest, source: DashboardSource): Promise<PlainResponse> {
+  if (asksForPart(request)) return json(request, source.overviewPart())
+  return json(request, await source.overview(readTileChoice(request.query), asksAll(request)))
+}
+
+/** Another replica does, to merge it. */
+function asksForPart({ query }: PlainRequest): boolean {
+  return query.get('part') === String(PART_FORMAT)
+}
+
+function asksAll({ query }: PlainRequest): boolean {
+  return query.get('replicas') === 'all'
+}
+
 async function clusterAnswer(request: PlainRequest, source: DashboardSource): Promise<PlainResponse> {
   const name = decoded(request.path.slice(CLUSTERS.length))
-  const page = name === undefined || name.length > MAX_NAME ? undefined : await source.cluster(name)
+  const valid = name !== undefined && name.length <= MAX_NAME
+  if (valid && asksForPart(request)) {
+    const answer: ClusterPartAnswer = { format: PART_FORMAT, cluster: await source.clusterPart(name) }
+    return json(request, answer)
+  }
+  const page = valid ? await source.cluster(name, asksAll(request)) : undefined
   if (page === undefined) return { code: 404, contentType: TEXT, body: 'There is no such cluster.\n' }
   return json(request, page)
 }

@@ -5,6 +5,10 @@ import type { Change, ClusterTile, Series } from './overview.ts'
 export interface ClusterPage {
   readonly sampledAt: number
   readonly version: string
+  /** Replicas whose numbers are in here, by name. */
+  readonly replicas: readonly string[]
+  /** Replicas that did not answer. */
+  readonly missing: readonly string[]
   readonly tile: ClusterTile
   readonly series: Series
   readonly hosts: readonly string[]
@@ -60,7 +64,9 @@ export interface LimitRow {
   readonly shadow: boolean
   /** For people: `50/s, burst 100`. */
   readonly size: string
-  /** 0 to 1; null = there is nothing to fill, or each user has an own one. */
+  /** What all replicas together may, requests a second or at once; null = it is not shared, or each user has an own one. */
+  readonly shared: number | null
+  /** 0 to 1, of the replica where it is fullest; null = there is nothing to fill, or each user has an own one. */
   readonly fill: number | null
   readonly inFlight: number
   readonly watches: number
@@ -72,7 +78,7 @@ export interface LimitRow {
 export interface ProtectionPane {
   readonly cell: string
   readonly shadow: boolean
-  /** Of this replica: Judging, Counting, Starting, Broken. */
+  /** Of the replica that protects least: Judging, Counting, Starting, Broken. */
   readonly state: string
   readonly message: string
   readonly protectors: readonly ProtectorRow[]

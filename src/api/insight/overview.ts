@@ -79,7 +79,7 @@ export interface ClusterTile {
   readonly p99: number | null
   readonly inFlight: number
   readonly watches: number
-  /** Available and all. */
+  /** Available and all, at the replica that reaches fewest. */
   readonly endpoints: { readonly up: number; readonly all: number }
   readonly degrade: DegradeInForce | null
   /** Requests a second in the last half hour, a value a minute, the newest last. */
@@ -97,6 +97,8 @@ export interface DegradeInForce {
   readonly expiresAt: number
   /** It refuses nothing, and only counts. */
   readonly shadow: boolean
+  /** Where it is in force, if not at all replicas that have answered. */
+  readonly replicas?: readonly string[]
 }
 
 export interface SwitchInForce extends DegradeInForce {
@@ -115,6 +117,8 @@ export interface Change {
   readonly text: string
   /** Who did it; '' = not known. */
   readonly by: string
+  /** Who noticed it, if not all replicas that have answered. */
+  readonly replicas?: readonly string[]
 }
 
 export interface RefusalRow {

@@ -1,6 +1,47 @@
+// Failed logins: of one address, and of all together.
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { createLoginAttempts } from './login-attempts.ts'
+
+async function fail(attempts: ReturnType<typeof createLoginAttempts>, address: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) await attempts.failed(address)
+}
+
+test('five failures of an address make it wait for the rest of a minute, and nobody else', async () => {
+  const attempts = createLoginAttempts()
+  assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+  await fail(attempts, '10.0.0.1', 4)
+  assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+  await attempts.failed('10.0.0.1')
+  const wait = await attempts.waitSeconds('10.0.0.1')
+  assert.ok(wait > 0 && wait <= 60, `${wait}`)
+  assert.equal(await attempts.waitSeconds('10.0.0.2'), 0)
+  // More of them do no harm.
+  await fail(attempts, '10.0.0.1', 10)
+  assert.ok((await attempts.waitSeconds('10.0.0.1')) <= 60)
+})
+
+test('a hundred failures make all addresses wait', async () => {
+  const attempts = createLoginAttempts()
+  for (let i = 0; i < 99; i++) await attempts.failed(`10.0.1.${i}`)
+  assert.equal(await attempts.waitSeconds('10.0.2.1'), 0)
+  await attempts.failed('10.0.1.99')
+  assert.ok((await attempts.waitSeconds('10.0.2.1')) > 0)
+})
+
+test('after a minute an address may try again', async () => {
+  mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_000_000 })
+  try {
+    const attempts = createLoginAttempts()
+    await fail(attempts, '10.0.0.1', 5)
+    assert.ok((await attempts.waitSeconds('10.0.0.1')) > 0)
+    mock.timers.tick(61_000)
+    assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+  } finally {
+    mock.timers.reset()
+  }
+})
 
 test('addresses of one IPv6 network are one client', async () => {
   const attempts = createLoginAttempts()

@@ -1,15 +1,17 @@
 // One cluster in full.
 
-import type { ClusterPage, EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/insight/cluster-page.ts'
+import type { EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/insight/cluster-page.ts'
 import type { Change } from '../../api/insight/overview.ts'
+import type { ClusterPart } from '../../api/insight/parts.ts'
 import { certificateEnds } from '../../controllers/status/certificates.ts'
 import type { CompiledCluster, CompiledPolicy, CompiledSchema } from '../../core/cluster/compiled-cluster.ts'
 import { clip } from '../../core/insight/change-log.ts'
 import { describePolicy } from '../../core/insight/describe-policy.ts'
+import { short } from '../../core/insight/figures.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { type OverviewDeps, problemRow } from './overview.ts'
-import { type ClusterSample, short } from './samples.ts'
-import { tileOf, withSpark } from './tiles.ts'
+import { ClusterSample } from './samples.ts'
+import { tileOf } from './tiles.ts'
 
 export interface ClusterPageDeps extends OverviewDeps {
   /** What protects its pods; null = nothing. */
@@ -21,7 +23,8 @@ export interface ClusterPageDeps extends OverviewDeps {
 const MAX_ROWS = 200
 const MAX_HOSTS = 50
 
-export async function clusterPageOf(live: LiveCluster, deps: ClusterPageDeps): Promise<ClusterPage> {
+/** What this replica knows of it. */
+export async function clusterPart(live: LiveCluster, deps: ClusterPageDeps): Promise<ClusterPart> {
   const { compiled } = live
   const { samples, clock } = deps
   const { name } = compiled
@@ -31,8 +34,8 @@ export async function clusterPageOf(live: LiveCluster, deps: ClusterPageDeps): P
   return {
     sampledAt: samples.takenAt,
     version: deps.version,
-    tile: withSpark(tileOf(live, deps), sample),
-    series: (sample ?? deps.samples.all).series(samples.takenAt),
+    tile: tileOf(live, deps),
+    series: (sample ?? new ClusterSample()).series(samples.takenAt),
     hosts: [...compiled.hosts, ...compiled.ips, ...compiled.ports.map((port) => `port ${port}`)].slice(0, MAX_HOSTS),
     endpoints: endpointRows(live, sample, clock.monotonic()),
     policies: policyRows(compiled, sample),
@@ -47,7 +50,6 @@ export async function clusterPageOf(live: LiveCluster, deps: ClusterPageDeps): P
       .map(problemRow)
       .filter(({ cluster }) => cluster === name),
     changes: changes.slice(0, MAX_ROWS),
-    credentialFault: clip(live.credentialFault),
   }
 }
 
@@ -101,6 +103,7 @@ function limitRows({ compiled, flows }: LiveCluster, sample: ClusterSample | und
       perUser: schema.perUser,
       shadow: schema.shadow,
       size: sizeOf(schema),
+      shared: sharedOf(schema),
       fill: fillOf(schema, inFlight, flow?.tokens ?? schema.burst),
       inFlight,
       watches: flow?.watches ?? 0,
@@ -120,7 +123,12 @@ function sizeOf({ kind, qps, burst, max, maxWatches, shared }: CompiledSchema): 
   const size =
     kind === 'tokenBucket' ? `${qps}/s, burst ${burst}` : kind === 'maxRequestsInflight' ? `${max} at once` : 'exempt'
   const watches = maxWatches > 0 ? `, ${maxWatches} watches` : ''
-  return `${size}${watches}${shared === undefined ? '' : ', shared by all replicas'}`
+  return `${size}${watches}${shared === undefined ? '' : `, ${kind === 'tokenBucket' ? `${shared.qps}/s` : shared.max} of all replicas`}`
+}
+
+function sharedOf({ kind, shared, perUser }: CompiledSchema): number | null {
+  if (shared === undefined || perUser || kind === 'exempt') return null
+  return kind === 'tokenBucket' ? shared.qps : shared.max
 }
 
 function fillOf({ kind, burst, max, perUser }: CompiledSchema, inFlight: number, tokens: number): number | null {

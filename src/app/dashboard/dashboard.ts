@@ -16,10 +16,12 @@ import { dashboardFiles } from '../../io/program/dashboard-files.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
+import type { Replicas } from '../insight/replicas.ts'
 import type { Protection } from '../protection/protection.ts'
+import { AllReplicas, type ThisReplica } from './all-replicas.ts'
 import { ClusterEvents } from './cluster-events.ts'
-import { type ClusterPageDeps, clusterPageOf } from './cluster-page.ts'
-import { overviewOf } from './overview.ts'
+import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
+import { overviewPart } from './overview.ts'
 import { Samples } from './samples.ts'
 import { ChangeWatch } from './watch-changes.ts'
 
@@ -43,6 +45,7 @@ export interface DashboardDeps {
   /** Of the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
   readonly protection: Pick<Protection, 'stateOf' | 'protectorsIn'>
+  readonly replicas: Replicas
   /** Of the gateway itself. */
   certificates(): readonly OwnCertificate[]
 }
@@ -61,8 +64,8 @@ export class Dashboard {
 
   constructor(deps: DashboardDeps) {
     this.#deps = deps
-    const { config, parts, client, protection } = deps
-    const { clusters, clock, changes } = parts
+    const { config, client, protection } = deps
+    const { clusters, clock, changes } = deps.parts
     const log = new ChangeLog()
     const events = new ClusterEvents(client, clock)
     this.#watch = new ChangeWatch({
@@ -78,21 +81,28 @@ export class Dashboard {
       samples: this.#samples,
       changes: log,
       version: BUILD.version,
-      replica: config.replicaName,
       switchOf: (name) => this.#watch.switchOf(name),
       problems: () => changes.inForce.problems,
       certificates: () => deps.certificates(),
       protection: (cluster) => protectionPane(cluster, protection),
       events: (name) => events.of(name),
     }
+    const own: ThisReplica = {
+      replica: config.replicaName,
+      overview: () => overviewPart(page),
+      cluster: async (name) => {
+        const live = clusters.get(name)
+        return live === undefined ? null : await clusterPart(live, page)
+      },
+    }
+    const all = new AllReplicas(own, deps.replicas, clock)
     this.routes = [
       ...assetRoutes(dashboardFiles),
       ...dashboardRoutes({
-        overview: (choice) => overviewOf(page, choice),
-        cluster: (name) => {
-          const live = clusters.get(name)
-          return live === undefined ? undefined : clusterPageOf(live, page)
-        },
+        overview: (choice, ofAll) => all.overview(choice, ofAll),
+        overviewPart: () => own.overview(),
+        cluster: (name, ofAll) => all.cluster(name, ofAll),
+        clusterPart: (name) => own.cluster(name),
         explain: (input) => explainRequest(clusters.index, input, clock.now(), (name) => clusters.get(name)?.lists),
       }),
     ]

@@ -2,8 +2,11 @@
 // on whether somebody looks or not.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type RefusalRow, type Series, STEP_SECONDS, STEPS } from '../../api/insight/overview.ts'
-import { increase, quantile, Ring } from '../../core/insight/rate-ring.ts'
+import { type RefusalRow, STEP_SECONDS, STEPS } from '../../api/insight/overview.ts'
+import type { Durations, SeriesPart } from '../../api/insight/parts.ts'
+import { short } from '../../core/insight/figures.ts'
+import { durationsOf } from '../../core/insight/merge/durations.ts'
+import { increase, Ring } from '../../core/insight/rate-ring.ts'
 import { type ClusterTotals, clusterTotals, DURATION_BOUNDS, refusalCode } from '../../io/metrics/cluster-totals.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 
@@ -20,9 +23,8 @@ export class ClusterSample {
   readonly requests: Ring = new Ring(STEPS)
   readonly errors: Ring = new Ring(STEPS)
   readonly refused: Ring = new Ring(STEPS)
-  /** Milliseconds; -1 = no requests. */
-  readonly p99s: Ring = new Ring(STEPS)
-  p50: number | null = null
+  /** Of each step, the newest last. */
+  readonly #durations: Durations[] = []
   /** The newest counts. */
   totals: ClusterTotals | undefined
   /** A second, in the newest step. */
@@ -32,9 +34,6 @@ export class ClusterSample {
   policies: ReadonlyMap<string, number> = new Map()
   /** Requests of each step, by reason and rule. */
   readonly #refusals = new Map<string, Ring>()
-  /** How many requests had their duration counted in the newest step, by bucket and in all. */
-  durations: Float64Array = new Float64Array(DURATION_BOUNDS.length)
-  durationCount = 0
 
   /** @param seconds since the counts before */
   take(now: ClusterTotals, seconds: number): void {
@@ -45,10 +44,8 @@ export class ClusterSample {
     this.requests.push(rate(before.requests, now.requests))
     this.errors.push(rate(before.errors, now.errors))
     this.refused.push(rate(before.refused, now.refused))
-    this.durations = now.durations.map((value, i) => increase(before.durations[i] ?? 0, value))
-    this.durationCount = increase(before.durationCount, now.durationCount)
-    this.p50 = milliseconds(0.5, this.durations, this.durationCount)
-    this.p99s.push(milliseconds(0.99, this.durations, this.durationCount) ?? -1)
+    this.#durations.push(newDurations(before, now))
+    if (this.#durations.length > STEPS) this.#durations.shift()
     this.admitted = rates(before.admitted, now.admitted, seconds)
     this.rejected = rates(before.rejected, now.rejected, seconds)
     this.policies = rates(before.policies, now.policies, seconds)
@@ -75,9 +72,9 @@ export class ClusterSample {
     }
   }
 
-  get p99(): number | null {
-    const { last } = this.p99s
-    return last < 0 || this.durationCount === 0 ? null : short(last)
+  /** Of the newest step. */
+  get durations(): Durations {
+    return this.#durations.at(-1) ?? []
   }
 
   /** Of the last five minutes, the most frequent first. */
@@ -90,14 +87,14 @@ export class ClusterSample {
     return rows.sort((a, b) => b.count - a.count)
   }
 
-  series(endsAt: number): Series {
+  series(endsAt: number): SeriesPart {
     return {
       endsAt,
       stepSeconds: STEP_SECONDS,
       requests: this.requests.values(STEPS).map(short),
       errors: this.errors.values(STEPS).map(short),
       refused: this.refused.values(STEPS).map(short),
-      p99: this.p99s.values(STEPS).map((value) => (value < 0 ? null : short(value))),
+      durations: this.#durations,
     }
   }
 
@@ -107,14 +104,13 @@ export class ClusterSample {
   }
 }
 
-/** Three significant figures: answers stay small. */
-export function short(value: number): number {
-  return Number(value.toPrecision(3))
-}
-
-function milliseconds(rank: number, durations: Float64Array, count: number): number | null {
-  const seconds = quantile(rank, DURATION_BOUNDS, durations, count)
-  return seconds === null ? null : short(seconds * MS)
+function newDurations(before: ClusterTotals, now: ClusterTotals): Durations {
+  const count = increase(before.durationCount, now.durationCount)
+  if (count === 0) return durationsOf(now.durations, 0)
+  return durationsOf(
+    now.durations.map((value, i) => increase(before.durations[i] ?? 0, value)),
+    count,
+  )
 }
 
 function rates(

@@ -1,11 +1,12 @@
 // A cluster in one glance, out of its state in force and its samples.
 
-import type { ClusterTile, DegradeInForce } from '../../api/insight/overview.ts'
+import type { DegradeInForce } from '../../api/insight/overview.ts'
+import type { TilePart } from '../../api/insight/parts.ts'
 import { clip } from '../../core/insight/change-log.ts'
-import { troublesOf } from '../../core/insight/troubles.ts'
+import { short } from '../../core/insight/figures.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { type ClusterSample, type Samples, short } from './samples.ts'
+import type { Samples } from './samples.ts'
 import type { SwitchedBy } from './switched-by.ts'
 
 export interface TileDeps {
@@ -14,35 +15,25 @@ export interface TileDeps {
   switchOf(cluster: string): SwitchedBy
 }
 
-/** Without the line of the last half hour, which only those that are shown need. */
-export function tileOf(live: LiveCluster, { samples, clock, switchOf }: TileDeps): ClusterTile {
+export function tileOf(live: LiveCluster, { samples, clock, switchOf }: TileDeps): TilePart {
   const { name } = live.compiled
   const sample = samples.of(name)
-  const requests = sample?.requests.last ?? 0
-  const tile = {
-    requestsPerSecond: short(requests),
-    errorRatio: ratio(sample?.errors.last ?? 0, requests),
-    refusedRatio: ratio(sample?.refused.last ?? 0, requests),
-    p50: sample?.p50 ?? null,
-    p99: sample?.p99 ?? null,
+  return {
+    name,
+    requestsPerSecond: short(sample?.requests.last ?? 0),
+    errorsPerSecond: short(sample?.errors.last ?? 0),
+    refusedPerSecond: short(sample?.refused.last ?? 0),
+    durations: sample?.durations ?? [],
     inFlight: sample?.totals?.inFlight ?? 0,
     watches: sample?.totals?.watches ?? 0,
     endpoints: endpointCounts(live, clock.monotonic()),
     degrade: degradeOf(live, clock.now(), switchOf(name)),
+    credentialFault: clip(live.credentialFault),
+    spark: sample?.spark() ?? [],
   }
-  return { name, ...tile, troubles: troublesOf(tile, live.credentialFault), spark: [] }
 }
 
-export function withSpark(tile: ClusterTile, sample: ClusterSample | undefined): ClusterTile {
-  return { ...tile, spark: sample?.spark() ?? [] }
-}
-
-/** Requests that end in another step than they began may be more than there were in one. */
-function ratio(part: number, all: number): number {
-  return all <= 0 ? 0 : short(Math.min(1, part / all))
-}
-
-function endpointCounts({ endpoints }: LiveCluster, monotonicMs: number): ClusterTile['endpoints'] {
+function endpointCounts({ endpoints }: LiveCluster, monotonicMs: number): TilePart['endpoints'] {
   const enabled = endpoints.describe(monotonicMs).filter(({ disabled }) => !disabled)
   // A backup that waits for its turn is not down.
   const up = enabled.filter(({ state, ejected }) => state !== 'unhealthy' && !ejected)

@@ -50,6 +50,9 @@ export interface JoinedRoute extends RouteOfReplicas {
   stream(request: PlainRequest, user: AdminUser, out: StreamOut): Promise<void>
 }
 
+/** What of a request others are asked with. */
+export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
+
 const ANSWER_MS = 2_000
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 const MAX_LINE = 64 * 1024
@@ -114,7 +117,7 @@ async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly
 /** Sends the request to the others as well, with the body if it has one: what they answered, and who did not. */
 export async function forwardToOthers(
   replicas: Replicas,
-  request: PlainRequest,
+  request: ForwardedRequest,
   body?: string,
 ): Promise<{ readonly answers: readonly ReplicaAnswer<unknown>[]; readonly missing: readonly string[] }> {
   const missing: string[] = []
@@ -134,7 +137,7 @@ export async function forwardToOthers(
 async function askOne(
   replicas: Replicas,
   { url }: ReplicaAddress,
-  request: PlainRequest,
+  request: ForwardedRequest,
   signal: AbortSignal,
   body?: string,
 ): Promise<unknown> {
@@ -169,7 +172,7 @@ async function joinOne(
 }
 
 /** The same question, to that replica alone. */
-function targetOf(url: URL, { path, query }: PlainRequest): URL {
+function targetOf(url: URL, { path, query }: ForwardedRequest): URL {
   const target = new URL(path, url)
   for (const [name, value] of query) if (name !== 'replicas') target.searchParams.append(name, value)
   return target

@@ -32,6 +32,7 @@ export function Changes({
             )}
             <State tone={change.severity}>{change.text}</State>
             {change.by !== '' && <span class="meta"> by {change.by}</span>}
+            {change.replicas !== undefined && <span class="meta"> at {change.replicas.join(', ')}</span>}
           </span>
         </li>
       ))}

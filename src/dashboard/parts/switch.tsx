@@ -7,7 +7,7 @@ import { useNow } from '../data/poll.ts'
 
 export function SwitchLine({ degrade }: { readonly degrade: DegradeInForce }): VNode {
   const now = useNow()
-  const { mode, reason, by, since, expiresAt, shadow } = degrade
+  const { mode, reason, by, since, expiresAt, shadow, replicas } = degrade
   return (
     <p class="switch">
       <b class="mode">{mode}</b>
@@ -15,6 +15,7 @@ export function SwitchLine({ degrade }: { readonly degrade: DegradeInForce }): V
       <span class="reason">{reason === '' ? 'no reason given' : reason}</span>
       <span class="meta">
         {by !== '' && <>by {by} · </>}
+        {replicas !== undefined && <>only at {replicas.join(', ')} · </>}
         {since > 0 && <span title={instant(since)}>for {duration(now - since)} · </span>}
         {expiresAt > 0 ? (
           <span title={instant(expiresAt)}>ends in {duration(expiresAt - now)}</span>

@@ -15,14 +15,14 @@ import { SwitchLine } from '../parts/switch.tsx'
 import { TopClients } from '../parts/top-clients.tsx'
 
 export function ClusterView({ name }: { readonly name: string }): VNode {
-  const polled = usePoll<ClusterPage>(`/api/v1/clusters/${encodeURIComponent(name)}`)
+  const polled = usePoll<ClusterPage>(`/api/v1/clusters/${encodeURIComponent(name)}?replicas=all`)
   const { data } = polled
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href="#/">Overview</a> / <span aria-current="page">{name}</span>
       </nav>
-      <Banner polled={polled} />
+      <Banner polled={polled} missing={data?.missing ?? []} />
       {data === undefined ? (
         <>
           <h1>{name}</h1>

@@ -32,7 +32,7 @@ export function OverviewView(): VNode {
   return (
     <>
       <h1 class="unseen">Overview</h1>
-      <Banner polled={polled} />
+      <Banner polled={polled} missing={data?.missing ?? []} />
       {data === undefined ? (
         <Nothing>{polled.fault === '' ? 'Loading …' : ''}</Nothing>
       ) : (
@@ -60,7 +60,7 @@ export function OverviewView(): VNode {
 }
 
 function urlOf({ search, show, sort, page }: Choice): string {
-  return `/api/v1/overview?${new URLSearchParams({ search, show, sort, page: String(page) })}`
+  return `/api/v1/overview?${new URLSearchParams({ search, show, sort, page: String(page), replicas: 'all' })}`
 }
 
 /** The value, once it has not changed for a while: a search is asked for when somebody stops typing. */
@@ -352,16 +352,10 @@ function Problems({ overview }: { readonly overview: Overview }): VNode | null {
 }
 
 function Foot({ overview }: { readonly overview: Overview }): VNode {
-  const { replicas, missing, version, sampledAt } = overview
+  const { replicas, version, sampledAt } = overview
   return (
     <footer>
       Portcullis {version} · numbers of {plural(replicas.length, 'replica')} ({replicas.join(', ')})
-      {missing.length > 0 && (
-        <>
-          {' '}
-          · <State tone="warn">no answer from {missing.join(', ')}</State>
-        </>
-      )}
       {sampledAt === 0 && ' · the first sample comes within 10 s'}
     </footer>
   )
