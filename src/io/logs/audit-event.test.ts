@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { AUDIT_LEVELS, AUDIT_STAGES } from '../../core/audit/policy.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
-import { type AuditEvent, type AuditUser, auditLine } from './audit-event.ts'
+import { type AuditEvent, type AuditUser, annotationFields, auditLine } from './audit-event.ts'
 
 /** The event as an object: what the line must say. */
 function expected(event: AuditEvent): unknown {
@@ -91,6 +91,8 @@ test('the line is one line of JSON, and the JSON is the event', () => {
   fc.assert(
     fc.property(event, (one) => {
       const line = auditLine(one)
+      const fields = auditLine({ ...one, annotations: {}, annotationFields: annotationFields(one.annotations) })
+      assert.equal(fields, line)
       assert.equal(/[\n\r]/.test(line), false)
       // As JSON.stringify would have it: of undefined fields nothing is left.
       assert.deepEqual(JSON.parse(line), JSON.parse(JSON.stringify(expected(one))))

@@ -4,7 +4,8 @@
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { AuditStage } from '../../core/audit/policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../core/refusal/refusal.ts'
-import { type AuditEvent, type AuditObject, auditLine } from './audit-event.ts'
+import { type AuditEvent, type AuditObject, annotationFields, auditLine } from './audit-event.ts'
+import { quote } from './json-text.ts'
 
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
@@ -47,6 +48,7 @@ export function auditEvent(
     extra: record.impersonatorExtra,
   }
   return auditLine({
+    level: added.level ?? 'Metadata',
     auditId: record.auditId,
     stage,
     requestURI: record.target,
@@ -56,16 +58,19 @@ export function auditEvent(
     // kube-apiserver does not know it yet at the first stage.
     impersonatedUser: impersonated && stage !== 'RequestReceived' ? effective : undefined,
     sourceIP: record.remoteAddress,
-    userAgent: record.userAgent,
-    object: record.isResourceRequest ? auditObject(record) : undefined,
-    response: responseStatus(record),
+    userAgent: added.userAgent ?? record.userAgent,
+    object: added.object ?? (record.isResourceRequest ? auditObject(record) : undefined),
+    response: stage === 'RequestReceived' ? undefined : (added.response ?? responseStatus(record)),
+    requestObject: added.requestObject,
+    responseObject: added.responseObject,
     receivedMs: record.startWallMs,
     stageMs: record.startWallMs + Math.max(0, afterMs),
-    ...added,
-    annotations:
-      added.annotations === undefined ? annotations(record) : { ...annotations(record), ...added.annotations },
+    annotations: added.annotations ?? NO_ANNOTATIONS,
+    annotationFields: ownAnnotations(record),
   })
 }
+
+const NO_ANNOTATIONS = {}
 
 /** The record's own `uid` is the user's. */
 export function auditObject(record: RequestRecord): AuditObject {
@@ -85,21 +90,18 @@ function isRefusalReason(text: string): text is RefusalReason {
 }
 
 /** Values of annotations are strings. */
-function annotations(record: RequestRecord): Record<string, string> {
-  const found: Record<string, string> = {
-    'portcullis.io/decision': record.refusal === '' ? 'forward' : 'refuse',
-  }
-  if (record.proxyAddress !== '') found['portcullis.io/proxy-address'] = record.proxyAddress
-  if (record.cluster !== '') found['portcullis.io/cluster'] = record.cluster
-  if (record.policy >= 0) found['portcullis.io/policy'] = String(record.policy)
-  if (record.rule >= 0) found['portcullis.io/rule'] = String(record.rule)
-  if (record.endpoint !== '') found['portcullis.io/endpoint'] = record.endpoint
-  if (record.flowControl !== '') found['portcullis.io/flow-control'] = record.flowControl
-  if (record.refusal !== '') found['portcullis.io/reason'] = record.refusal
-  if (record.refusalRule !== '') found['portcullis.io/refused-by'] = record.refusalRule
-  if (record.shadow.length > 0) found['portcullis.io/shadow'] = record.shadow.join(', ')
-  if (record.protection !== '') found['portcullis.io/protection'] = record.protection
-  if (record.aborted !== '') found['portcullis.io/aborted-by'] = record.aborted
-  if (record.auditAnnotations !== undefined) Object.assign(found, record.auditAnnotations)
-  return found
+function ownAnnotations(record: RequestRecord): string {
+  let fields = `,"portcullis.io/decision":"${record.refusal === '' ? 'forward' : 'refuse'}"`
+  if (record.proxyAddress !== '') fields += `,"portcullis.io/proxy-address":${quote(record.proxyAddress)}`
+  if (record.cluster !== '') fields += `,"portcullis.io/cluster":${quote(record.cluster)}`
+  if (record.policy >= 0) fields += `,"portcullis.io/policy":"${record.policy}"`
+  if (record.rule >= 0) fields += `,"portcullis.io/rule":"${record.rule}"`
+  if (record.endpoint !== '') fields += `,"portcullis.io/endpoint":${quote(record.endpoint)}`
+  if (record.flowControl !== '') fields += `,"portcullis.io/flow-control":${quote(record.flowControl)}`
+  if (record.refusal !== '') fields += `,"portcullis.io/reason":${quote(record.refusal)}`
+  if (record.refusalRule !== '') fields += `,"portcullis.io/refused-by":${quote(record.refusalRule)}`
+  if (record.shadow.length > 0) fields += `,"portcullis.io/shadow":${quote(record.shadow.join(', '))}`
+  if (record.protection !== '') fields += `,"portcullis.io/protection":${quote(record.protection)}`
+  if (record.aborted !== '') fields += `,"portcullis.io/aborted-by":"${record.aborted}"`
+  return record.auditAnnotations === undefined ? fields : fields + annotationFields(record.auditAnnotations)
 }

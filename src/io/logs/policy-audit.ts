@@ -163,7 +163,7 @@ class PolicyTrail implements AuditTrail {
   }
 
   received(): AuditAdditions {
-    return { level: this.decision.level, response: undefined, annotations: {}, ...shortAgent(this.#record) }
+    return { level: this.decision.level, ...shortAgent(this.#record) }
   }
 
   /** Of an error once its body has come: with that. */
