@@ -8,7 +8,7 @@ import type { ClusterPage } from '../../src/api/insight/cluster-page.ts'
 import type { Overview } from '../../src/api/insight/overview.ts'
 import { waitFor } from '../harness/wait.ts'
 import { assertAccessible, assertFits, launchChromium, openPage } from './browser.ts'
-import { MARKUP, type ObservedGateway, startObserved } from './observed-gateway.ts'
+import { MARKUP, type ObservedGateway, PROTECTED, startObserved } from './observed-gateway.ts'
 
 const OTHERS = 999
 const BUSY = 'prod.example.com'
@@ -308,6 +308,27 @@ describe('in a browser', { concurrency: 4 }, () => {
     await page.reload()
     await page.getByText('Colours: dark').waitFor()
     assert.equal(await ground(), dark)
+    await close()
+  })
+
+  test('pod protection is shown, with the pods that cannot go', async () => {
+    const { page, complaints, close } = await openPage(browser)
+    await opened(page, `#/clusters/${PROTECTED}`)
+    const pane = page.getByRole('region', { name: 'Pod protection cell shop' })
+    await pane.getByText('No PodProtector has pods here.').waitFor()
+    await page.route(`**/api/v1/clusters/${PROTECTED}*`, async (route) => {
+      const answer = (await (await route.fetch({ headers: {} })).json()) as ClusterPage
+      const numbers = { minAvailable: 2, available: 1, pending: 0, mayGo: 0, stuckCount: 1, fault: '' }
+      const row = { namespace: 'shop', name: MARKUP, stuck: ['web-0'], ...numbers }
+      await route.fulfill({ json: { ...answer, protection: { ...answer.protection, protectors: [row] } } })
+    })
+    await pane.getByRole('rowheader', { name: `shop/${MARKUP}` }).waitFor()
+    assert.match(await pane.locator('tbody tr').innerText(), /1 pod.*web-0/s)
+    const why = `portcullis protect why web-0 -n shop --cluster ${PROTECTED}`
+    await pane.getByText(why).waitFor()
+    await assertAccessible(page, 'pod protection')
+    assert.deepEqual(complaints, [])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     await close()
   })
 

@@ -80,6 +80,10 @@ function busyCluster(stub: StubUpstream, clientCA: KeyPair): UpstreamCluster {
   }
 }
 
+/** Of the idle cluster whose pods are protected. */
+const PROTECTED_INDEX = 3
+export const PROTECTED = 'build-0003'
+
 /** Every tenth is switched, with markup for a reason; every hundredth has no server that answers. */
 function idleCluster(plain: Http1Stub, index: number): UpstreamCluster {
   const object = clusterObject([], { spec: { servers: [{ endpoint: plain.url }] } })
@@ -93,6 +97,7 @@ function idleCluster(plain: Http1Stub, index: number): UpstreamCluster {
     spec: {
       ...spec,
       healthCheck: { intervalSeconds: 10, timeoutSeconds: 30 },
+      ...(index === PROTECTED_INDEX && { podProtection: { cell: 'shop' } }),
       servers: index % 100 === 42 ? [{ endpoint: 'https://127.0.0.1:1' }] : spec.servers,
       ...(index % 10 === 9 && { degrade: { mode: index % 30 === 9 ? 'ReadOnly' : 'NoDisruption', reason, expiresAt } }),
     },

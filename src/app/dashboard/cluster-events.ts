@@ -1,4 +1,4 @@
-// Events about UpstreamClusters, out of the API server of the objects: read when somebody looks, and at most once in a few seconds.
+// Events about UpstreamClusters, out of the API server of the objects: read when somebody looks, and at most once in ten seconds.
 
 import type { Change } from '../../api/insight/overview.ts'
 import { EVENTS } from '../../api/kinds/scheme.ts'
@@ -27,19 +27,36 @@ export class ClusterEvents {
 
   /** Of the last half hour. What was known before, where the API server does not answer. */
   async of(cluster: string): Promise<readonly Change[]> {
-    if (this.#clock.monotonic() - this.#readAtMs > KEPT_MS) {
-      this.#reading ??= this.#read().finally(() => {
-        this.#reading = undefined
-      })
+    const reading = this.#refresh()
+    if (reading !== undefined) {
       let timer: NodeJS.Timeout | undefined
       const patience = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, PATIENCE_MS)
       })
-      await Promise.race([this.#reading, patience])
+      await Promise.race([reading, patience])
       clearTimeout(timer)
     }
+    return this.#recent().filter((event) => event.cluster === cluster)
+  }
+
+  /** Of the last half hour, of all clusters, as known: nobody waits for the API server, the next look knows more. */
+  ofAll(): readonly Change[] {
+    void this.#refresh()
+    return this.#recent()
+  }
+
+  #recent(): readonly Change[] {
     const since = this.#clock.now() - RECENT_MS
-    return this.#known.filter((event) => event.cluster === cluster && event.at >= since)
+    return this.#known.filter(({ at }) => at >= since)
+  }
+
+  /** undefined = what is known is fresh. */
+  #refresh(): Promise<void> | undefined {
+    if (this.#clock.monotonic() - this.#readAtMs <= KEPT_MS) return undefined
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
   }
 
   async #read(): Promise<void> {

@@ -86,6 +86,7 @@ export class Dashboard {
       certificates: () => deps.certificates(),
       protection: (cluster) => protectionPane(cluster, protection),
       events: (name) => events.of(name),
+      recentEvents: () => events.ofAll(),
     }
     const own: ThisReplica = {
       replica: config.replicaName,

@@ -1,6 +1,6 @@
 // The overview: all clusters at one look, a page of tiles at a time.
 
-import type { CertificateRow, ProblemRow, RefusalRow } from '../../api/insight/overview.ts'
+import type { CertificateRow, Change, ProblemRow, RefusalRow } from '../../api/insight/overview.ts'
 import { MAX_PART_ROWS, type OverviewPart, PART_FORMAT, type TotalsPart } from '../../api/insight/parts.ts'
 import type { SourceError } from '../../api/ports/ports.ts'
 import { certificateEnds } from '../../controllers/status/certificates.ts'
@@ -18,6 +18,8 @@ export interface OverviewDeps extends TileDeps {
   readonly changes: Pick<ChangeLog, 'recent'>
   readonly version: string
   problems(): readonly SourceError[]
+  /** Events about clusters in the API server, as far as they are known now. */
+  recentEvents(): readonly Change[]
   /** Of the gateway itself. */
   certificates(): readonly OwnCertificate[]
 }
@@ -29,7 +31,7 @@ const SOON_MS = 30 * DAY_MS
 export function overviewPart(deps: OverviewDeps): OverviewPart {
   const { samples, clock, changes, clusters, version } = deps
   const lists = {
-    changes: changes.recent(clock.now()),
+    changes: [...changes.recent(clock.now()), ...deps.recentEvents()].sort((a, b) => b.at - a.at),
     refusals: refusalsOf(samples),
     certificates: endingSoon(deps),
     problems: deps.problems().map(problemRow),

@@ -7,6 +7,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { stubServing } from './stub-upstream.ts'
 
+/** Connections that wait to be accepted: a thousand clusters probe it at once. One beyond it comes back after 1, 3, 7, 15, 31 s. */
+const BACKLOG = 4096
+
 export interface Http1Request {
   readonly method: string
   readonly path: string
@@ -111,7 +114,7 @@ export async function startHttp1Stub(options: { plain?: boolean } = {}): Promise
     stub.upgrades.push(request)
     stub.answerUpgrade(request)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: BACKLOG }, resolve))
   const { port } = server.address() as AddressInfo
   return Object.assign(stub, { port, url: `${options.plain === true ? 'http' : 'https'}://127.0.0.1:${port}` })
 }
