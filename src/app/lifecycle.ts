@@ -28,6 +28,7 @@ import { describeState } from './describe.ts'
 import { HealthPort } from './health/health-port.ts'
 import { AdminPort } from './insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from './insight/known-replicas.ts'
+import { KnownSecrets, type Redaction } from './insight/known-secrets.ts'
 import { LogLevels } from './insight/log-levels.ts'
 import { Profiles } from './insight/profiles.ts'
 import { insightRoutes } from './insight/routes.ts'
@@ -255,6 +256,8 @@ class Lifecycle implements RunningGateway {
     })
     const describe = (): Promise<object> =>
       describeState(this.#parts, this.#protection.describe(), this.#scaleUpGuards?.describe() ?? null, this.#draining)
+    const secrets = new KnownSecrets(this.#config, this.#parts.clusters)
+    const redaction = (): Redaction => secrets.redaction([this.#admin?.token ?? ''])
     const profiles = new Profiles(pool)
     this.#admin = await AdminPort.open({
       config: this.#config,
@@ -273,19 +276,18 @@ class Lifecycle implements RunningGateway {
         }),
         supportBundleRoute({
           config: this.#config,
-          clusters: this.#parts.clusters,
           version: { version: VERSION, node: process.version, platform: process.platform, arch: process.arch },
           describe,
           metrics,
           recentLog: () => this.#recent.text(),
           profiles,
-          secrets: () => [this.#admin?.token ?? ''],
+          redaction,
         }),
         ...this.#dashboard.routes,
       ],
       state: {
         ...checks,
-        describe,
+        describe: async () => Object(redaction().object(await describe())),
       },
     })
     this.#health = await HealthPort.open({

@@ -55,14 +55,20 @@ before(async () => {
   } as unknown as UpstreamCluster
   const adminTokenFile = join(dir, 'token')
   writeFileSync(adminTokenFile, plant('admin token'))
+  // State, log and metrics repeat it: it is the name of a cluster, too.
+  const repeated = 'planted-value-that-is-a-name'
+  secrets.set('metrics token', repeated)
+  const metricsTokenFile = join(dir, 'metrics-token')
+  writeFileSync(metricsTokenFile, repeated)
   const overrides = {
     adminTokenFile,
+    metricsTokenFile,
     logLevel: 'debug',
-    // Of forms that settings refuse, should one come through.
-    redisUrl: '',
+    redisUrl: `redis://user:${plant('redis')}@127.0.0.1:1`,
     controlOidcIssuerUrl: `https://client:${plant('oidc')}@issuer.example`,
   } as const
-  gateway = await startInProcess([cluster], overrides, Promise.resolve(), { logLines: { write: () => {} } })
+  const named = { ...cluster, metadata: { name: repeated } }
+  gateway = await startInProcess([cluster, named], overrides, Promise.resolve(), { logLines: { write: () => {} } })
   for (const [name, value] of [
     ['authorization', `Bearer ${plant('client token')}`],
     ['cookie', `session=${plant('cookie')}`],
@@ -121,6 +127,17 @@ test('no secret is in it, nor its base64', async () => {
   for (const [where, secret] of secrets) {
     assert.ok(secret.length > 8, where)
     for (const form of formsOf(secret)) assert.ok(!text.includes(form), `the secret of ${where} is in the bundle`)
+  }
+})
+
+test('no secret is in /debug/config', async () => {
+  const response = await fetch(`http://127.0.0.1:${gateway.adminPort}/debug/config`, {
+    headers: { authorization: `Bearer ${secrets.get('admin token')}` },
+  })
+  const text = await response.text()
+  assert.match(text, /"name": "\[redacted\]"/)
+  for (const [where, secret] of secrets) {
+    for (const form of formsOf(secret)) assert.ok(!text.includes(form), `the secret of ${where} is shown`)
   }
 })
 

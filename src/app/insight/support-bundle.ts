@@ -4,28 +4,24 @@
 import { gzipSync } from 'node:zlib'
 import { type AdminRoute, TEXT } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
-import { REDACTED, redact, redactText } from '../../core/identity/redact.ts'
 import { type TarFile, tarOf } from '../../core/text/tar.ts'
-import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
+import type { Redaction } from './known-secrets.ts'
 import type { Profiles } from './profiles.ts'
 
 export interface SupportBundleDeps {
   readonly config: Config
-  readonly clusters: ClusterTable
   readonly version: Readonly<Record<string, unknown>>
   readonly describe: AdminState['describe']
   readonly metrics: MetricsText
   /** The last lines of the log, each with its end. */
   recentLog(): string
   readonly profiles: Profiles
-  /** What the process knows beside the credentials of clusters: tokens of files. */
-  secrets(): readonly string[]
+  /** Made for each bundle. */
+  redaction(): Redaction
 }
 
 const LONGEST_PROFILE_SECONDS = 60
-/** Shorter ones are words, and would tear holes into everything. */
-const LEAST_SECRET = 8
 
 export function supportBundleRoute(deps: SupportBundleDeps): AdminRoute {
   return {
@@ -50,30 +46,18 @@ export function supportBundleRoute(deps: SupportBundleDeps): AdminRoute {
 async function bundleFiles(deps: SupportBundleDeps, seconds: number): Promise<readonly TarFile[]> {
   const { config, version, describe, metrics, recentLog, profiles } = deps
   const profile = seconds === 0 ? [] : ((await profiles.take('cpu', seconds)) ?? [])
-  const json = (value: unknown): string => `${JSON.stringify(redact(value), null, 2)}\n`
-  const files = [
+  const state = await describe()
+  const metricsText = await metrics.text()
+  // Last, so that it knows what was in force until now.
+  const redaction = deps.redaction()
+  const json = (value: unknown): string => `${JSON.stringify(redaction.object(value), null, 2)}\n`
+  return [
     { name: 'version.json', text: json(version) },
     { name: 'settings.json', text: json(config) },
-    { name: 'state.json', text: json(await describe()) },
-    { name: 'metrics.txt', text: redactText(await metrics.text()) },
-    { name: 'log.txt', text: redactText(recentLog()) },
-    ...profile,
+    { name: 'state.json', text: json(state) },
+    { name: 'metrics.txt', text: redaction.text(metricsText) },
+    { name: 'log.txt', text: redaction.text(recentLog()) },
+    ...profile.map(({ name, text }) => ({ name, text: redaction.text(text) })),
+    { name: 'redaction.json', text: `${JSON.stringify(redaction.report, null, 2)}\n` },
   ]
-  const secrets = knownSecrets(deps)
-  return files.map(({ name, text }) => ({ name, text: secrets.reduce(without, text) }))
-}
-
-function without(text: string, secret: string): string {
-  return text.replaceAll(secret, REDACTED)
-}
-
-/** As they are, and in base64. */
-function knownSecrets({ clusters, secrets }: SupportBundleDeps): readonly string[] {
-  const plain = new Set(secrets())
-  for (const { compiled } of clusters.values()) {
-    const { client, serving } = compiled
-    for (const secret of [client.bearerToken, client.key, serving.key]) plain.add(secret)
-  }
-  const long = [...plain].filter((secret) => secret.length >= LEAST_SECRET)
-  return long.flatMap((secret) => [secret, Buffer.from(secret).toString('base64').replace(/=+$/, '')])
 }

@@ -52,26 +52,33 @@ function redactDotted(text: string): string {
 /**
  * A plain copy for JSON: secrets replaced (an empty one stays, to show that it is not set), sets as arrays, maps as objects, bytes as
  * their number. Functions and values nested too deeply are left out.
+ * @param text what each text becomes, and each name of a field if it is not the default
  */
-export function redact(value: unknown, depth = 0): unknown {
-  if (typeof value === 'string') return redactText(value)
+export function redact(value: unknown, text: (shown: string) => string = redactText): unknown {
+  return redacted(value, text, 0)
+}
+
+function redacted(value: unknown, text: (shown: string) => string, depth: number): unknown {
+  if (typeof value === 'string') return text(value)
   if (typeof value === 'bigint') return String(value)
   if (typeof value === 'function' || typeof value === 'symbol') return undefined
   if (typeof value !== 'object' || value === null) return value
   if (depth >= MAX_DEPTH) return '[too deep]'
   if (value instanceof Date) return value.toISOString()
-  if (value instanceof Error) return redactText(value.message)
+  if (value instanceof Error) return text(value.message)
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
-  if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1))
-  if (value instanceof Set) return [...value].map((item) => redact(item, depth + 1))
+  if (Array.isArray(value)) return value.map((item) => redacted(item, text, depth + 1))
+  if (value instanceof Set) return [...value].map((item) => redacted(item, text, depth + 1))
   const entries = value instanceof Map ? value.entries() : Object.entries(value)
   const copy: Record<string, unknown> = {}
-  for (const [name, item] of entries) copy[String(name)] = redactField(String(name), item, depth)
+  for (const [key, item] of entries) {
+    const name = String(key)
+    copy[text === redactText ? name : text(name)] = hasSecret(name, item) ? REDACTED : redacted(item, text, depth + 1)
+  }
   return copy
 }
 
-function redactField(name: string, value: unknown, depth: number): unknown {
+function hasSecret(name: string, value: unknown): boolean {
   const empty = value === '' || value === null || value === undefined || typeof value === 'boolean'
-  if (!empty && typeof value !== 'number' && isSecretName(name)) return REDACTED
-  return redact(value, depth + 1)
+  return !empty && typeof value !== 'number' && isSecretName(name)
 }
