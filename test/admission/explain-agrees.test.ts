@@ -342,7 +342,8 @@ function explained(
   return {
     cluster,
     // As the audit log has it where there is none.
-    verb: cluster === null || !output.requestInfo?.verb ? method.toLowerCase() : output.requestInfo.verb,
+    // As kube-apiserver's: none for OPTIONS on a resource.
+    verb: cluster === null || !output.requestInfo?.isResourceRequest ? method.toLowerCase() : output.requestInfo.verb,
     policy,
     rule,
     flowControl,

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parse } from 'yaml'
+import { errorMessage } from '../../src/api/validation/error-message.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { ControlClient } from '../harness/clients/control-client.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
@@ -160,7 +161,12 @@ describe('the image', root, () => {
       const session = h2Connect({ port, serverName: 'prod.example.com', certificate })
       const ask = (path: string) =>
         h2Request(session, [':method', 'GET', ':path', path, ':authority', 'prod.example.com'])
-      await waitFor('an answer of the cluster', async () => (await ask('/api/v1/pods')).status === 200)
+      let last = ''
+      await waitFor('an answer of the cluster', async () => {
+        const { status, body } = await ask('/api/v1/pods')
+        last = `${status} ${body.toString()}`
+        return status === 200
+      }).catch((error: unknown) => assert.fail(`${errorMessage(error)}: ${last}; ${container.process.log()}`))
       const slow = ask('/api/v1/namespaces/default/pods/slow')
       const request = await waitFor('the request at the cluster', () => held)
 

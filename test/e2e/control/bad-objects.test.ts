@@ -147,7 +147,10 @@ function plainShapedBy(schema: JsonSchema, wild: boolean): fc.Arbitrary<unknown>
       return fc.boolean()
     case 'integer':
     case 'number':
-      return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: Math.min(maximum, 1_000) }))
+      return fc.oneof(
+        fc.constantFrom(minimum, maximum),
+        fc.integer({ min: minimum, max: Math.min(maximum, Math.max(minimum, 1_000)) }),
+      )
     case 'array':
       return items === undefined
         ? fc.constant([])
