@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import type { ClientHttp2Session } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -158,16 +159,19 @@ describe('the image', root, () => {
         else reply(seen, 200, '{"kind":"PodList"}')
       }
       const certificate = clientPair(clientCA, 'alice')
-      const session = h2Connect({ port, serverName: 'prod.example.com', certificate })
-      const ask = (path: string) =>
-        h2Request(session, [':method', 'GET', ':path', path, ':authority', 'prod.example.com'])
+      const ask = (over: ClientHttp2Session, path: string) =>
+        h2Request(over, [':method', 'GET', ':path', path, ':authority', 'prod.example.com'])
       let last = ''
-      await waitFor('an answer of the cluster', async () => {
-        const { status, body } = await ask('/api/v1/pods')
+      // On a connection of its own each time: one that was opened before the cluster was in force was not asked for a certificate.
+      const session = await waitFor('an answer of the cluster', async () => {
+        const opened = h2Connect({ port, serverName: 'prod.example.com', certificate })
+        const { status, body } = await ask(opened, '/api/v1/pods')
+        if (status === 200) return opened
         last = `${status} ${body.toString()}`
-        return status === 200
+        opened.destroy()
+        return undefined
       }).catch((error: unknown) => assert.fail(`${errorMessage(error)}: ${last}; ${container.process.log()}`))
-      const slow = ask('/api/v1/namespaces/default/pods/slow')
+      const slow = ask(session, '/api/v1/namespaces/default/pods/slow')
       const request = await waitFor('the request at the cluster', () => held)
 
       container.signal('TERM')
