@@ -1,8 +1,6 @@
 // Traces on the main thread: takes what the gateway threads have recorded, and sends it to the collector.
 
 import type { Clock, Logger } from '../api/ports/ports.ts'
-import { text } from '../core/traces/otlp.ts'
-import { SamplingTracer } from '../core/traces/sampling-tracer.ts'
 import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../io/metrics/descriptors.ts'
 import type { GatewayMetrics } from '../io/metrics/metrics.ts'
 import { VERSION } from '../io/program/build.ts'
@@ -43,23 +41,15 @@ export function startTracing({ config, pool, metrics, clock, log, waits }: Traci
   if (config.tracingOtlpEndpoint === '') return undefined
   const files = readOtlpFiles(config)
   const { recorder } = metrics
-  const ids = new SamplingTracer({
-    ratePerMillion: 0,
-    callersPerSecond: 0,
-    random: Math.random,
-    onCaller: () => undefined,
-  })
   const exporter = new OtlpExporter({
     url: tracesUrl(config.tracingOtlpEndpoint),
     files,
-    resource: [
-      text('service.name', 'portcullis'),
-      text('service.instance.id', config.replicaName),
-      text('service.version', VERSION),
-    ],
+    resource: {
+      'service.name': 'portcullis',
+      'service.instance.id': config.replicaName,
+      'service.version': VERSION,
+    },
     version: VERSION,
-    userAttributes: config.tracingUserAttributes,
-    newSpanId: () => ids.newSpanId(),
     clock,
     log,
     random: Math.random,

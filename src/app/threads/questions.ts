@@ -2,7 +2,7 @@
 // answer. Another kind is a line here and a handler in `answers.ts`. Everything is plain data that can be cloned.
 
 import type { TrafficSketch } from '../../core/top/traffic.ts'
-import type { HandedTrace } from '../../core/traces/handed-trace.ts'
+import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import type { ProfileKind } from '../../io/profile/profile.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
@@ -24,8 +24,8 @@ export interface Questions {
 export interface Streams {
   /** Requests that match. */
   readonly tap: { readonly question: TapQuestion; readonly event: TapThreadEvent }
-  /** Requests that are traced. */
-  readonly traces: { readonly question: undefined; readonly event: HandedTrace }
+  /** Spans of requests that are traced. */
+  readonly traces: { readonly question: undefined; readonly event: WrittenSpans }
 }
 
 export type QuestionKind = keyof Questions

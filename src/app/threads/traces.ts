@@ -1,9 +1,9 @@
-// The thread's side of traces: which requests are traced, and what of them goes to the main thread, some at a time. A thread in which nothing
+// The thread's side of traces: which requests are traced, and their spans go to the main thread, some at a time. A thread in which nothing
 // is traced has none of this.
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { Tracer } from '../../api/ports/request-trace.ts'
-import { type HandedTrace, handTrace } from '../../core/traces/handed-trace.ts'
+import { type SpanOptions, type WrittenSpans, writeSpans } from '../../core/traces/otlp.ts'
 import { SamplingTracer } from '../../core/traces/sampling-tracer.ts'
 import { TRACE_CALLERS, TRACES_DROPPED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
@@ -19,9 +19,10 @@ export class ThreadTraces implements RequestObserver {
   readonly tracer: Tracer
   readonly #metrics: MetricsRecorder
   readonly #now: () => number
-  #waiting: HandedTrace[] = []
+  readonly #spanOptions: SpanOptions
+  #waiting: WrittenSpans[] = []
   #timer: NodeJS.Timeout | undefined
-  #emit: ((trace: HandedTrace) => void) | undefined
+  #emit: ((trace: WrittenSpans) => void) | undefined
 
   /** @param threads that share the rate of callers @param now monotonic milliseconds */
   constructor(config: Config, threads: number, metrics: MetricsRecorder, now: () => number) {
@@ -33,10 +34,12 @@ export class ThreadTraces implements RequestObserver {
       random: Math.random,
       onCaller: (outcome) => metrics.add(TRACE_CALLERS, 1, outcome),
     })
+    const { tracer } = this
+    this.#spanOptions = { userAttributes: config.tracingUserAttributes, newSpanId: () => tracer.newSpanId() }
   }
 
   /** Hands over from now on, until the function that it returns is called. */
-  handTo(emit: (trace: HandedTrace) => void): () => void {
+  handTo(emit: (spans: WrittenSpans) => void): () => void {
     this.#emit = emit
     return () => {
       this.#emit = undefined
@@ -60,7 +63,7 @@ export class ThreadTraces implements RequestObserver {
       this.#metrics.add(TRACES_DROPPED, 1, 'thread')
       return
     }
-    this.#waiting.push(handTrace(record, trace, this.#now()))
+    this.#waiting.push(writeSpans(record, trace, this.#now(), this.#spanOptions))
     this.#timer ??= setTimeout(() => this.flush(), WAIT_MS).unref()
   }
 
@@ -70,9 +73,9 @@ export class ThreadTraces implements RequestObserver {
     this.#timer = undefined
     const waiting = this.#waiting
     this.#waiting = []
-    for (const trace of waiting) {
+    for (const spans of waiting) {
       if (this.#emit === undefined) this.#metrics.add(TRACES_DROPPED, 1, 'thread')
-      else this.#emit(trace)
+      else this.#emit(spans)
     }
   }
 }

@@ -3,8 +3,8 @@
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { accessLogEnabled } from '../../core/policy/access-log-switch.ts'
+import { identityJson, quote } from '../../core/text/json-quote.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
-import { identityJson, quote } from './json-text.ts'
 
 /**
  * A function that writes the line of a finished request, if the switches of its cluster and policy say so. Make it only

@@ -2,8 +2,8 @@
 // (audit-log.ts, policy-audit.ts) and for those to its own API server.
 
 import type { AuditLevel, AuditStage } from '../../core/audit/policy.ts'
+import { identityJson, quote } from '../../core/text/json-quote.ts'
 import { rfc3339Micro } from '../world/timestamp.ts'
-import { identityJson, quote } from './json-text.ts'
 
 /** authentication.k8s.io/v1 UserInfo. */
 export interface AuditUser {

@@ -4,8 +4,8 @@
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { AuditStage } from '../../core/audit/policy.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../core/refusal/refusal.ts'
+import { quote } from '../../core/text/json-quote.ts'
 import { type AuditEvent, type AuditObject, annotationFields, auditLine } from './audit-event.ts'
-import { quote } from './json-text.ts'
 
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */

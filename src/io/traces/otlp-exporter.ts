@@ -6,16 +6,16 @@ import { constants, gzip } from 'node:zlib'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import type { HandedTrace } from '../../core/traces/handed-trace.ts'
-import { type OtlpAttribute, type OtlpSpan, type SpanOptions, spansOf } from '../../core/traces/otlp.ts'
+import type { WrittenSpans } from '../../core/traces/otlp.ts'
+import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
-export interface OtlpExporterOptions extends SpanOptions {
+export interface OtlpExporterOptions {
   /** URL of the collector's traces. */
   readonly url: string
   readonly files: OtlpFiles
   /** What describes this process: service.name and the like. */
-  readonly resource: readonly OtlpAttribute[]
+  readonly resource: Readonly<Record<string, string>>
   readonly version: string
   readonly clock: Clock
   readonly log: Logger
@@ -52,6 +52,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const WARN_EVERY_MS = 60_000
 
+const COMMA = Buffer.from(',')
 const compress = promisify(gzip)
 /** A fifth larger than by default, for less than half of the time. */
 const FAST = { level: constants.Z_BEST_SPEED }
@@ -64,7 +65,9 @@ type Answer =
 
 export class OtlpExporter {
   readonly #options: OtlpExporterOptions
-  #waiting: HandedTrace[] = []
+  /** What stands around the spans. */
+  readonly #envelope: Envelope
+  #waiting: WrittenSpans[] = []
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
   #agent: Agent
@@ -74,6 +77,7 @@ export class OtlpExporter {
 
   constructor(options: OtlpExporterOptions) {
     this.#options = options
+    this.#envelope = envelope(options.resource, options.version)
     this.#agentCa = options.files.ca
     this.#agent = agentFor(options.files.ca)
   }
@@ -87,7 +91,8 @@ export class OtlpExporter {
     return this.#options.waits?.batchMs ?? BATCH_MS
   }
 
-  add(traces: readonly HandedTrace[]): void {
+  /** @param traces spans of one request each */
+  add(traces: readonly WrittenSpans[]): void {
     const room = Math.max(0, MAX_WAITING - this.#waiting.length)
     for (const trace of traces.slice(0, room)) this.#waiting.push(trace)
     if (traces.length > room) this.#options.onDropped(traces.length - room)
@@ -120,32 +125,33 @@ export class OtlpExporter {
     while (this.#waiting.length > 0 && !this.#stopped.signal.aborted) {
       const batch = this.#waiting.slice(0, MAX_BATCH)
       this.#waiting = this.#waiting.slice(MAX_BATCH)
-      const spans = batch.flatMap((trace) => spansOf(trace, this.#options))
+      const count = batch.reduce((sum, spans) => sum + spans.count, 0)
       try {
-        await this.#deliver(spans)
+        await this.#deliver(batch, count)
       } catch (error) {
         // A bug: the next batch may be better.
-        this.#options.onSpans(spans.length, 'failed')
+        this.#options.onSpans(count, 'failed')
         this.#options.log.error('spans could not be sent', { error })
       }
     }
   }
 
-  async #deliver(spans: readonly OtlpSpan[]): Promise<void> {
+  /** @param count of spans */
+  async #deliver(batch: readonly WrittenSpans[], count: number): Promise<void> {
     const { onSpans, random, waits } = this.#options
-    const body = await compress(JSON.stringify(this.#document(spans)), FAST)
+    const body = await compress(documentOf(this.#envelope, batch), FAST)
     let delayMs = waits?.retryMs ?? RETRY_MS
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#post(body)
       if (answer.kind === 'taken') {
-        onSpans(spans.length - answer.rejected, 'exported')
+        onSpans(count - answer.rejected, 'exported')
         if (answer.rejected > 0) onSpans(answer.rejected, 'rejected')
         if (answer.message !== '') this.#warn('the collector has not taken all spans', answer.message)
         return
       }
       const over = attempt >= MAX_ATTEMPTS || this.#stopped.signal.aborted
       if (answer.kind === 'refused' || over) {
-        onSpans(spans.length, answer.kind === 'refused' ? 'rejected' : 'failed')
+        onSpans(count, answer.kind === 'refused' ? 'rejected' : 'failed')
         this.#warn('the collector does not take spans', answer.message)
         return
       }
@@ -154,12 +160,6 @@ export class OtlpExporter {
       await this.#sleep(answer.retryAfterMs > 0 ? answer.retryAfterMs : ownMs)
       delayMs = Math.min(MAX_RETRY_MS, 2 * delayMs)
     }
-  }
-
-  #document(spans: readonly OtlpSpan[]): object {
-    const { resource, version } = this.#options
-    const scope = { name: 'portcullis', version }
-    return { resourceSpans: [{ resource: { attributes: resource }, scopeSpans: [{ scope, spans }] }] }
   }
 
   async #post(body: Buffer): Promise<Answer> {
@@ -205,6 +205,14 @@ export class OtlpExporter {
     this.#warnedMs = nowMs
     this.#options.log.warn(message, { url: this.#options.url, error })
   }
+}
+
+/** Joined as bytes, in half of the time that joining them as text takes. */
+export function documentOf({ head, tail }: Envelope, batch: readonly WrittenSpans[]): Buffer {
+  const parts: Buffer[] = []
+  for (const { json } of batch) parts.push(parts.length === 0 ? Buffer.from(head) : COMMA, Buffer.from(json))
+  parts.push(Buffer.from(tail))
+  return Buffer.concat(parts)
 }
 
 function agentFor(ca: string): Agent {

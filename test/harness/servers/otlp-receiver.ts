@@ -5,7 +5,32 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { gunzipSync } from 'node:zlib'
-import type { OtlpAttribute, OtlpSpan } from '../../../src/core/traces/otlp.ts'
+
+type Value = { readonly stringValue: string } | { readonly intValue: string } | { readonly boolValue: boolean }
+export interface OtlpAttribute {
+  readonly key: string
+  readonly value: Value
+}
+
+export interface OtlpSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly traceState?: string
+  readonly flags: number
+  readonly name: string
+  readonly kind: number
+  /** uint64 as text, as proto3's JSON wants it. */
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly attributes: readonly OtlpAttribute[]
+  readonly events: readonly {
+    readonly timeUnixNano: string
+    readonly name: string
+    readonly attributes: readonly OtlpAttribute[]
+  }[]
+  readonly status: { readonly code?: number; readonly message?: string }
+}
 
 export interface ReceivedSpan extends OtlpSpan {
   /** Of its attributes, plain. */

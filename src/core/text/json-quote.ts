@@ -1,4 +1,4 @@
-// JSON of what every line of a log has, written by hand: as JSON.stringify would, but faster.
+// JSON of strings that are written often, such as in the lines of logs and in spans: as JSON.stringify would, but faster.
 
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
