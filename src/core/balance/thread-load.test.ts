@@ -72,13 +72,18 @@ describe('connections that are asked to go', () => {
     )
   })
 
+  test('of two that are equally busy one goes, however their rates were rounded', () => {
+    const held = [{ requestRate: 10_526.2 }, { requestRate: 10_526.2 }]
+    assert.equal(connectionsToMove([load(2, 21_052), load(2, 0)], 0, held, () => 0).length, 1)
+  })
+
   test('of a thread with far more connections a few, whichever', () => {
     const held = Array.from({ length: 40 }, () => ({ requestRate: 0 }))
     assert.equal(connectionsToMove([load(40), load(2)], 0, held, () => 0.99).length, 2)
     assert.equal(connectionsToMove([load(9), load(2)], 0, held.slice(0, 9), () => 0).length, 0)
   })
 
-  test('never more than one in twenty, never twice the same, and never so many that the thread falls below the mean', () => {
+  test('never more than one in twenty, never twice the same, and never many more than the surplus', () => {
     const rates = fc.array(fc.integer({ min: 0, max: 2_000 }), { minLength: 2, maxLength: 200 })
     fc.assert(
       fc.property(
@@ -92,7 +97,8 @@ describe('connections that are asked to go', () => {
           assert.ok(moved.length <= Math.max(1, held.length / 20))
           assert.equal(new Set(moved).size, moved.length)
           const gone = moved.reduce((sum, { requestRate }) => sum + requestRate, 0)
-          assert.ok(moved.length === 0 || rate - gone >= (rate + other) / 2)
+          const surplus = rate - (rate + other) / 2
+          assert.ok(moved.length === 0 || gone <= 1.1 * surplus + 1e-6)
         },
       ),
     )

@@ -16,6 +16,8 @@ const SMALL_RATE = 200
 const SMALL_COUNT = 8
 /** What a thread with too many requests has fewer of than others: one in ... connections. */
 const RELIEF = 4
+/** A connection may carry so many times the surplus: two that are equally busy differ from it by chance, in either direction. */
+const SLACK = 1.1
 /** Connections sent away at once: one in ..., and at least one. Their clients come back all at once. */
 const AT_ONCE = 20
 
@@ -83,7 +85,7 @@ function chooseByRate<C extends ConnectionLoad>(held: readonly C[], surplus: num
   let left = surplus
   for (const one of [...held].sort((a, b) => b.requestRate - a.requestRate)) {
     if (chosen.length === atMost || one.requestRate === 0) break
-    if (one.requestRate > left) continue
+    if (one.requestRate > left * SLACK) continue
     chosen.push(one)
     left -= one.requestRate
   }
