@@ -48,7 +48,12 @@ export interface LoadOptions {
   /** Requests before the measurement, for `seconds` at most. Default 2,000. */
   readonly warmUp?: number
   readonly place?: Place
+  /** Default GET. */
+  readonly method?: string
+  /** '%s' stands for the number of the connection, as its token has it. Default: the small object's. */
   readonly path?: string
+  /** Bytes of each request's body. Default 0. */
+  readonly body?: number
   /** The part of the requests that may fail. Default: the run's. */
   readonly tolerated?: number
 }
@@ -248,6 +253,7 @@ export class Bench {
     const flags = [`-connections=${connections}`, `-streams=${streams}`, `-path=${options.path ?? SMALL_PATH}`]
     flags.push(`-rate=${rate}`, `-seconds=${seconds}`, `-warm-up=${options.warmUp ?? CONNECTION_WARM_UP}`)
     flags.push(`-tolerated=${options.tolerated ?? this.tolerated}`, `-requests=${options.requests ?? 0}`)
+    flags.push(`-method=${options.method ?? 'GET'}`, `-body=${options.body ?? 0}`)
     if (options.tokens !== undefined) flags.push(`-tokens=${options.tokens}`)
     const client = this.client(target, 'load', flags, identity, options.place ?? 'load')
     try {

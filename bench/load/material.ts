@@ -30,6 +30,8 @@ export interface HAProxyOptions {
   readonly log?: boolean
 }
 
+const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
+
 /** The gateway refuses very large files. */
 const CLUSTERS_A_FILE = 100
 
@@ -45,6 +47,8 @@ export interface ClusterOptions {
   readonly otherClusters?: number
   /** Lists without a limit are refused where they are known to be large. Default false. */
   readonly listGuard?: boolean
+  /** docs/list-guard.md's limit: 100 seats for each user, of which lists take what they cost; the client's certificate has no limit. Default false. */
+  readonly costLimit?: boolean
 }
 
 /** A temporary folder with all of it. */
@@ -133,12 +137,16 @@ ${servers.join('\n')}
   }
 
   #cluster(name: string, options: ClusterOptions): object {
-    const { upstreamPort, endpoints = 1, policies = 20, logged = false, listGuard = false } = options
+    const { upstreamPort, endpoints = 1, policies = 20, logged = false } = options
+    const { listGuard = false, costLimit = false } = options
     const base64 = (file: string): string => readFileSync(this.path(file)).toString('base64')
     const misses = Array.from({ length: policies - 1 }, (_, i) => ({
       rules: [{ verbs: ['get'], apiGroups: ['apps'], resources: [`kind${i}`], users: [`user${i}`] }],
     }))
-    const last = { flowControlSchemaName: 'all', rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }
+    const last = {
+      flowControlSchemaName: costLimit ? 'agents' : 'all',
+      rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+    }
     const serving = { certData: base64('server.pem'), keyData: base64('server.key'), clientCAData: base64('ca.pem') }
     return {
       apiVersion: 'proxy.kubegateway.io/v1alpha1',
@@ -149,10 +157,16 @@ ${servers.join('\n')}
         clientConfig: { bearerToken: Buffer.from('gateway').toString('base64'), caData: base64('ca.pem') },
         ...(name === HOST ? { secureServing: serving } : {}),
         authentication: { tokenSuccessTTLSeconds: 3600 },
-        flowControl: { flowControlSchemas: [{ name: 'all', tokenBucket: { qps: 1_000_000, burst: 1_000_000 } }] },
+        flowControl: {
+          flowControlSchemas: [
+            { name: 'all', tokenBucket: { qps: 1_000_000, burst: 1_000_000 } },
+            ...(costLimit ? [{ name: 'agents', maxRequestsInflight: { max: 100 }, perUser: true, cost: true }] : []),
+          ],
+        },
         dispatchPolicies: [...misses, last],
         ...(logged ? { logging: { mode: 'on' } } : {}),
         ...(listGuard ? { listGuard: {} } : {}),
+        ...(costLimit ? { degrade: { exempt: [{ ...ALL, users: ['bench'] }] } } : {}),
         ...(name === HOST ? {} : { healthCheck: { intervalSeconds: PROBE_INTERVAL_SECONDS } }),
       },
     }

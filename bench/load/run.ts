@@ -12,6 +12,7 @@ import { Report } from './report.ts'
 import { broadcast } from './rows/broadcast.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
+import { fleet } from './rows/fleet.ts'
 import { handshakes } from './rows/handshakes.ts'
 import { insight } from './rows/insight.ts'
 import { latency } from './rows/latency.ts'
@@ -40,6 +41,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   broadcast,
   list,
   mixed,
+  fleet,
   policies,
   clusters,
   handshakes,

@@ -25,6 +25,11 @@ type mode interface {
 	ended(c *connection, stream uint32, status int)
 }
 
+// headerMode is one that reads more of an answer's header than the status. Called for every HEADERS frame, in order.
+type headerMode interface {
+	headers(c *connection, stream uint32, block []byte)
+}
+
 type connection struct {
 	index    int
 	socket   *socket
@@ -35,6 +40,7 @@ type connection struct {
 	out      []byte
 	first    []byte // header block of the first request; it fills the peer's table
 	later    []byte // and of all others: indexes only
+	body     []byte // of every request
 	nextID   uint32
 	open     int
 	maxOpen  int
@@ -58,16 +64,24 @@ type target struct {
 	// Prefix and length of the bearer tokens, a different one for each connection; no prefix: none.
 	tokens     string
 	tokenBytes int
+	body       []byte // of every request; shared
 }
 
 // fieldsOf are the fields of the requests of one connection.
 func (t *target) fieldsOf(index int) []hpack.HeaderField {
-	if t.tokens == "" {
-		return t.fields
+	number := fmt.Sprintf("%06d", index)
+	fields := slices.Clone(t.fields)
+	for i, field := range fields {
+		if field.Name == ":path" {
+			fields[i].Value = strings.ReplaceAll(field.Value, "%s", number)
+		}
 	}
-	token := fmt.Sprintf("%s.%06d.", t.tokens, index)
+	if t.tokens == "" {
+		return fields
+	}
+	token := fmt.Sprintf("%s.%s.", t.tokens, number)
 	token += strings.Repeat("x", max(0, t.tokenBytes-len(token)))
-	return append(slices.Clip(t.fields), hpack.HeaderField{Name: "authorization", Value: "Bearer " + token})
+	return append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + token})
 }
 
 // connect opens a connection and waits for the peer's SETTINGS. The socket is non-blocking afterwards.
@@ -79,7 +93,7 @@ func (t *target) connect(index int, m mode) (*connection, error) {
 	if tlsConn.ConnectionState().NegotiatedProtocol != "h2" {
 		return nil, errors.New("the peer does not speak h2")
 	}
-	c := &connection{index: index, socket: s, tls: tlsConn, mode: m, nextID: 1, maxOpen: defaultMaxStreams}
+	c := &connection{index: index, socket: s, tls: tlsConn, mode: m, body: t.body, nextID: 1, maxOpen: defaultMaxStreams}
 	c.in = make([]byte, 64<<10)
 	tableSize := uint32(defaultTableSize)
 	c.out = append(c.out, preface...)
@@ -121,8 +135,15 @@ func (c *connection) request(since int64) error {
 	if c.nextID == 1 {
 		block = c.first
 	}
-	c.out = appendFrameHeader(c.out, len(block), frameHeaders, flagEndStream|flagEndHeaders, c.nextID)
+	flags := byte(flagEndHeaders)
+	if len(c.body) == 0 {
+		flags |= flagEndStream
+	}
+	c.out = appendFrameHeader(c.out, len(block), frameHeaders, flags, c.nextID)
 	c.out = append(c.out, block...)
+	if len(c.body) > 0 {
+		c.out = append(appendFrameHeader(c.out, len(c.body), frameData, flagEndStream, c.nextID), c.body...)
+	}
 	i := slot(c.nextID)
 	if c.started[i] != 0 {
 		return errors.New("a stream is open for too long")
@@ -184,6 +205,9 @@ func (c *connection) frame(kind, flags byte, stream uint32, payload []byte, tabl
 			c.end(stream)
 		}
 	case frameHeaders:
+		if m, ok := c.mode.(headerMode); ok {
+			m.headers(c, stream, headerBlock(flags, payload))
+		}
 		// Trailers do not change the status.
 		if i := slot(stream); c.status[i] == 0 {
 			c.status[i] = int16(statusOf(headerBlock(flags, payload)))

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"flag"
@@ -19,17 +20,17 @@ import (
 
 type options struct {
 	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
-	requests, tokenBytes                                                           int
+	requests, tokenBytes, body                                                     int
 	seconds, tolerated                                                             float64
 	pace                                                                           int
-	host, path, cert, key, token, tokens                                           string
+	host, method, path, cert, key, token, tokens                                   string
 }
 
 var stdin = bufio.NewReader(os.Stdin)
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: h2 load|watch|list|handshakes|upstream [flags]"))
+		fail(fmt.Errorf("usage: h2 load|fleet|watch|list|handshakes|upstream [flags]"))
 	}
 	var o options
 	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
@@ -45,10 +46,12 @@ func main() {
 	f.IntVar(&o.workers, "workers", 8, "handshakes: at once")
 	f.IntVar(&o.status, "status", 200, "load: the expected status; 0: any")
 	f.IntVar(&o.pace, "pace", 0, "list: bytes a second that each connection reads; 0: as fast as they come")
-	f.Float64Var(&o.seconds, "seconds", 5, "load, handshakes: how long")
+	f.Float64Var(&o.seconds, "seconds", 5, "load, fleet, handshakes: how long")
 	f.Float64Var(&o.tolerated, "tolerated", 0, "load: the part of the requests that may fail")
 	f.StringVar(&o.host, "host", "localhost", "SNI and :authority")
-	f.StringVar(&o.path, "path", "/", "")
+	f.StringVar(&o.method, "method", "GET", "")
+	f.StringVar(&o.path, "path", "/", "%s stands for the number of the connection, as tokens have it")
+	f.IntVar(&o.body, "body", 0, "bytes that each request has after its header")
 	f.StringVar(&o.cert, "cert", "", "PEM file of the client's certificate, or the upstream's")
 	f.StringVar(&o.key, "key", "", "PEM file of its key")
 	f.StringVar(&o.token, "token", "", "bearer token")
@@ -58,7 +61,7 @@ func main() {
 
 	debug.SetGCPercent(400)
 	modes := map[string]func(*options) error{
-		"load": load, "watch": watch, "list": list, "handshakes": handshakes, "upstream": upstream,
+		"load": load, "fleet": fleet, "watch": watch, "list": list, "handshakes": handshakes, "upstream": upstream,
 	}
 	run := modes[os.Args[1]]
 	if run == nil {
@@ -118,7 +121,7 @@ func (o *options) target() (*target, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: "GET"},
+		{Name: ":method", Value: o.method},
 		{Name: ":scheme", Value: "https"},
 		{Name: ":authority", Value: strings.ToLower(o.host)},
 		{Name: ":path", Value: o.path},
@@ -130,5 +133,6 @@ func (o *options) target() (*target, error) {
 	}
 	return &target{
 		port: o.port, config: config, fields: fields, window: streamWindow, tokens: o.tokens, tokenBytes: o.tokenBytes,
+		body: bytes.Repeat([]byte("x"), o.body),
 	}, nil
 }

@@ -21,10 +21,11 @@ const (
 	smallBytes = 1024
 	eventBytes = 1024
 	// Written at once: a few TLS records.
-	batchBytes = 128 << 10
-	reviewPath = "/tokenreviews"
+	batchBytes  = 128 << 10
+	reviewPath  = "/tokenreviews"
+	benchGroups = `"one","two","three"`
 	// A token begins with two parts that name its user: PREFIX.NUMBER.
-	review = `{"status":{"authenticated":true,"user":{"username":"%s","uid":"1","groups":["one","two","three"]}}}`
+	review = `{"status":{"authenticated":true,"user":{"username":"%s","uid":"1","groups":[%s]}}}`
 )
 
 var (
@@ -298,20 +299,32 @@ func (s *serverConnection) answer(stream uint32) {
 		r.filler, _ = strconv.Atoi(size)
 		s.send(r, nil)
 	} else if strings.HasSuffix(path, reviewPath) {
-		s.send(r, fmt.Appendf(nil, review, userOf(body)))
+		s.send(r, reviewOf(body))
 	} else {
 		s.send(r, small)
 	}
 }
 
-// userOf reads the user's name out of the token of a TokenReview.
-func userOf(body []byte) string {
+// reviewOf answers a TokenReview.
+func reviewOf(body []byte) []byte {
+	user, groups := userOf(body)
+	return fmt.Appendf(nil, review, user, groups)
+}
+
+// userOf reads the user's name out of the token of a TokenReview. All tokens of a service account are of one user.
+func userOf(body []byte) (name, groups string) {
 	var asked struct{ Spec struct{ Token string } }
 	_ = json.Unmarshal(body, &asked)
 	if parts := strings.SplitN(asked.Spec.Token, ".", 3); len(parts) == 3 {
-		return parts[0] + "." + parts[1]
+		switch {
+		case strings.HasPrefix(parts[0], "system:serviceaccount:"):
+			return parts[0], `"system:serviceaccounts","system:authenticated"`
+		case strings.HasPrefix(parts[0], "system:node:"):
+			return parts[0] + "." + parts[1], `"system:nodes","system:authenticated"`
+		}
+		return parts[0] + "." + parts[1], benchGroups
 	}
-	return "bench"
+	return "bench", benchGroups
 }
 
 func (s *serverConnection) send(r *response, body []byte) {

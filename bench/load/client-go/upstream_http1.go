@@ -24,7 +24,7 @@ func serveHTTP1(t *tls.Conn) {
 		}
 		body := small
 		if strings.HasSuffix(r.URL.Path, reviewPath) {
-			body = fmt.Appendf(nil, review, userOf(asked))
+			body = reviewOf(asked)
 		}
 		head := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
 		if _, err := t.Write(append(head, body...)); err != nil {
