@@ -48,6 +48,8 @@ export interface LoadOptions {
   /** Requests before the measurement, for `seconds` at most. Default 2,000. */
   readonly warmUp?: number
   readonly place?: Place
+  /** Awaited when connections are open and warm, before the measurement. Default: none. */
+  readonly when?: Promise<void>
   /** Default GET. */
   readonly method?: string
   /** '%s' stands for the number of the connection, as its token has it. Default: the small object's. */
@@ -258,6 +260,7 @@ export class Bench {
     const client = this.client(target, 'load', flags, identity, options.place ?? 'load')
     try {
       await client.next()
+      await options.when
       const before = cpuSeconds(target.pid)
       const clientBefore = cpuSeconds(client.pid)
       client.go()

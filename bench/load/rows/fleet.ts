@@ -12,9 +12,14 @@ const NODES = 50
 const LEASE_PATH = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n.%s'
 const LEASE_BYTES = 500
 const OPERATOR_RATE = 200
-const SECONDS = 6
+const SECONDS = 5
 /** The agents' first requests cost a TokenReview each. */
 const SETTLE_SECONDS = 3
+/** Enough for those who are measured to connect. */
+const CONNECT_SECONDS = 1
+
+/** All agents have one address here. */
+const FLAGS = ['--max-connections-per-address=0']
 
 interface Sample {
   readonly leases: LoadSample
@@ -48,11 +53,11 @@ export async function fleet(bench: Bench): Promise<void> {
   const samples = new Samples<Sample>()
   for (const { name, options, rounds } of cases) {
     const upstream = await bench.upstream()
-    const gateway = await bench.portcullis({ name, upstreamPort: upstream.port, ...options })
+    const gateway = await bench.portcullis({ name, upstreamPort: upstream.port, flags: FLAGS, ...options })
     await bench.warmUp(gateway)
     await learn(bench, gateway)
     for (let round = 0; round < rounds; round++) {
-      samples.add(alone(name), await measure(bench, gateway))
+      samples.add(alone(name), await measure(bench, gateway, sleep(CONNECT_SECONDS * 1000)))
       const { sample, answers } = await besideFleet(bench, gateway)
       samples.add(beside(name), sample)
       bench.report.note(`${name}: ${JSON.stringify(answers)} to the agents.`)
@@ -103,7 +108,7 @@ async function learn(bench: Bench, gateway: Gateway): Promise<void> {
   }
 }
 
-async function measure(bench: Bench, gateway: Gateway): Promise<Sample> {
+async function measure(bench: Bench, gateway: Gateway, when: Promise<void>): Promise<Sample> {
   const [leases, operator] = await Promise.all([
     bench.load(gateway, {
       identity: 'tokens',
@@ -116,8 +121,9 @@ async function measure(bench: Bench, gateway: Gateway): Promise<Sample> {
       streams: 1,
       warmUp: NODES,
       seconds: SECONDS,
+      when,
     }),
-    bench.load(gateway, { connections: 2, rate: OPERATOR_RATE, warmUp: OPERATOR_RATE, seconds: SECONDS }),
+    bench.load(gateway, { connections: 2, rate: OPERATOR_RATE, warmUp: OPERATOR_RATE, seconds: SECONDS, when }),
   ])
   return { leases, operator }
 }
@@ -128,10 +134,22 @@ async function besideFleet(bench: Bench, gateway: Gateway): Promise<{ sample: Sa
   const agents = bench.client(gateway, 'fleet', flags, 'tokens')
   try {
     await agents.next()
-    agents.go()
-    await sleep(SETTLE_SECONDS * 1000)
-    const sample = await measure(bench, gateway)
-    return { sample, answers: await agents.next<Answers>() }
+    let over = false
+    // Nodes and operator connect before: a gateway that is full would let them in when the agents have gone.
+    const settled = sleep(CONNECT_SECONDS * 1000).then(() => {
+      agents.go()
+      return sleep(SETTLE_SECONDS * 1000)
+    })
+    const [{ sample, late }, answers] = await Promise.all([
+      measure(bench, gateway, settled).then((sample) => ({ sample, late: over })),
+      settled
+        .then(() => agents.next<Answers>())
+        .finally(() => {
+          over = true
+        }),
+    ])
+    if (late) bench.report.note('The agents ended before the last answer to the others.')
+    return { sample, answers }
   } finally {
     await agents.stop()
   }
