@@ -1,5 +1,5 @@
 // Desired objects -> cluster table of the main thread: compiles what has changed, and puts it there. The steps after that are in
-// app/apply-change.ts.
+// app/wiring/apply-change.ts.
 
 import type { Clock, Logger, SourceChange, SourceError } from '../api/ports/ports.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../api/upstream-cluster/schema.ts'

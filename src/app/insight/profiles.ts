@@ -4,7 +4,7 @@ import type { AdminRoute } from '../../admin/route.ts'
 import { type TarFile, tarOf } from '../../core/text/tar.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
 import { type ProfileKind, profileThread } from '../../io/profile/profile.ts'
-import type { ThreadPool } from '../threads/pool.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
 
 const DEFAULT_SECONDS = 10
 const LONGEST_SECONDS = 60

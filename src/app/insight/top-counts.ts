@@ -6,7 +6,7 @@ import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'
 import { TopWindows } from '../../core/top/windows.ts'
-import type { ThreadPool } from '../threads/pool.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
 
 const EVERY_MS = 10_000
 /** What a thread has handed over is lost when nobody waits for it. */

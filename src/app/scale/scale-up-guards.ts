@@ -17,7 +17,7 @@ import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
-import type { ThreadPool } from '../threads/pool.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
 
 export interface ScaleUpGuardDeps {
   readonly config: Config

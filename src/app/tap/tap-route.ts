@@ -10,7 +10,7 @@ import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { tapAuditLine } from '../../io/logs/tap-audit.ts'
 import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
-import type { ThreadPool } from '../threads/pool.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
 

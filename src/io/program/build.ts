@@ -60,7 +60,7 @@ export const PROGRAM_FILES: {
       testHarness: '',
     }
   : {
-      threadEntry: beside('../../app/threads/entry.ts'),
+      threadEntry: beside('../../app/threads/thread/entry.ts'),
       clientNode: '@kubernetes/client-node',
       examples: fileURLToPath(beside('../../../config')),
       dashboard: '',

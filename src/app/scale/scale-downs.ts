@@ -1,0 +1,54 @@
+// Wires ScaleDownPolicies: followed here, asked in the gateway threads, and what is left of them taken back by the leader.
+
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { CostSweeper } from '../../controllers/scale-down/cost-sweeper.ts'
+import { ScaleDownPolicyController } from '../../controllers/scale-down/policies.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
+import type { WiredGateway } from '../wiring/wire.ts'
+
+export interface ScaleDownControllers {
+  leaderChanged(): void
+  stop(): Promise<void>
+}
+
+export function startScaleDowns(
+  { clusters, clock, pool }: Pick<WiredGateway, 'clusters' | 'clock' | 'pool'>,
+  client: ObjectClient,
+  isLeader: () => boolean,
+  log: Logger,
+  calls: KubeCallEvents,
+): ScaleDownControllers {
+  // The first list comes later.
+  let sweeper: CostSweeper | undefined
+  const controller = new ScaleDownPolicyController({
+    client,
+    isLeader,
+    clock,
+    log,
+    onPolicies: (policies) => {
+      pool.scaleDownPolicies(policies)
+      sweeper?.update()
+    },
+  })
+  sweeper = new CostSweeper({
+    clusters: () => clusters.names(),
+    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
+    isLeader,
+    policies: () => controller.policies,
+    clock,
+    log,
+  })
+  pool.onScaledDown((report) => controller.report(report))
+  return {
+    leaderChanged: () => {
+      controller.leaderChanged()
+      sweeper?.update()
+    },
+    stop: async () => {
+      await sweeper?.stop()
+      await controller.stop()
+    },
+  }
+}

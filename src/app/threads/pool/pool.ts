@@ -1,0 +1,437 @@
+// The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that
+// die, collects their counts, and stops them. Nothing here blocks, and no request waits for it.
+
+import type { ListSize } from '../../../api/ports/list-request.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { ProtectionGate } from '../../../api/ports/protection.ts'
+import type { ScaleDownReport } from '../../../api/ports/scale-down.ts'
+import { UserError } from '../../../api/validation/field-errors.ts'
+import type { AuditPolicy } from '../../../core/audit/policy.ts'
+import type { ThreadLoad } from '../../../core/balance/thread-load.ts'
+import { formatListenAddress, type ListenAddress } from '../../../core/cluster/listen-address.ts'
+import { restartDelayMs } from '../../../core/endpoints/restart-delay.ts'
+import type { GuardInForce } from '../../../core/scale/scale-up-guard/guards-in-force.ts'
+import type { CompiledScaleDownPolicy } from '../../../core/scale/victim-choice/policy.ts'
+import type { ServingPair } from '../../../io/listener/tls-contexts.ts'
+import type { LineWriter } from '../../../io/logs/line-writer.ts'
+import type { LogLevel } from '../../../io/logs/log.ts'
+import type { GatewayMetrics } from '../../../io/metrics/metrics.ts'
+import { cannotListen } from '../../../io/world/free-port.ts'
+import { createLine } from '../../../io/world/threads.ts'
+import type { ClusterTable } from '../../../state/clusters.ts'
+import { ConnectionPlaces } from '../../../state/connection-places.ts'
+import type { FromThread, ThreadData, ThreadLines, ThreadReport } from '../messages.ts'
+import type { QuestionKind, Questions, StreamKind, Streams } from '../questions.ts'
+import { type AskOptions, type SubscribeOptions, type ThreadAnswer, ThreadQuestions } from './asking.ts'
+import { ThreadDeletions } from './deletions.ts'
+import { InheritedPorts } from './inherited-ports.ts'
+import { ThreadProgress } from './progress.ts'
+import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
+
+export interface PoolDeps {
+  readonly threads: number
+  readonly start: StartThread
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces'>
+  readonly seed: ThreadData['place']['seed']
+  /** The table that the threads follow. */
+  readonly clusters: ClusterTable
+  readonly metrics: GatewayMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly access: LineWriter | undefined
+  readonly audit: LineWriter | undefined
+  /** The gate that evaluates deletions for the threads; undefined or absent = none. */
+  readonly protection?: () => ProtectionGate | undefined
+  /** A connection of a thread to an endpoint broke. */
+  onBroken(cluster: string, endpoint: string): void
+  /** A cluster may have refused the gateway itself, and not a user. Default: ignored. */
+  onRefusing?(cluster: string): void
+}
+
+/** How long a thread may take to answer; one that does not is left out. */
+const ANSWER_MS = 1_000
+/** A thread passes connections to this many on each side of it: with hundreds, lines between all of them would be many. */
+const LINES = 32
+
+export class ThreadPool implements WorkerSlotOwner {
+  readonly slots: readonly WorkerSlot[]
+  readonly #deps: PoolDeps
+  readonly #progress: ThreadProgress
+  readonly #deletions: ThreadDeletions
+  readonly #inherited: InheritedPorts
+  readonly #questions: ThreadQuestions
+  /** undefined = that of the settings. */
+  #logLevel: LogLevel | undefined
+  /** With the ports of the first thread, once it listens. */
+  #addresses: readonly ListenAddress[] = []
+  #state: 'starting' | 'running' | 'ending' = 'starting'
+  #failure: Error | undefined
+  #protectedNamespaces: readonly string[] | undefined
+  #scaleUpGuards: readonly GuardInForce[] = []
+  #scaleDownPolicies: readonly CompiledScaleDownPolicy[] = []
+  #onScaledDown: (report: ScaleDownReport) => void = () => undefined
+  /** The certificate that came after the one that threads are started with. */
+  #serving: ServingPair | undefined
+  /** The one that came after the one that threads are started with. */
+  #auditPolicy: AuditPolicy | undefined
+  /** By cluster: why it refuses the gateway's own credential. */
+  readonly #credentialFaults = new Map<string, string>()
+  readonly #places: ConnectionPlaces
+  readonly #restarts = new Set<NodeJS.Timeout>()
+  /** Threads that have not drained although all was aborted are left to `end`. */
+  readonly #abandoned = Promise.withResolvers<void>()
+  #abandoning: NodeJS.Timeout | undefined
+
+  constructor(deps: PoolDeps) {
+    this.#deps = deps
+    const { threads, start, data, seed } = deps
+    const connectionPlaces = ConnectionPlaces.allocate(threads)
+    this.#places = new ConnectionPlaces(connectionPlaces)
+    this.slots = Array.from({ length: threads }, (_, thread) => {
+      return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
+    })
+    this.#progress = new ThreadProgress(this.slots)
+    this.#questions = new ThreadQuestions(this.slots, deps.log)
+    this.#inherited = new InheritedPorts(this.slots, this.#places)
+    this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
+  }
+
+  /** Finds the sockets that are inherited, long before `listen`. @throws {UserError} when there are none */
+  takeInherited(addresses: readonly ListenAddress[]): void {
+    this.#inherited.take(addresses)
+  }
+
+  /** Begins to start all threads; `online` says when they are there. */
+  start(): void {
+    for (const slot of this.slots) {
+      slot.counts = true
+      slot.start()
+    }
+  }
+
+  /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
+  online(): Promise<void> {
+    return this.#until(() => this.slots.every(({ state }) => state !== 'starting'))
+  }
+
+  /**
+   * Opens the ports in all threads; which ports, in the order of the addresses. Port 0 is one port for all: the first
+   * thread's. @throws {UserError} when an address cannot be listened on
+   */
+  async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
+    const [first, ...others] = this.slots
+    first?.post({ type: 'listen', addresses })
+    await this.#until(() => first?.state === 'listening')
+    const ports = first?.ports ?? []
+    this.#addresses = addresses.map((address, i) => ({ ...address, port: ports[i] ?? 0 }))
+    for (const slot of others) slot.post({ type: 'listen', addresses: this.#addresses })
+    await this.#until(() => this.slots.every(({ state }) => state === 'listening'))
+    this.#state = 'running'
+    const inherited = await this.#inherited.open(addresses)
+    return ports.map((port, i) => port || (inherited[i] ?? 0))
+  }
+
+  /**
+   * Tells all threads of a change of the table. Resolves once every thread has put it in force, in the order of the calls;
+   * a thread that dies is not waited for. Never rejects.
+   */
+  publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
+    const { generation } = this.#deps.clusters
+    const inForce = this.#progress.published(generation)
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tell(slot, changed, removed)
+    }
+    this.#progress.settle()
+    return inForce
+  }
+
+  /** Another certificate of the gateway's own. Threads that start later get it, too. */
+  serving(serving: ServingPair): void {
+    this.#serving = serving
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'serving', serving })
+    }
+  }
+
+  /** Another audit policy. Threads that start later get it, too. */
+  auditPolicy(policy: AuditPolicy): void {
+    this.#auditPolicy = policy
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'audit-policy', policy })
+    }
+  }
+
+  /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
+  protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
+    this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tellProtected(slot)
+    }
+  }
+
+  #tellProtected(slot: WorkerSlot): void {
+    slot.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
+  }
+
+  /** The node groups that are backed off: all of them. */
+  scaleUpGuards(guards: readonly GuardInForce[]): void {
+    this.#scaleUpGuards = guards
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'scale-up-guards', guards })
+    }
+  }
+
+  /** All that are in force, for all threads. */
+  scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
+    this.#scaleDownPolicies = policies
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') this.#tellPolicies(slot)
+    }
+  }
+
+  #tellPolicies(slot: WorkerSlot): void {
+    slot.post({ type: 'scale-down-policies', policies: this.#scaleDownPolicies })
+  }
+
+  /** Who hears what came of scale-downs that have a policy. */
+  onScaledDown(listener: (report: ScaleDownReport) => void): void {
+    this.#onScaledDown = listener
+  }
+
+  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
+  credentialFault(cluster: string, fault: string): void {
+    if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
+    if (fault === '') this.#credentialFaults.delete(cluster)
+    else this.#credentialFaults.set(cluster, fault)
+    for (const slot of this.slots) {
+      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'credential-fault', cluster, fault })
+    }
+  }
+
+  /** Resolves when all threads have put in force what was published so far. */
+  applied(): Promise<void> {
+    const { generation } = this.#deps.clusters
+    return this.#until(() => this.#progress.isInForce(generation))
+  }
+
+  /** What the thread has of clients' connections and requests. */
+  loadOf(slot: WorkerSlot): ThreadLoad {
+    return this.#places.load(slot.index)
+  }
+
+  /** What each thread reports; undefined for one that does not answer in a second. */
+  async reports(): Promise<readonly (ThreadReport | undefined)[]> {
+    return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
+  }
+
+  /** One answer a thread; threads that are gone, fail or take too long are left out. Never rejects. */
+  askThreads<K extends QuestionKind>(
+    kind: K,
+    question: Questions[K]['question'],
+    options?: AskOptions,
+  ): Promise<readonly ThreadAnswer<K>[]> {
+    return this.#questions.ask(kind, question, options)
+  }
+
+  /** Of all threads, also of those that start later. */
+  logLevel(level: LogLevel): void {
+    this.#logLevel = level
+    void this.askThreads('logLevel', level)
+  }
+
+  /** What all threads stream, also those that start later, until the function that it returns is called. */
+  subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
+    return this.#questions.subscribe(kind, question, options)
+  }
+
+  /** Resolves when nothing runs in any thread; a while after an abort in any case. */
+  async drain(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
+    for (const slot of this.slots) slot.post({ type: 'drain' })
+    const drained = this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
+    await Promise.race([drained, this.#abandoned.promise])
+    clearTimeout(this.#abandoning)
+  }
+
+  /** Aborts all requests and connections. A thread that hangs never says that it has: it is waited for no longer than for any answer. */
+  abort(): void {
+    for (const slot of this.slots) slot.post({ type: 'abort' })
+    this.#abandoning ??= setTimeout(() => this.#abandoned.resolve(), ANSWER_MS).unref()
+  }
+
+  /** Ends all threads, gracefully where they answer. */
+  async end(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
+    for (const slot of this.slots) slot.post({ type: 'end' })
+    let deadline: NodeJS.Timeout | undefined
+    const tooLate = new Promise<void>((resolve) => {
+      deadline = setTimeout(resolve, ANSWER_MS)
+    })
+    await Promise.race([this.#until(() => this.slots.every(({ ended, state }) => ended || state === 'gone')), tooLate])
+    clearTimeout(deadline)
+    await Promise.all(this.slots.map((slot) => slot.terminate()))
+  }
+
+  onMessage(slot: WorkerSlot, message: FromThread): void {
+    switch (message.type) {
+      case 'online':
+        if (this.#serving !== undefined) slot.post({ type: 'serving', serving: this.#serving })
+        if (this.#auditPolicy !== undefined) slot.post({ type: 'audit-policy', policy: this.#auditPolicy })
+        if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
+        if (this.#scaleDownPolicies.length > 0) this.#tellPolicies(slot)
+        if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
+        this.#tell(slot, [...this.#deps.clusters.names()], [])
+        this.#tellLists(slot)
+        for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
+        this.#join(slot)
+        this.#questions.online(slot)
+        // Nobody waits for the answer.
+        if (this.#logLevel !== undefined) slot.post({ type: 'ask', id: 0, kind: 'logLevel', question: this.#logLevel })
+        if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
+        break
+      case 'failed':
+        this.#onFailed(slot, message.address, message.message, message.code)
+        break
+      case 'report':
+        this.#deps.metrics.threads.latest(slot.threadId, message.report.metrics)
+        break
+      case 'lines':
+        this.#write(message.lines)
+        break
+      case 'lists-learned':
+        this.#onListsLearned(slot, message.cluster, message.sizes)
+        break
+      case 'protect':
+        void this.#deletions.evaluate(slot, message.id, message.requests)
+        break
+      case 'abandoned':
+        this.#deletions.abandon(slot, message.id)
+        break
+      case 'scaled-down':
+        this.#onScaledDown(message.report)
+        break
+      case 'scale-down':
+        void this.#deletions.evaluateScaleDown(slot, message.id, message.question)
+        break
+      case 'answer':
+      case 'no-answer':
+      case 'events':
+        this.#questions.receive(slot, message)
+        break
+      case 'release':
+        this.#deletions.release(message.reservations)
+        break
+      default:
+    }
+    this.#progress.settle()
+  }
+
+  /** Releases what the thread held and starts a replacement; the other threads go on. */
+  onExit(slot: WorkerSlot, error: Error | undefined): void {
+    const { clusters, metrics, log, clock } = this.#deps
+    clusters.releaseThread(slot.index)
+    this.#places.died(slot.index)
+    metrics.threads.died(slot.threadId)
+    this.#questions.gone(slot)
+    if (this.#state === 'starting') {
+      this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
+    } else if (this.#state === 'running') {
+      const delayMs = restartDelayMs(slot.history, clock.monotonic())
+      const stack = error?.stack ?? reasonOf(error)
+      log.error('gateway thread died; another one takes its place', { thread: slot.index, delayMs, stack })
+      slot.restarts++
+      if (delayMs === 0) slot.start()
+      else this.#startLater(slot, delayMs)
+    }
+    this.#progress.settle()
+  }
+
+  #startLater(slot: WorkerSlot, delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer)
+      slot.start()
+    }, delayMs)
+    timer.unref()
+    this.#restarts.add(timer)
+  }
+
+  /** What one thread has learned of the size of lists, for the others, and for those that start later. */
+  #onListsLearned(from: WorkerSlot, cluster: string, sizes: readonly ListSize[]): void {
+    const lists = this.#deps.clusters.get(cluster)?.lists
+    if (lists === undefined) return
+    for (const size of sizes) lists.merge(size)
+    for (const slot of this.slots) {
+      if (slot === from || (slot.state !== 'online' && slot.state !== 'listening')) continue
+      slot.post({ type: 'list-sizes', cluster, sizes })
+    }
+  }
+
+  #tellLists(slot: WorkerSlot): void {
+    for (const { compiled, lists } of this.#deps.clusters.values()) {
+      if (lists.size > 0) slot.post({ type: 'list-sizes', cluster: compiled.name, sizes: lists.top() })
+    }
+  }
+
+  /** Lines between a thread that takes messages now and those that do already. */
+  #join(slot: WorkerSlot): void {
+    for (const other of this.slots) {
+      const apart = Math.abs(slot.index - other.index)
+      const distance = Math.min(apart, this.slots.length - apart)
+      if (distance === 0 || distance > LINES || (other.state !== 'online' && other.state !== 'listening')) continue
+      const [here, there] = createLine()
+      slot.post({ type: 'line', thread: other.index, port: here }, [here])
+      other.post({ type: 'line', thread: slot.index, port: there }, [there])
+    }
+  }
+
+  #tell(slot: WorkerSlot, changed: readonly string[], removed: readonly string[]): void {
+    const { clusters } = this.#deps
+    for (const name of changed) {
+      const handle = clusters.handle(name)
+      if (handle !== undefined) slot.post({ type: 'cluster', handle })
+    }
+    slot.post({ type: 'commit', generation: clusters.generation, removed })
+  }
+
+  #onFailed(slot: WorkerSlot, address: ListenAddress, message: string, code: string): void {
+    if (this.#state === 'running') {
+      // Not the thread's fault, but it cannot serve: its replacement tries again, with growing delays.
+      const { log } = this.#deps
+      log.error('gateway thread cannot listen', {
+        thread: slot.index,
+        address: formatListenAddress(address),
+        error: message,
+      })
+      void slot.terminate()
+      return
+    }
+    this.#fail(cannotListen(address, message, code, '--listen'))
+  }
+
+  #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
+    const { log, access: accessLog, audit: auditLog } = this.#deps
+    for (const { level, message, fields } of calls) log[level](message, fields)
+    for (const line of access) accessLog?.write(line)
+    for (const line of audit) auditLog?.write(line)
+    for (const { cluster, endpoint } of broken) this.#deps.onBroken(cluster, endpoint)
+    for (const cluster of refusing) this.#deps.onRefusing?.(cluster)
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    this.#progress.fail(error)
+  }
+
+  #until(done: () => boolean): Promise<void> {
+    if (this.#failure !== undefined && this.#state === 'starting') return Promise.reject(this.#failure)
+    return this.#progress.until(done)
+  }
+}
+
+function reasonOf(error: Error | undefined): string {
+  return error?.message ?? 'it exited without an error'
+}

@@ -1,0 +1,422 @@
+// A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
+// metrics, and the request path. It follows the main thread's messages; among requests, only deletions of protected pods wait
+// for any.
+
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import type { Clock } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { createSnapshotFollower, type SnapshotFollower } from '../../../controllers/follow-snapshots.ts'
+import type { ListenAddress } from '../../../core/cluster/listen-address.ts'
+import { clusterForAddress, clusterForServerName } from '../../../core/cluster/lookup-cluster.ts'
+import type { Gateway } from '../../../gateway/exchange/gateway.ts'
+import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
+import { type Listener, type ListenerOptions, listen } from '../../../io/listener/listener-socket.ts'
+import { TlsContexts } from '../../../io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../../../io/listener/tls-policy.ts'
+import { PolicyAudit } from '../../../io/logs/policy-audit.ts'
+import {
+  ACCESS_REVIEWS,
+  CLIENT_CONNECTIONS,
+  CLIENTS_DRAINED,
+  CLIENTS_OFFERED,
+  CLIENTS_REFUSED,
+  EJECTIONS,
+  HANDSHAKE_ERRORS,
+  LOG_LINES_DROPPED,
+  SCALE_DOWNS,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+  UPSTREAM_CONNECTIONS,
+} from '../../../io/metrics/descriptors.ts'
+import { knownCluster, MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import { profileThread } from '../../../io/profile/profile.ts'
+import { createAccessReviewer } from '../../../io/reviews/access-review.ts'
+import { createTokenReviewer, type TokenLookup } from '../../../io/reviews/token-review.ts'
+import { Upstreams } from '../../../io/upstream/upstreams.ts'
+import { systemClock } from '../../../io/world/clock.ts'
+import { addTickable, removeTickable } from '../../../io/world/coarse-ticker.ts'
+import { keepRequestsYoung } from '../../../io/world/garbage-collection.ts'
+import { ClusterTable } from '../../../state/clusters.ts'
+import { ConnectionPlaces } from '../../../state/connection-places.ts'
+import { RunningRequests } from '../../../state/running.ts'
+import { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
+import { ScaleUpGuardTable } from '../../../state/scale-up-guards.ts'
+import { UserBudgets } from '../../../state/user-budgets.ts'
+import type { Config } from '../../config/config.ts'
+import { ConnectionSpread } from '../../connections/connection-spread.ts'
+import { HeldConnections } from '../../connections/held-connections.ts'
+import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
+import type { QuestionHandlers, StreamHandlers } from '../questions.ts'
+import { ThreadAnswers } from './answers.ts'
+import { drainThread } from './drain.ts'
+import { ListLearning } from './list-learning.ts'
+import { gatewayEvents } from './observers.ts'
+import { ThreadOutbox } from './outbox.ts'
+import { ThreadProtection } from './protection.ts'
+import { proxyProtocolOptions } from './proxy-protocol-options.ts'
+import { RareWarnings } from './rare-warnings.ts'
+import { ThreadTaps } from './taps.ts'
+import { ThreadTop } from './top.ts'
+import { ThreadTraces } from './traces.ts'
+
+/** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
+const REPORT_MS = 5_000
+/** Reports may take at most this fraction of the time: one in ... */
+const REPORT_SHARE = 500
+
+export class GatewayThread {
+  readonly #data: ThreadData
+  readonly #post: (message: FromThread) => void
+  readonly #outbox: ThreadOutbox
+  readonly #metrics = new MetricsRecorder()
+  readonly #protection: ThreadProtection
+  readonly #answers: ThreadAnswers
+  readonly #taps: ThreadTaps
+  readonly #lists: ListLearning
+  readonly #top: ThreadTop | undefined
+  /** undefined = nothing is traced. */
+  readonly #traces: ThreadTraces | undefined
+  readonly #audit: PolicyAudit | undefined
+  readonly #policies = new ScaleDownPolicies()
+  readonly #contexts: TlsContexts
+  readonly #gateway: Gateway
+  readonly #follower: SnapshotFollower
+  #reporting: NodeJS.Timeout | undefined
+  readonly #spread: ConnectionSpread
+  readonly #held: HeldConnections
+  #listeners: Listener[] = []
+
+  constructor(data: ThreadData, post: (message: FromThread) => void) {
+    keepRequestsYoung()
+    const { config, place } = data
+    this.#data = data
+    this.#post = post
+    this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
+    this.#protection = new ThreadProtection(post)
+    this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
+    this.#top = config.top ? new ThreadTop() : undefined
+    this.#traces =
+      config.tracingOtlpEndpoint === ''
+        ? undefined
+        : new ThreadTraces(config, place.threads, this.#metrics, systemClock.monotonic)
+    this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
+    this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
+    this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
+    this.#audit = createPolicyAudit(data, this.#outbox)
+    this.#gateway = this.#createGateway(systemClock)
+    const places = new ConnectionPlaces(data.connectionPlaces)
+    this.#spread = this.#createSpread(places)
+    this.#held = this.#createHeld(places)
+    addTickable(this.#held)
+    const { clusters, upstreams, running, clock, random } = this.#gateway
+    const contexts = this.#contexts
+    const { drainTimeoutMs } = config
+    const { threads } = place
+    const parts = { clusters, upstreams, contexts, running, clock, random, drainTimeoutMs, threads }
+    this.#follower = createSnapshotFollower(parts)
+    this.#metrics.beforeSnapshot(() => this.#updateGauges())
+    this.#reportLater(REPORT_MS)
+    post({ type: 'online' })
+  }
+
+  /** One after the other, in the order in which they were sent. */
+  receive(message: ToThread): void {
+    switch (message.type) {
+      case 'cluster':
+        this.#follower.stage(message.handle)
+        return
+      case 'commit':
+        this.#commit(message.generation, message.removed)
+        return
+      case 'serving':
+        this.#contexts.setOwn(message.serving)
+        return
+      case 'audit-policy':
+        if (this.#audit !== undefined) this.#audit.policy = message.policy
+        return
+      case 'line':
+        this.#spread.addLine(message.thread, message.port)
+        return
+      case 'listen':
+        void this.#listen(message.addresses)
+        return
+      case 'connection':
+        this.#spread.handed(message.listener, message.socket)
+        return
+      case 'report':
+        this.#post({ type: 'report', id: message.id, report: this.#report() })
+        return
+      case 'list-sizes':
+        this.#lists.merge(message.cluster, message.sizes)
+        return
+      case 'protected-namespaces':
+        this.#protection.cover(message.namespaces)
+        return
+      case 'scale-down-policies':
+        this.#policies.replace(message.policies)
+        return
+      case 'scale-up-guards':
+        this.#gateway.scaleUpGuards.replace(message.guards)
+        return
+      case 'credential-fault': {
+        const live = this.#gateway.clusters.get(message.cluster)
+        if (live !== undefined) live.credentialFault = message.fault
+        return
+      }
+      case 'verdicts':
+        this.#protection.settle(message.id, message.verdicts)
+        return
+      case 'scale-down-answer':
+        this.#protection.settleScaleDown(message.id, message.answer)
+        return
+      case 'ask':
+      case 'subscribe':
+      case 'credit':
+      case 'unsubscribe':
+        this.#answers.receive(message)
+        return
+      case 'drain':
+        void this.#drain()
+        return
+      case 'abort':
+        this.#abort()
+        return
+      case 'end':
+        this.#end()
+    }
+  }
+
+  #commit(generation: number, removed: readonly string[]): void {
+    const changed = this.#follower.commit(generation, removed)
+    this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+    this.#post({ type: 'applied', generation })
+  }
+
+  async #listen(addresses: readonly ListenAddress[]): Promise<void> {
+    const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    const options = { ...shared, served: this.#held }
+    const reusePort = this.#data.place.threads > 1
+    for (const [i, address] of addresses.entries()) {
+      const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
+      try {
+        const { inherited, ...own } = address
+        const handed = inherited !== undefined
+        const proxyProtocol =
+          address.proxyProtocol && proxyProtocolOptions(this.#data.config, this.#gateway, this.#metrics)
+        this.#listeners.push(await listen({ ...options, ...own, proxyProtocol, handed, reusePort, onSocket }))
+      } catch (error) {
+        const message = errorMessage(error)
+        const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
+        this.#post({ type: 'failed', address, message, code })
+        return
+      }
+    }
+    this.#spread.open()
+    this.#post({ type: 'listening', ports: this.#listeners.map(({ port }) => port) })
+  }
+
+  async #drain(): Promise<void> {
+    this.#gateway.draining = true
+    await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
+    this.#traces?.flush()
+    this.#post({ type: 'drained' })
+  }
+
+  #abort(): void {
+    this.#gateway.running.abortAll()
+    this.#spread.close()
+    for (const listener of this.#listeners) listener.close()
+  }
+
+  #end(): void {
+    clearTimeout(this.#reporting)
+    removeTickable(this.#held)
+    this.#spread.close()
+    for (const listener of this.#listeners) listener.close()
+    this.#gateway.upstreams.destroy()
+    this.#protection.end()
+    this.#answers.end()
+    this.#outbox.flush()
+    this.#post({ type: 'report', id: 0, report: this.#report() })
+    this.#post({ type: 'ended' })
+  }
+
+  #reportLater(delayMs: number): void {
+    this.#reporting = setTimeout(() => {
+      const { clock } = this.#gateway
+      const startMs = clock.monotonic()
+      this.#post({ type: 'report', id: 0, report: this.#report() })
+      this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
+    }, delayMs)
+    this.#reporting.unref()
+  }
+
+  #report(): ThreadReport {
+    const { running, tokens, upstreams } = this.#gateway
+    return {
+      metrics: this.#metrics.snapshot(),
+      running: running.size,
+      clients: this.#listeners.reduce((sum, listener) => sum + listener.connections(), 0),
+      tokensRemembered: tokens.size(),
+      upstreams: [...upstreams.describe()],
+    }
+  }
+
+  #updateGauges(): void {
+    for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
+      this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
+    }
+    if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
+    if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
+  }
+
+  #createSpread(places: ConnectionPlaces): ConnectionSpread {
+    const { place } = this.#data
+    return new ConnectionSpread({
+      thread: place.thread,
+      places,
+      serve: (i, socket) => this.#serve(i, socket),
+      onOffered: (result) => this.#metrics.add(CLIENTS_OFFERED, 1, String(place.thread), result),
+      onUnsupported: (error) =>
+        this.#gateway.log.warn('connections stay with the thread that accepts them: this Node cannot pass sockets on', {
+          thread: place.thread,
+          error: error.message,
+        }),
+    })
+  }
+
+  #createHeld(places: ConnectionPlaces): HeldConnections {
+    const { config, place } = this.#data
+    return new HeldConnections({
+      thread: place.thread,
+      places,
+      maxAgeMs: config.maxConnectionAgeMs,
+      random: Math.random,
+      onDrained: (reason) => this.#metrics.add(CLIENTS_DRAINED, 1, reason),
+    })
+  }
+
+  #serve(listener: number, socket: Socket): void {
+    const there = this.#listeners[listener]
+    // Accepted before the last of the ports was open.
+    if (there === undefined) socket.destroy()
+    else there.accept(socket)
+  }
+
+  #createGateway(clock: Clock): Gateway {
+    const metrics = this.#metrics
+    const clusters = new ClusterTable(this.#data.place)
+    const upstreams = new Upstreams((cluster, endpoint, error) => this.#onBroken(cluster, endpoint, error), metrics)
+    return {
+      clusters,
+      upstreams,
+      running: new RunningRequests(),
+      clock,
+      log: this.#outbox.log,
+      tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
+      access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
+        metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
+      ),
+      budgets: new UserBudgets(),
+      scaleUpGuards: new ScaleUpGuardTable(),
+      scaleDowns: {
+        policies: this.#policies,
+        report: (report) => {
+          metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
+          this.#post({ type: 'scaled-down', report })
+        },
+      },
+      protection: this.#protection,
+      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }, [
+        this.#taps,
+        this.#lists,
+        ...(this.#top === undefined ? [] : [this.#top]),
+        ...(this.#traces === undefined ? [] : [this.#traces]),
+      ]),
+      ...(this.#traces !== undefined && { tracer: this.#traces.tracer }),
+      random: Math.random,
+      uuid: randomUUID,
+      draining: false,
+    }
+  }
+
+  #questionHandlers(): QuestionHandlers {
+    return {
+      profile: ({ kind, seconds }) => profileThread(kind, seconds),
+      logLevel: (level) => {
+        if (level !== undefined) this.#outbox.level = level
+        return this.#outbox.level
+      },
+      top: () => this.#top?.take(),
+    }
+  }
+
+  #streamHandlers(): StreamHandlers {
+    return {
+      tap: (question, emit) => this.#taps.tap(question, emit),
+      traces: (_, emit) => this.#traces?.handTo(emit) ?? (() => undefined),
+    }
+  }
+
+  /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */
+  #onBroken(cluster: string, url: string, error: Error): void {
+    const { clusters, clock, log } = this.#gateway
+    const live = clusters.get(cluster)
+    const endpoint = live?.endpoints.byUrl(url)
+    if (live === undefined || endpoint === undefined) return
+    const ejections = endpoint.health.ejections
+    live.endpoints.onFailure(endpoint, clock.monotonic())
+    if (endpoint.health.ejections > ejections) this.#metrics.add(EJECTIONS, 1, cluster, url)
+    log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
+    this.#outbox.broke(cluster, url)
+  }
+}
+
+function createPolicyAudit(
+  { auditLog, auditPolicy, config }: ThreadData,
+  outbox: ThreadOutbox,
+): PolicyAudit | undefined {
+  if (!auditLog || auditPolicy === undefined) return undefined
+  const { auditMaxBodyBytes: maxBodyBytes } = config
+  return new PolicyAudit({ policy: auditPolicy, maxBodyBytes, write: (line) => outbox.audit(line) })
+}
+
+function listenerOptions(
+  config: Config,
+  gateway: Gateway,
+  contexts: TlsContexts,
+  metrics: MetricsRecorder,
+): Omit<ListenerOptions, 'host' | 'port'> {
+  const { clusters } = gateway
+  const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
+  return {
+    maxHeaderBytes: config.maxHeaderBytes,
+    maxConcurrentStreams: config.maxConcurrentStreams,
+    headerTimeoutMs: config.headerTimeoutMs,
+    idleTimeoutMs: config.idleTimeoutMs,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    contexts,
+    counters: metrics.http2Clients,
+    clusterForServerName: (name) => clusterForServerName(clusters.index, name),
+    clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
+    handler: createRequestHandler(gateway),
+    onUpgrade: createUpgradeHandler(gateway),
+    goawayChance: config.goawayChance,
+    onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
+    onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
+    onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
+    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
+    onRefused(address) {
+      metrics.add(CLIENTS_REFUSED, 1)
+      refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
+    },
+  }
+}
+
+function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
+  metrics.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss')
+  if (outcome === 'hit' || outcome === 'limited') return
+  const result = outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error'
+  metrics.add(TOKEN_REVIEWS, 1, cluster, result)
+}

@@ -1,0 +1,127 @@
+// Questions of a gateway thread to the ledger, and a main thread that answers late or never.
+
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it, mock } from 'node:test'
+import type {
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownQuestion,
+} from '../../../api/ports/protection.ts'
+import type { FromThread } from '../messages.ts'
+import { ThreadProtection } from './protection.ts'
+
+function requestOf(pod: object): ProtectionRequest {
+  return { timeoutMs: 2_000, shadow: false, pod: { ready: true, criterion: 'Available', ...pod } } as ProtectionRequest
+}
+
+const REQUEST = requestOf({})
+const RESERVATION: Reservation = { cell: 'one', uid: 'u', holds: [] }
+const ADMITTED = { status: 'AdmittedAll', admitted: true, reservation: RESERVATION } as unknown as ProtectionVerdict
+
+function setUp() {
+  const said: FromThread[] = []
+  return { said, protection: new ThreadProtection((message) => said.push(message)) }
+}
+
+beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
+afterEach(() => mock.timers.reset())
+
+describe('protection in a gateway thread', () => {
+  it('covers all namespaces until it knows which are protected', () => {
+    const { protection } = setUp()
+    assert.equal(protection.covers('a'), true)
+    protection.cover(['b'])
+    assert.deepEqual([protection.covers('a'), protection.covers('b')], [false, true])
+    protection.cover(undefined)
+    assert.equal(protection.covers('a'), true)
+  })
+
+  it('gives each question its own answer', async () => {
+    const { said, protection } = setUp()
+    const first = protection.review([REQUEST])
+    const second = protection.review([REQUEST, REQUEST])
+    assert.deepEqual(said, [
+      { type: 'protect', id: 1, requests: [REQUEST] },
+      { type: 'protect', id: 2, requests: [REQUEST, REQUEST] },
+    ])
+    protection.settle(2, [ADMITTED, ADMITTED])
+    protection.settle(1, [ADMITTED])
+    assert.deepEqual([(await first).length, (await second).length], [1, 2])
+    mock.timers.tick(60_000)
+    assert.equal(said.length, 2)
+  })
+
+  it('tells when nobody waits any more, and not once it is answered', async () => {
+    const { said, protection } = setUp()
+    const gone = new AbortController()
+    const asked = protection.review([REQUEST], gone.signal)
+    gone.abort()
+    assert.deepEqual(said.slice(1), [{ type: 'abandoned', id: 1 }])
+    protection.settle(1, [ADMITTED])
+    await asked
+    const late = new AbortController()
+    const answered = protection.review([REQUEST], late.signal)
+    protection.settle(2, [ADMITTED])
+    await answered
+    late.abort()
+    assert.deepEqual(said.length, 3)
+  })
+
+  it('a main thread that does not answer is an error, and reservations of a late answer are released', async () => {
+    const { said, protection } = setUp()
+    const asked = protection.review([REQUEST, REQUEST])
+    mock.timers.tick(2_499)
+    mock.timers.tick(1)
+    const verdicts = await asked
+    assert.deepEqual(
+      verdicts.map(({ status, admitted, reservation }) => [status, admitted, reservation]),
+      [
+        ['Error', false, undefined],
+        ['Error', false, undefined],
+      ],
+    )
+    assert.match(verdicts[0]?.message ?? '', /did not answer within 2000 ms/)
+    protection.settle(1, [ADMITTED, { ...ADMITTED, reservation: undefined }])
+    assert.deepEqual(said.slice(1), [{ type: 'release', reservations: [RESERVATION] }])
+  })
+
+  it('deletions that cannot be refused do not need the main thread', async () => {
+    const { protection } = setUp()
+    const asked = protection.review([requestOf({ ready: false }), requestOf({ forceDelete: true }), REQUEST])
+    mock.timers.tick(2_500)
+    assert.deepEqual(
+      (await asked).map(({ status, admitted, overridden, freePass }) => [status, admitted, overridden, freePass]),
+      [
+        // Only as long as it stays unready.
+        ['AlreadyUnready', true, '', true],
+        ['Error', false, 'force-delete', false],
+        ['Error', false, '', false],
+      ],
+    )
+  })
+
+  it('answers open requests when it ends', async () => {
+    const { protection } = setUp()
+    const asked = protection.review([REQUEST])
+    protection.end()
+    assert.equal((await asked)[0]?.status, 'Error')
+  })
+
+  it('scale-downs: its own answer, none in time, and the end of the thread', async () => {
+    const { said, protection } = setUp()
+    const question = { timeoutMs: 1_000 } as ScaleDownQuestion
+    const [answered, late, ended] = [1, 2, 3].map(() => protection.reviewScaleDown(question))
+    assert.deepEqual(said[1], { type: 'scale-down', id: 2, question })
+    const answer = { protectors: [], unknown: '' }
+    protection.settleScaleDown(1, answer)
+    assert.equal(await answered, answer)
+    mock.timers.tick(1_000)
+    assert.match((await late)?.unknown ?? '', /did not answer within 1000 ms/)
+    assert.match((await ended)?.unknown ?? '', /did not answer/)
+    protection.settleScaleDown(2, answer)
+    const last = protection.reviewScaleDown(question)
+    protection.end()
+    assert.match((await last).unknown, /is shutting down/)
+  })
+})

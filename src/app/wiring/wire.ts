@@ -1,0 +1,284 @@
+// Builds and wires the main thread. How a change of the objects is applied is in apply-change.ts, what a gateway
+// thread consists of in threads/gateway-thread.ts.
+
+import { randomInt } from 'node:crypto'
+import type { Clock, Logger, ResourceSource } from '../../api/ports/ports.ts'
+import type { ProtectionGate } from '../../api/ports/protection.ts'
+import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
+import { type EndpointProbes, startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
+import { requestFault, startUpstreamRights, type UpstreamRights } from '../../controllers/rights/upstream-rights.ts'
+import { FollowedServers } from '../../controllers/servers/followed-servers.ts'
+import { createUpstreamClustersController } from '../../controllers/upstream-clusters.ts'
+import type { AuditPolicy } from '../../core/audit/policy.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { LookedUp } from '../../core/endpoints/resolution.ts'
+import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import type { TopReport } from '../../core/top/report.ts'
+import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
+import { lookUp } from '../../io/dns/look-up.ts'
+import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
+import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
+import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
+import { createMetrics, type GatewayMetrics } from '../../io/metrics/metrics.ts'
+import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
+import { threadSeriesText } from '../../io/metrics/thread-series.ts'
+import { topSeriesText } from '../../io/metrics/top-series.ts'
+import { PROGRAM_FILES } from '../../io/program/build.ts'
+import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
+import { Upstreams } from '../../io/upstream/upstreams.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { startThread } from '../../io/world/threads.ts'
+import { ClusterTable } from '../../state/clusters.ts'
+import type { OpenWebhook } from '../audit/outputs.ts'
+import { ServingReload } from '../certificates/serving-reload.ts'
+import type { Config } from '../config/config.ts'
+import { TopCounts } from '../insight/top-counts.ts'
+import type { LastGoodStates } from '../last-good/states.ts'
+import { startInlineThread } from '../threads/pool/inline-thread.ts'
+import { ThreadPool } from '../threads/pool/pool.ts'
+import type { StartThread } from '../threads/pool/worker-slot.ts'
+import { ConfigChanges } from './apply-change.ts'
+import { type LimitSharing, shareLimits } from './limit-sharing.ts'
+import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
+
+/** For tests. */
+export interface WiredOverrides {
+  /** Looks up the names of servers. */
+  readonly lookUp: (name: string) => Promise<LookedUp>
+  readonly tracingWaits: TracingWaits
+}
+
+export interface WiredGateway {
+  readonly clusters: ClusterTable
+  readonly pool: ThreadPool
+  readonly probes: EndpointProbes
+  /** Servers whose names are looked up. */
+  readonly servers: FollowedServers
+  readonly rights: UpstreamRights
+  /** Of the probes. */
+  readonly upstreams: Upstreams
+  /** The clocks of protected cells. */
+  readonly clocks: CellClocks
+  readonly source: ResourceSource
+  /** Of all threads. */
+  readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<
+    GatewayMetrics,
+    'guards' | 'totals'
+  >
+  readonly clock: Clock
+  /** Counts of the main thread. */
+  readonly recorder: MetricsRecorder
+  /** Lines of the audit log; undefined = switched off. */
+  readonly audit: LineWriter | undefined
+  /** Who asks most; undefined = nobody counts. */
+  readonly top: TopCounts | undefined
+  /** Limits that replicas share over Redis; undefined = none. */
+  readonly limits: GlobalLimits | undefined
+  /** Redis, and the files that say who the gateway is there; undefined = none. */
+  readonly sharing: LimitSharing | undefined
+  /** undefined = nothing is traced. */
+  readonly tracing: Tracing | undefined
+  /** The configuration in force, and its listeners. */
+  readonly changes: ConfigChanges
+  /** The gateway's own certificate. */
+  readonly reload: ServingReload
+}
+
+export interface Outputs {
+  readonly log: Logger
+  /** Lines of the access log; undefined = switched off. */
+  readonly access: LineWriter | undefined
+  readonly audit: LineWriter | undefined
+  /** undefined = every request, at level Metadata. */
+  readonly auditPolicy: AuditPolicy | undefined
+  /** Of the embedded API server; may be the same as `audit`. */
+  readonly controlAudit: LineWriter | undefined
+  /** One of those that `audit` writes to; undefined = none. */
+  readonly auditWebhook: OpenWebhook | undefined
+}
+
+const WORD = 2 ** 32
+
+/**
+ * @param inline one gateway thread, inside this one
+ * @param protection returns the gate that evaluates pod deletions, as it is at the moment
+ * @param lastGood where parts of shared limits are kept
+ * @param lookUpName looks up the names of servers
+ */
+export function wire(
+  config: Config,
+  serving: ServingPair,
+  outputs: Outputs,
+  source: ResourceSource,
+  inline: boolean,
+  protection: () => ProtectionGate | undefined,
+  lastGood: LastGoodStates,
+  given: Partial<WiredOverrides> = {},
+): WiredGateway {
+  const clock: Clock = systemClock
+  const { log, access, audit } = outputs
+  const metrics = createMetrics()
+  const threads = inline ? 1 : config.threads
+  const seed = [randomInt(WORD), randomInt(WORD)] as const
+  const clusters = new ClusterTable({ thread: threads, threads, seed })
+  // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
+  const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), metrics.recorder)
+  const clocks = new CellClocks(config.protection.settings.clockSkewMs)
+  const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
+    // For clusters without protection, too: when it is switched on, the first count must know the clock.
+    answered: (cluster, endpoint, date, sentMs, receivedMs) =>
+      clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
+    probed: (cluster, endpoint, healthy) => {
+      metrics.endpointHealth(cluster, endpoint, healthy)
+      const { kind } = rights.get(cluster)
+      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.checkNow(cluster)
+    },
+  })
+  const rights = startUpstreamRights({
+    clusters,
+    upstreams,
+    clock,
+    random: Math.random,
+    log,
+    onChange: (cluster, state) => {
+      metrics.rightsAsked(cluster, state.kind)
+      pool.credentialFault(cluster, requestFault(state))
+    },
+  })
+  const data = {
+    config,
+    serving,
+    accessLog: access !== undefined,
+    auditLog: audit !== undefined,
+    auditPolicy: outputs.auditPolicy,
+  }
+  const start: StartThread = inline ? startInlineThread : startWorker
+  const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
+  const sharing = shareLimits(config, clusters, clock, log, lastGood)
+  const limits = sharing?.limits
+  const onRefusing = (cluster: string): void => rights.checkNow(cluster)
+  const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
+  const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
+  const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
+  const servers = new FollowedServers({
+    lookUp: given.lookUp ?? lookUp,
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log }),
+    clusters,
+    clock,
+    log,
+    onChange: (cluster) => {
+      void changes.compileAgain(cluster).catch((error: unknown) => {
+        log.error('the addresses of a server could not be applied', { cluster, error })
+      })
+    },
+  })
+  const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, servers, clock, log })
+  const reload = new ServingReload(config, serving, log, (pair) => {
+    contexts.setOwn(pair)
+    pool.serving(pair)
+  })
+  const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
+  changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
+  const tracing = startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits })
+  const top = config.top ? new TopCounts({ pool, clock }) : undefined
+  const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
+  const text = metricsText(metrics, pool, clusters, outputs, clock, limits, firstTen)
+  return {
+    clusters,
+    pool,
+    probes,
+    servers,
+    rights,
+    upstreams,
+    clocks,
+    source,
+    metrics: { text, contentType: metrics.contentType, guards: metrics.guards, totals: metrics.totals },
+    clock,
+    recorder: metrics.recorder,
+    audit,
+    top,
+    limits,
+    sharing,
+    tracing,
+    changes,
+    reload,
+  }
+}
+
+/** Drops servers that no longer exist. Looks at all clusters only when necessary: a change costs what it touches. */
+function forgetClocks(clocks: CellClocks, clusters: ClusterTable, changed: ReadonlySet<string> | undefined): void {
+  const touched = [...(changed ?? [])].map((name) => clusters.get(name)?.compiled)
+  if (changed === undefined || touched.some((cluster) => cluster === undefined || cluster.protection !== undefined)) {
+    clocks.keepOnly(serversByCell(clusters))
+    return
+  }
+  for (const cluster of touched) if (cluster !== undefined) clocks.keepServers(cellOf(cluster), serversOf(cluster))
+}
+
+/** A cluster without protection is in the cell that it would be in. */
+function serversByCell(clusters: ClusterTable): ReadonlyMap<string, ReadonlySet<string>> {
+  const servers = new Map<string, ReadonlySet<string>>()
+  for (const { compiled } of clusters.values()) {
+    const cell = cellOf(compiled)
+    servers.set(cell, new Set([...(servers.get(cell) ?? []), ...serversOf(compiled)]))
+  }
+  return servers
+}
+
+function serversOf({ endpoints }: CompiledCluster): ReadonlySet<string> {
+  return new Set(endpoints.map(({ url }) => url))
+}
+
+function cellOf({ name, protection }: CompiledCluster): string {
+  return protection?.cell ?? name
+}
+
+const startWorker: StartThread = (data, events) =>
+  startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events)
+
+/** What all threads have counted, and what only the main thread sees. */
+function metricsText(
+  metrics: GatewayMetrics,
+  pool: ThreadPool,
+  clusters: ClusterTable,
+  outputs: Outputs,
+  clock: Clock,
+  limits: GlobalLimits | undefined,
+  firstTen: () => readonly TopReport[],
+): () => Promise<string> {
+  const overflows: { cluster: string; schema: string; overflows: number }[] = []
+  metrics.beforeScrape(async () => {
+    await pool.reports()
+    overflows.length = 0
+    for (const { compiled, flows } of clusters.values()) {
+      for (const flow of flows.describe(clock.monotonic())) {
+        // Counts in shared memory: reported by one thread only.
+        metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
+        if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
+      }
+    }
+    if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
+    if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
+    const counts = outputs.auditWebhook?.writer.counts
+    if (counts !== undefined) {
+      for (const result of WEBHOOK_RESULTS) metrics.recorder.set(AUDIT_WEBHOOK_EVENTS, counts[result], result)
+    }
+    const { controlAudit } = outputs
+    if (controlAudit !== undefined && controlAudit !== outputs.audit) {
+      metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
+    }
+  })
+  return async () => {
+    const text = await metrics.text()
+    const states = pool.slots.map((slot) => {
+      const { index, answers, applied, restarts, busySeconds } = slot
+      return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
+    })
+    const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
+    const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
+    return `${own}${clusterSeriesText(inForce, clock.now())}${topSeriesText(firstTen())}${text}`
+  }
+}
