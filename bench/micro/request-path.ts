@@ -14,6 +14,7 @@ import type {
 } from '../../src/api/ports/stream.ts'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import { addressCharge } from '../../src/core/shares/charge.ts'
 import type { Gateway } from '../../src/gateway/exchange/gateway.ts'
 import { createRequestHandler } from '../../src/gateway/serve.ts'
 import { TOKEN_CACHE } from '../../src/io/metrics/descriptors.ts'
@@ -171,6 +172,8 @@ function peerOf(certificate: PeerCertificate | undefined): Peer {
     proxyAddress: '',
     certificate,
     drain: () => false,
+    addressCharge: addressCharge('10.1.2.3'),
+    charge: addressCharge('10.1.2.3'),
     memo: new Map(),
   }
 }

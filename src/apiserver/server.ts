@@ -19,6 +19,7 @@ import {
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster/upstream-cluster.ts'
 import { warningValues } from '../core/refusal/warning.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
+import { ownUserCharge } from '../core/shares/charge.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
 import { effectiveUser } from './access/impersonate.ts'
@@ -238,7 +239,10 @@ class ControlExchange implements StreamEvents {
       throw statusError('Unauthorized', 'Unauthorized')
     }
     this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)
-    if (!isRevoked(caller)) return caller
+    if (!isRevoked(caller)) {
+      if (caller !== 'anonymous') this.#peer.charge = ownUserCharge(caller.name)
+      return caller
+    }
     if (this.#peer.certificate !== undefined) this.#peer.drain()
     throw statusError('Unauthorized', `Unauthorized: ${caller.revoked}`)
   }

@@ -7,7 +7,6 @@ import { refuseRevokedPart, refuseUnauthorized } from '../core/admission/steps.t
 import type { CompiledCluster, CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { CERTIFICATE_REVOKED, hasAny, TOKEN_REVOKED } from '../core/cluster/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../core/identity/user-from-cert.ts'
-import { addressSource } from '../core/limits/call-source.ts'
 import { isRefusal, type Refusal } from '../core/refusal/refusal.ts'
 import { type BearerToken, readBearerToken } from '../core/request/websocket-token.ts'
 import { certificateHashes, tokenHashes } from '../io/pki/credential-hashes.ts'
@@ -132,8 +131,10 @@ function fromToken(
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
   // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
-  const source = addressSource(exchange.peer.remoteAddress)
-  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', source))
+  const verdict = exchange.gw.tokens.review(
+    query,
+    reviewCall(exchange.gw, live, 'token-review', exchange.charge.source),
+  )
   return verdict instanceof Promise
     ? verdict.then((late) => fromVerdict(exchange, live, query, authorization, late))
     : fromVerdict(exchange, live, query, authorization, verdict)

@@ -21,7 +21,6 @@ import type { RequestClass, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
-import { budgetKey } from './exchange/identity.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
@@ -86,10 +85,9 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
 
 /** Of the user's budget, where one stream broke and its connection did not: his own request may be why. And of the cluster's. */
 function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowMs: number): boolean {
-  const { gw, record, peer } = exchange
+  const { gw, record, charge } = exchange
   if (reason !== 'refused' && reason !== 'connection') {
-    const who = budgetKey(permit.requester, peer.remoteAddress)
-    if (!gw.budgets.repeatedReads.spend(record.cluster, who, nowMs)) return false
+    if (!gw.budgets.repeatedReads.spend(record.cluster, charge.source, nowMs)) return false
   }
   return tryRetry(permit.live.retryBudget, nowMs)
 }

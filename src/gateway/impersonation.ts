@@ -14,7 +14,7 @@ import type { AccessReviewResult } from '../io/reviews/access-review.ts'
 import type { LiveCluster } from '../state/clusters.ts'
 import { REVIEW_TIMEOUT_MS, refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
-import { type Authenticated, authenticated, budgetKey } from './exchange/identity.ts'
+import { type Authenticated, authenticated } from './exchange/identity.ts'
 
 const COULD_NOT = 'impersonation could not be authorized'
 
@@ -67,7 +67,7 @@ interface Question {
 }
 
 function ask(
-  { gw, peer, gone }: Exchange,
+  { gw, charge, gone }: Exchange,
   live: LiveCluster,
   requester: Authenticated,
   attributes: AccessReviewAttributes,
@@ -75,9 +75,8 @@ function ask(
 ): AccessReviewResult | Promise<AccessReviewResult> {
   if (gone || timeoutMs <= 0) return NO_TIME
   const { user } = requester
-  const source = budgetKey(requester, peer.remoteAddress)
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
-  return gw.access.review(query, reviewCall(gw, live, 'access-review', source, timeoutMs))
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge.source, timeoutMs))
 }
 
 const NO_TIME: AccessReviewResult = {

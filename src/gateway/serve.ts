@@ -6,6 +6,7 @@ import type { RequestRecord } from '../api/ports/request-record.ts'
 import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../api/ports/stream.ts'
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
 import { listRequestOf } from '../core/list-cost/list-request.ts'
 import { clientClassOf } from '../core/policy/client-class.ts'
@@ -87,11 +88,12 @@ function serve(exchange: Exchange): Served {
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
+  charge(exchange, requester, cluster)
   // The logs name the user, whatever refuses the request from here on.
   identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
-  const cancelled = refuseCancelled(exchange, requester)
+  const cancelled = refuseCancelled(exchange)
   if (cancelled !== undefined) return cancelled
   const requested: Requested = { live, cluster, info, requester }
   return goOn(exchange, requested, impersonate(exchange, live, requester), serveCaller)
@@ -243,6 +245,14 @@ function describe(record: RequestRecord, info: RequestInfo): void {
   record.isResourceRequest = info.isResourceRequest
   record.path = info.path
   record.longRunning = isLongRunning(info)
+}
+
+/** From here on the user pays, for the connection, too. */
+function charge(exchange: Exchange, requester: Authenticated, cluster: CompiledCluster): void {
+  const { peer } = exchange
+  const user = requester.chargeIn(cluster, peer)
+  exchange.charge = user
+  if (user.known) peer.charge = user
 }
 
 function identify(record: RequestRecord, requester: Authenticated, caller: Authenticated): void {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { afterEach, test } from 'node:test'
 import type { Peer, ResetReason, Stream, StreamEvents } from '../../src/api/ports/stream.ts'
+import { addressCharge } from '../../src/core/shares/charge.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
 import { type Http2Session, serveHttp2 } from '../../src/io/listener/http2-server.ts'
 import { SLOW_READ_MS } from '../../src/io/socket/http2-socket.ts'
@@ -125,6 +126,8 @@ async function serve(): Promise<Served> {
     proxyAddress: '',
     certificate: undefined,
     drain: () => false,
+    addressCharge: addressCharge(''),
+    charge: addressCharge(''),
     memo: new Map(),
   }
   const session = serveHttp2(wire, peer, LIMITS, counters, (_peer, stream) => {

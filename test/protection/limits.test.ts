@@ -72,7 +72,7 @@ describe('clientConfig.qps', () => {
         // Whose share it is: of the user, not of all deletions.
         assert.match(
           messageOf(answer),
-          /^too many reads of pods for cluster "prod\.example\.com" because of user "alice": /,
+          /^too many reads of pods for cluster "prod\.example\.com" because of user "alice" of cluster "prod\.example\.com": /,
         )
       }
       assert.deepEqual([...scene.upstream.pods.keys()], ['b'])

@@ -157,7 +157,7 @@ test('only a user who cancels requests on many connections is refused, for a mom
   const { perSecond, burst } = CANCELLED_REQUESTS
   assert.equal(
     message,
-    `too many requests of user "mallory" to cluster "${HOST}" were cancelled before their answers were complete: ${perSecond} a second are allowed, ${burst} at once`,
+    `too many requests of user "mallory" of cluster "${HOST}" were cancelled before their answers were complete: ${perSecond} a second are allowed, ${burst} at once`,
   )
   assert.equal((await ask()).status, 200, 'alice is served')
   assert.ok(cancelled().length <= 3 * burst, `${cancelled().length} requests at upstream`)
@@ -169,7 +169,7 @@ test('only a user who cancels requests on many connections is refused, for a mom
 
 test('without a name it is the address that is refused', async () => {
   const refused = await cancelUntilRefused(undefined)
-  assert.match(refused.body.toString(), /too many requests of address 127.0.0.1 to/)
+  assert.match(refused.body.toString(), /too many requests of address 127.0.0.1 were/)
   assert.equal((await ask()).status, 200, 'alice, from the same address, is served')
 })
 

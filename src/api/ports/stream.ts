@@ -51,6 +51,16 @@ export interface PeerCertificate {
   readonly verifyError: string
 }
 
+/** Who pays for work: what is shared is divided among sources. Immutable, and the same object for many requests. */
+export interface Charge {
+  /** A user of a cluster, or an address (IPv6: a network of 64 bits); unique, and readable in answers and logs. */
+  readonly source: string
+  /** How large its share is beside those of others; 1 = as everybody's. */
+  readonly weight: number
+  /** Whether it is a user who was authenticated. */
+  readonly known: boolean
+}
+
 /** Facts of one client connection, computed once. */
 export interface Peer {
   /** Unique in the process: keys of per-connection caches. */
@@ -68,6 +78,10 @@ export interface Peer {
   /** Of the load balancer that declared these addresses; '' = they are those of the connection. */
   readonly proxyAddress: string
   readonly certificate: PeerCertificate | undefined
+  /** Its address: pays for what has not been authenticated, and for anonymous requests. */
+  readonly addressCharge: Charge
+  /** Who pays for the connection: its address, and once a request was authenticated the user of the last such one. */
+  charge: Charge
   /** No more requests on this connection: GOAWAY, or `Connection: close` on the next answer. Running ones finish. */
   drain(): boolean
   /** Per-connection memory of the request path: identity per cluster, and no more. Dies with the connection. */

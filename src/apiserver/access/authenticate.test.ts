@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { Peer } from '../../api/ports/stream.ts'
 import type { Revocable } from '../../core/cluster/revocation.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
 import { createTokenVerifier, generateTokenKey, issueControlToken } from '../../io/pki/control-tokens.ts'
 import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.ts'
 import { type CertificateOptions, createCA, generateKey, issueCertificate } from '../../io/pki/pki.ts'
@@ -36,6 +37,8 @@ function peer(certPem?: string, verified = true): Peer {
     proxyAddress: '',
     certificate: certPem === undefined ? undefined : { chain, verified, verifyError: verified ? '' : 'no' },
     drain: () => false,
+    addressCharge: addressCharge('127.0.0.1'),
+    charge: addressCharge('127.0.0.1'),
     memo: new Map(),
   }
 }

@@ -21,6 +21,14 @@ for (const [address, source] of CASES)
   })
 
 test('a user, whatever the name', () => {
-  assert.equal(userSource('system:serviceaccount:ns:sa'), 'user "system:serviceaccount:ns:sa"')
-  assert.notEqual(userSource('a'), addressSource('a'))
+  assert.equal(
+    userSource('prod', 'system:serviceaccount:ns:sa'),
+    'user "system:serviceaccount:ns:sa" of cluster "prod"',
+  )
+  assert.notEqual(userSource('prod', 'a'), addressSource('a'))
+})
+
+test('a name is somebody else in another cluster, and cannot pretend to be of it', () => {
+  assert.notEqual(userSource('a', 'alice'), userSource('b', 'alice'))
+  assert.notEqual(userSource('b', 'alice" of cluster "a'), userSource('a', 'alice'))
 })

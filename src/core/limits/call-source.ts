@@ -7,8 +7,9 @@ export function addressSource(remoteAddress: string): string {
   return remoteAddress.includes(':') ? `network ${network64(remoteAddress)}` : `address ${remoteAddress}`
 }
 
-export function userSource(name: string): string {
-  return `user ${JSON.stringify(name)}`
+/** The same name is somebody else in another cluster, whose CAs and tokens are its own. */
+export function userSource(cluster: string, name: string): string {
+  return `user ${JSON.stringify(name)} of cluster "${cluster}"`
 }
 
 /** The first four groups of an IPv6 address: a host may have any address behind them (RFC 4291 section 2.5.4). */

@@ -63,14 +63,13 @@ export function upstreamFailedMessage(cluster: string): string {
 /** @param who a user, or the address of somebody anonymous */
 /** @param longRunning it is watches and the like that were cancelled, when they had been answered */
 export function tooManyCancelledMessage(
-  cluster: string,
   who: string,
   { perSecond, burst }: { readonly perSecond: number; readonly burst: number },
   longRunning: boolean,
 ): string {
   const what = longRunning ? 'watches and other long-running requests' : 'requests'
   const when = longRunning ? '' : ' before their answers were complete'
-  return `too many ${what} of ${who} to cluster "${cluster}" were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
+  return `too many ${what} of ${who} were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
 }
 
 /** @param maxBytes name, value and 32 for each field; infinite = not known */

@@ -10,7 +10,6 @@ import { CallLimitError, type KubeAnswer, KubeCallError } from '../../io/upstrea
 import { type CallAsGateway, callAsGateway } from '../calls/call-as-gateway.ts'
 import { callerFields } from '../calls/caller-fields.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { budgetKey } from '../exchange/identity.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { reviewRight } from '../protect/access.ts'
 import { countUnchecked } from './unchecked.ts'
@@ -75,7 +74,7 @@ function callUpstream(
 ): Promise<KubeAnswer> {
   return callAsGateway(exchange.gw, live, {
     kind: 'node-read',
-    source: budgetKey(caller, exchange.peer.remoteAddress),
+    source: exchange.charge.source,
     credentials: caller.credentials(cluster.client),
     fields: callerFields(exchange.head),
     timeoutMs: TIMEOUT_MS,

@@ -3,7 +3,7 @@
 
 import type { Reservation } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
-import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
@@ -14,7 +14,7 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'
 import type { Gateway } from './gateway.ts'
-import { type Authenticated, budgetKey } from './identity.ts'
+import type { Authenticated } from './identity.ts'
 import { nextPhase, type Phase } from './phase.ts'
 import { RequestBody } from './request-body.ts'
 import type { WholeBody } from './whole-body.ts'
@@ -62,6 +62,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   /** Wall clock and monotonic milliseconds at which the decision was taken. */
   nowMs: number
   monotonicMs: number
+  /** Who pays for it: the address until it is authenticated, then the user who sent it, whomever it runs as. */
+  charge: Charge
   /** From when it is asked whether the request may be served; what that takes is given back at the end. */
   decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
@@ -102,6 +104,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.list = list
     this.upgrade = upgrade
     this.requestEnded = requestEnded
+    this.charge = peer.addressCharge
     this.monotonicMs = gw.clock.monotonic()
     this.nowMs = gw.clock.now()
     this.head = readRequestHead(list, peer.remoteAddress, peer.protocol === 'h2')
@@ -207,11 +210,11 @@ export class Exchange implements StreamEvents, RunningRequest {
    * head and the connection says so for it. Watches end so, too: those that were answered have a budget of their own.
    */
   #spendCancelled(): void {
-    const { requester, gw, peer, record } = this
-    if (requester === undefined || this.upstream === undefined) return
+    const { gw, record } = this
+    if (this.requester === undefined || this.upstream === undefined) return
     const { cancelledRequests, cancelledLongRunning } = gw.budgets
     const budget = this.phase === 'answering' && record.longRunning ? cancelledLongRunning : cancelledRequests
-    budget.spend(record.cluster, budgetKey(requester, peer.remoteAddress), gw.clock.monotonic())
+    budget.spend(record.cluster, this.charge.source, gw.clock.monotonic())
   }
 
   // === what comes of it ===

@@ -1,12 +1,12 @@
 // Who a request runs as, and the header fields that say so upstream: made once for an identity, sent with each request.
 
 import type { UserInfo } from '../../api/kube/user.ts'
-import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, Peer, SharedFields } from '../../api/ports/stream.ts'
 import { refuseUnauthorized } from '../../core/admission/steps.ts'
-import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledClient, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
-import { addressSource, userSource } from '../../core/limits/call-source.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
+import { userCharge } from '../../core/shares/charge.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
@@ -18,6 +18,8 @@ export class Authenticated {
   readonly #identity: HeaderList
   #credentials: SharedFields
   #client: CompiledClient | undefined = undefined
+  #charge: Charge | undefined = undefined
+  #chargedBy: CompiledCluster | undefined = undefined
 
   constructor(user: UserInfo, kind: Authenticated['kind'], hashes: readonly string[]) {
     this.user = user
@@ -37,6 +39,15 @@ export class Authenticated {
     this.#client = client
     return this.#credentials
   }
+
+  /** Who pays for what it sends to a cluster: an anonymous one is charged to its address. */
+  chargeIn(cluster: CompiledCluster, peer: Peer): Charge {
+    if (this.kind === 'anonymous') return peer.addressCharge
+    if (this.#charge !== undefined && cluster === this.#chargedBy) return this.#charge
+    this.#chargedBy = cluster
+    this.#charge = userCharge(cluster.name, this.user.name, 1)
+    return this.#charge
+  }
 }
 
 /** Fails closed: an identity that upstream could not be told exactly is refused. */
@@ -49,8 +60,3 @@ export function authenticated(
 }
 
 const NO_HASHES: readonly string[] = []
-
-/** Whose budgets somebody draws on: the user's; of an anonymous one, those of the address. */
-export function budgetKey({ kind, user }: Authenticated, remoteAddress: string): string {
-  return kind === 'anonymous' ? addressSource(remoteAddress) : userSource(user.name)
-}

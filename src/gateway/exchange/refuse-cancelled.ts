@@ -4,18 +4,17 @@
 import { tooManyCancelledMessage } from '../../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { Exchange } from './exchange.ts'
-import { type Authenticated, budgetKey } from './identity.ts'
 
 const RETRY_AFTER_SECONDS = 1
 
 /** Asked of whoever sends a request, before anything is done for it. Undefined = it may go on. */
-export function refuseCancelled(exchange: Exchange, requester: Authenticated): Refusal | undefined {
+export function refuseCancelled(exchange: Exchange): Refusal | undefined {
   const { gw, record, monotonicMs } = exchange
   const { cancelledRequests, cancelledLongRunning } = gw.budgets
   // So that it costs nothing while nobody gives up any.
   if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
   const { cluster, longRunning } = record
-  const who = budgetKey(requester, exchange.peer.remoteAddress)
+  const who = exchange.charge.source
   let budget = cancelledRequests
   if (!budget.isSpent(cluster, who, monotonicMs)) {
     // Who ends many watches at once goes on with everything else.
@@ -23,11 +22,7 @@ export function refuseCancelled(exchange: Exchange, requester: Authenticated): R
     budget = cancelledLongRunning
     if (!budget.isSpent(cluster, who, monotonicMs)) return undefined
   }
-  return refuse(
-    'too-many-cancelled',
-    tooManyCancelledMessage(cluster, who, budget.size, budget === cancelledLongRunning),
-    {
-      retryAfterSeconds: RETRY_AFTER_SECONDS,
-    },
-  )
+  return refuse('too-many-cancelled', tooManyCancelledMessage(who, budget.size, budget === cancelledLongRunning), {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  })
 }

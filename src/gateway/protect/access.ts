@@ -8,7 +8,7 @@ import type { AccessReviewResult } from '../../io/reviews/access-review.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from '../calls/kube-review.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { type Authenticated, budgetKey } from '../exchange/identity.ts'
+import type { Authenticated } from '../exchange/identity.ts'
 
 export type Right =
   | { readonly kind: 'allowed' }
@@ -69,12 +69,11 @@ export async function mayList(
 }
 
 function ask(
-  { gw, peer }: Exchange,
+  { gw, charge }: Exchange,
   live: LiveCluster,
   caller: Authenticated,
   attributes: AccessReviewAttributes,
 ): Promise<AccessReviewResult> {
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user: caller.user, attributes }
-  const source = budgetKey(caller, peer.remoteAddress)
-  return gw.access.review(query, reviewCall(gw, live, 'access-review', source))
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge.source))
 }

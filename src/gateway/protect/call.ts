@@ -7,7 +7,6 @@ import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
 import { AnswerTooLargeError, CallLimitError, type KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
-import { budgetKey } from '../exchange/identity.ts'
 import type { Deletion } from './deletion.ts'
 
 /**
@@ -111,8 +110,8 @@ async function readPageOf(deletion: Deletion, path: string, size: number): Promi
 /** In the turn of whoever wants to delete. */
 function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number): Promise<KubeAnswer> {
   const { exchange, settings } = deletion
-  const { live, caller } = deletion.decision
-  const source = budgetKey(caller, exchange.peer.remoteAddress)
+  const { live } = deletion.decision
+  const { source } = exchange.charge
   const { timeoutMs } = settings
   return callAsGateway(exchange.gw, live, { kind: 'pod-read', source, method: 'GET', path, timeoutMs, maxAnswerBytes })
 }

@@ -17,7 +17,6 @@ import { CallLimitError, type KubeAnswer, KubeCallError } from '../../io/upstrea
 import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
 import { callerFields } from '../calls/caller-fields.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { budgetKey } from '../exchange/identity.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { reviewRight } from '../protect/access.ts'
 
@@ -146,10 +145,10 @@ async function askUpstream(
 
 /** In the turn of whoever wants to scale. @throws {KubeCallError} */
 export function callUpstream(
-  { exchange, live, caller }: Decision,
+  { exchange, live }: Decision,
   call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'>,
 ): Promise<KubeAnswer> {
-  const source = budgetKey(caller, exchange.peer.remoteAddress)
+  const source = exchange.charge.source
   const limits = { timeoutMs: TIMEOUT_MS, maxAnswerBytes: MAX_ANSWER_BYTES }
   return callAsGateway(exchange.gw, live, { kind: 'scale-read', source, ...limits, ...call })
 }

@@ -5,7 +5,6 @@ import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
 import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { budgetKey } from '../exchange/identity.ts'
 
 /** Nobody can say; why, for people. */
 export class UnavailableError extends Error {}
@@ -35,10 +34,10 @@ export class UpstreamObjects {
 
   /** @throws {UnavailableError} */
   async call(call: OneCall): Promise<KubeAnswer> {
-    const { exchange, live, caller } = this.#decision
+    const { exchange, live } = this.#decision
     const timeoutMs = this.leftMs
     if (timeoutMs <= 0) throw new UnavailableError('it took too long (maxDelayMillis)')
-    const source = budgetKey(caller, exchange.peer.remoteAddress)
+    const source = exchange.charge.source
     const limits = { timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES }
     try {
       return await callAsGateway(exchange.gw, live, { kind: 'scale-read', source, ...limits, ...call })

@@ -2,6 +2,7 @@
 
 import { TLSSocket } from 'node:tls'
 import type { Peer } from '../../api/ports/stream.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
 import type { ConnectionEnds } from './connection-ends.ts'
 
 let nextPeerId = 1
@@ -15,6 +16,7 @@ export function describePeer(
   drain: () => boolean,
 ): Peer {
   const error = socket.authorizationError
+  const charge = addressCharge(ends.remoteAddress)
   return {
     id: nextPeerId++,
     protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
@@ -33,6 +35,8 @@ export function describePeer(
             verified: socket.authorized,
             verifyError: error === undefined || error === null ? '' : String(error),
           },
+    addressCharge: charge,
+    charge,
     drain,
     memo: new Map(),
   }

@@ -1,0 +1,17 @@
+// Who pays for work: an authenticated user of a cluster, anybody else as an address.
+
+import type { Charge } from '../../api/ports/stream.ts'
+import { addressSource, userSource } from '../limits/call-source.ts'
+
+export function addressCharge(remoteAddress: string): Charge {
+  return { source: addressSource(remoteAddress), weight: 1, known: false }
+}
+
+export function userCharge(cluster: string, name: string, weight: number): Charge {
+  return { source: userSource(cluster, name), weight, known: true }
+}
+
+/** A user of the control plane. */
+export function ownUserCharge(name: string): Charge {
+  return { source: `user ${JSON.stringify(name)} of the control plane`, weight: 1, known: true }
+}
