@@ -71,7 +71,7 @@ export class ThreadQuestions {
     const message = { type: 'subscribe', id, kind, question, credit } as Subscribed
     // The type of the events is that of the kind: the thread's handler has it.
     this.#subscriptions.set(id, { message, take: onEvents as Subscription['take'] })
-    for (const slot of this.#slots) if (answering(slot)) slot.post(message)
+    for (const slot of this.#slots) if (slot.takesMessages) slot.post(message)
     return () => this.#unsubscribe(id)
   }
 
@@ -101,7 +101,7 @@ export class ThreadQuestions {
     question: Questions[K]['question'],
     { timeoutMs = ANSWER_MS, signal }: AskOptions,
   ): Promise<ThreadAnswer<K> | undefined> {
-    if (!answering(slot) || signal?.aborted) return Promise.resolve(undefined)
+    if (!slot.takesMessages || signal?.aborted) return Promise.resolve(undefined)
     const id = this.#nextId++
     return new Promise((resolve) => {
       const settle = (message: FromAnswering | undefined): void => {
@@ -133,16 +133,12 @@ export class ThreadQuestions {
       this.#log.debug('a subscription of threads has ended', { error })
       this.#unsubscribe(id)
     }
-    const same = slot.threadId === threadId && answering(slot)
+    const same = slot.threadId === threadId && slot.takesMessages
     if (same && this.#subscriptions.has(id)) slot.post({ type: 'credit', id, events: events.length })
   }
 
   #unsubscribe(id: number): void {
     if (!this.#subscriptions.delete(id)) return
-    for (const slot of this.#slots) if (answering(slot)) slot.post({ type: 'unsubscribe', id })
+    for (const slot of this.#slots) if (slot.takesMessages) slot.post({ type: 'unsubscribe', id })
   }
-}
-
-function answering({ state }: WorkerSlot): boolean {
-  return state === 'online' || state === 'listening'
 }

@@ -26,6 +26,7 @@ import { type AskOptions, type SubscribeOptions, type ThreadAnswer, ThreadQuesti
 import { ThreadDeletions } from './deletions.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import { ThreadProgress } from './progress.ts'
+import { StandingMessages } from './standing-messages.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
 export interface PoolDeps {
@@ -60,20 +61,14 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #deletions: ThreadDeletions
   readonly #inherited: InheritedPorts
   readonly #questions: ThreadQuestions
+  readonly #standing: StandingMessages
   /** undefined = that of the settings. */
   #logLevel: LogLevel | undefined
   /** With the ports of the first thread, once it listens. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
-  #protectedNamespaces: readonly string[] | undefined
-  #scaleUpGuards: readonly GuardInForce[] = []
-  #scaleDownPolicies: readonly CompiledScaleDownPolicy[] = []
   #onScaledDown: (report: ScaleDownReport) => void = () => undefined
-  /** The certificate that came after the one that threads are started with. */
-  #serving: ServingPair | undefined
-  /** The one that came after the one that threads are started with. */
-  #auditPolicy: AuditPolicy | undefined
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
@@ -91,6 +86,7 @@ export class ThreadPool implements WorkerSlotOwner {
       return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
     })
     this.#progress = new ThreadProgress(this.slots)
+    this.#standing = new StandingMessages(this.slots)
     this.#questions = new ThreadQuestions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
     this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
@@ -138,59 +134,34 @@ export class ThreadPool implements WorkerSlotOwner {
   publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
     const { generation } = this.#deps.clusters
     const inForce = this.#progress.published(generation)
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') this.#tell(slot, changed, removed)
-    }
+    for (const slot of this.slots) if (slot.takesMessages) this.#tell(slot, changed, removed)
     this.#progress.settle()
     return inForce
   }
 
-  /** Another certificate of the gateway's own. Threads that start later get it, too. */
+  /** Another certificate of the gateway's own. */
   serving(serving: ServingPair): void {
-    this.#serving = serving
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'serving', serving })
-    }
+    this.#standing.send({ type: 'serving', serving })
   }
 
-  /** Another audit policy. Threads that start later get it, too. */
+  /** Another audit policy. */
   auditPolicy(policy: AuditPolicy): void {
-    this.#auditPolicy = policy
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'audit-policy', policy })
-    }
+    this.#standing.send({ type: 'audit-policy', policy })
   }
 
   /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
   protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
-    this.#protectedNamespaces = namespaces === undefined ? undefined : [...namespaces]
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') this.#tellProtected(slot)
-    }
-  }
-
-  #tellProtected(slot: WorkerSlot): void {
-    slot.post({ type: 'protected-namespaces', namespaces: this.#protectedNamespaces })
+    this.#standing.send({ type: 'protected-namespaces', namespaces: namespaces && [...namespaces] })
   }
 
   /** The node groups that are backed off: all of them. */
   scaleUpGuards(guards: readonly GuardInForce[]): void {
-    this.#scaleUpGuards = guards
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'scale-up-guards', guards })
-    }
+    this.#standing.send({ type: 'scale-up-guards', guards })
   }
 
   /** All that are in force, for all threads. */
   scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
-    this.#scaleDownPolicies = policies
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') this.#tellPolicies(slot)
-    }
-  }
-
-  #tellPolicies(slot: WorkerSlot): void {
-    slot.post({ type: 'scale-down-policies', policies: this.#scaleDownPolicies })
+    this.#standing.send({ type: 'scale-down-policies', policies })
   }
 
   /** Who hears what came of scale-downs that have a policy. */
@@ -201,10 +172,13 @@ export class ThreadPool implements WorkerSlotOwner {
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   credentialFault(cluster: string, fault: string): void {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
-    if (fault === '') this.#credentialFaults.delete(cluster)
-    else this.#credentialFaults.set(cluster, fault)
-    for (const slot of this.slots) {
-      if (slot.state === 'online' || slot.state === 'listening') slot.post({ type: 'credential-fault', cluster, fault })
+    const message = { type: 'credential-fault', cluster, fault } as const
+    if (fault === '') {
+      this.#credentialFaults.delete(cluster)
+      this.#standing.withdraw(message, cluster)
+    } else {
+      this.#credentialFaults.set(cluster, fault)
+      this.#standing.send(message, cluster)
     }
   }
 
@@ -279,19 +253,7 @@ export class ThreadPool implements WorkerSlotOwner {
   onMessage(slot: WorkerSlot, message: FromThread): void {
     switch (message.type) {
       case 'online':
-        if (this.#serving !== undefined) slot.post({ type: 'serving', serving: this.#serving })
-        if (this.#auditPolicy !== undefined) slot.post({ type: 'audit-policy', policy: this.#auditPolicy })
-        if (this.#protectedNamespaces !== undefined) this.#tellProtected(slot)
-        if (this.#scaleDownPolicies.length > 0) this.#tellPolicies(slot)
-        if (this.#scaleUpGuards.length > 0) slot.post({ type: 'scale-up-guards', guards: this.#scaleUpGuards })
-        this.#tell(slot, [...this.#deps.clusters.names()], [])
-        this.#tellLists(slot)
-        for (const [cluster, fault] of this.#credentialFaults) slot.post({ type: 'credential-fault', cluster, fault })
-        this.#join(slot)
-        this.#questions.online(slot)
-        // Nobody waits for the answer.
-        if (this.#logLevel !== undefined) slot.post({ type: 'ask', id: 0, kind: 'logLevel', question: this.#logLevel })
-        if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
+        this.#onOnline(slot)
         break
       case 'failed':
         this.#onFailed(slot, message.address, message.message, message.code)
@@ -330,6 +292,18 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#progress.settle()
   }
 
+  /** Tells it all that the others know; the clusters first, because other messages may be about them. */
+  #onOnline(slot: WorkerSlot): void {
+    this.#tell(slot, [...this.#deps.clusters.names()], [])
+    this.#tellLists(slot)
+    this.#standing.welcome(slot)
+    this.#join(slot)
+    this.#questions.online(slot)
+    // Nobody waits for the answer.
+    if (this.#logLevel !== undefined) slot.post({ type: 'ask', id: 0, kind: 'logLevel', question: this.#logLevel })
+    if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
+  }
+
   /** Releases what the thread held and starts a replacement; the other threads go on. */
   onExit(slot: WorkerSlot, error: Error | undefined): void {
     const { clusters, metrics, log, clock } = this.#deps
@@ -364,10 +338,7 @@ export class ThreadPool implements WorkerSlotOwner {
     const lists = this.#deps.clusters.get(cluster)?.lists
     if (lists === undefined) return
     for (const size of sizes) lists.merge(size)
-    for (const slot of this.slots) {
-      if (slot === from || (slot.state !== 'online' && slot.state !== 'listening')) continue
-      slot.post({ type: 'list-sizes', cluster, sizes })
-    }
+    this.#standing.sendOnce({ type: 'list-sizes', cluster, sizes }, from)
   }
 
   #tellLists(slot: WorkerSlot): void {
@@ -381,7 +352,7 @@ export class ThreadPool implements WorkerSlotOwner {
     for (const other of this.slots) {
       const apart = Math.abs(slot.index - other.index)
       const distance = Math.min(apart, this.slots.length - apart)
-      if (distance === 0 || distance > LINES || (other.state !== 'online' && other.state !== 'listening')) continue
+      if (distance === 0 || distance > LINES || !other.takesMessages) continue
       const [here, there] = createLine()
       slot.post({ type: 'line', thread: other.index, port: here }, [here])
       other.post({ type: 'line', thread: slot.index, port: there }, [there])

@@ -48,6 +48,11 @@ export class WorkerSlot {
     this.#owner = owner
   }
 
+  /** Whether there is a thread that reads what is posted. */
+  get takesMessages(): boolean {
+    return this.state === 'online' || this.state === 'listening'
+  }
+
   /** Of the current thread; 0 = there was none yet. */
   get threadId(): number {
     return this.#thread?.id ?? 0

@@ -2,60 +2,41 @@
 // metrics, and the request path. It follows the main thread's messages; among requests, only deletions of protected pods wait
 // for any.
 
-import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { Clock } from '../../../api/ports/ports.ts'
 import { errorMessage } from '../../../api/validation/error-message.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../../core/cluster/listen-address.ts'
-import { clusterForAddress, clusterForServerName } from '../../../core/cluster/lookup-cluster.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
-import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
-import { type Listener, type ListenerOptions, listen } from '../../../io/listener/listener-socket.ts'
+import { type Listener, listen } from '../../../io/listener/listener-socket.ts'
 import { TlsContexts } from '../../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../../io/listener/tls-policy.ts'
 import { PolicyAudit } from '../../../io/logs/policy-audit.ts'
 import {
-  ACCESS_REVIEWS,
-  CLIENT_CONNECTIONS,
   CLIENTS_DRAINED,
   CLIENTS_OFFERED,
-  CLIENTS_REFUSED,
-  EJECTIONS,
-  HANDSHAKE_ERRORS,
   LOG_LINES_DROPPED,
-  SCALE_DOWNS,
-  TOKEN_CACHE,
-  TOKEN_REVIEWS,
   UPSTREAM_CONNECTIONS,
 } from '../../../io/metrics/descriptors.ts'
 import { knownCluster, MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { profileThread } from '../../../io/profile/profile.ts'
-import { createAccessReviewer } from '../../../io/reviews/access-review.ts'
-import { createTokenReviewer, type TokenLookup } from '../../../io/reviews/token-review.ts'
-import { Upstreams } from '../../../io/upstream/upstreams.ts'
 import { systemClock } from '../../../io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../io/world/coarse-ticker.ts'
 import { keepRequestsYoung } from '../../../io/world/garbage-collection.ts'
-import { ClusterTable } from '../../../state/clusters.ts'
 import { ConnectionPlaces } from '../../../state/connection-places.ts'
-import { RunningRequests } from '../../../state/running.ts'
 import { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
-import { ScaleUpGuardTable } from '../../../state/scale-up-guards.ts'
-import { UserBudgets } from '../../../state/user-budgets.ts'
-import type { Config } from '../../config/config.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
 import type { QuestionHandlers, StreamHandlers } from '../questions.ts'
 import { ThreadAnswers } from './answers.ts'
+import { createGateway } from './create-gateway.ts'
 import { drainThread } from './drain.ts'
 import { ListLearning } from './list-learning.ts'
+import { listenerOptions } from './listener-options.ts'
 import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
-import { RareWarnings } from './rare-warnings.ts'
 import { ThreadTaps } from './taps.ts'
 import { ThreadTop } from './top.ts'
 import { ThreadTraces } from './traces.ts'
@@ -104,7 +85,17 @@ export class GatewayThread {
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#audit = createPolicyAudit(data, this.#outbox)
-    this.#gateway = this.#createGateway(systemClock)
+    this.#gateway = createGateway({
+      data,
+      clock: systemClock,
+      metrics: this.#metrics,
+      outbox: this.#outbox,
+      protection: this.#protection,
+      policies: this.#policies,
+      events: this.#events(),
+      traces: this.#traces,
+      post,
+    })
     const places = new ConnectionPlaces(data.connectionPlaces)
     this.#spread = this.#createSpread(places)
     this.#held = this.#createHeld(places)
@@ -304,41 +295,14 @@ export class GatewayThread {
     else there.accept(socket)
   }
 
-  #createGateway(clock: Clock): Gateway {
-    const metrics = this.#metrics
-    const clusters = new ClusterTable(this.#data.place)
-    const upstreams = new Upstreams((cluster, endpoint, error) => this.#onBroken(cluster, endpoint, error), metrics)
-    return {
-      clusters,
-      upstreams,
-      running: new RunningRequests(),
-      clock,
-      log: this.#outbox.log,
-      tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
-      access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
-        metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
-      ),
-      budgets: new UserBudgets(),
-      scaleUpGuards: new ScaleUpGuardTable(),
-      scaleDowns: {
-        policies: this.#policies,
-        report: (report) => {
-          metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
-          this.#post({ type: 'scaled-down', report })
-        },
-      },
-      protection: this.#protection,
-      events: gatewayEvents({ metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }, [
-        this.#taps,
-        this.#lists,
-        ...(this.#top === undefined ? [] : [this.#top]),
-        ...(this.#traces === undefined ? [] : [this.#traces]),
-      ]),
-      ...(this.#traces !== undefined && { tracer: this.#traces.tracer }),
-      random: Math.random,
-      uuid: randomUUID,
-      draining: false,
-    }
+  #events(): Gateway['events'] {
+    const always = { metrics: this.#metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }
+    return gatewayEvents(always, [
+      this.#taps,
+      this.#lists,
+      ...(this.#top === undefined ? [] : [this.#top]),
+      ...(this.#traces === undefined ? [] : [this.#traces]),
+    ])
   }
 
   #questionHandlers(): QuestionHandlers {
@@ -358,19 +322,6 @@ export class GatewayThread {
       traces: (_, emit) => this.#traces?.handTo(emit) ?? (() => undefined),
     }
   }
-
-  /** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */
-  #onBroken(cluster: string, url: string, error: Error): void {
-    const { clusters, clock, log } = this.#gateway
-    const live = clusters.get(cluster)
-    const endpoint = live?.endpoints.byUrl(url)
-    if (live === undefined || endpoint === undefined) return
-    const ejections = endpoint.health.ejections
-    live.endpoints.onFailure(endpoint, clock.monotonic())
-    if (endpoint.health.ejections > ejections) this.#metrics.add(EJECTIONS, 1, cluster, url)
-    log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
-    this.#outbox.broke(cluster, url)
-  }
 }
 
 function createPolicyAudit(
@@ -380,43 +331,4 @@ function createPolicyAudit(
   if (!auditLog || auditPolicy === undefined) return undefined
   const { auditMaxBodyBytes: maxBodyBytes } = config
   return new PolicyAudit({ policy: auditPolicy, maxBodyBytes, write: (line) => outbox.audit(line) })
-}
-
-function listenerOptions(
-  config: Config,
-  gateway: Gateway,
-  contexts: TlsContexts,
-  metrics: MetricsRecorder,
-): Omit<ListenerOptions, 'host' | 'port'> {
-  const { clusters } = gateway
-  const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
-  return {
-    maxHeaderBytes: config.maxHeaderBytes,
-    maxConcurrentStreams: config.maxConcurrentStreams,
-    headerTimeoutMs: config.headerTimeoutMs,
-    idleTimeoutMs: config.idleTimeoutMs,
-    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
-    contexts,
-    counters: metrics.http2Clients,
-    clusterForServerName: (name) => clusterForServerName(clusters.index, name),
-    clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
-    handler: createRequestHandler(gateway),
-    onUpgrade: createUpgradeHandler(gateway),
-    goawayChance: config.goawayChance,
-    onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
-    onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
-    onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
-    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
-    onRefused(address) {
-      metrics.add(CLIENTS_REFUSED, 1)
-      refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
-    },
-  }
-}
-
-function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
-  metrics.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss')
-  if (outcome === 'hit' || outcome === 'limited') return
-  const result = outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error'
-  metrics.add(TOKEN_REVIEWS, 1, cluster, result)
 }

@@ -1,0 +1,48 @@
+// What the ports of a gateway thread are opened with.
+
+import { clusterForAddress, clusterForServerName } from '../../../core/cluster/lookup-cluster.ts'
+import type { Gateway } from '../../../gateway/exchange/gateway.ts'
+import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
+import type { ListenerOptions } from '../../../io/listener/listener-socket.ts'
+import type { TlsContexts } from '../../../io/listener/tls-contexts.ts'
+import {
+  CLIENT_CONNECTIONS,
+  CLIENTS_DRAINED,
+  CLIENTS_REFUSED,
+  HANDSHAKE_ERRORS,
+} from '../../../io/metrics/descriptors.ts'
+import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import type { Config } from '../../config/config.ts'
+import { RareWarnings } from './rare-warnings.ts'
+
+export function listenerOptions(
+  config: Config,
+  gateway: Gateway,
+  contexts: TlsContexts,
+  metrics: MetricsRecorder,
+): Omit<ListenerOptions, 'host' | 'port'> {
+  const { clusters } = gateway
+  const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
+  return {
+    maxHeaderBytes: config.maxHeaderBytes,
+    maxConcurrentStreams: config.maxConcurrentStreams,
+    headerTimeoutMs: config.headerTimeoutMs,
+    idleTimeoutMs: config.idleTimeoutMs,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    contexts,
+    counters: metrics.http2Clients,
+    clusterForServerName: (name) => clusterForServerName(clusters.index, name),
+    clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
+    handler: createRequestHandler(gateway),
+    onUpgrade: createUpgradeHandler(gateway),
+    goawayChance: config.goawayChance,
+    onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
+    onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),
+    onHandshakeError: () => metrics.add(HANDSHAKE_ERRORS, 1),
+    onAbuse: (address, kind) => abuse.warn('HTTP/2 connection ended: its client did too much', { address, kind }),
+    onRefused(address) {
+      metrics.add(CLIENTS_REFUSED, 1)
+      refused.warn('connections refused: the address has as many as --max-connections-per-address allows', { address })
+    },
+  }
+}
