@@ -14,6 +14,7 @@ import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
 import { fleet } from './rows/fleet.ts'
 import { handshakes } from './rows/handshakes.ts'
+import { type HostileOptions, hostile } from './rows/hostile.ts'
 import { insight } from './rows/insight.ts'
 import { latency } from './rows/latency.ts'
 import { list } from './rows/list.ts'
@@ -45,6 +46,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   policies,
   clusters,
   handshakes,
+  hostile: (bench) => hostile(bench, hostileOptions()),
   start,
 }
 
@@ -58,9 +60,11 @@ const { values } = parseArgs({
     profile: { type: 'boolean', default: false },
     root: { type: 'string', default: join(import.meta.dirname, '../..') },
     tolerate: { type: 'string', default: '0' },
-    threads: { type: 'string', default: '1' },
+    threads: { type: 'string' },
     token: { type: 'boolean', default: false },
     top: { type: 'string', default: '45' },
+    attacks: { type: 'string' },
+    seconds: { type: 'string', default: '10' },
   },
 })
 
@@ -68,6 +72,15 @@ const rows = values.only?.split(',') ?? Object.keys(ROWS)
 const unknown = rows.find((name) => ROWS[name] === undefined)
 if (unknown !== undefined) throw new Error(`no row ${unknown}; there are ${Object.keys(ROWS).join(', ')}`)
 if (inPriority()) await run()
+
+function hostileOptions(): HostileOptions {
+  const { attacks, seconds, threads } = values
+  return {
+    attacks: attacks?.split(','),
+    seconds: Number(seconds),
+    threads: threads === undefined ? [1, 2] : threads.split(',').map(Number),
+  }
+}
 
 async function run(): Promise<void> {
   const report = new Report()
@@ -83,7 +96,7 @@ async function run(): Promise<void> {
   try {
     if (values.profile) {
       const identity = values.token ? 'token' : 'x509'
-      await profile(bench, { threads: Number(values.threads), identity, top: Number(values.top) })
+      await profile(bench, { threads: Number(values.threads ?? 1), identity, top: Number(values.top) })
     } else {
       const programs = versions()
       process.stdout.write(`medians of ${bench.rounds}; ${programs}\n`)

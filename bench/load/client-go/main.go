@@ -22,6 +22,7 @@ type options struct {
 	port, ports, admin, connections, streams, lists, warmUp, rate, workers, status int
 	requests, tokenBytes, body                                                     int
 	seconds, tolerated                                                             float64
+	kubernetes                                                                     bool
 	pace                                                                           int
 	host, method, path, cert, key, token, tokens                                   string
 }
@@ -36,6 +37,7 @@ func main() {
 	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	f.IntVar(&o.port, "port", 0, "port on 127.0.0.1")
 	f.IntVar(&o.admin, "admin", 0, "upstream: port for the commands")
+	f.BoolVar(&o.kubernetes, "kubernetes", false, "upstream: answers about pods and access, upgrades, and what hostile pods answer")
 	f.IntVar(&o.ports, "ports", 1, "upstream: how many, from -port on")
 	f.IntVar(&o.connections, "connections", 4, "")
 	f.IntVar(&o.streams, "streams", 16, "requests at once on a connection")

@@ -39,8 +39,8 @@ var (
 
 // request is what has come of one. Only reviews have a body that is looked at.
 type request struct {
-	path string
-	body []byte
+	method, path string
+	body         []byte
 }
 
 // response is what a stream has still to send.
@@ -58,6 +58,7 @@ type serverConnection struct {
 	wake    *sync.Cond
 	tls     *tls.Conn
 	decoder *hpack.Decoder
+	method  string
 	path    string
 	block   []byte
 	// Streams whose request has not ended.
@@ -77,6 +78,7 @@ var (
 )
 
 func upstream(o *options) error {
+	kubernetes = o.kubernetes
 	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
 	if err != nil {
 		return err
@@ -148,8 +150,11 @@ func serve(t *tls.Conn) {
 	}
 	s.wake = sync.NewCond(&s.mutex)
 	s.decoder = hpack.NewDecoder(defaultTableSize, func(f hpack.HeaderField) {
-		if f.Name == ":path" {
+		switch f.Name {
+		case ":path":
 			s.path = f.Value
+		case ":method":
+			s.method = f.Value
 		}
 	})
 	serversMutex.Lock()
@@ -227,7 +232,10 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 				return err
 			}
 			s.block = s.block[:0]
-			s.requests[stream] = &request{path: s.path}
+			// Trailers belong to what is there.
+			if s.requests[stream] == nil {
+				s.requests[stream] = &request{method: s.method, path: s.path}
+			}
 		}
 		if kind == frameHeaders && flags&flagEndStream != 0 {
 			s.answer(stream)
@@ -235,8 +243,11 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 	case frameData:
 		if len(payload) > 0 {
 			s.out = appendWindowUpdate(s.out, 0, len(payload))
+			if flags&flagEndStream == 0 {
+				s.out = appendWindowUpdate(s.out, stream, len(payload))
+			}
 		}
-		if r := s.requests[stream]; r != nil && strings.HasSuffix(r.path, reviewPath) {
+		if r := s.requests[stream]; r != nil && strings.HasSuffix(r.path, "reviews") {
 			r.body = append(r.body, payload...)
 		}
 		if flags&flagEndStream != 0 {
@@ -284,10 +295,14 @@ func (s *serverConnection) forget(stream uint32) {
 
 func (s *serverConnection) answer(stream uint32) {
 	path, body := "", []byte(nil)
-	if asked := s.requests[stream]; asked != nil {
+	asked := s.requests[stream]
+	if asked != nil {
 		path, body = asked.path, asked.body
 	}
 	delete(s.requests, stream)
+	if kubernetes && asked != nil && s.answerKubernetes(stream, asked) {
+		return
+	}
 	s.out = appendFrameHeader(s.out, len(okHeaders), frameHeaders, flagEndHeaders, stream)
 	s.out = append(s.out, okHeaders...)
 	r := &response{stream: stream, window: s.initial}

@@ -22,6 +22,10 @@ func serveHTTP1(t *tls.Conn) {
 		if err != nil {
 			return
 		}
+		if kubernetes && r.Header.Get("Upgrade") != "" {
+			echo(t, reader, r.Header.Get("Upgrade"))
+			return
+		}
 		body := small
 		if strings.HasSuffix(r.URL.Path, reviewPath) {
 			body = reviewOf(asked)
@@ -30,5 +34,13 @@ func serveHTTP1(t *tls.Conn) {
 		if _, err := t.Write(append(head, body...)); err != nil {
 			return
 		}
+	}
+}
+
+// echo sends back what comes on an upgraded connection.
+func echo(t *tls.Conn, reader *bufio.Reader, protocol string) {
+	head := fmt.Appendf(nil, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol)
+	if _, err := t.Write(head); err == nil {
+		_, _ = io.Copy(t, reader)
 	}
 }

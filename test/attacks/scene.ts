@@ -1,0 +1,155 @@
+// What attacks are run against: a gateway process with its own API server, the ports of control plane and webhooks open, in front of one
+// cluster with the settings that the documentation shows; and a victim's credentials.
+
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { clientProgram } from '../../bench/load/client-program.ts'
+import { VIEWER_GROUP } from '../../src/api/kube/own-names.ts'
+import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { issueControlCertificate } from '../../src/io/pki/control-pki.ts'
+import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
+import { EMBEDDED_FLAGS, type EmbeddedGateway, startEmbedded, UC_PATH } from '../harness/gateways/embedded.ts'
+import { ALLOW_ALL, base64, clientPair } from '../harness/objects/objects.ts'
+import { writeKeyPair } from '../harness/pki.ts'
+import { freePorts } from '../harness/ports.ts'
+import { endWithThisProcess, guarded } from '../harness/process.ts'
+import { waitFor } from '../harness/wait.ts'
+import type { Who } from './attack.ts'
+import type { TargetMessage } from './worker-messages.ts'
+
+export const HOST = 'prod.example.com'
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
+const SERVED = 'proxy.kubegateway.io/v1alpha1'
+
+export interface SceneOptions {
+  /** Of the gateway. */
+  readonly threads: number
+  /** Put in front of the gateway's and the upstream's command line, e.g. `taskset -c 0`. Default: nothing. */
+  readonly gatewayPrefix?: readonly string[]
+  readonly upstreamPrefix?: readonly string[]
+  /** Further flags of `serve`. */
+  readonly flags?: readonly string[]
+}
+
+export interface Scene {
+  readonly embedded: EmbeddedGateway
+  /** Of somebody who has done nothing. */
+  readonly victim: KeyPair
+  /** Files of the same, for other programs. */
+  readonly victimFiles: { readonly cert: string; readonly key: string }
+  /** Of an attacker; another name is another user. */
+  target(who: Who, user?: string): TargetMessage
+  /** Of the upstream process. */
+  readonly upstreamPid: number
+  stop(): Promise<void>
+}
+
+export async function startScene(options: SceneOptions): Promise<Scene> {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-attacks-'))
+  const ca = createCA({ commonName: 'attacks CA' })
+  const names = { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] }
+  const serving = writeKeyPair(
+    dir,
+    'upstream',
+    issueCertificate(ca, { commonName: 'upstream', usage: 'server', ...names }),
+  )
+  const upstream = await startUpstream(serving, options.upstreamPrefix ?? [])
+  const [command = process.execPath, ...rest] = [...(options.gatewayPrefix ?? []), process.execPath, MAIN]
+  const embedded = await startEmbedded({
+    source: [...EMBEDDED_FLAGS, '--protection-listen=127.0.0.1:WEBHOOK'],
+    args: [`--threads=${options.threads}`, ...(options.flags ?? [])],
+    program: [command, ...rest],
+  })
+  await createObjects(embedded, upstream.port, ca)
+  const pki = join(embedded.dataDir, 'control/pki')
+  const control = {
+    nobody: issueControlCertificate(pki, { user: 'nobody', groups: [] }),
+    viewer: issueControlCertificate(pki, { user: 'viewer', groups: [VIEWER_GROUP] }),
+    editor: issueControlCertificate(pki, { user: 'editor', groups: ['portcullis:admins'] }),
+  }
+  const victim = clientPair(ca, 'victim', ['dev'])
+  const { gateway } = embedded
+  return {
+    embedded,
+    victim,
+    victimFiles: writeKeyPair(dir, 'victim', victim),
+    upstreamPid: upstream.pid,
+    target: (who, user = 'attacker') => ({
+      host: HOST,
+      port: gateway.port,
+      controlPort: gateway.controlPort,
+      webhookPort: gateway.webhookPort,
+      adminPort: gateway.adminPort,
+      address: '127.0.0.2',
+      who,
+      certificate: who === 'known' ? clientPair(ca, user, ['dev']) : undefined,
+      control,
+      secrets: [base64(GATEWAY_TOKEN)],
+    }),
+    async stop() {
+      await embedded.stop()
+      upstream.stop()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+const GATEWAY_TOKEN = 'gateway-token-that-nobody-sees'
+
+async function createObjects(embedded: EmbeddedGateway, upstreamPort: number, ca: KeyPair): Promise<void> {
+  const cluster: UpstreamCluster = {
+    apiVersion: SERVED,
+    kind: 'UpstreamCluster',
+    metadata: { name: HOST },
+    spec: {
+      servers: [{ endpoint: `https://127.0.0.1:${upstreamPort}` }],
+      clientConfig: { bearerToken: base64(GATEWAY_TOKEN), caData: base64(ca.certPem) },
+      secureServing: { clientCAData: base64(ca.certPem) },
+      dispatchPolicies: [ALLOW_ALL],
+      podProtection: {},
+    },
+  }
+  const protector = {
+    apiVersion: 'podseidon.kubewharf.io/v1alpha1',
+    kind: 'PodProtector',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { minAvailable: 5, minReadySeconds: 0, selector: { matchLabels: { app: 'web' } } },
+  }
+  for (const [path, body] of [
+    [UC_PATH, cluster],
+    ['/apis/podseidon.kubewharf.io/v1alpha1/namespaces/default/podprotectors', protector],
+  ] as const) {
+    const { code, text } = await embedded.admin.post(path, body)
+    if (code !== 201) throw new Error(`${path}: ${code} ${text}`)
+  }
+}
+
+/** The load client's upstream: it is faster than what is tested. */
+async function startUpstream(
+  files: { readonly cert: string; readonly key: string },
+  prefix: readonly string[],
+): Promise<{ port: number; pid: number; stop(): void }> {
+  const [port = 0, admin = 0] = await freePorts(2)
+  const flags = [`-port=${port}`, `-admin=${admin}`, `-cert=${files.cert}`, `-key=${files.key}`, '-kubernetes']
+  const [first = '', ...rest] = [...prefix, clientProgram(), 'upstream', ...flags]
+  const [command, args] = guarded(first, rest)
+  // It ends with its standard input.
+  const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'inherit'] })
+  endWithThisProcess(child)
+  await waitFor('the upstream', () => {
+    if (child.exitCode !== null) throw new Error(`the upstream ended with ${child.exitCode}`)
+    return listens(port)
+  })
+  return { port, pid: child.pid ?? 0, stop: () => void child.kill('SIGKILL') }
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+}
