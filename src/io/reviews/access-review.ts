@@ -34,6 +34,8 @@ const ALLOWED_TTL_MS = 30_000
 const DENIED_TTL_MS = 10_000
 /** For each result separately: invented reviews that are denied must not evict what others are allowed. */
 const MAX_REMEMBERED = 8192
+/** Characters of upstream's reason: it is remembered, and shown to the client. */
+const MAX_REASON = 1024
 
 interface Remembered {
   readonly verdict: AccessReviewResult
@@ -105,8 +107,14 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
     const denied: unknown = Reflect.get(status, 'denied')
     if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
     const reason: unknown = Reflect.get(status, 'reason')
-    return { kind: 'denied', reason: typeof reason === 'string' ? reason : '' }
+    return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
   } catch (error) {
     return unanswered(error)
   }
+}
+
+/** In memory of its own: a part of a string keeps all of it alive. */
+function shortened(reason: string): string {
+  if (reason.length <= MAX_REASON) return reason
+  return Buffer.from(reason.slice(0, MAX_REASON), 'utf16le').toString('utf16le')
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
 import { CallLimitError } from '../upstream/kube-call.ts'
 import { createAccessReviewer } from './access-review.ts'
-import { createTokenReviewer, type ReviewCall } from './token-review.ts'
+import { createTokenReviewer, MAX_REMEMBERED_BYTES, type ReviewCall } from './token-review.ts'
 
 const MADE_UP = 60_000
 
@@ -31,6 +31,46 @@ describe('caching', () => {
     const known = ask('good')
     assert.ok(!(known instanceof Promise) && known.kind === 'authenticated', 'at once, from memory')
     assert.ok(reviewer.size() < MADE_UP)
+  })
+
+  test('users with many groups are forgotten before they fill the memory', async () => {
+    const reviewer = createTokenReviewer(
+      () => 0,
+      () => undefined,
+    )
+    const groups = Array.from({ length: 1000 }, (_, i) => `a-group-of-somebody-${i}`.padEnd(200, 'x'))
+    const call: ReviewCall = () =>
+      Promise.resolve({
+        status: 201,
+        body: JSON.stringify({ status: { authenticated: true, user: { username: 'u', groups } } }),
+      })
+    const ask = (token: string) =>
+      reviewer.review(
+        { cluster: 'prod', epoch: 1, token, audiences: [], successTtlMs: 1_000, failureTtlMs: 1_000 },
+        call,
+      )
+    for (let i = 0; i < 200; i++) await ask(`token-${i}`)
+    const each = 1000 * 2 * 200
+    assert.ok(reviewer.size() > 1 && reviewer.size() * each < MAX_REMEMBERED_BYTES, String(reviewer.size()))
+    assert.ok(!(ask('token-199') instanceof Promise), 'the last one is remembered')
+  })
+
+  test('a reason of upstream that is endless is cut', async () => {
+    const reviewer = createAccessReviewer(
+      () => 0,
+      () => undefined,
+    )
+    const query = {
+      cluster: 'prod',
+      epoch: 1,
+      user: { name: 'u', uid: '', groups: [], extra: {} },
+      attributes: { path: '/x', verb: 'get' },
+    }
+    const status = { allowed: false, reason: 'no'.repeat(1_000_000) }
+    const verdict = await reviewer.review(query, () =>
+      Promise.resolve({ status: 201, body: JSON.stringify({ status }) }),
+    )
+    assert.ok(verdict.kind === 'denied' && verdict.reason.length === 1024)
   })
 
   test('a right, however many others are reviewed', async () => {

@@ -48,8 +48,16 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** For each result separately: invented tokens must not evict valid ones. */
+/** Accepted ones; for each result separately: invented tokens must not evict valid ones. */
 const MAX_REMEMBERED = 50_000
+/** Rejected ones: who invents tokens gains nothing by having them remembered. */
+const MAX_REJECTED = 16_384
+/** Users of accepted tokens, bytes (about): one with a thousand groups takes as much as a hundred others. */
+export const MAX_REMEMBERED_BYTES: number = 32 * 1024 * 1024
+/** What an entry takes without the user: key, times, places in the cache. */
+const ENTRY_BYTES = 512
+/** Of a text, beside its characters. */
+const TEXT_BYTES = 32
 
 /** @param monotonic milliseconds; @param onLookup called with the source of the result, for metrics; `limited` = no review was sent */
 export function createTokenReviewer(
@@ -59,8 +67,8 @@ export function createTokenReviewer(
   // A random key of this process: the cache keys reveal nothing about the tokens.
   // A KeyObject, because createHmac() would convert a Buffer each time, at five times the cost of the HMAC.
   const secret = createSecretKey(randomBytes(32))
-  const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
-  const rejected = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED, maxSize: MAX_REMEMBERED_BYTES })
+  const rejected = new LRUCache<string, Remembered>({ max: MAX_REJECTED })
   const running = new Map<string, Promise<TokenReviewResult>>()
 
   const keyOf = (query: TokenQuery): string => {
@@ -76,10 +84,13 @@ export function createTokenReviewer(
     const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
     const untilMs = monotonic() + ttl
     const verdict: TokenReviewResult = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
-    const [now, before] = verdict.kind === 'authenticated' ? [accepted, rejected] : [rejected, accepted]
     if (verdict.kind !== 'unavailable') {
-      before.delete(key)
-      if (ttl > 0) now.set(key, { verdict, untilMs })
+      accepted.delete(key)
+      rejected.delete(key)
+      if (ttl > 0 && verdict.kind === 'rejected') rejected.set(key, { verdict, untilMs })
+      if (ttl > 0 && verdict.kind === 'authenticated') {
+        accepted.set(key, { verdict, untilMs }, { size: bytesOf(verdict.user) })
+      }
     }
     onLookup(query.cluster, verdict.kind === 'unavailable' && verdict.retryAfterSeconds > 0 ? 'limited' : verdict.kind)
     return verdict
@@ -102,6 +113,21 @@ export function createTokenReviewer(
       return asked
     },
   }
+}
+
+/** About what a remembered user takes. */
+function bytesOf({ name, uid, groups, extra }: UserInfo): number {
+  let bytes = ENTRY_BYTES + textBytes(name) + textBytes(uid)
+  for (const group of groups) bytes += textBytes(group)
+  for (const [key, values] of Object.entries(extra)) {
+    bytes += textBytes(key)
+    for (const value of values) bytes += textBytes(value)
+  }
+  return bytes
+}
+
+function textBytes(text: string): number {
+  return TEXT_BYTES + 2 * text.length
 }
 
 async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> {

@@ -8,7 +8,7 @@ import type { BrokenEndpoint, LogCall, ThreadLines } from '../messages.ts'
 
 /** Characters (about) that may be on their way. */
 const MAX_UNDERWAY = 8 * 1024 * 1024
-/** Characters that a log call counts as. */
+/** Characters that a log call counts as, beside its texts. */
 const LOG_CALL_SIZE = 200
 
 export class ThreadOutbox {
@@ -81,7 +81,7 @@ export class ThreadOutbox {
   }
 
   #addLog(call: LogCall): void {
-    if (this.#takes(LOG_CALL_SIZE)) this.#log.push(call)
+    if (this.#takes(sizeOf(call))) this.#log.push(call)
   }
 
   #takes(size: number): boolean {
@@ -118,6 +118,16 @@ export class ThreadOutbox {
       this.#post({ ...lines, log: log.map(plain) })
     }
   }
+}
+
+/** Characters (about): an error may quote all that a peer has sent. */
+function sizeOf({ message, fields = {} }: LogCall): number {
+  let size = LOG_CALL_SIZE + message.length
+  for (const value of Object.values(fields)) {
+    if (typeof value === 'string') size += value.length
+    else if (value instanceof Error) size += value.message.length + (value.stack?.length ?? 0)
+  }
+  return size
 }
 
 function plain({ level, message, fields }: LogCall): LogCall {

@@ -1,0 +1,240 @@
+// The most memory that the process takes, computed from its settings: what can grow, how far, and what each of it costs. What grows without
+// being in here is a fault: test/memory/ runs a gateway under attack in a cgroup of this size.
+
+import {
+  ACCESS_REVIEW,
+  BUDGET,
+  CONNECTION,
+  PROGRAM,
+  REJECTED_TOKEN,
+  REQUEST,
+  SOCKET,
+  TAP_EVENT,
+  THREAD,
+  TOP_NAME,
+  TRACE,
+  WATCH,
+  YOUNG_GENERATION,
+} from './costs.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+/** What of the settings decides about memory. Numbers of the process as a whole, not of a thread. */
+export interface MemorySettings {
+  /** Gateway threads. */
+  readonly threads: number
+  readonly maxConnections: number
+  readonly maxRequestsInflight: number
+  readonly maxWatches: number
+  readonly maxBufferedBytes: number
+  /** Logs that are written: of the process, of access, of audit. */
+  readonly logs: number
+  /** Whether bodies may be recorded in the audit log. */
+  readonly auditBodies: boolean
+  readonly auditWebhook: boolean
+  readonly tracing: boolean
+  readonly top: boolean
+  /** Whether the API server for objects, and its store, run here, too. */
+  readonly embedded: boolean
+  /** Ports with webhooks: of objects, of deletions. */
+  readonly webhooks: number
+}
+
+/** Settings that the ceiling grows with, by which it can be lowered. */
+export type MemoryLever = 'maxConnections' | 'maxRequestsInflight' | 'maxWatches' | 'maxBufferedBytes'
+
+/** One thing that takes memory. */
+export interface MemoryRow {
+  readonly what: string
+  /** At most, over all threads. */
+  readonly bytes: number
+  /** Of them in V8's heaps; the others are buffers, OpenSSL's and the kernel's. */
+  readonly heap: number
+  /** How many there are of it: one, or one for each gateway thread. */
+  readonly per: 'process' | 'thread'
+  /** The setting that lowers it. */
+  readonly lever?: MemoryLever
+}
+
+export interface MemoryCeiling {
+  /** All rows together. */
+  readonly bytes: number
+  /** The largest first. */
+  readonly rows: readonly MemoryRow[]
+}
+
+/** Of a connection, a request and a watch: what is in V8's heap. */
+const CONNECTION_HEAP = 32 * KIB
+const REQUEST_HEAP = 20 * KIB
+const WATCH_HEAP = 6 * KIB
+/** Live objects that V8 lets so much garbage pile up beside: half as much. */
+const GARBAGE = 0.5
+
+/** Bounds of caches and queues, most of them of each thread; test/memory/bounds.test.ts compares them with the constants that they stand for. */
+export interface MemoryBounds {
+  /** io/reviews/token-review.ts */
+  readonly acceptedTokenBytes: number
+  readonly rejectedTokens: number
+  /** io/reviews/access-review.ts, allowed and denied ones. */
+  readonly accessReviews: number
+  /** state/user-budgets.ts, in each of three. */
+  readonly budgetUsers: number
+  /** gateway/held-answer.ts */
+  readonly heldAnswerBytes: number
+  /** http2/slabs.ts */
+  readonly pooledBytes: number
+  /** io/socket/unread-output.ts */
+  readonly unreadBytes: number
+  /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
+  readonly topNames: number
+  /** core/audit/body-memory.ts */
+  readonly auditBodyBytes: number
+  /** app/threads/outbox.ts, characters. */
+  readonly outboxCharacters: number
+  /** io/logs/line-writer.ts, characters. */
+  readonly logCharacters: number
+  /** app/threads/traces.ts, of a thread, and io/traces/otlp-exporter.ts. */
+  readonly threadTraces: number
+  readonly traces: number
+  /** app/tap/tap-route.ts */
+  readonly taps: number
+  readonly tapEvents: number
+  /** io/audit-webhook/audit-webhook.ts, characters. */
+  readonly auditWebhookCharacters: number
+  /** webhooks/protection-webhook.ts and webhook.ts: the larger one. */
+  readonly webhookBytes: number
+  /** io/store/objects.ts: JSON of objects that are remembered. */
+  readonly storeBytes: number
+  /** apiserver/watch-memory.ts: events that wait for all watchers. */
+  readonly storeWatchBytes: number
+}
+
+export const BOUNDS: MemoryBounds = {
+  acceptedTokenBytes: 32 * MIB,
+  rejectedTokens: 16_384,
+  accessReviews: 8192,
+  budgetUsers: 4096,
+  heldAnswerBytes: 16 * MIB,
+  pooledBytes: 8 * MIB,
+  unreadBytes: 32 * MIB,
+  topNames: 8192,
+  auditBodyBytes: 32 * MIB,
+  outboxCharacters: 8 * MIB,
+  logCharacters: 8 * MIB,
+  threadTraces: 512,
+  traces: 2048,
+  taps: 16,
+  tapEvents: 256,
+  auditWebhookCharacters: 64 * MIB,
+  webhookBytes: 64 * MIB,
+  storeBytes: 32 * MIB,
+  storeWatchBytes: 64 * MIB,
+}
+
+/** What a thing takes, in all and in V8's heap. */
+interface Cost {
+  readonly bytes: number
+  readonly heap: number
+}
+
+const DIMENSION_TABLES = 14
+const BUDGETS_PER_USER = 3
+/** An object that was parsed takes this many times its JSON. */
+const PARSED = 3
+/** One byte is enough for most characters; those of other scripts take two. */
+const BYTES_PER_CHARACTER = 2
+
+export function memoryCeiling(settings: MemorySettings): MemoryCeiling {
+  const rows = [...programRows(settings), ...clientRows(settings), ...threadRows(settings), ...mainRows(settings)]
+  const heap = rows.reduce((sum, row) => sum + row.heap, 0)
+  rows.push({ what: 'garbage that V8 has not collected yet', bytes: heap * GARBAGE, heap: 0, per: 'process' })
+  const whole = rows.map((row) => ({ ...row, bytes: Math.ceil(row.bytes), heap: Math.ceil(row.heap) }))
+  const taken = whole.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes)
+  return { bytes: taken.reduce((sum, { bytes }) => sum + bytes, 0), rows: taken }
+}
+
+function programRows({ threads }: MemorySettings): MemoryRow[] {
+  return [
+    { what: 'the program and its main thread', bytes: PROGRAM, heap: 0, per: 'process' },
+    { what: 'gateway threads, before they have clients', bytes: threads * THREAD, heap: 0, per: 'thread' },
+    { what: "new objects of requests (V8's young generations)", ...young(threads + 1), per: 'thread' },
+  ]
+}
+
+function young(isolates: number): Cost {
+  return { bytes: isolates * YOUNG_GENERATION, heap: 0 }
+}
+
+/** What clients can make the gateway hold: each has a setting. */
+function clientRows(settings: MemorySettings): MemoryRow[] {
+  const { maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes } = settings
+  return [
+    {
+      what: 'connections of clients',
+      bytes: maxConnections * (CONNECTION + SOCKET),
+      heap: maxConnections * CONNECTION_HEAP,
+      per: 'process',
+      lever: 'maxConnections',
+    },
+    {
+      what: 'requests in flight',
+      bytes: maxRequestsInflight * REQUEST,
+      heap: maxRequestsInflight * REQUEST_HEAP,
+      per: 'process',
+      lever: 'maxRequestsInflight',
+    },
+    {
+      what: 'watches',
+      bytes: maxWatches * WATCH,
+      heap: maxWatches * WATCH_HEAP,
+      per: 'process',
+      lever: 'maxWatches',
+    },
+    { what: 'bodies and large heads', bytes: maxBufferedBytes, heap: 0, per: 'process', lever: 'maxBufferedBytes' },
+  ]
+}
+
+/** What each thread remembers and queues. */
+function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings): MemoryRow[] {
+  const each = (what: string, bytes: number, heap = 0): MemoryRow => {
+    return { what, bytes: threads * bytes, heap: threads * heap, per: 'thread' }
+  }
+  const tokens = BOUNDS.acceptedTokenBytes + BOUNDS.rejectedTokens * REJECTED_TOKEN
+  const reviews = 2 * BOUNDS.accessReviews * ACCESS_REVIEW
+  const budgets = BUDGETS_PER_USER * BOUNDS.budgetUsers * BUDGET
+  const names = top ? DIMENSION_TABLES * BOUNDS.topNames * TOP_NAME : 0
+  const lines = logs > 0 ? BYTES_PER_CHARACTER * BOUNDS.outboxCharacters : 0
+  const traces = tracing ? BOUNDS.threadTraces * TRACE : 0
+  const events = BOUNDS.taps * BOUNDS.tapEvents * TAP_EVENT
+  return [
+    each('tokens that are remembered', tokens, tokens),
+    each('access reviews that are remembered', reviews, reviews),
+    each('budgets of users', budgets, budgets),
+    each('names that portcullis top counts', names, names / 2),
+    each('answers to reads, held until they are whole', BOUNDS.heldAnswerBytes),
+    each('buffers that are kept for use', BOUNDS.pooledBytes),
+    each('output that clients do not read', BOUNDS.unreadBytes),
+    each('bodies for the audit log', auditBodies ? BOUNDS.auditBodyBytes : 0),
+    each('log lines on their way to the main thread', lines, lines / 2),
+    each('traces on their way to the main thread', traces, traces),
+    each('events of taps', events, events),
+  ]
+}
+
+/** What the main thread remembers and queues. */
+function mainRows({ logs, auditWebhook, tracing, embedded, webhooks }: MemorySettings): MemoryRow[] {
+  const one = (what: string, bytes: number, heap = 0): MemoryRow => ({ what, bytes, heap, per: 'process' })
+  const lines = logs * BYTES_PER_CHARACTER * BOUNDS.logCharacters
+  const traces = tracing ? BOUNDS.traces * TRACE : 0
+  const webhook = auditWebhook ? BYTES_PER_CHARACTER * BOUNDS.auditWebhookCharacters : 0
+  const store = embedded ? PARSED * BOUNDS.storeBytes : 0
+  return [
+    one('log lines that wait for the disk or a reader', lines, lines),
+    one('events for the audit webhook', webhook, webhook),
+    one('traces for the collector', traces, traces),
+    one('objects that the store remembers', store, store),
+    one('events for watchers of the API server', embedded ? BOUNDS.storeWatchBytes : 0),
+    one('bodies sent to webhooks', webhooks * BOUNDS.webhookBytes),
+  ]
+}

@@ -1,0 +1,63 @@
+// Makes the ceiling fit a limit: defaults that nobody has set are lowered together, each by the same part, as HAProxy computes its maxconn
+// from -m. What was set stays as it is.
+
+import { type MemoryCeiling, type MemoryLever, type MemorySettings, memoryCeiling } from './ceiling.ts'
+
+/** A default that was lowered. */
+export interface LoweredSetting {
+  readonly setting: MemoryLever
+  readonly from: number
+  readonly to: number
+}
+
+export interface FittedMemory {
+  readonly settings: MemorySettings
+  readonly ceiling: MemoryCeiling
+  readonly lowered: readonly LoweredSetting[]
+  /** Whether the ceiling is within the limit. */
+  readonly fits: boolean
+}
+
+/** Less than this serves nobody: of the process, for each gateway thread. */
+export const LEAST: Readonly<Record<MemoryLever, number>> = {
+  maxConnections: 128,
+  maxRequestsInflight: 64,
+  maxWatches: 128,
+  maxBufferedBytes: 8 * 1024 * 1024,
+}
+
+/**
+ * @param isDefault levers that nobody has set
+ * @param limitBytes 0 = there is none
+ */
+export function fitMemory(
+  settings: MemorySettings,
+  isDefault: ReadonlySet<MemoryLever>,
+  limitBytes: number,
+): FittedMemory {
+  const ceiling = memoryCeiling(settings)
+  if (limitBytes === 0 || ceiling.bytes <= limitBytes || isDefault.size === 0) {
+    return { settings, ceiling, lowered: [], fits: limitBytes === 0 || ceiling.bytes <= limitBytes }
+  }
+  // Linear in each lever, so that two points say what there is room for.
+  const least = scaled(settings, isDefault, 0)
+  const fixed = memoryCeiling(least).bytes
+  const part = Math.max(0, (limitBytes - fixed) / (ceiling.bytes - fixed))
+  const lower = scaled(settings, isDefault, part)
+  const fitted = memoryCeiling(lower)
+  const lowered = [...isDefault].flatMap((setting): LoweredSetting[] => {
+    const [from, to] = [settings[setting], lower[setting]]
+    return to < from ? [{ setting, from, to }] : []
+  })
+  return { settings: lower, ceiling: fitted, lowered, fits: fitted.bytes <= limitBytes }
+}
+
+/** Between the least and the default, and never more than that. */
+function scaled(settings: MemorySettings, levers: ReadonlySet<MemoryLever>, part: number): MemorySettings {
+  const lowered: Partial<Record<MemoryLever, number>> = {}
+  for (const lever of levers) {
+    const least = Math.min(settings[lever], LEAST[lever] * settings.threads)
+    lowered[lever] = least + Math.floor((settings[lever] - least) * part)
+  }
+  return { ...settings, ...lowered }
+}
