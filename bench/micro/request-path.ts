@@ -150,6 +150,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       requestEnded: (record) => metrics.observe(record),
       retried: noop,
       disruptionUnchecked: noop,
+      limited: noop,
       scaleWrite: noop,
       gatewayRefused: noop,
     },

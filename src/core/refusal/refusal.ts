@@ -28,6 +28,7 @@ export type RefusalReason =
   | 'too-many-in-flight'
   | 'too-many-watches'
   | 'too-many-cancelled'
+  | 'share-exceeded'
   | 'no-endpoint'
   | 'upstream-failed'
   | 'upgrade-unsupported'
@@ -120,6 +121,7 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-cancelled': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'share-exceeded': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
   'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },

@@ -78,6 +78,12 @@ export const REFUSALS: Metric<[string, string, string]> = table.counter(
   ['cluster', 'reason', 'rule'],
   'Requests that the gateway refused, by reason and by the rule or limit',
 )
+/** The names are those of ShareLimit, and of other limits that are divided among sources. */
+export const LIMITED: Metric<[string, 'true' | 'false']> = table.counter(
+  'limited_total',
+  ['limit', 'known'],
+  'Requests, connections and the like that met a limit that is divided among users and addresses',
+)
 export const SHADOW: Metric<[string, string]> = table.counter(
   'shadow_refusals_total',
   ['cluster', 'rule'],

@@ -6,7 +6,13 @@ import type { GatewayEvents } from '../../../gateway/exchange/gateway.ts'
 import { createAccessLog } from '../../../io/logs/access-log.ts'
 import { createAuditLog } from '../../../io/logs/audit-log.ts'
 import type { PolicyAudit } from '../../../io/logs/policy-audit.ts'
-import { DISRUPTION_UNCHECKED, GUARDED_WRITES, RETRIES, SCALE_WRITES } from '../../../io/metrics/descriptors.ts'
+import {
+  DISRUPTION_UNCHECKED,
+  GUARDED_WRITES,
+  LIMITED,
+  RETRIES,
+  SCALE_WRITES,
+} from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { ThreadData } from '../messages.ts'
 import type { ThreadOutbox } from './outbox.ts'
@@ -40,6 +46,7 @@ export function gatewayEvents(deps: ObserverDeps, others: readonly RequestObserv
     disruptionUnchecked: (cluster) => metrics.add(DISRUPTION_UNCHECKED, 1, cluster),
     guardedWrite: (cluster, guard, outcome) => metrics.add(GUARDED_WRITES, 1, cluster, guard, outcome),
     scaleWrite: (cluster, outcome, reason) => metrics.add(SCALE_WRITES, 1, cluster, outcome, reason),
+    limited: (limit, known) => metrics.add(LIMITED, 1, limit, known ? 'true' : 'false'),
     gatewayRefused: (cluster) => outbox.refused(cluster),
   }
 }

@@ -1,0 +1,45 @@
+// A resource that everybody needs, in two parts: one for users, and a smaller one of their own for those who are not authenticated, so that
+// nobody without a credential can take anything from somebody who has one.
+
+import type { Charge } from '../../api/ports/stream.ts'
+import { Shares, type Taken } from './shares.ts'
+
+/** Limits that are divided among sources, as metrics and refusals name them. */
+export type ShareLimit = 'requests-inflight' | 'watches' | 'buffered-bytes'
+
+/** The part of those who are not authenticated, on top: one in this many. */
+export const UNKNOWN_PART = 4
+
+export function unknownCapacity(capacity: number): number {
+  return capacity === 0 ? 0 : Math.max(1, Math.floor(capacity / UNKNOWN_PART))
+}
+
+export class SharedResource {
+  readonly limit: ShareLimit
+  readonly known: Shares
+  readonly unknown: Shares
+
+  /** @param capacity for users, in units of the resource; 0 = unlimited */
+  constructor(limit: ShareLimit, capacity: number) {
+    this.limit = limit
+    this.known = new Shares(capacity)
+    this.unknown = new Shares(unknownCapacity(capacity))
+  }
+
+  of(charge: Charge): Shares {
+    return charge.known ? this.known : this.unknown
+  }
+
+  take(charge: Charge, amount: number): Taken {
+    return this.of(charge).take(charge.source, charge.weight, amount)
+  }
+
+  give(charge: Charge, amount: number): void {
+    this.of(charge).give(charge.source, amount)
+  }
+
+  /** Of both parts. */
+  get held(): number {
+    return this.known.held + this.unknown.held
+  }
+}
