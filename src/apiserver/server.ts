@@ -20,6 +20,7 @@ import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster/upstream-cluster.
 import { warningValues } from '../core/refusal/warning.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { ownUserCharge } from '../core/shares/charge.ts'
+import { inStep } from '../io/stalls/steps.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
 import { effectiveUser } from './access/impersonate.ts'
@@ -109,6 +110,7 @@ class ControlExchange implements StreamEvents {
   #body: BodyReader | undefined
   readonly #warnings: string[] = []
   #auditId = ''
+  #worked: { readonly auditId: string } | undefined
   #audit: ExchangeAudit | undefined
   #isHead = false
   #routed: Routed | undefined
@@ -127,6 +129,7 @@ class ControlExchange implements StreamEvents {
 
   begin(head: HeaderList, end: boolean): void {
     this.#auditId = auditIdOf(head) ?? this.#deps.uuid()
+    this.#worked = { auditId: this.#auditId }
     const { audit: write, registry } = this.#deps
     if (write !== undefined) {
       this.#audit = new ExchangeAudit({ write, now: () => registry.now() }, this.#peer, head, this.#auditId)
@@ -326,7 +329,7 @@ class ControlExchange implements StreamEvents {
   /** Expected errors become responses; others are bugs. */
   #attempt(step: () => void): void {
     try {
-      step()
+      inStep('api-server', step, this.#worked)
     } catch (error) {
       if (!(error instanceof StatusError)) {
         this.#deps.log.error('request failed inside the API server', { error, auditId: this.#auditId })

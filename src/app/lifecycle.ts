@@ -36,6 +36,7 @@ import { LastGoodStates } from './last-good/states.ts'
 import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane/object-plane.ts'
 import { Protection, type ProtectionDeps } from './protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
+import { reportStalls } from './stalls/report-stalls.ts'
 import { autoDegradeText } from './statuses/auto-degrade.ts'
 import { autoscalersText } from './statuses/autoscalers.ts'
 import { type Statuses, startStatuses } from './statuses/statuses.ts'
@@ -180,6 +181,7 @@ class Lifecycle implements RunningGateway {
   #auditKubeconfig: ReloadedFiles | undefined
   #unfollow: () => void = () => undefined
   #endWarnings: () => void = () => undefined
+  #endStalls: () => void = () => undefined
 
   constructor(
     config: Config,
@@ -333,6 +335,7 @@ class Lifecycle implements RunningGateway {
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
     this.#state = 'ready'
+    this.#endStalls = this.#reportStalls()
     this.#parts.reload.start()
     this.#auditPolicy = this.#followAuditPolicy()
     this.#auditKubeconfig = this.#auditWebhook && followWebhookKubeconfig(this.#auditWebhook, this.#log)
@@ -347,6 +350,11 @@ class Lifecycle implements RunningGateway {
       this.#log,
       advertisedAddress(this.#config, this.adminPort),
     )
+  }
+
+  #reportStalls(): () => void {
+    const { stallThresholdMs: thresholdMs } = this.#config
+    return reportStalls({ thread: 'main', thresholdMs, metrics: this.#parts.recorder, log: this.#log })
   }
 
   #followAuditPolicy(): ReloadedFiles | undefined {
@@ -474,6 +482,7 @@ class Lifecycle implements RunningGateway {
     this.#auditKubeconfig?.stop()
     sharing?.stop()
     this.#endWarnings()
+    this.#endStalls()
     probes.stop()
     this.#parts.servers.stop()
     rights.stop()

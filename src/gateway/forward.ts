@@ -17,6 +17,7 @@ import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from
 import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
+import { AT, nextStepAt } from '../io/stalls/steps.ts'
 import type { RequestClass, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
@@ -58,6 +59,7 @@ const SCHEME_AT = 7
 function send(exchange: Exchange, permit: Permit, tried: readonly string[], retry: ResetReason | undefined): boolean {
   const { gw, head, record } = exchange
   const nowMs = gw.clock.monotonic()
+  nextStepAt(AT.forward, nowMs)
   let endpoint = selectEndpoint(gw, permit, nowMs, tried)
   // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
   if (endpoint === undefined && retry === 'refused' && record.attempts < MAX_ATTEMPTS)

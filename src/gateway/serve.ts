@@ -14,6 +14,7 @@ import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
+import { AT, endStep, nextStepAt, workOn } from '../io/stalls/steps.ts'
 import { admit, recheck, resumeAdmission } from './admit.ts'
 import { authenticate } from './authenticate.ts'
 import type { Asked, Decision, Recheck, Requested } from './exchange/decision.ts'
@@ -222,8 +223,11 @@ function wait<T>(
       if (exchange.phase === 'over') return
       exchange.nowMs = exchange.gw.clock.now()
       exchange.monotonicMs = exchange.gw.clock.monotonic()
+      nextStepAt(AT.decide, exchange.monotonicMs)
+      workOn(exchange.record)
       const { revoked } = live.compiled.authentication
       settle(exchange, (requester && refuseRevoked(revoked, requester)) ?? next(found))
+      endStep(performance.now())
     })
     .catch((error: unknown) => onBug(exchange, error))
 }

@@ -7,6 +7,7 @@ import { errorMessage } from '../api/validation/error-message.ts'
 import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
 import { type BodyBudget, BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
+import { inStep } from '../io/stalls/steps.ts'
 
 const EMPTY = Buffer.alloc(0)
 
@@ -82,7 +83,7 @@ export abstract class ReviewExchange implements StreamEvents {
   /** Whatever it throws becomes the response. */
   protected attempt(step: () => void): void {
     try {
-      step()
+      inStep('webhook', step)
     } catch (error) {
       this.send(this.#refusal(error))
     }

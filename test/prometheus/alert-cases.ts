@@ -197,6 +197,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     as: { instance: 'i' },
     silent: { 'portcullis_nodejs_eventloop_lag_p99_seconds{instance="i"}': is(0.02) },
   },
+  PortcullisThreadStalls: {
+    fires: { 'portcullis_event_loop_stall_seconds_total{thread="0",step="decide",instance="i"}': grows(1) },
+    as: { thread: '0', step: 'decide', instance: 'i' },
+    silent: { 'portcullis_event_loop_stall_seconds_total{thread="0",step="decide",instance="i"}': grows(0.1) },
+  },
   PortcullisFileDescriptors: {
     fires: {
       'portcullis_process_open_fds{instance="i"}': is(900),

@@ -117,6 +117,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxConnectionAgeMs: 0,
     goawayChance: 0,
     threads: availableParallelism(),
+    stallThresholdMs: 50,
     adminTlsCertFile: '',
     adminTlsPrivateKeyFile: '',
     adminTokenFile: '',

@@ -61,6 +61,8 @@ export interface ServingConfig {
   readonly goawayChance: number
   /** Gateway threads. */
   readonly threads: number
+  /** A turn of an event loop of at least this long is reported. */
+  readonly stallThresholdMs: number
 }
 
 /** What becomes of connections from other addresses to a port with PROXY protocol. */
@@ -68,7 +70,13 @@ export type ProxyProtocolOthers = (typeof PROXY_PROTOCOL_OTHERS)[number]
 const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
 
 /** Settings whose values have the same names, without the unit. */
-type TimeName = 'shutdownDelay' | 'drainTimeout' | 'headerTimeout' | 'idleTimeout' | 'maxConnectionAge'
+type TimeName =
+  | 'shutdownDelay'
+  | 'drainTimeout'
+  | 'headerTimeout'
+  | 'idleTimeout'
+  | 'maxConnectionAge'
+  | 'stallThreshold'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
 const HOUR = 3_600_000
@@ -223,6 +231,13 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     integerBetween(1, MOST_THREADS),
     'threads that serve requests; default: one for each processor',
   ),
+  stallThreshold: setting(
+    'stallThreshold',
+    '<duration>',
+    '50ms',
+    durationBetween(10, 60_000),
+    'turns of an event loop that take at least as long are counted and logged',
+  ),
 }
 
 export function readServing(reader: SettingsReader): ServingConfig {
@@ -252,6 +267,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
     goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),
+    stallThresholdMs: reader.take(table.stallThreshold, 0),
   }
 }
 

@@ -7,6 +7,7 @@ import type { UpstreamRights } from '../../controllers/rights/upstream-rights.ts
 import type { CompiledChange, UpstreamClustersController } from '../../controllers/upstream-clusters.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { knownCluster } from '../../io/metrics/recorder.ts'
+import { inStep } from '../../io/stalls/steps.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 
@@ -74,9 +75,12 @@ export class ConfigChanges {
   async applyChange(source: SourceChange): Promise<void> {
     const { controller, pool, clusters } = this.#deps
     this.#latest = source
-    const change = controller.compile(source)
-    controller.follow(change)
-    this.#followHere(change)
+    const change = inStep('snapshot', () => {
+      const compiled = controller.compile(source)
+      controller.follow(compiled)
+      this.#followHere(compiled)
+      return compiled
+    })
     // Of this change: another one may have arrived by the time this one is in force.
     const { generation } = clusters
     await pool.publish(namesOf(change), change.removed)

@@ -5,6 +5,7 @@ import type { HeaderList } from '../../api/ports/stream.ts'
 import { warningValue } from '../../core/refusal/warning.ts'
 import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
 import { formatTraceparent, setTraceparent } from '../../core/traces/trace-context.ts'
+import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'
@@ -70,6 +71,8 @@ export abstract class Attempt {
   protected answeredNow(): number {
     const { gw, record } = this.exchange
     const nowMs = gw.clock.monotonic()
+    nextStepAt(AT.answer, nowMs)
+    workOn(record)
     record.ttfbMs = nowMs - record.startMs
     record.upstreamMs = nowMs - this.#sentAtMs
     return nowMs

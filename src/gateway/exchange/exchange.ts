@@ -10,6 +10,7 @@ import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
+import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'
@@ -106,9 +107,11 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.requestEnded = requestEnded
     this.charge = peer.addressCharge
     this.monotonicMs = gw.clock.monotonic()
+    nextStepAt(AT.decide, this.monotonicMs)
     this.nowMs = gw.clock.now()
     this.head = readRequestHead(list, peer.remoteAddress, peer.protocol === 'h2')
     this.record = beginRecord(gw, peer, this.head, this.monotonicMs, this.nowMs)
+    workOn(this.record)
   }
 
   // === where it stands ===
@@ -331,7 +334,10 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.upstream?.leave()
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
-    record.durationMs = gw.clock.monotonic() - record.startMs
+    const endMs = gw.clock.monotonic()
+    record.durationMs = endMs - record.startMs
+    nextStepAt(AT.observe, endMs)
+    workOn(record)
     const answers = this.decision?.live.answers
     if (answers !== undefined && this.upgrade === undefined) answers.count(record)
     gw.events.requestEnded(record)

@@ -13,6 +13,7 @@ import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import { AT, beginStep } from '../stalls/steps.ts'
 import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
@@ -184,6 +185,7 @@ export class Connections {
       rejectUnauthorized: false,
       handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, headerTimeoutMs),
       ALPNCallback({ protocols }) {
+        beginStep(AT.handshake, performance.now())
         chains.takeEarly(this)
         // undefined: the handshake fails with no_application_protocol (RFC 7301 section 3.2).
         return PROTOCOLS.find((protocol) => protocols.includes(protocol))

@@ -7,6 +7,7 @@ import { TLSSocket, type TlsOptions } from 'node:tls'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
 import { PresentedChains } from './peer.ts'
 import type { ServingPair } from './tls-contexts.ts'
@@ -137,7 +138,7 @@ export function startPlainServer(
     const asked = { ...plainRequest(request), certificate, signal: gone.signal, readBody }
     // Its body has a limit of its own: requestTimeout.
     request.socket.setTimeout(0)
-    answer(asked)
+    inStep('admin', () => answer(asked))
       .catch((error: unknown) => {
         if (error instanceof BodyError) return refusedBody(error)
         onBug?.(error, asked.path)

@@ -5,6 +5,7 @@
 import type { ListOutcome } from '../../api/ports/list-request.ts'
 import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
+import type { Step } from '../stalls/steps.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
 /** Why a request is sent again: upstream has not processed it, or a read got no complete response. */
@@ -211,6 +212,16 @@ export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused
   'client_connections_offered_total',
   ['thread', 'result'],
   'Connections that a thread has accepted and another one had room for, by what came of them',
+)
+export const STALLS: Metric<[string, Step]> = table.counter(
+  'event_loop_stalls_total',
+  ['thread', 'step'],
+  'Turns of the event loop that took at least as long as --stall-threshold, by what had it',
+)
+export const STALL_SECONDS: Metric<[string, Step]> = table.counter(
+  'event_loop_stall_seconds_total',
+  ['thread', 'step'],
+  'Seconds that these turns took',
 )
 export const CLIENTS_DRAINED: Metric<['age' | 'balance' | 'chance']> = table.counter(
   'client_connections_drained_total',

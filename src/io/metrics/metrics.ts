@@ -3,6 +3,7 @@
 
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
+import { inStep } from '../stalls/steps.ts'
 import { createMainEvents, type MainEvents } from './event-metrics.ts'
 import { Exposition } from './exposition.ts'
 import { createGuardMetrics, type GuardMetrics } from './guard-metrics.ts'
@@ -49,7 +50,7 @@ export function createMetrics(): GatewayMetrics {
   const scrape = async (): Promise<string> => {
     for (const update of updates) await update()
     threads.latest(MAIN_THREAD, recorder.snapshot())
-    const { process: own, clusters } = threads.merged()
+    const { process: own, clusters } = inStep('report', () => threads.merged())
     const exposition = new Exposition()
     for (const cluster of clusters) await exposeCluster(exposition, cluster, known, nextTurn)
     exposeProcess(exposition, own)
@@ -87,7 +88,7 @@ export function createMetrics(): GatewayMetrics {
     recorder,
     guards: createGuardMetrics(registry),
     threads,
-    totals: () => threads.merged(),
+    totals: () => inStep('report', () => threads.merged()),
     text: () => {
       running ??= scrape().finally(() => {
         running = undefined

@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionDriver } from '../../http2/connection.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
+import { AT, beginStep, endStep } from '../stalls/steps.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 import { listenSharedRead } from './shared-read.ts'
 
@@ -25,7 +26,9 @@ function flushDirty(): void {
   const batch = dirty
   dirty = spare
   turn++
+  beginStep(AT.write, performance.now())
   for (let i = 0; i < batch.length; i++) batch[i]?.flush()
+  endStep(performance.now())
   batch.length = 0
   spare = batch
 }
@@ -49,6 +52,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   /** Reused for the pieces of each write. */
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
+  #step = AT.http2
   #dirty = false
   #writing = false
   /** Number of writes so far, and what it was when `#stuckSinceMs` was set. */
@@ -76,6 +80,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   /** Joins the two. Not in the constructor, because a connection is created with its driver, and writes at once. */
   start(connection: Connection): void {
     this.#connection = connection
+    this.#step = connection.isServer ? AT.http2 : AT.upstream
     const socket = this.#socket
     const receive = (chunk: Buffer): void => this.#receive(chunk)
     if (!listenSharedRead(socket, receive)) socket.on('data', receive)
@@ -101,7 +106,10 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     if (this.#closed) return
     this.#recentBytes = this.recentBytes + chunk.length
     this.#recentTurn = turn
-    this.#connection?.receive(chunk, performance.now())
+    const nowMs = performance.now()
+    beginStep(this.#step, nowMs)
+    this.#connection?.receive(chunk, nowMs)
+    endStep(performance.now())
   }
 
   // === called by the engine ===

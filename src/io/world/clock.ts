@@ -8,7 +8,7 @@ const ATTEMPTS = 20
  * The offset from `performance.now()`, which counts from the start of a thread, to the clock of all threads. Of several attempts the
  * fastest counts: a thread that is interrupted between two readings would be off for ever.
  */
-const offsetMs = ((): number => {
+export const MONOTONIC_OFFSET_MS: number = ((): number => {
   let best = Number.POSITIVE_INFINITY
   let offset = 0
   for (let i = 0; i < ATTEMPTS; i++) {
@@ -25,5 +25,5 @@ const offsetMs = ((): number => {
 export const systemClock: Clock = {
   now: () => Date.now(),
   /** The same for all threads, to less than a microsecond or so. */
-  monotonic: () => performance.now() + offsetMs,
+  monotonic: () => performance.now() + MONOTONIC_OFFSET_MS,
 }

@@ -19,6 +19,7 @@ import {
 } from '../../../io/metrics/descriptors.ts'
 import { knownCluster, MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { profileThread } from '../../../io/profile/profile.ts'
+import { inStep } from '../../../io/stalls/steps.ts'
 import { systemClock } from '../../../io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../io/world/coarse-ticker.ts'
 import { keepRequestsYoung } from '../../../io/world/garbage-collection.ts'
@@ -26,6 +27,7 @@ import { ConnectionPlaces } from '../../../state/connection-places.ts'
 import { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
+import { reportStalls } from '../../stalls/report-stalls.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
 import type { QuestionHandlers, StreamHandlers } from '../questions.ts'
 import { ThreadAnswers } from './answers.ts'
@@ -67,6 +69,7 @@ export class GatewayThread {
   readonly #spread: ConnectionSpread
   readonly #held: HeldConnections
   #listeners: Listener[] = []
+  #endStalls: () => void = () => undefined
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
     keepRequestsYoung()
@@ -179,8 +182,10 @@ export class GatewayThread {
   }
 
   #commit(generation: number, removed: readonly string[]): void {
-    const changed = this.#follower.commit(generation, removed)
-    this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+    inStep('snapshot', () => {
+      const changed = this.#follower.commit(generation, removed)
+      this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+    })
     this.#post({ type: 'applied', generation })
   }
 
@@ -204,6 +209,10 @@ export class GatewayThread {
       }
     }
     this.#spread.open()
+    const { config, place } = this.#data
+    const { log } = this.#gateway
+    const thread = String(place.thread)
+    this.#endStalls = reportStalls({ thread, thresholdMs: config.stallThresholdMs, metrics: this.#metrics, log })
     this.#post({ type: 'listening', ports: this.#listeners.map(({ port }) => port) })
   }
 
@@ -222,6 +231,7 @@ export class GatewayThread {
 
   #end(): void {
     clearTimeout(this.#reporting)
+    this.#endStalls()
     removeTickable(this.#held)
     this.#spread.close()
     for (const listener of this.#listeners) listener.close()
@@ -244,6 +254,10 @@ export class GatewayThread {
   }
 
   #report(): ThreadReport {
+    return inStep('report', () => this.#describe())
+  }
+
+  #describe(): ThreadReport {
     const { running, tokens, upstreams } = this.#gateway
     return {
       metrics: this.#metrics.snapshot(),
