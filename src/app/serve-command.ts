@@ -5,7 +5,8 @@ import process from 'node:process'
 import { errorWithFix } from '../api/validation/error-message.ts'
 import { formatListenAddress, type ListenAddress } from '../core/cluster/listen-address.ts'
 import { type Config, ConfigError, loadConfig } from './config/config.ts'
-import { type RunningGateway, startGateway } from './lifecycle.ts'
+import type { RunningGateway } from './lifecycle/running-gateway.ts'
+import { startGateway } from './lifecycle/start-gateway.ts'
 
 /** Resolves with the exit code when the gateway has stopped. */
 export async function serveCommand(flags: Record<string, unknown>): Promise<number> {

@@ -128,7 +128,7 @@ describe('degrade', () => {
     seen('prod')
     const { code, out, err } = await throwSwitch({ mode: 'freeze', reason: 'etcd is full', ttl: '30m' })
     assert.equal(err, '')
-    assert.equal(out, 'prod: degrade mode Freeze until 2030-01-31T12:30:00Z (generation 3): etcd is full\n' + WRITTEN)
+    assert.equal(out, `prod: degrade mode Freeze until 2030-01-31T12:30:00Z (generation 3): etcd is full\n${WRITTEN}`)
     assert.equal(code, 0)
     assert.deepEqual(specOf('prod').degrade, {
       mode: 'Freeze',
@@ -142,7 +142,7 @@ describe('degrade', () => {
     put('prod', { degrade: { mode: 'Freeze', reason: 'x', expiresAt: '2030-01-31T13:00:00Z' } })
     const { out } = await throwSwitch({ mode: 'Off' })
     assert.deepEqual(specOf('prod').degrade, { mode: 'Off' })
-    assert.equal(out, 'prod: degrade mode Off (generation 3)\n' + WRITTEN)
+    assert.equal(out, `prod: degrade mode Off (generation 3)\n${WRITTEN}`)
   })
 
   const errors: [string, Partial<DegradeOptions>, RegExp][] = [

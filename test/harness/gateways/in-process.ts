@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import type { Logger, ResolvedCluster, ResourceSource, SourceChange } from '../../../src/api/ports/ports.ts'
 import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { type Config, loadConfig } from '../../../src/app/config/config.ts'
-import { type GatewayOverrides, startGateway } from '../../../src/app/lifecycle.ts'
+import type { GatewayOverrides } from '../../../src/app/lifecycle/running-gateway.ts'
+import { startGateway } from '../../../src/app/lifecycle/start-gateway.ts'
 
 export interface InProcessGateway {
   readonly port: number

@@ -1,11 +1,11 @@
 // What /debug/config shows: the configuration in force, without secrets (the admin routes redact it once more).
 
-import type { ListSize } from '../api/ports/list-request.ts'
-import { seatsOf } from '../core/list-cost/seats.ts'
-import { effectiveMode } from '../core/policy/degrade.ts'
-import type { LiveCluster } from '../state/clusters.ts'
-import type { ThreadReport } from './threads/messages.ts'
-import type { WiredGateway } from './wiring/wire.ts'
+import type { ListSize } from '../../api/ports/list-request.ts'
+import { seatsOf } from '../../core/list-cost/seats.ts'
+import { effectiveMode } from '../../core/policy/degrade.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import type { ThreadReport } from '../threads/messages.ts'
+import type { WiredGateway } from '../wiring/wire.ts'
 
 /** A thread that does not answer within a second shows as such. */
 export async function describeState(

@@ -2,158 +2,46 @@
 // `leaving` from SIGTERM for --shutdown-delay, `draining`, `stopped`.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Check } from '../admin/routes.ts'
-import type { ObjectClient } from '../api/ports/object-client.ts'
-import type { Logger, ResourceSource } from '../api/ports/ports.ts'
-import type { ProtectionGate } from '../api/ports/protection.ts'
-import { type LineWriter, openLineWriter } from '../io/logs/line-writer.ts'
-import { createLogger, type LeveledLogger } from '../io/logs/log.ts'
-import { type LineSink, RecentLines } from '../io/logs/recent-lines.ts'
-import { createProcessMetrics, type ProcessMetrics } from '../io/metrics/process-metrics.ts'
-import { serverSeriesText } from '../io/metrics/server-series.ts'
-import { VERSION } from '../io/program/build.ts'
-import { systemClock } from '../io/world/clock.ts'
-import { requireFreePort } from '../io/world/free-port.ts'
-import { followWebhookKubeconfig, type OpenWebhook, openAuditOutputs } from './audit/outputs.ts'
-import { AUDIT_POLICY_FLAG, readAuditPolicyFile } from './audit/policy-file.ts'
-import { certificatesText, type OwnCertificate, warnOfExpiry } from './certificates/own-certificates.ts'
-import { loadServingPair } from './certificates/serving-pair.ts'
-import { sharePki } from './certificates/shared-pki.ts'
-import type { Config } from './config/config.ts'
-import { ReloadedFiles } from './config/reloaded-files.ts'
-import { Dashboard } from './dashboard/dashboard.ts'
+import type { Check } from '../../admin/routes.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import type { LeveledLogger } from '../../io/logs/log.ts'
+import type { RecentLines } from '../../io/logs/recent-lines.ts'
+import type { ProcessMetrics } from '../../io/metrics/process-metrics.ts'
+import { serverSeriesText } from '../../io/metrics/server-series.ts'
+import { requireFreePort } from '../../io/world/free-port.ts'
+import { followWebhookKubeconfig, type OpenWebhook } from '../audit/outputs.ts'
+import { AUDIT_POLICY_FLAG, readAuditPolicyFile } from '../audit/policy-file.ts'
+import { certificatesText, type OwnCertificate, warnOfExpiry } from '../certificates/own-certificates.ts'
+import type { Config } from '../config/config.ts'
+import { ReloadedFiles } from '../config/reloaded-files.ts'
+import { Dashboard } from '../dashboard/dashboard.ts'
+import { HealthPort } from '../health/health-port.ts'
+import type { AdminPort } from '../insight/admin-port.ts'
+import { advertisedAddress, KnownReplicas } from '../insight/known-replicas.ts'
+import { LogLevels } from '../insight/log-levels.ts'
+import { DependencyLoops } from '../last-good/dependency-loops.ts'
+import type { LastGoodStates } from '../last-good/states.ts'
+import type { ObjectPlane } from '../object-plane/object-plane.ts'
+import type { Protection } from '../protection/protection.ts'
+import { type RunningScaleUpGuards, startScaleUpGuards } from '../scale/scale-up-guards.ts'
+import { reportStalls } from '../stalls/report-stalls.ts'
+import { autoDegradeText } from '../statuses/auto-degrade.ts'
+import { autoscalersText } from '../statuses/autoscalers.ts'
+import { type Statuses, startStatuses } from '../statuses/statuses.ts'
+import type { Outputs, WiredGateway } from '../wiring/wire.ts'
+import { openAdminListener } from './admin-listener.ts'
 import { describeState } from './describe.ts'
-import { HealthPort } from './health/health-port.ts'
-import { AdminPort } from './insight/admin-port.ts'
-import { advertisedAddress, KnownReplicas } from './insight/known-replicas.ts'
-import { KnownSecrets, type Redaction } from './insight/known-secrets.ts'
-import { LogLevels } from './insight/log-levels.ts'
-import { Profiles } from './insight/profiles.ts'
-import { insightRoutes } from './insight/routes.ts'
-import { supportBundleRoute } from './insight/support-bundle.ts'
-import { DependencyLoops } from './last-good/dependency-loops.ts'
-import { LastGoodStates } from './last-good/states.ts'
-import { createObjectPlane, type ObjectPlane, planeWithoutApi } from './object-plane/object-plane.ts'
-import { Protection, type ProtectionDeps } from './protection/protection.ts'
-import { type RunningScaleUpGuards, startScaleUpGuards } from './scale/scale-up-guards.ts'
-import { reportStalls } from './stalls/report-stalls.ts'
-import { autoDegradeText } from './statuses/auto-degrade.ts'
-import { autoscalersText } from './statuses/autoscalers.ts'
-import { type Statuses, startStatuses } from './statuses/statuses.ts'
-import { type Outputs, type WiredGateway, type WiredOverrides, wire } from './wiring/wire.ts'
+import { readinessOf } from './readiness.ts'
+import type { RunningGateway } from './running-gateway.ts'
 
-export interface RunningGateway {
-  readonly ports: readonly number[]
-  readonly adminPort: number
-  /** 0 = it is not open. */
-  readonly healthPort: number
-  /** Of the embedded API server, or of the webhook; 0 = there is none. */
-  readonly controlPort: number
-  /** Of the protection webhook; 0 = it is not open. */
-  readonly webhookPort: number
-  /** Credentials of the first administrator of the embedded API server; '' = there is none. */
-  readonly adminKubeconfig: string
-  /** The client that writes statuses; undefined where objects are files. */
-  readonly objects: ObjectClient | undefined
-  /**
-   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end spread over the drain time.
-   * Each further call goes on to the next step at once: from the delay to the drain, and from that to aborting what runs.
-   */
-  stop(): Promise<void>
-  /** Resolves when every gateway thread has put in force what the source has delivered. */
-  applied(): Promise<void>
-  /** Resolves when this many UpstreamClusters are in force in every thread, and their endpoints have been probed once. */
-  inForce(clusters: number): Promise<void>
-  /** Ends a gateway thread at once, as a crash would: for tests of what the others do. */
-  crashThread(thread: number): Promise<void>
-}
-
-const STDOUT = 1
-const STDERR = 2
 const IN_FORCE_LOOK_MS = 5
 /** A start waits this long for PodProtectors and guards. */
 const KNOWN_WITHIN_MS = 3_000
 const KNOWN_WITHIN_AWAY_MS = 500
 
-/** Replacements for the usual parts. */
-export interface GatewayOverrides extends WiredOverrides {
-  /** Where the access log goes instead of stdout; switches it on. */
-  readonly access: LineWriter
-  /** Where the process log goes instead of stderr. */
-  readonly logLines: LineSink
-  /** Instead of it: nothing of it is in a support bundle, and its level does not change. */
-  readonly log: Logger
-  readonly source: ResourceSource
-  /** One gateway thread, inside this one, regardless of the configuration: for tests. */
-  readonly inline: boolean
-}
-
-/** @throws {UserError} with one clear line for what the operator can fix */
-export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
-  const recent = new RecentLines(given.logLines ?? openLineWriter(STDERR))
-  const log = given.log ?? createLogger({ level: config.logLevel, destination: recent })
-  const processMetrics = createProcessMetrics(() => systemClock.monotonic())
-  const lastGood = new LastGoodStates(config, systemClock, log)
-  if (given.source === undefined) {
-    await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
-  }
-  const serving = loadServingPair(config)
-  const { auditPolicyFile } = config
-  const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
-  const auditOutputs = openAuditOutputs(config, log, processMetrics.calls)
-  const { controlAudit } = auditOutputs
-  const plane =
-    given.source === undefined
-      ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
-      : planeWithoutApi(given.source)
-  const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
-  let protection: Protection | undefined
-  const protectionGate = (): ProtectionGate | undefined => protection?.gate
-  const parts = wire(
-    config,
-    serving,
-    { log, access, auditPolicy, ...auditOutputs },
-    plane.source,
-    given.inline ?? false,
-    protectionGate,
-    lastGood,
-    given,
-  )
-  const { clusters, clock, clocks, pool } = parts
-  const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
-  protection = new Protection({
-    config,
-    client: plane.client,
-    server: plane.server,
-    lastGood,
-    revoked: plane.revoked,
-    clusters,
-    clock,
-    clocks,
-    log,
-    calls: processMetrics.calls,
-    onNamespaces,
-  })
-  const life = new Lifecycle(
-    config,
-    parts,
-    plane,
-    protection,
-    processMetrics,
-    log,
-    { access, recent, ...auditOutputs },
-    lastGood,
-  )
-  try {
-    await life.start()
-  } catch (error) {
-    await life.abandon()
-    throw error
-  }
-  return life
-}
-
-class Lifecycle implements RunningGateway {
+export class Lifecycle implements RunningGateway {
   readonly #config: Config
   readonly #parts: WiredGateway
   readonly #plane: ObjectPlane
@@ -256,41 +144,19 @@ class Lifecycle implements RunningGateway {
       replicas,
       certificates: () => this.#certificates(),
     })
-    const describe = (): Promise<object> =>
-      describeState(this.#parts, this.#protection.describe(), this.#scaleUpGuards?.describe() ?? null, this.#draining)
-    const secrets = new KnownSecrets(this.#config, this.#parts.clusters)
-    const redaction = (): Redaction => secrets.redaction([this.#admin?.token ?? ''])
-    const profiles = new Profiles(pool)
-    this.#admin = await AdminPort.open({
+    this.#admin = await openAdminListener({
       config: this.#config,
-      login: this.#plane.adminLogin,
+      parts: this.#parts,
+      plane: this.#plane,
       log: this.#log,
-      audit: this.#audit && ((line) => this.#audit?.write(line)),
+      audit: this.#audit,
       metrics,
-      routes: [
-        ...insightRoutes({
-          ...this.#parts,
-          replicas,
-          config: this.#config,
-          log: this.#log,
-          logLevels: this.#logLevels,
-          profiles,
-        }),
-        supportBundleRoute({
-          config: this.#config,
-          version: { version: VERSION, node: process.version, platform: process.platform, arch: process.arch },
-          describe,
-          metrics,
-          recentLog: () => this.#recent.text(),
-          profiles,
-          redaction,
-        }),
-        ...this.#dashboard.routes,
-      ],
-      state: {
-        ...checks,
-        describe: async () => Object(redaction().object(await describe())),
-      },
+      checks,
+      replicas,
+      logLevels: this.#logLevels,
+      recent: this.#recent,
+      dashboard: this.#dashboard,
+      describe: () => this.#describe(),
     })
     this.#health = await HealthPort.open({
       config: this.#config,
@@ -355,6 +221,15 @@ class Lifecycle implements RunningGateway {
   #reportStalls(): () => void {
     const { stallThresholdMs: thresholdMs } = this.#config
     return reportStalls({ thread: 'main', thresholdMs, metrics: this.#parts.recorder, log: this.#log })
+  }
+
+  #describe(): Promise<object> {
+    return describeState(
+      this.#parts,
+      this.#protection.describe(),
+      this.#scaleUpGuards?.describe() ?? null,
+      this.#draining,
+    )
   }
 
   #followAuditPolicy(): ReloadedFiles | undefined {
@@ -424,19 +299,14 @@ class Lifecycle implements RunningGateway {
   }
 
   #readiness(): readonly Check[] {
-    const checks = [
-      { name: 'configuration', ok: this.#synced, message: 'not read yet' },
-      { name: 'health-checks', ok: this.#probed, message: 'the first round of health checks has not finished' },
-      { name: 'listeners', ok: this.#ports.length > 0, message: 'not open yet' },
-      // A thread that died is replaced, after a pause when it dies again: while all are gone nobody accepts connections.
-      {
-        name: 'threads',
-        ok: this.#ports.length === 0 || this.#anyThreadListens(),
-        message: 'no gateway thread is running',
-      },
-      { name: 'shutdown', ok: this.#stopping === undefined, message: 'shutting down' },
-      ...this.#lastGood.checks(),
-    ]
+    const checks = readinessOf({
+      synced: this.#synced,
+      probed: this.#probed,
+      listening: this.#ports.length > 0,
+      serving: this.#anyThreadListens(),
+      stopping: this.#stopping !== undefined,
+      lastGood: this.#lastGood.checks(),
+    })
     for (const { name, ok } of checks) if (!ok) this.#processMetrics.checkFailed(name)
     return checks
   }
@@ -475,56 +345,56 @@ class Lifecycle implements RunningGateway {
   }
 
   async #end(): Promise<void> {
-    const { probes, rights, source, pool, upstreams, limits, reload, sharing } = this.#parts
-    reload.stop()
-    this.#parts.top?.stop()
-    this.#auditPolicy?.stop()
-    this.#auditKubeconfig?.stop()
-    sharing?.stop()
-    this.#endWarnings()
-    this.#endStalls()
-    probes.stop()
-    this.#parts.servers.stop()
-    rights.stop()
-    this.#dashboard?.stop()
-    await this.#statuses?.stop()
-    this.#unfollow()
-    await this.#scaleUpGuards?.stop()
-    await this.#protection.stop()
-    await source.stop()
-    await limits?.stop()
-    await this.#lastGood.stop()
-    await this.#plane.stop()
-    await pool.end()
-    await this.#parts.tracing?.stop()
-    upstreams.destroy()
-    this.#logLevels.stop()
-    await this.#health?.stop()
-    await this.#admin?.stop()
+    const error = await this.#stopParts()
     this.#state = 'stopped'
     this.#log.info('stopped')
     for (const writer of this.#writers) await writer?.close()
+    if (error !== undefined) throw error
   }
 
   /** The start failed: closes what was opened. */
   async abandon(): Promise<void> {
-    const { probes, rights, source, pool, upstreams, limits, sharing } = this.#parts
-    sharing?.stop()
-    this.#parts.top?.stop()
-    probes.stop()
-    this.#parts.servers.stop()
-    rights.stop()
-    this.#dashboard?.stop()
-    this.#unfollow()
-    await this.#scaleUpGuards?.stop().catch(() => undefined)
-    await this.#protection.stop().catch(() => undefined)
-    await source.stop().catch(() => undefined)
-    await limits?.stop()
-    await this.#plane.stop().catch(() => undefined)
-    await pool.end()
-    await this.#parts.tracing?.stop()
-    upstreams.destroy()
-    await this.#health?.stop()
-    await this.#admin?.stop()
+    await this.#stopParts()
+  }
+
+  /** All parts, in this order, each whether or not another one fails. @returns the first error */
+  async #stopParts(): Promise<unknown> {
+    const { probes, rights, servers, source, pool, upstreams, limits, reload, sharing, top, tracing } = this.#parts
+    const stops: readonly (() => unknown)[] = [
+      () => reload.stop(),
+      () => top?.stop(),
+      () => this.#auditPolicy?.stop(),
+      () => this.#auditKubeconfig?.stop(),
+      () => sharing?.stop(),
+      () => this.#endWarnings(),
+      () => this.#endStalls(),
+      () => probes.stop(),
+      () => servers.stop(),
+      () => rights.stop(),
+      () => this.#dashboard?.stop(),
+      () => this.#statuses?.stop(),
+      () => this.#unfollow(),
+      () => this.#scaleUpGuards?.stop(),
+      () => this.#protection.stop(),
+      () => source.stop(),
+      () => limits?.stop(),
+      () => this.#lastGood.stop(),
+      () => this.#plane.stop(),
+      () => pool.end(),
+      () => tracing?.stop(),
+      () => upstreams.destroy(),
+      () => this.#logLevels.stop(),
+      () => this.#health?.stop(),
+      () => this.#admin?.stop(),
+    ]
+    let first: unknown
+    for (const stop of stops) {
+      try {
+        await stop()
+      } catch (error) {
+        first ??= error
+      }
+    }
+    return first
   }
 }

@@ -1,0 +1,86 @@
+import type { ProtectionGate } from '../../api/ports/protection.ts'
+import { openLineWriter } from '../../io/logs/line-writer.ts'
+import { createLogger } from '../../io/logs/log.ts'
+import { RecentLines } from '../../io/logs/recent-lines.ts'
+import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { openAuditOutputs } from '../audit/outputs.ts'
+import { readAuditPolicyFile } from '../audit/policy-file.ts'
+import { loadServingPair } from '../certificates/serving-pair.ts'
+import { sharePki } from '../certificates/shared-pki.ts'
+import type { Config } from '../config/config.ts'
+import { LastGoodStates } from '../last-good/states.ts'
+import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
+import { Protection, type ProtectionDeps } from '../protection/protection.ts'
+import { wire } from '../wiring/wire.ts'
+
+import { Lifecycle } from './lifecycle.ts'
+import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
+
+const STDOUT = 1
+const STDERR = 2
+
+/** @throws {UserError} with one clear line for what the operator can fix */
+export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
+  const recent = new RecentLines(given.logLines ?? openLineWriter(STDERR))
+  const log = given.log ?? createLogger({ level: config.logLevel, destination: recent })
+  const processMetrics = createProcessMetrics(() => systemClock.monotonic())
+  const lastGood = new LastGoodStates(config, systemClock, log)
+  if (given.source === undefined) {
+    await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
+  }
+  const serving = loadServingPair(config)
+  const { auditPolicyFile } = config
+  const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
+  const auditOutputs = openAuditOutputs(config, log, processMetrics.calls)
+  const { controlAudit } = auditOutputs
+  const plane =
+    given.source === undefined
+      ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
+      : planeWithoutApi(given.source)
+  const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
+  let protection: Protection | undefined
+  const protectionGate = (): ProtectionGate | undefined => protection?.gate
+  const parts = wire(
+    config,
+    serving,
+    { log, access, auditPolicy, ...auditOutputs },
+    plane.source,
+    given.inline ?? false,
+    protectionGate,
+    lastGood,
+    given,
+  )
+  const { clusters, clock, clocks, pool } = parts
+  const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
+  protection = new Protection({
+    config,
+    client: plane.client,
+    server: plane.server,
+    lastGood,
+    revoked: plane.revoked,
+    clusters,
+    clock,
+    clocks,
+    log,
+    calls: processMetrics.calls,
+    onNamespaces,
+  })
+  const life = new Lifecycle(
+    config,
+    parts,
+    plane,
+    protection,
+    processMetrics,
+    log,
+    { access, recent, ...auditOutputs },
+    lastGood,
+  )
+  try {
+    await life.start()
+  } catch (error) {
+    await life.abandon()
+    throw error
+  }
+  return life
+}

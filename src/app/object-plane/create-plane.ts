@@ -1,0 +1,68 @@
+// The object plane that the settings ask for.
+
+import type { Logger, ResourceSource } from '../../api/ports/ports.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { createFilesSource } from '../../io/sources/files/source.ts'
+import type { Config } from '../config/config.ts'
+import type { LastGoodStates } from '../last-good/states.ts'
+import { EmbeddedPlane } from './embedded-plane.ts'
+import { KubernetesPlane } from './kubernetes-plane.ts'
+import type { ObjectPlane } from './object-plane.ts'
+import { checksOf } from './plane-options.ts'
+
+/**
+ * @param lastGood where what is in force is kept for a start without the API server
+ * @param audit where lines of the embedded API server's audit log go; undefined = it has none
+ * @param calls notified of calls to the API server that holds the objects
+ * @throws {UserError} for what the operator can fix
+ */
+export function createObjectPlane(
+  config: Config,
+  log: Logger,
+  calls: KubeCallEvents,
+  audit: LineWriter | undefined,
+  lastGood: LastGoodStates,
+): ObjectPlane {
+  switch (config.source) {
+    case 'files':
+      return filesPlane(config, log)
+    case 'embedded':
+      return new EmbeddedPlane(config, log, audit)
+    case 'kubernetes':
+      return new KubernetesPlane(config, log, calls, audit, lastGood)
+  }
+}
+
+function filesPlane(config: Config, log: Logger): ObjectPlane {
+  return planeWithoutApi(
+    createFilesSource({
+      dir: config.configDir,
+      pem: nodePemChecks,
+      log,
+      checks: { ...checksOf(config), recovery: false },
+    }),
+  )
+}
+
+/** Of a source that no API server is behind. */
+export function planeWithoutApi(source: ResourceSource): ObjectPlane {
+  const nothing = (): Promise<void> => Promise.resolve()
+  return {
+    source,
+    client: undefined,
+    server: '',
+    port: 0,
+    adminKubeconfig: '',
+    certificates: [],
+    reloads: new Map(),
+    review: undefined,
+    adminLogin: undefined,
+    peerAccess: undefined,
+    revoked: undefined,
+    text: () => '',
+    start: nothing,
+    stop: nothing,
+  }
+}

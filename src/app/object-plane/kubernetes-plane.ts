@@ -1,0 +1,190 @@
+// Objects as CRDs of a cluster, and the webhook that checks them there.
+
+import { CUSTOM_KINDS, crdOf } from '../../api/kinds/crd.ts'
+import { SCALE_DOWN_POLICIES, SCALE_UP_GUARDS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger, ResourceSource, SourceChange } from '../../api/ports/ports.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { SwitchedSource } from '../../controllers/local-switches/switched-source.ts'
+import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { keepFollowed } from '../../io/last-good/kept-follow.ts'
+import type { LocalSwitch } from '../../io/local-switches/switch-file.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
+import { localSwitchLine } from '../../io/logs/local-switch-audit.ts'
+import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { VERSION } from '../../io/program/build.ts'
+import { SecretsAtWrite } from '../../io/secrets/secrets-at-write.ts'
+import { keptClusters } from '../../io/sources/objects/kept-clusters.ts'
+import { createObjectsSource } from '../../io/sources/objects/objects-source.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { createWebhookAuthenticator } from '../../webhooks/protection-webhook-callers.ts'
+import { createWebhookHandler } from '../../webhooks/webhook.ts'
+import type { AdminLogin } from '../access/admin-access.ts'
+import { ClusterIdentity } from '../access/cluster-identity.ts'
+import { reviewedLogin } from '../access/objects-login.ts'
+import { accessReviews, type PostReview } from '../access/review-access.ts'
+import type { OwnCertificate } from '../certificates/own-certificates.ts'
+import { sharedCAs } from '../certificates/shared-pki.ts'
+import { type FollowedPki, followSharedPki } from '../certificates/shared-pki-follow.ts'
+import type { Config } from '../config/config.ts'
+import { CrdInstallation } from '../last-good/crd-installation.ts'
+import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
+import { ControlPort } from './control-port.ts'
+
+import type { ObjectPlane } from './object-plane.ts'
+import { kindsOf, sourceOptions } from './plane-options.ts'
+
+/** Claims are cached by object identity, so every review must be given the same object. */
+const jsonObjects = new WeakMap<UpstreamCluster, JsonObject>()
+
+function known(cluster: UpstreamCluster): JsonObject {
+  let object = jsonObjects.get(cluster)
+  if (object === undefined) {
+    object = { ...cluster }
+    jsonObjects.set(cluster, object)
+  }
+  return object
+}
+
+export class KubernetesPlane implements ObjectPlane {
+  readonly source: ResourceSource
+  readonly client: ObjectClient
+  readonly server: string
+  readonly #kube: KubeClient
+  readonly adminKubeconfig = ''
+  readonly revoked = undefined
+  readonly review: PostReview = (path, body) => this.#kube.review(path, body)
+  readonly adminLogin: AdminLogin
+  readonly peerAccess: ObjectPlane['peerAccess']
+  readonly #identity: ClusterIdentity
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #control: ControlPort
+  /** The version that holds the claims; an object that is not in force has none. */
+  #inForce: SourceChange['clusters'] = new Map()
+
+  readonly #lastGood: LastGoodStates
+  readonly #switched: SwitchedSource
+  #installing: CrdInstallation | undefined
+  #sharedPki: FollowedPki | undefined
+
+  constructor(
+    config: Config,
+    log: Logger,
+    calls: KubeCallEvents,
+    audit: LineWriter | undefined,
+    lastGood: LastGoodStates,
+  ) {
+    this.#config = config
+    this.#log = log
+    this.#lastGood = lastGood
+    this.#control = new ControlPort(config, log)
+    const { kubeconfig: kubeconfigFile, context } = config
+    this.#kube = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+    this.server = this.#kube.server
+    const { kubeconfig } = this.#kube
+    this.peerAccess = kubeconfig && (() => kubeconfig.access())
+    this.#identity = new ClusterIdentity(this.#kube, this.review, log)
+    this.adminLogin = reviewedLogin({
+      reviews: accessReviews(this.review, () => systemClock.monotonic(), log, 'the admin listener'),
+      clientCA: () => this.#identity.clientCA,
+      ownUser: () => this.#identity.ownUser,
+      now: Date.now,
+    })
+    const of = objectsOf(this.server, context)
+    const waitMs = (): number => lastGood.waitMs
+    this.client = keepFollowed({
+      client: this.#kube,
+      keeper: lastGood.keeper('scale', of),
+      kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
+      waitMs,
+    })
+    const keeper = lastGood.keeper('objects', of)
+    const source = createObjectsSource({
+      ...sourceOptions(config, log),
+      client: this.client,
+      lastGood: keptClusters({
+        keeper,
+        waitMs,
+        log,
+        onCurrent: (current) => this.#switched.current(current),
+      }),
+    })
+    const claiming: ResourceSource = {
+      start: (onChange) =>
+        source.start((change) => {
+          this.#inForce = change.clusters
+          onChange(change)
+        }),
+      stop: () => source.stop(),
+    }
+    const { client } = this
+    const { dataDir } = config
+    const onThrown = (local: LocalSwitch, lifted: boolean): void =>
+      audit?.write(localSwitchLine(local, lifted, Date.now()))
+    this.#switched = new SwitchedSource({ source: claiming, client, dataDir, clock: systemClock, log, onThrown })
+    this.source = this.#switched
+  }
+
+  applied(change: SourceChange): void {
+    this.#switched.applied(change)
+  }
+
+  get port(): number {
+    return this.#control.port
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    const pem = this.#kube.kubeconfig?.clientCertificate ?? ''
+    const own: readonly OwnCertificate[] = pem === '' ? [] : [{ name: 'kubeconfig-client', pem }]
+    return [...this.#control.certificates, ...own]
+  }
+
+  get reloads(): ReadonlyMap<string, boolean> {
+    const { kubeconfig } = this.#kube
+    const read: [string, boolean][] = kubeconfig === undefined ? [] : [['kubeconfig', kubeconfig.problem === '']]
+    return new Map([...this.#control.reloads, ...(this.#sharedPki?.reloads ?? []), ...read])
+  }
+
+  text(): string {
+    return ''
+  }
+
+  async start(): Promise<void> {
+    const { client } = this
+    const log = this.#log
+    // Of use where there is a login.
+    if (this.#config.adminTlsCertFile !== '') void this.#identity.start()
+    if (this.#config.installCrds) {
+      this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map((kind) => crdOf(kind, VERSION)), log })
+      await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
+    }
+    const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
+    const { tokenKey } = this.#control.pki
+    const authenticate = createWebhookAuthenticator({
+      clientCA: () => this.#control.pki.caPem,
+      tokens: createTokenVerifier(tokenKey),
+      webhookTokens: createWebhookTokens(tokenKey),
+      now: Date.now,
+    })
+    const secrets = new SecretsAtWrite(client)
+    const kindsFor = async (object: unknown): Promise<readonly ResourceKind[]> =>
+      kindsOf(this.#config, await secrets.read(object))
+    const kinds = kindsOf(this.#config, () => 'unknown')
+    this.#sharedPki = followSharedPki(this.#kube, sharedCAs(this.#config), log)
+    await this.#control.open(createWebhookHandler({ authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, log }))
+  }
+
+  async stop(): Promise<void> {
+    this.#identity.stop()
+    this.#installing?.stop()
+    this.#sharedPki?.stop()
+    await this.#control.close()
+    await this.#kube.close()
+  }
+}
