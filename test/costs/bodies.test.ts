@@ -1,0 +1,4 @@
+import { checkCosts } from './check-costs.ts'
+import { BODIES } from './table.ts'
+
+checkCosts(BODIES)

@@ -1,0 +1,4 @@
+import { checkCosts } from './check-costs.ts'
+import { REQUESTS } from './table.ts'
+
+checkCosts(REQUESTS)

@@ -1,0 +1,71 @@
+// The request line's target, and what is read of its query before anything else is known.
+
+import { readListQuery } from '../../../src/core/request/list-options.ts'
+import { MAX_TARGET_LENGTH, parseRequestInfo } from '../../../src/core/request/request-info.ts'
+import { type Parser, parser } from '../parser.ts'
+import { halves, MIB, repeat } from '../shapes.ts'
+
+const PARAMETERS = [
+  'limit=1',
+  '&',
+  '=',
+  ';',
+  '%',
+  '%61',
+  '+',
+  '?',
+  '/',
+  '//',
+  '..',
+  'watch=true',
+  'fieldSelector=',
+  'a',
+]
+const NAMED = '/api/v1/pods?fieldSelector=metadata.name%3Da&'
+
+export const PARSERS: readonly Parser[] = [
+  parser({
+    name: 'request target',
+    limit: MAX_TARGET_LENGTH,
+    read: (target) => parseRequestInfo('GET', target),
+    tokens: [...PARAMETERS, '/api/v1/', '/apis/apps/v1/', 'namespaces/', 'pods', 'watch/', 'proxy/'],
+    shapes: {
+      slashes: repeat('/', '/api/v1/'),
+      'percent signs in the path': repeat('%61', '/api/v1/'),
+      'percent signs that encode nothing': repeat('%', '/api/v1/'),
+      'bytes that are no UTF-8': repeat('%ff', '/api/v1/'),
+      'dots in the path': repeat('../', '/api/v1/'),
+      'subresources without end': repeat('a/', '/api/v1/namespaces/a/pods/'),
+      'namespaces without end': repeat('namespaces/', '/api/v1/'),
+      'watches without end': repeat('watch/', '/api/v1/'),
+      'proxies without end': repeat('proxy/', '/api/v1/'),
+      'a long name': repeat('a', '/api/v1/namespaces/a/pods/'),
+      'parameters without values, then a long one': halves('a&', 'x', '/api/v1/pods?'),
+      'ampersands, then a long one': halves('&', 'x', '/api/v1/pods?'),
+      'equals signs': repeat('=', '/api/v1/pods?'),
+      semicolons: repeat(';&', '/api/v1/pods?'),
+      'encoded keys': repeat('%61=b&', '/api/v1/pods?'),
+      'encoded keys that are almost known': repeat('%6cimi=1&', '/api/v1/pods?'),
+      'question marks': repeat('?', '/api/v1/pods?'),
+      'number signs': repeat('#', '/api/v1/pods?a=b#'),
+      'a limit of many digits': repeat('1', `${NAMED}limit=`),
+      'a limit of many zeros': repeat('0', `${NAMED}limit=`),
+      'many limits': repeat('limit=9&', NAMED),
+      'a timeout of many digits': repeat('9', `${NAMED}timeoutSeconds=-`),
+    },
+  }),
+  // Further than a target may be: what searches to the end for each pair is not slow enough below it.
+  parser({
+    name: 'query',
+    limit: MIB,
+    read: readListQuery,
+    tokens: PARAMETERS,
+    shapes: {
+      'parameters without values, then a long one': halves('a&', 'x'),
+      'ampersands, then a long one': halves('&', 'x'),
+      'equals signs, then a long one': halves('=', 'x'),
+      'a value that is encoded': repeat('%2c', 'fieldSelector='),
+      'a value of plus signs': repeat('+', 'fieldSelector='),
+    },
+  }),
+]

@@ -1,0 +1,22 @@
+// Every parser and check whose costs are measured, by the room of its inputs. A new file of a room is named here.
+
+import { PARSERS as OF_DELETION } from './bodies/deletion.ts'
+import { PARSERS as OF_JSON } from './bodies/json.ts'
+import { PARSERS as OF_PROTOBUF } from './bodies/protobuf.ts'
+import { PARSERS as OF_YAML } from './bodies/yaml.ts'
+import { PARSERS as OF_CHECKS } from './objects/checks.ts'
+import { PARSERS as OF_MANAGED_FIELDS } from './objects/managed-fields.ts'
+import { PARSERS as OF_PATCHES } from './objects/patches.ts'
+import type { Parser } from './parser.ts'
+import { PARSERS as OF_CONTROL_REQUEST } from './requests/control-request.ts'
+import { PARSERS as OF_HEAD } from './requests/head.ts'
+import { PARSERS as OF_REQUEST_TARGET } from './requests/request-target.ts'
+import { PARSERS as OF_SELECTORS } from './requests/selectors.ts'
+
+export const REQUESTS: readonly Parser[] = [...OF_CONTROL_REQUEST, ...OF_HEAD, ...OF_REQUEST_TARGET, ...OF_SELECTORS]
+
+export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROTOBUF, ...OF_YAML]
+
+export const OBJECTS: readonly Parser[] = [...OF_CHECKS, ...OF_MANAGED_FIELDS, ...OF_PATCHES]
+
+export const PARSERS: readonly Parser[] = [...REQUESTS, ...BODIES, ...OBJECTS]
