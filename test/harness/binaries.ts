@@ -28,6 +28,7 @@ const PROGRAMS = {
   'kubelet-streaming': { module: 'kubernetes', package: './kubelet-streaming', seconds: 1 },
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 50 },
   h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec', seconds: 5 },
+  storm: { module: 'storm', package: './', seconds: 45 },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm', seconds: 90 },
 } as const
 
