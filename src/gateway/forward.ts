@@ -17,8 +17,10 @@ import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from
 import { refuse } from '../core/refusal/refusal.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
+import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
 import { AT, nextStepAt } from '../io/stalls/steps.ts'
 import type { RequestClass, UpstreamEndpoint } from '../io/upstream/pool.ts'
+import { waitRefusal } from '../io/upstream/waiting.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
 import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
@@ -79,7 +81,14 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
   const kind = freeClass(connections, classOf(exchange, permit), permit, nowMs)
-  const stream = connections.open(kind, fields, permit.caller.credentials(permit.cluster.client), noBody, attempt)
+  const stream = connections.open(
+    kind,
+    fields,
+    permit.caller.credentials(permit.cluster.client),
+    noBody,
+    attempt,
+    exchange.charge,
+  )
   attempt.stream = stream
   if (!noBody) sendBody(exchange, stream)
   return true
@@ -249,7 +258,13 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
       return
     }
-    if (reason === 'refused') exchange.notDeleted()
+    if (reason === 'refused' || reason === 'overloaded') exchange.notDeleted()
+    const refusal = waitRefusal(this.stream)
+    if (refusal !== undefined) {
+      gw.events.limited(refusal.limit, exchange.charge.known)
+      respond(exchange, refuseWaiting(record.cluster, exchange.charge, refusal, gw.random()))
+      return
+    }
     respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
   }
 
@@ -266,7 +281,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   /** Never a write that may have been seen; never twice to the same endpoint. */
   #mayRetry(reason: ResetReason): boolean {
     if (this.exchange.body?.replayable === false) return false
-    return reason === 'refused' || this.#isRepeatable
+    // What one source has too many of would take the retries of all.
+    return reason !== 'overloaded' && (reason === 'refused' || this.#isRepeatable)
   }
 
   /** Asked twice, it does nothing more than asked once. */

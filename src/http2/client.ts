@@ -1,6 +1,6 @@
 // The client side of a connection: opens streams and receives responses.
 
-import type { HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
+import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
@@ -14,6 +14,8 @@ import { UnconfirmedResets } from './unconfirmed-resets.ts'
 export interface ClientEvents {
   /** The peer's SETTINGS have arrived or changed: `maxStreams` is known. */
   onReady(): void
+  /** A stream has ended that was opened for `charge`; before `onSlotFree`. Not called when all end with the connection. */
+  onStreamGone(charge: Charge | undefined): void
   /** A stream has ended: there may be room for another. */
   onSlotFree(): void
   /** No new streams on this connection; those that are open go on. */
@@ -89,8 +91,15 @@ export class ClientConnection extends Connection {
    * Returns undefined when nothing was sent because the head is larger than `maxListBytes`.
    * @param head pseudo-header fields first
    * @param shared more fields, behind `head`
+   * @param charge whose request it is; undefined = not known
    */
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream | undefined {
+  open(
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+    charge?: Charge,
+  ): Stream | undefined {
     const id = this.#nextStream
     if (shared !== undefined && shared.encoded === undefined) shared.encoded = encodeShared(shared.list)
     if (!this.sender.head(id, head, shared?.encoded, end)) {
@@ -100,6 +109,7 @@ export class ClientConnection extends Connection {
     this.#nextStream += 2
     const stream = this.streams.add(id, this.settings.windowBytes)
     stream.events = events
+    stream.charge = charge
     stream.bodyless = isHead(head)
     if (end) {
       stream.ending = true
@@ -199,8 +209,14 @@ export class ClientConnection extends Connection {
     if (full && !this.over) this.#resets.tickWhenFull(this.sender)
   }
 
-  override onStreamGone(): void {
+  /** Of every open stream, whose it is. */
+  *charges(): Iterable<Charge | undefined> {
+    for (const { charge } of this.streams.open.all()) yield charge
+  }
+
+  override onStreamGone({ charge }: Http2Stream): void {
     this.#confirmWhenFull()
+    this.#events.onStreamGone(charge)
     this.#events.onSlotFree()
   }
 }

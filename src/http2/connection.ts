@@ -174,7 +174,7 @@ export abstract class Connection implements Host {
   abstract onHead(id: number, end: boolean, outcome: number): void
   abstract onPeerSettings(): void
   abstract onPeerGoaway(lastStream: number, code: number): void
-  abstract onStreamGone(): void
+  abstract onStreamGone(stream: Http2Stream): void
 
   onPingAnswered(payload: number): void {
     this.goaway.onPingAnswered(payload)

@@ -2,6 +2,7 @@
 // the same class: they differ in when a head may arrive, which is in server.ts and client.ts.
 
 import {
+  type Charge,
   type HeaderList,
   HIGH_WATER_BYTES,
   type ResetReason,
@@ -49,6 +50,7 @@ function resetCode(reason: ResetReason): number {
     case 'internal':
     case 'connection':
     case 'head-too-large':
+    case 'overloaded':
       return INTERNAL_ERROR
   }
 }
@@ -109,6 +111,8 @@ export class Http2Stream implements Stream {
   unread: number = 0
   /** Client side, for HEAD requests: the response has no body, whatever its `content-length` (RFC 9110 section 9.3.2). */
   bodyless: boolean = false
+  /** Client side: whose request it is. */
+  charge: Charge | undefined = undefined
   queued: number = 0
   /** Queued data; undefined until there is some. */
   #queue: ChunkQueue | undefined

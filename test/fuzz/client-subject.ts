@@ -35,6 +35,10 @@ export class ClientSubject extends Subject implements ClientEvents {
     this.note(7, 0, this.connection.maxStreams)
   }
 
+  onStreamGone(): void {
+    // Nobody counts.
+  }
+
   onSlotFree(): void {
     this.note(8, 0, 0)
   }

@@ -40,6 +40,8 @@ export type ResetReason =
   | 'connection'
   /** Nothing was sent: the head is larger than the peer takes (SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113 section 6.5.2). */
   | 'head-too-large'
+  /** Nothing was sent: others have to get a share of what it waited for. */
+  | 'overloaded'
 
 /** A certificate that a peer presented, leaf first in `chain`. Plain data. */
 export interface PeerCertificate {

@@ -7,6 +7,7 @@ import type { Tracer } from '../../api/ports/request-trace.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { ShareLimit } from '../../core/shares/shared-resource.ts'
+import type { WaitLimit } from '../../core/upstream/wait-refusal.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -67,7 +68,7 @@ export interface GatewayEvents {
   /** A write of replicas was evaluated, or was not, and why. */
   scaleWrite(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
   /** It met a limit that is divided among sources. @param known whether it is a user who was authenticated */
-  limited(limit: ShareLimit, known: boolean): void
+  limited(limit: ShareLimit | WaitLimit, known: boolean): void
   /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
 }

@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
 import {
+  type Charge,
   type HeaderList,
   HIGH_WATER_BYTES,
   type ResetReason,
@@ -11,6 +12,7 @@ import {
   type StreamEvents,
 } from '../../api/ports/stream.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
+import { StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
@@ -26,6 +28,12 @@ export interface Http1PoolOptions {
   }
   onBroken(error: Error): void
 }
+
+/** Connections of each kind, each with one request: long-running requests keep theirs. */
+export const MAX_HTTP1_CONNECTIONS = 256
+export const MAX_HTTP1_LONG_RUNNING = 1024
+/** Of what waits for nobody. */
+export const MAX_HTTP1_RESERVED = 64
 
 const CONNECT_TIMEOUT_MS = 5_000
 const MAX_HEADER_BYTES = 4 * 1024 * 1024
@@ -52,12 +60,13 @@ const NOT_SENT = new Set([
   'UND_ERR_DESTROYED',
 ])
 
-export class Http1Pool implements Carrier {
+export class Http1Pool {
+  readonly short: Http1Class
+  readonly longRunning: Http1Class
+  readonly reserved: Http1Class
   readonly #pool: Pool
-  readonly #options: Http1PoolOptions
 
   constructor(options: Http1PoolOptions) {
-    this.#options = options
     this.#pool = new Pool(options.origin, {
       allowH2: false,
       connect: { timeout: CONNECT_TIMEOUT_MS, noDelay: true, ...options.tls },
@@ -67,16 +76,17 @@ export class Http1Pool implements Carrier {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       pipelining: 1,
-      connections: null,
+      connections: MAX_HTTP1_CONNECTIONS + MAX_HTTP1_LONG_RUNNING + MAX_HTTP1_RESERVED,
     })
+    this.short = new Http1Class(this.#pool, options, MAX_HTTP1_CONNECTIONS)
+    this.longRunning = new Http1Class(this.#pool, options, MAX_HTTP1_LONG_RUNNING)
+    this.reserved = new Http1Class(this.#pool, options, MAX_HTTP1_RESERVED)
   }
 
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
-    const list = shared === undefined ? head : head.concat(shared.list)
-    if (headerListBytes(list) > HTTP1_MAX_LIST_BYTES) return new UnsentStream(events, 'head-too-large')
-    const stream = new Http1ClientStream(list, end, events, (error) => this.#options.onBroken(error))
-    stream.send(this.#pool)
-    return stream
+  tick(nowMs: number): void {
+    this.short.tick(nowMs)
+    this.longRunning.tick(nowMs)
+    this.reserved.tick(nowMs)
   }
 
   drain(): void {
@@ -84,7 +94,86 @@ export class Http1Pool implements Carrier {
   }
 
   destroy(): void {
+    this.short.refuseWaiting()
+    this.longRunning.refuseWaiting()
+    this.reserved.refuseWaiting()
     this.#pool.destroy().catch(() => undefined)
+  }
+}
+
+/** The requests of one kind: so many at once, the others wait. */
+export class Http1Class implements Carrier {
+  readonly #pool: Pool
+  readonly #options: Http1PoolOptions
+  readonly #most: number
+  readonly #queue: StreamQueue
+  readonly #open = new Set<Http1ClientStream>()
+  /** For requests whose turn it is. */
+  readonly #inTurn: Carrier = {
+    open: (head, shared, end, events, charge) => this.#send(head, shared, end, events, charge),
+  }
+
+  constructor(pool: Pool, options: Http1PoolOptions, most: number) {
+    this.#pool = pool
+    this.#options = options
+    this.#most = most
+    this.#queue = new StreamQueue(() => this.#holders())
+  }
+
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
+    if (this.full) return this.#queue.wait(head, shared, end, events, charge)
+    return this.#send(head, shared, end, events, charge)
+  }
+
+  #send(
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+    charge: Charge,
+  ): Stream {
+    const list = shared === undefined ? head : head.concat(shared.list)
+    if (headerListBytes(list) > HTTP1_MAX_LIST_BYTES) return new UnsentStream(events, 'head-too-large')
+    const stream = new Http1ClientStream(list, end, events, charge, this)
+    this.#open.add(stream)
+    this.#queue.opened(charge)
+    stream.send(this.#pool)
+    return stream
+  }
+
+  *#holders(): Iterable<Charge> {
+    for (const { charge } of this.#open) yield charge
+  }
+
+  get full(): boolean {
+    return this.#queue.count > 0 || this.#open.size >= this.#most
+  }
+
+  get streams(): number {
+    return this.#open.size
+  }
+
+  get waiting(): number {
+    return this.#queue.count
+  }
+
+  onBroken(error: Error): void {
+    this.#options.onBroken(error)
+  }
+
+  onOver(stream: Http1ClientStream): void {
+    if (!this.#open.delete(stream)) return
+    this.#queue.ended(stream.charge)
+    while (this.#queue.count > 0 && this.#open.size < this.#most) this.#queue.next()?.send(this.#inTurn)
+  }
+
+  tick(nowMs: number): void {
+    this.#queue.tick(nowMs, true)
+  }
+
+  /** Nothing waits any more. */
+  refuseWaiting(): void {
+    for (const stream of this.#queue.takeAll()) stream.refuse()
   }
 }
 
@@ -95,7 +184,8 @@ function isTransportError(error: NodeJS.ErrnoException): boolean {
 class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   readonly #head: HeaderList
   readonly #events: StreamEvents
-  readonly #onBroken: (error: Error) => void
+  readonly charge: Charge
+  readonly #class: Http1Class
   readonly #body: Readable | undefined
   #controller: Dispatcher.DispatchController | undefined
   #uncredited = 0
@@ -103,10 +193,11 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   #over = false
   #expectsContinue = false
 
-  constructor(head: HeaderList, end: boolean, events: StreamEvents, onBroken: (error: Error) => void) {
+  constructor(head: HeaderList, end: boolean, events: StreamEvents, charge: Charge, requests: Http1Class) {
     this.#head = head
     this.#events = events
-    this.#onBroken = onBroken
+    this.charge = charge
+    this.#class = requests
     this.#body = end
       ? undefined
       : new Readable({
@@ -180,7 +271,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
     if (this.#over) return
-    this.#over = true
+    this.#end()
     const raw = controller.rawTrailers
     if (Array.isArray(raw) && raw.length > 0) {
       this.#events.onTrailers(raw.map((text, i) => (i % 2 === 0 ? latin1(text).toLowerCase() : latin1(text))))
@@ -188,15 +279,20 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: NodeJS.ErrnoException): void {
-    if (isTransportError(error) && !this.#over) this.#onBroken(error)
+    if (isTransportError(error) && !this.#over) this.#class.onBroken(error)
     this.#fail(NOT_SENT.has(error.code ?? '') ? 'refused' : 'connection')
   }
 
   #fail(reason: ResetReason): void {
     if (this.#over) return
-    this.#over = true
+    this.#end()
     this.#body?.destroy()
     this.#events.onReset(reason)
+  }
+
+  #end(): void {
+    this.#over = true
+    this.#class.onOver(this)
   }
 
   get queued(): number {
@@ -230,7 +326,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
 
   reset(_reason: ResetReason): void {
     if (this.#over) return
-    this.#over = true
+    this.#end()
     this.#body?.destroy()
     this.#controller?.abort(new Error('aborted'))
   }

@@ -1,7 +1,7 @@
 // One HTTP/2 connection to an endpoint: its capacity, its lifetime, and why it ended.
 
 import type { Duplex } from 'node:stream'
-import type { HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import { ClientConnection, type ClientEvents } from '../../http2/client.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import { PING_UNANSWERED } from '../../http2/deadlines.ts'
@@ -20,6 +20,8 @@ export interface ConnectionOwner {
   onReady(): void
   /** It has more capacity than before. */
   onRoom(): void
+  /** A stream has ended; not called when all end because the connection was closed. */
+  onStreamGone(charge: Charge | undefined): void
   /**
    * It was closed. Once.
    * @param broken the error, if not closed on purpose
@@ -95,6 +97,11 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#proven
   }
 
+  /** Of every open stream, whose it is. */
+  charges(): Iterable<Charge | undefined> {
+    return this.#connection.charges()
+  }
+
   get streams(): number {
     return this.#connection.openStreams
   }
@@ -115,9 +122,10 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   }
 
   /** Only when `takesMore`. */
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
     this.#opened++
-    const stream = this.#connection.open(head, shared, end, this.#proven ? events : new FirstAnswer(events, this))
+    const heard = this.#proven ? events : new FirstAnswer(events, this)
+    const stream = this.#connection.open(head, shared, end, heard, charge)
     this.#full = this.#connection.backlogBytes >= FULL_BACKLOG_BYTES
     return stream ?? new UnsentStream(events, 'head-too-large')
   }
@@ -177,6 +185,10 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     if (!this.#full || this.#connection.backlogBytes >= FULL_BACKLOG_BYTES) return
     this.#full = false
     this.#owner.onRoom()
+  }
+
+  onStreamGone(charge: Charge | undefined): void {
+    this.#owner.onStreamGone(charge)
   }
 
   onSlotFree(): void {

@@ -2,11 +2,13 @@
 // makes kube-apiserver close the connection) never affect requests of another class.
 
 import type { Duplex } from 'node:stream'
-import type { HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { type CloseCause, type ConnectionOwner, UpstreamConnection } from './http2-connection.ts'
-import { type Carrier, WaitingStream } from './waiting.ts'
+import { StreamQueue } from './stream-queue.ts'
+import { UnsentStream } from './unsent-stream.ts'
+import type { Carrier, WaitingStream } from './waiting.ts'
 
 export interface Http2Connector {
   /** A socket that negotiated h2, or an error. */
@@ -34,11 +36,6 @@ export interface Http2GroupShape {
   readonly connections: number
 }
 
-/**
- * A request that waits this long for a connection or a stream is refused: twice the connect timeout. Its client gets
- * a response rather than silence, and may retry later or elsewhere.
- */
-const LONGEST_WAIT_MS = 10_000
 /** Load (streams, and bytes counted as such) of a connection before requests go to another one as well. */
 const SPREAD_LOAD = 16
 /** Most connections that have not answered yet, so that a server that has just started does not get all at once. */
@@ -50,8 +47,7 @@ export class Http2Group implements ConnectionOwner {
   readonly #counters: Http2GroupCounters
   /** All connections that are open or opening, including retired ones that still carry streams. */
   readonly #connections: UpstreamConnection[] = []
-  readonly #waiting = new Set<WaitingStream>()
-  readonly #onAbandoned = (stream: WaitingStream): void => void this.#waiting.delete(stream)
+  readonly #queue: StreamQueue
   /** Whether a connection is being opened, until its SETTINGS arrive: at most one at a time. */
   #opening = false
   /** The last attempt failed: not again before the next tick, unless a request waits that has no alternative. */
@@ -62,20 +58,26 @@ export class Http2Group implements ConnectionOwner {
     this.#connector = connector
     this.#counters = counters
     this.#shape = shape
+    this.#queue = new StreamQueue(() => this.#holders())
   }
 
   /** Sends a request; errors are reported asynchronously by `events.onReset`. */
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream {
-    // First come, first served: waiting requests go first.
-    const connection = this.#waiting.size === 0 ? this.#pick() : undefined
-    if (connection !== undefined) return connection.open(head, shared, end, events)
-    const stream = new WaitingStream(head, shared, end, events, this.#onAbandoned, performance.now())
-    if (this.#state === 'destroyed') queueMicrotask(() => stream.refuse())
-    else {
-      this.#waiting.add(stream)
-      this.#connectForWaiting()
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
+    // Waiting requests go first.
+    const connection = this.#queue.count === 0 ? this.#pick() : undefined
+    if (connection !== undefined) {
+      this.#queue.opened(charge)
+      return connection.open(head, shared, end, events, charge)
     }
+    if (this.#state === 'destroyed') return new UnsentStream(events, 'refused')
+    const stream = this.#queue.wait(head, shared, end, events, charge)
+    this.#connectForWaiting()
     return stream
+  }
+
+  /** Of every open stream, whose it is. */
+  *#holders(): Iterable<Charge | undefined> {
+    for (const connection of this.#connections) yield* connection.charges()
   }
 
   /** The connection for the next request; undefined = no free stream. */
@@ -101,7 +103,7 @@ export class Http2Group implements ConnectionOwner {
   // === opening ===
 
   #connectForWaiting(): void {
-    if (this.#opening || this.#waiting.size === 0 || this.#state === 'destroyed') return
+    if (this.#opening || this.#queue.count === 0 || this.#state === 'destroyed') return
     const active = this.#active()
     if (active >= this.#shape.connections || (this.#failed && active > 0)) return
     // Connections in slow start will take more soon.
@@ -112,7 +114,7 @@ export class Http2Group implements ConnectionOwner {
       unproven++
       room += connection.room
     }
-    if (unproven < MAX_UNPROVEN && room < this.#waiting.size) this.#connect()
+    if (unproven < MAX_UNPROVEN && room < this.#queue.count) this.#connect()
   }
 
   #active(): number {
@@ -153,9 +155,7 @@ export class Http2Group implements ConnectionOwner {
 
   /** Hands over the waiting requests. */
   takeWaiting(): WaitingStream[] {
-    const waiting = [...this.#waiting]
-    this.#waiting.clear()
-    return waiting
+    return this.#queue.takeAll()
   }
 
   /** The endpoint does not speak h2: waiting requests use another transport. */
@@ -175,19 +175,24 @@ export class Http2Group implements ConnectionOwner {
   }
 
   onRoom(): void {
-    if (this.#waiting.size === 0) return
-    for (const stream of this.#waiting) {
-      const connection = this.#pick()
-      if (connection === undefined) break
-      this.#waiting.delete(stream)
+    if (this.#queue.count === 0) return
+    for (let connection = this.#pick(); connection !== undefined; connection = this.#pick()) {
+      const stream = this.#queue.next()
+      if (stream === undefined) return
+      this.#queue.opened(stream.charge)
       stream.send(connection)
     }
     this.#connectForWaiting()
   }
 
+  onStreamGone(charge: Charge | undefined): void {
+    this.#queue.ended(charge)
+  }
+
   onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void {
     const at = this.#connections.indexOf(connection)
     if (at >= 0) this.#connections.splice(at, 1)
+    this.#queue.recount()
     this.#counters.pool[wasReady ? cause : 'connectFailed']++
     if (broken !== undefined && wasReady) this.#connector.onBroken(broken)
     if (broken !== undefined && !wasReady) this.#connector.onFailed(broken)
@@ -200,20 +205,11 @@ export class Http2Group implements ConnectionOwner {
 
   tick(nowMs: number): void {
     this.#failed = false
-    this.#refuseLate(nowMs)
+    this.#queue.tick(nowMs, this.#active() > 0)
     for (const connection of [...this.#connections]) connection.tick(nowMs)
     this.#retireExpired(nowMs)
     this.onRoom()
     if (this.#state === 'draining') this.#retireAll()
-  }
-
-  /** Rejects requests that have waited for too long; they are in order of arrival. */
-  #refuseLate(nowMs: number): void {
-    for (const stream of this.#waiting) {
-      if (nowMs - stream.sinceMs < LONGEST_WAIT_MS) return
-      this.#waiting.delete(stream)
-      stream.refuse()
-    }
   }
 
   /** An old connection is retired when there is another one, so that no request waits for its successor. */
@@ -239,7 +235,7 @@ export class Http2Group implements ConnectionOwner {
   }
 
   #retireAll(): void {
-    if (this.#waiting.size > 0) return
+    if (this.#queue.count > 0) return
     const nowMs = performance.now()
     for (const connection of [...this.#connections]) connection.retire('closedByDrain', nowMs)
   }
@@ -257,7 +253,7 @@ export class Http2Group implements ConnectionOwner {
 
   /** The next request would have to wait for a stream. */
   get full(): boolean {
-    if (this.#waiting.size > 0) return true
+    if (this.#queue.count > 0) return true
     for (const connection of this.#connections) if (connection.takesMore) return false
     return this.#connections.length > 0
   }
@@ -273,11 +269,11 @@ export class Http2Group implements ConnectionOwner {
   }
 
   get waiting(): number {
-    return this.#waiting.size
+    return this.#queue.count
   }
 
   /** Everything is closed. */
   get over(): boolean {
-    return this.#connections.length === 0 && this.#waiting.size === 0 && !this.#opening
+    return this.#connections.length === 0 && this.#queue.count === 0 && !this.#opening
   }
 }

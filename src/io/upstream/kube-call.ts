@@ -1,8 +1,11 @@
 // The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
 // clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
 
-import type { HeaderList, SharedFields } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
 import type { UpstreamEndpoint } from './pool.ts'
+
+/** The gateway's own calls beside the requests of clients. */
+const GATEWAY: Charge = { source: 'the gateway itself', weight: 8, known: true }
 
 export interface KubeCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -106,7 +109,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       clearTimeout(deadline)
       resolve({ status: Number(answered[1]), body: Buffer.concat(chunks).toString('utf8'), head: answered })
     }
-    const stream = endpoint.open('unary', head, call.credentials, payload === undefined, {
+    const events: StreamEvents = {
       onHeaders(list, end) {
         answered = list
         if (end) done()
@@ -127,10 +130,11 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       onDrained: () => undefined,
       onReset(reason) {
         if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes('unary')))
-        else if (reason === 'refused') fail(new KubeCallError('connection failed', true))
+        else if (reason === 'refused' || reason === 'overloaded') fail(new KubeCallError('connection failed', true))
         else fail(new KubeCallError(`connection broke (${reason})`))
       },
-    })
+    }
+    const stream = endpoint.open('unary', head, call.credentials, payload === undefined, events, GATEWAY)
     const deadline = setTimeout(() => {
       stream.reset('cancel')
       reject(new KubeCallError(`no answer within ${call.timeoutMs} ms`))

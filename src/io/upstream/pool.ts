@@ -2,12 +2,12 @@
 
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 import { UpstreamConnector, upstreamTls } from './connect.ts'
-import { HTTP1_MAX_LIST_BYTES, Http1Pool } from './http1.ts'
+import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
 
 /** Requests of different classes never share a connection. */
@@ -36,6 +36,7 @@ export interface UpstreamEndpoint {
    * Sends a request on behalf of a client. Errors are reported by `events.onReset`, never thrown.
    * @param shared fields behind those of `head`, encoded once for many requests
    * @param end the request has no body
+   * @param charge whose request it is: streams are shared out among sources
    */
   open(
     kind: RequestClass,
@@ -43,6 +44,7 @@ export interface UpstreamEndpoint {
     shared: SharedFields | undefined,
     end: boolean,
     events: StreamEvents,
+    charge: Charge,
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
@@ -155,14 +157,15 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     shared: SharedFields | undefined,
     end: boolean,
     events: StreamEvents,
+    charge: Charge,
   ): Stream {
     if (!this.#ticking) {
       this.#ticking = true
       addTickable(this)
     }
-    if (this.#protocol === 'http/1.1') return this.#http1Pool().open(head, shared, end, events)
+    if (this.#protocol === 'http/1.1') return this.#http1Class(kind).open(head, shared, end, events, charge)
     // Unknown yet: it waits for the first connection, which decides the protocol.
-    return this.#group(kind).open(head, shared, end, events)
+    return this.#group(kind).open(head, shared, end, events, charge)
   }
 
   async #connectH2(): Promise<TLSSocket> {
@@ -174,11 +177,10 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     }
     this.#protocol = 'http/1.1'
     socket.destroy()
-    const pool = this.#http1Pool()
-    this.#unary.handOver(pool)
-    this.#watch.handOver(pool)
-    this.#anonymous.handOver(pool)
-    this.#reserved.handOver(pool)
+    this.#unary.handOver(this.#http1Class('unary'))
+    this.#watch.handOver(this.#http1Class('watch'))
+    this.#anonymous.handOver(this.#http1Class('anonymous'))
+    this.#reserved.handOver(this.#http1Class('reserved'))
     throw new SpeaksHttp1()
   }
 
@@ -195,11 +197,18 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   isFull(kind: RequestClass): boolean {
+    if (this.#protocol === 'http/1.1') return this.#http1Class(kind).full
     return this.#protocol === 'h2' && this.#group(kind).full
   }
 
   maxListBytes(kind: RequestClass): number {
     return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(kind).maxListBytes
+  }
+
+  #http1Class(kind: RequestClass): Http1Class {
+    const pool = this.#http1Pool()
+    if (kind === 'reserved') return pool.reserved
+    return kind === 'watch' ? pool.longRunning : pool.short
   }
 
   #http1Pool(): Http1Pool {
@@ -225,6 +234,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#watch.tick(nowMs)
     this.#anonymous.tick(nowMs)
     this.#reserved.tick(nowMs)
+    this.#http1?.tick(nowMs)
     const believed = this.#protocol === 'http/1.1' && this.#endpoint.scheme === 'https'
     if (believed && nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS) this.#protocol = 'unknown'
     else if (!believed && this.#isOver) this.#rest()

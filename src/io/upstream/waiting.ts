@@ -1,27 +1,37 @@
 // A request that waits for the connection that will carry it; its body is buffered until then.
 
-import type { HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import { Queued } from '../../core/upstream/fair-queue.ts'
+import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 
 /** Can send it: an HTTP/2 connection, or the HTTP/1.1 pool. */
 export interface Carrier {
-  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents): Stream
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream
+}
+
+/** Where it waits. */
+export interface WaitingRoom {
+  /** It was cancelled. */
+  onAbandoned(stream: WaitingStream): void
+  /** It keeps so much more of its body. */
+  onGrown(stream: WaitingStream, bytes: number): void
 }
 
 const EMPTY = Buffer.alloc(0)
 
-export class WaitingStream implements Stream {
+export class WaitingStream extends Queued implements Stream {
   /** When it was opened, as `performance.now()`. */
   readonly sinceMs: number
+  /** Set when it is refused for what others need. */
+  refusal: WaitRefusal | undefined = undefined
   readonly #head: HeaderList
   readonly #shared: SharedFields | undefined
   /** The request has no body. */
   readonly #end: boolean
   readonly #events: StreamEvents
-  /** Called when the request is cancelled while it waits. */
-  readonly #onAbandoned: (stream: WaitingStream) => void
+  readonly #room: WaitingRoom
   #stream: Stream | undefined
   #chunks: Buffer[] = []
-  #bytes = 0
   #bodyEnded = false
   #trailers: HeaderList | undefined
   #over = false
@@ -31,25 +41,27 @@ export class WaitingStream implements Stream {
     shared: SharedFields | undefined,
     end: boolean,
     events: StreamEvents,
-    onAbandoned: (stream: WaitingStream) => void,
+    charge: Charge,
+    room: WaitingRoom,
     sinceMs: number,
   ) {
+    super(charge)
     this.sinceMs = sinceMs
     this.#head = head
     this.#shared = shared
     this.#end = end
     this.#events = events
-    this.#onAbandoned = onAbandoned
+    this.#room = room
   }
 
   /** Sends the request. Not for a stream that was reset. */
   send(carrier: Carrier): void {
     if (this.#over || this.#stream !== undefined) return
-    const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events)
+    const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events, this.charge)
     this.#stream = stream
     const chunks = this.#chunks
     this.#chunks = []
-    this.#bytes = 0
+    this.waitingBytes = 0
     const last = chunks.length - 1
     const endsWithChunk = this.#bodyEnded && this.#trailers === undefined
     for (let i = 0; i <= last; i++) stream.body(chunks[i] ?? EMPTY, endsWithChunk && i === last)
@@ -58,16 +70,21 @@ export class WaitingStream implements Stream {
     this.#trailers = undefined
   }
 
-  /** The request is refused unsent. Never inside `open()`: the caller does not have the stream yet. */
-  refuse(): void {
+  /** The request is refused unsent. Never inside `open()` or `body()`: the caller does not have the stream yet, or does not expect it. */
+  refuse(reason: ResetReason = 'refused'): void {
     if (this.#over || this.#stream !== undefined) return
     this.#over = true
     this.#forget()
-    this.#events.onReset('refused')
+    this.#events.onReset(reason)
+  }
+
+  /** Of where it went on waiting. */
+  get carriedRefusal(): WaitRefusal | undefined {
+    return waitRefusal(this.#stream)
   }
 
   get queued(): number {
-    return this.#stream?.queued ?? this.#bytes
+    return this.#stream?.queued ?? this.waitingBytes
   }
 
   headers(_list: HeaderList, _end: boolean): void {
@@ -81,8 +98,8 @@ export class WaitingStream implements Stream {
     }
     if (this.#over || this.#bodyEnded || this.#end) return
     if (chunk.length > 0) this.#chunks.push(Buffer.from(chunk))
-    this.#bytes += chunk.length
     this.#bodyEnded = end
+    this.#room.onGrown(this, chunk.length)
   }
 
   trailers(list: HeaderList): void {
@@ -106,13 +123,18 @@ export class WaitingStream implements Stream {
     }
     if (this.#over) return
     this.#over = true
+    this.#room.onAbandoned(this)
     this.#forget()
-    this.#onAbandoned(this)
   }
 
   #forget(): void {
     this.#chunks = []
-    this.#bytes = 0
+    this.waitingBytes = 0
     this.#trailers = undefined
   }
+}
+
+/** Why a stream was refused; undefined = not for what others need. */
+export function waitRefusal(stream: Stream | undefined): WaitRefusal | undefined {
+  return stream instanceof WaitingStream ? (stream.refusal ?? stream.carriedRefusal) : undefined
 }

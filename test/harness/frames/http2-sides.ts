@@ -207,6 +207,7 @@ export class ClientSide extends Side<ClientConnection> {
       this.driver,
       {
         onReady: () => this.events.push('ready'),
+        onStreamGone: () => undefined,
         onSlotFree: () => this.events.push('slot'),
         onGoaway: (code) => this.events.push(`goaway ${code}`),
       },

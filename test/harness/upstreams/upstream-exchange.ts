@@ -10,7 +10,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { ResetReason, Stream } from '../../../src/api/ports/stream.ts'
+import type { ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counters.ts'
 import { createUpstreamEndpoint, type RequestClass, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
@@ -54,17 +54,20 @@ export interface AskOptions {
   readonly end?: boolean
   /** False: nothing of the answer is taken. Default true. */
   readonly read?: boolean
+  /** Whose it is. Default: somebody's. */
+  readonly source?: string
 }
 
 export function ask(pool: UpstreamEndpoint, options: AskOptions = {}): Exchange {
-  const { kind = 'unary', method = 'GET', path = '/', end = true, read = true } = options
+  const { kind = 'unary', method = 'GET', path = '/', end = true, read = true, source = 'somebody' } = options
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   const received = { status: '', bytes: 0 }
   const chunks: Buffer[] = []
   const done = (reset: ResetReason | undefined): void =>
     resolve({ status: received.status, text: Buffer.concat(chunks).toString(), reset })
   const head = [':method', method, ':path', path, ':authority', 'upstream', ':scheme', 'https']
-  const stream = pool.open(kind, head, { list: ['x-shared', 'yes'], encoded: undefined }, end, {
+  const charge = { source, weight: 1, known: true }
+  const events: StreamEvents = {
     onHeaders(list, last) {
       received.status = list[1] ?? ''
       if (last) done(undefined)
@@ -80,7 +83,8 @@ export function ask(pool: UpstreamEndpoint, options: AskOptions = {}): Exchange 
     onTrailers: () => done(undefined),
     onDrained: () => undefined,
     onReset: (reason) => done(reason),
-  })
+  }
+  const stream = pool.open(kind, head, { list: ['x-shared', 'yes'], encoded: undefined }, end, events, charge)
   return { stream, received, outcome: promise }
 }
 

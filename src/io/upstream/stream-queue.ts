@@ -1,0 +1,124 @@
+// Requests that wait for a stream: shared out among their sources, bounded in number and bytes, and refused with the reason. Who holds
+// how many streams is counted only while somebody waits, so that nobody pays for it otherwise.
+
+import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
+import { FairQueue } from '../../core/upstream/fair-queue.ts'
+import type { WaitLimit, WaitRefusal } from '../../core/upstream/wait-refusal.ts'
+import { type WaitingRoom, WaitingStream } from './waiting.ts'
+
+/** Requests of one class to one endpoint that wait, most. */
+export const MAX_WAITING_REQUESTS = 4096
+/** Of their bodies, all together. */
+export const MAX_WAITING_BYTES: number = 16 * 1024 * 1024
+/**
+ * A request that waits this long for a connection or a stream is refused: twice the connect timeout. Its client gets
+ * a response rather than silence, and may retry later or elsewhere.
+ */
+export const LONGEST_WAIT_MS = 10_000
+
+export class StreamQueue implements WaitingRoom {
+  readonly #queue: FairQueue<WaitingStream>
+  readonly #holders: () => Iterable<Charge | undefined>
+  /** Somebody waits, or has waited a moment ago: what each source holds is counted. */
+  #contended = false
+
+  /** @param holders of every stream that is open now, whose it is */
+  constructor(
+    holders: () => Iterable<Charge | undefined>,
+    size: { readonly count: number; readonly bytes: number } = {
+      count: MAX_WAITING_REQUESTS,
+      bytes: MAX_WAITING_BYTES,
+    },
+  ) {
+    this.#queue = new FairQueue(size)
+    this.#holders = holders
+  }
+
+  get count(): number {
+    return this.#queue.count
+  }
+
+  /** A request that waits from now on. It may be refused at once, behind this call. */
+  wait(
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+    charge: Charge,
+  ): WaitingStream {
+    if (!this.#contended) {
+      this.#contended = true
+      this.recount()
+    }
+    const stream = new WaitingStream(head, shared, end, events, charge, this, performance.now())
+    this.#queue.add(stream)
+    this.#refuseOverflow(stream, 'upstream-requests')
+    return stream
+  }
+
+  /** Whose turn it is. Its stream has to be told with `opened`. */
+  next(): WaitingStream | undefined {
+    return this.#queue.next()
+  }
+
+  /** A stream was opened. */
+  opened(charge: Charge): void {
+    if (this.#contended) this.#queue.hold(charge)
+  }
+
+  /** A stream has ended. */
+  ended(charge: Charge | undefined): void {
+    if (this.#contended && charge !== undefined) this.#queue.release(charge)
+  }
+
+  /** Streams have ended without being told. */
+  recount(): void {
+    if (!this.#contended) return
+    this.#queue.forgetHeld()
+    for (const charge of this.#holders()) if (charge !== undefined) this.#queue.hold(charge)
+  }
+
+  /** Everybody who waits, and no longer does. */
+  takeAll(): WaitingStream[] {
+    return this.#queue.takeAll()
+  }
+
+  /** @param full streams are what is missing, not connections: who waited in vain is told so */
+  tick(nowMs: number, full: boolean): void {
+    for (const first of this.#queue.firsts()) {
+      for (let stream: WaitingStream | undefined = first; stream !== undefined; ) {
+        if (nowMs - stream.sinceMs < LONGEST_WAIT_MS) break
+        const after: WaitingStream | undefined = stream.after instanceof WaitingStream ? stream.after : undefined
+        if (full) stream.refusal = this.#refusal(stream.charge, 'upstream-wait')
+        this.#queue.remove(stream)
+        stream.refuse()
+        stream = after
+      }
+    }
+    if (this.#queue.count > 0 || !this.#contended) return
+    this.#contended = false
+    this.#queue.forgetHeld()
+  }
+
+  onAbandoned(stream: WaitingStream): void {
+    this.#queue.remove(stream)
+  }
+
+  onGrown(stream: WaitingStream, bytes: number): void {
+    this.#queue.grow(stream, bytes)
+    this.#refuseOverflow(stream, 'upstream-bytes')
+  }
+
+  #refuseOverflow(latest: WaitingStream, limit: WaitLimit): void {
+    for (let loser = this.#queue.overflow(latest); loser !== undefined; loser = this.#queue.overflow(latest)) {
+      const stream = loser
+      stream.refusal = this.#refusal(stream.charge, limit)
+      queueMicrotask(() => stream.refuse('overloaded'))
+    }
+  }
+
+  #refusal(charge: Charge, limit: WaitLimit): WaitRefusal {
+    const waiting = this.#queue.waitingOf(charge)
+    return { limit, waiting, held: this.#queue.heldBy(charge), likelySeconds: 0 }
+  }
+}
