@@ -21,6 +21,13 @@ let dirty: Http2Socket[] = []
 let spare: Http2Socket[] = []
 /** Number of turns in which something was written: a cheap clock for what is recent. */
 let turn = 0
+/** Chunks that HTTP/2 connections of this thread have received. */
+let reads = 0
+
+/** Grows with whatever clients and endpoints send over HTTP/2: shows that others than oneself have the thread to do something. */
+export function socketReads(): number {
+  return reads
+}
 
 function flushDirty(): void {
   const batch = dirty
@@ -103,6 +110,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   }
 
   #receive(chunk: Buffer): void {
+    reads++
     if (this.#closed) return
     this.#recentBytes = this.recentBytes + chunk.length
     this.#recentTurn = turn
