@@ -112,6 +112,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxHeaderBytes: 1_048_576,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    handshakeTimeoutMs: 10_000,
     idleTimeoutMs: 120_000,
     maxConnectionsPerAddress: 1_000,
     maxConnectionAgeMs: 0,

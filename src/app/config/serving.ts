@@ -52,6 +52,7 @@ export interface ServingConfig {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  readonly handshakeTimeoutMs: number
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
@@ -74,6 +75,7 @@ type TimeName =
   | 'shutdownDelay'
   | 'drainTimeout'
   | 'headerTimeout'
+  | 'handshakeTimeout'
   | 'idleTimeout'
   | 'maxConnectionAge'
   | 'stallThreshold'
@@ -196,6 +198,13 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     durationBetween(100, HOUR),
     'how long a client may take to send a request head',
   ),
+  handshakeTimeout: setting(
+    'handshakeTimeout',
+    '<duration>',
+    '10s',
+    durationBetween(100, HOUR),
+    'how long a client may take to begin the TLS handshake, and from its turn on to complete it',
+  ),
   idleTimeout: setting(
     'idleTimeout',
     '<duration>',
@@ -262,6 +271,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
     maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(table.headerTimeout, 0),
+    handshakeTimeoutMs: reader.take(table.handshakeTimeout, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
     maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),

@@ -21,7 +21,7 @@ export interface HandshakesOptions {
 }
 
 export type HandshakeFailure =
-  /** What it sent is no ClientHello, or too large. */
+  /** What it sent is not a ClientHello, or too large. */
   | 'not-tls'
   /** Its ClientHello, or what follows, did not come in time. */
   | 'timeout'
@@ -36,7 +36,7 @@ const READ_IN_PROGRESS = 2
 const ROTATE_MS = 1
 const ROTATED_FOR_HELLO = 16
 const ROTATED_IN_PROGRESS = 2
-/** In a turn in which the thread has done something else, the next handshake waits until so long after the one before. */
+/** In a turn in which the thread has done something else, the next handshake waits until this long after the one before. */
 const YIELD_MS = 0.5
 /** Clients give up after 10 s (client-go) to 30 s; those that have are recognised before their handshake begins. */
 const LONGEST_WAIT_MS = 30_000
