@@ -115,6 +115,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     handshakeTimeoutMs: 10_000,
     idleTimeoutMs: 120_000,
     maxConnectionsPerAddress: 1_000,
+    maxRequestsInflight: 8_000,
+    maxWatches: 30_000,
     maxConnectionAgeMs: 0,
     goawayChance: 0,
     threads: availableParallelism(),

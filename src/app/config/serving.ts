@@ -56,6 +56,10 @@ export interface ServingConfig {
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
+  /** Not long-running, of the process; 0 = any number. */
+  readonly maxRequestsInflight: number
+  /** And other long-running requests, of the process; 0 = any number. */
+  readonly maxWatches: number
   /** A tenth more or less; 0 = any age. */
   readonly maxConnectionAgeMs: number
   /** Part of the HTTP/2 requests, 0 to 0.02. */
@@ -219,6 +223,20 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     integerBetween(0, 1_000_000),
     'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
   ),
+  maxRequestsInflight: setting(
+    'maxRequestsInflight',
+    '<n>',
+    '8000',
+    integerBetween(0, 10_000_000),
+    'requests in flight, without watches and the like, divided by threads and then by users; 0: any number',
+  ),
+  maxWatches: setting(
+    'maxWatches',
+    '<n>',
+    '30000',
+    integerBetween(0, 10_000_000),
+    'watches and other long-running requests, divided by threads and then by users; 0: any number',
+  ),
   maxConnectionAge: setting(
     'maxConnectionAge',
     '<duration>',
@@ -274,6 +292,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     handshakeTimeoutMs: reader.take(table.handshakeTimeout, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
+    maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),
+    maxWatches: reader.take(table.maxWatches, 0),
     maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
     goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),
