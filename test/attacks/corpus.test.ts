@@ -14,7 +14,7 @@ import { SMALL_PATH } from './wire/http2.ts'
 import type { Outcome } from './worker-messages.ts'
 
 /** Requests of the other user beside each attack: it lasts as long as they take. */
-const BESIDE = 30
+const BESIDE = 20
 const THREADS = Number(process.env['PORTCULLIS_TEST_THREADS'] ?? 2)
 
 const corpus = await loadCorpus()

@@ -316,6 +316,28 @@ describe('frames in masses', () => {
   })
 })
 
+describe('a connection that was ended', () => {
+  test('is read no further than it takes to see our last frames: who goes on sending is held back by TCP', async () => {
+    const client = await open()
+    const batch = Buffer.concat(new Array<Buffer>(4_000).fill(h2.ping(1)))
+    let taken = 0
+    // It reads nothing, GOAWAY and the end included.
+    client.socket.pause()
+    const pump = (): void => {
+      client.socket.write(batch, (error) => {
+        if (error) return
+        taken += batch.length
+        pump()
+      })
+    }
+    pump()
+    await waitFor('the connection to be closed', () => client.isClosed, { intervalMs: 10 })
+    // What waits in the system's buffers, on both sides, and what the gateway reads before it stops.
+    assert.ok(taken < 20_000_000, `${taken} bytes were taken`)
+    assert.equal((await h2Request(neighbour, [])).status, 200)
+  })
+})
+
 describe('heads', () => {
   /** Too large a head on stream 1, then a good one on stream 3. */
   async function refuseHead(block: Buffer): Promise<FrameConnection> {

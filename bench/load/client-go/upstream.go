@@ -22,6 +22,7 @@ const (
 	eventBytes = 1024
 	// Written at once: a few TLS records.
 	batchBytes  = 128 << 10
+	windowPiece = 4 << 10
 	reviewPath  = "/tokenreviews"
 	benchGroups = `"one","two","three"`
 	// A token begins with two parts that name its user: PREFIX.NUMBER.
@@ -41,6 +42,7 @@ var (
 type request struct {
 	method, path string
 	body         []byte
+	taken        int // of its window, not given back
 }
 
 // response is what a stream has still to send.
@@ -68,6 +70,7 @@ type serverConnection struct {
 	out      []byte
 	window   int
 	initial  int
+	taken    int // of the connection's window, not given back
 	read     int
 	closed   bool
 }
@@ -241,12 +244,7 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 			s.answer(stream)
 		}
 	case frameData:
-		if len(payload) > 0 {
-			s.out = appendWindowUpdate(s.out, 0, len(payload))
-			if flags&flagEndStream == 0 {
-				s.out = appendWindowUpdate(s.out, stream, len(payload))
-			}
-		}
+		s.giveBack(stream, len(payload), flags)
 		if r := s.requests[stream]; r != nil && strings.HasSuffix(r.path, "reviews") {
 			r.body = append(r.body, payload...)
 		}
@@ -273,6 +271,22 @@ func (s *serverConnection) frame(kind, flags byte, stream uint32, payload []byte
 		}
 	}
 	return nil
+}
+
+// giveBack returns windows in pieces of 4 KiB, as Go's servers do.
+func (s *serverConnection) giveBack(stream uint32, length int, flags byte) {
+	s.taken += length
+	if s.taken >= windowPiece {
+		s.out = appendWindowUpdate(s.out, 0, s.taken)
+		s.taken = 0
+	}
+	if r := s.requests[stream]; r != nil && flags&flagEndStream == 0 {
+		r.taken += length
+		if r.taken >= windowPiece {
+			s.out = appendWindowUpdate(s.out, stream, r.taken)
+			r.taken = 0
+		}
+	}
 }
 
 func (s *serverConnection) setting(id uint16, value uint32) {

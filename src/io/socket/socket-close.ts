@@ -7,6 +7,11 @@ import type { Duplex } from 'node:stream'
  * the client never sees the answer (RFC 9112 section 9.6; net/http's rstAvoidanceDelay).
  */
 export const LINGER_MS: number = 500
+/**
+ * How much of what it still sends is read meanwhile. TCP holds back the rest: decrypting it to throw it away would cost the others of this
+ * thread their time.
+ */
+export const LINGER_BYTES: number = 256 * 1024
 
 /** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is discarded. */
 export function closeAfter(socket: Duplex, last: string): void {
@@ -17,7 +22,11 @@ export function closeAfter(socket: Duplex, last: string): void {
   socket.on('error', () => undefined)
   // Takes the socket away from the parser of node:http, which only listens to 'data'.
   socket.removeAllListeners('data')
-  socket.on('data', () => undefined)
+  let discarded = 0
+  socket.on('data', (chunk: Buffer) => {
+    discarded += chunk.length
+    if (discarded > LINGER_BYTES) socket.pause()
+  })
   socket.resume()
   socket.end(last, 'latin1')
 }

@@ -32,9 +32,13 @@ export interface ConnectionOptionsOfAttack {
   /** Default: the attacker's; null: none. */
   readonly certificate?: KeyPair | null
   readonly tls?: ConnectionOptions
+  /** SNI of the next connection. Default: the cluster. */
+  readonly servername?: () => string
+  /** Whether connections resume the TLS session of one before. Default false. */
+  readonly keepsSession?: boolean
 }
 
-/** Turns of the event loop between two attempts that were refused: others share its core. */
+/** Pieces that are written before what has come is read. */
 const WRITES_A_TURN = 32
 /** An attack that cannot get in does not spin. */
 const REFUSED_PAUSE_MS = 5
@@ -46,10 +50,16 @@ export async function attackConnections(
   options: ConnectionOptionsOfAttack,
   talk: (wire: Wire) => Conversation,
 ): Promise<void> {
+  let session: Buffer | undefined
+  const onSession = (ticket: Buffer): void => {
+    session = ticket
+  }
   const one = async (): Promise<void> => {
     while (!signal.aborted) {
       target.answers.connections++
-      const socket = await open(target, signal, options)
+      const resumed = session === undefined ? options : { ...options, tls: { ...options.tls, session } }
+      const socket = await open(target, signal, resumed)
+      if (options.keepsSession === true) socket?.on('session', onSession)
       if (signal.aborted) socket?.destroy()
       else if (socket === undefined) await pause(signal)
       else await converse(target, signal, socket, talk)
@@ -73,7 +83,7 @@ function open(target: Target, signal: AbortSignal, options: ConnectionOptionsOfA
       ? connectTcp(address)
       : connectTls({
           ...address,
-          servername: target.host,
+          servername: options.servername?.() ?? target.host,
           rejectUnauthorized: false,
           ...(options.alpn !== undefined && { ALPNProtocols: [options.alpn] }),
           ...(certificate !== undefined && { cert: certificate.certPem, key: certificate.keyPem }),

@@ -1,0 +1,34 @@
+// Deletions of pods that exist, and of such that do not.
+
+import type { Attack } from '../attack.ts'
+import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'
+
+export const attack: Attack = {
+  reference: 'hostile review 9',
+  does: 'deletes pods that exist or not, in turn',
+  who: ['known', 'unknown'],
+  answers: [
+    '200',
+    '201',
+    '400',
+    '401',
+    '403',
+    '404',
+    '409',
+    '413',
+    '415',
+    '503',
+    'RST_STREAM NO_ERROR',
+    'RST_STREAM CANCEL',
+    'RST_STREAM STREAM_CLOSED',
+    'RST_STREAM REFUSED_STREAM',
+    'RST_STREAM FLOW_CONTROL_ERROR',
+    'GOAWAY FLOW_CONTROL_ERROR',
+  ],
+  run: (target, signal) =>
+    attackHttp2(target, signal, {}, (connection) => {
+      const exists = request(head(target, 'DELETE', '/api/v1/namespaces/default/pods/web-0'))
+      const absent = request(head(target, 'DELETE', '/api/v1/namespaces/default/pods/none'))
+      return closedLoop(connection, 100, (stream) => (stream % 4 === 1 ? exists(stream) : absent(stream)))
+    }),
+}

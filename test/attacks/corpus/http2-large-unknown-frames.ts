@@ -1,0 +1,16 @@
+// Frames of an unknown type, as large as a frame may be.
+
+import * as h2 from '../../harness/frames/h2-frames.ts'
+import type { Attack } from '../attack.ts'
+import { attackHttp2 } from '../wire/http2.ts'
+
+const PIECE = h2.frame(0x42, 0, 0, Buffer.alloc(16_384))
+
+export const attack: Attack = {
+  reference: 'unknown frames',
+  does: 'sends frames of unknown types, 16 KiB each',
+  who: ['known', 'unknown'],
+  answers: [],
+  must: ['GOAWAY ENHANCE_YOUR_CALM', 'closed'],
+  run: (target, signal) => attackHttp2(target, signal, {}, () => ({ next: () => PIECE })),
+}

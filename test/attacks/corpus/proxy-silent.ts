@@ -1,0 +1,28 @@
+// Requests to a pod that never answers.
+
+import type { Attack } from '../attack.ts'
+import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'
+
+const PATH = '/api/v1/namespaces/default/pods/web-0/proxy/?hostile=never'
+
+export const attack: Attack = {
+  reference: 'hostile answers through the proxy',
+  does: 'asks a pod that never answers, on 20 connections',
+  who: ['known', 'unknown'],
+  answers: [
+    '200',
+    '401',
+    '403',
+    'RST_STREAM REFUSED_STREAM',
+    '502',
+    '504',
+    '103',
+    'RST_STREAM INTERNAL_ERROR',
+    'RST_STREAM CANCEL',
+    'RST_STREAM PROTOCOL_ERROR',
+  ],
+  run: (target, signal) =>
+    attackHttp2(target, signal, { connections: 20 }, (connection) =>
+      closedLoop(connection, 250, request(head(target, 'GET', PATH))),
+    ),
+}
