@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
 import type { Config } from '../../src/app/config/config.ts'
+import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
@@ -73,6 +74,12 @@ function hog(session: ClientHttp2Session, count: number): Response[] {
   const answered: Response[] = []
   for (let i = 0; i < count; i++) void get(session, `${HELD}${i}`).then((answer) => answered.push(answer))
   return answered
+}
+
+/** What is held of a limit, by all sources. */
+async function heldOf(gateway: InProcessGateway, limit: string): Promise<number> {
+  const answer = (await (await fetch(`http://127.0.0.1:${gateway.adminPort}/api/v1/shares`)).json()) as SharesAnswer
+  return answer.limits.reduce((sum, one) => sum + (one.limit === limit ? one.held : 0), 0)
 }
 
 async function limited(gateway: InProcessGateway, limit: string, known: boolean): Promise<number> {
@@ -159,6 +166,41 @@ describe('requests in flight', () => {
     const put = await h2Request(node, [':method', 'PUT', ':path', lease], Buffer.from('{}'))
     assert.notEqual(put.status, 429)
   })
+})
+
+test('whatever becomes of requests, nothing is held when they are over', async () => {
+  const { gateway, upstream, held, connect } = await setUp({ maxRequestsInflight: CAPACITY, maxWatches: CAPACITY })
+  const users = ['', 'alice', 'bob'].map((user) => connect(user))
+  upstream.answerToken = () => undefined
+  const streams: ClientHttp2Stream[] = []
+  const tokens = ['authorization', 'Bearer invented']
+  for (let round = 0; round < 5; round++)
+    for (const session of users)
+      for (const fields of [
+        ['GET', PODS],
+        ['GET', WATCH],
+        ['GET', `${HELD}${round}`],
+        ['GET', '/api/v1/nodes?limit=x&labelSelector==='],
+        ['POST', `${PODS}/a/exec`],
+        ['DELETE', HELD],
+        ['GET', HELD, ...tokens],
+        ['GET', `${WATCH}&held`, ...tokens],
+        ['GET', PODS, 'impersonate-user', 'carol'],
+      ]) {
+        const [method = '', path = '', ...rest] = fields
+        const stream = h2Open(session, [':method', method, ':path', path, ...rest], { endStream: true })
+        stream.on('error', () => undefined)
+        stream.resume()
+        streams.push(stream)
+      }
+  await waitFor('some are held', async () => held.length > 5 && (await heldOf(gateway, 'watches')) > 5)
+  // Some are cancelled, some break upstream, some end with their connection.
+  for (const [i, stream] of streams.entries()) if (i % 3 === 0) stream.close(8)
+  upstream.breakConnections()
+  users[1]?.close()
+  for (const session of users) session.destroy()
+  for (const limit of ['requests-inflight', 'watches'])
+    await waitFor(`nothing of ${limit}`, async () => (await heldOf(gateway, limit)) === 0)
 })
 
 describe('watches', () => {

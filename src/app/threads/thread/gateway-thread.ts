@@ -328,6 +328,7 @@ export class GatewayThread {
         return this.#outbox.level
       },
       top: () => this.#top?.take(),
+      shares: () => this.#gateway.shares.report(),
     }
   }
 
