@@ -67,6 +67,8 @@ export interface GatewayOptions extends ClusterOptions {
   /** A file for audit events. Default: none. */
   readonly auditLog?: string
   readonly place?: Place
+  /** Of a gateway that ran before, whose files it finds. Default: a free one. */
+  readonly port?: number
   /** The checkout to run. Default: the one that is measured. */
   readonly root?: string
   /** Further settings, as flags. */
@@ -178,7 +180,7 @@ export class Bench {
 
   /** The full path: identity, policies, token bucket, impersonation, metrics; access log off. */
   async portcullis(options: GatewayOptions): Promise<Gateway> {
-    const port = freePort()
+    const { port = freePort() } = options
     const admin = freePort()
     const root = options.root ?? this.root
     const threads = root === this.root && this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []

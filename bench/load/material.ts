@@ -61,6 +61,7 @@ export class Material {
     const server = issueCertificate(ca, { commonName: HOST, usage: 'server', ...names })
     const client = issueCertificate(ca, { commonName: 'bench', usage: 'client' })
     this.write('ca.pem', ca.certPem)
+    this.write('ca.key', ca.keyPem)
     this.write('server.pem', server.certPem)
     this.write('server.key', server.keyPem)
     this.write('both.pem', server.certPem + server.keyPem)

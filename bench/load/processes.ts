@@ -20,6 +20,8 @@ export interface Server {
   readonly name: string
   readonly pid: number
   readonly port: number
+  /** Since when it listens, as `performance.now()`. */
+  readonly listensSinceMs: number
   /** Ends it at once and waits for that. */
   stop(): Promise<void>
   /** Sends `signal` and waits for the end, at most `seconds`. */
@@ -94,6 +96,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     name: options.name,
     pid: child.pid ?? 0,
     port: options.port,
+    listensSinceMs: performance.now(),
     stop: () => {
       child.kill('SIGKILL')
       return exit

@@ -22,6 +22,7 @@ import { logs } from './rows/logs.ts'
 import { mixed } from './rows/mixed.ts'
 import { start } from './rows/start.ts'
 import { starts } from './rows/starts.ts'
+import { storm } from './rows/storm.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
 import { top } from './rows/top.ts'
@@ -46,6 +47,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   policies,
   clusters,
   handshakes,
+  storm,
   hostile: (bench) => hostile(bench, hostileOptions()),
   start,
 }

@@ -3,7 +3,7 @@
 // (r, s) is as valid as (r, n-s), the last character of base64url has bits that mean nothing, and kube-apiserver's JWT library
 // skips white space. So what is signed counts, too: that cannot be changed without the issuer's key.
 
-import { createHash, X509Certificate } from 'node:crypto'
+import { hash, X509Certificate } from 'node:crypto'
 import { UNRECOGNISABLE } from '../../core/cluster/revocation.ts'
 import { CERTIFICATE } from './pem-checks.ts'
 
@@ -41,7 +41,7 @@ export function certificateHashes(der: Buffer): readonly string[] {
 
 /** Lower-case hexadecimal. */
 export function sha256(data: string | Buffer): string {
-  return createHash('sha256').update(data).digest('hex')
+  return hash('sha256', data, 'hex')
 }
 
 /** `header.payload` (RFC 7515 section 5.1), decoded and encoded again; undefined when the token is not a JWT. */

@@ -1,9 +1,10 @@
 // Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the cluster that a request selects,
 // and is it still valid? Checked once for each connection, cluster and CA bundle; the result says until when it holds.
 
-import { createHash, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import type { CertificateSubject } from '../../core/identity/user-from-cert.ts'
+import { subjectOf } from './certificate-subject.ts'
 
 export interface VerifiedCertificate {
   readonly subject: CertificateSubject
@@ -18,6 +19,24 @@ const bundles = new Map<string, readonly X509Certificate[]>()
 const MAX_BUNDLES = 1024
 const MAX_CHAIN = 8
 
+/** Parsed in the handshake, until they have been verified: parsing one again costs as much as checking its signature. */
+const parsed = new WeakMap<Buffer, X509Certificate>()
+
+/** The DER of a certificate that is about to be verified. */
+export function derOf(certificate: X509Certificate): Buffer {
+  const der = certificate.raw
+  parsed.set(der, certificate)
+  return der
+}
+
+/** Once; nothing is kept for the life of a connection but the DER. */
+function takeParsed(der: Buffer): X509Certificate {
+  const certificate = parsed.get(der)
+  if (certificate === undefined) return new X509Certificate(der)
+  parsed.delete(der)
+  return certificate
+}
+
 /**
  * The walk checks what selects the root: signatures, issuer flags and validity. Purpose, path length and name constraints
  * were checked by OpenSSL in the handshake, which also refused what it could not verify.
@@ -29,14 +48,14 @@ export function verifyClientCertificate(
 ): VerifiedCertificate | { error: string } {
   if (!certificate.verified) return { error: certificate.verifyError || 'not verified' }
   if (caBundlePem === '') return { error: 'the cluster has no client CA' }
-  const chain = certificate.chain.map((der) => new X509Certificate(der))
+  const chain = certificate.chain.map(takeParsed)
   const leaf = chain[0]
   if (leaf === undefined) return { error: 'no certificate' }
   const notAfterMs = walk(leaf, chain.slice(1), parseBundle(caBundlePem), nowMs, MAX_CHAIN)
   if (notAfterMs === 0) return { error: 'certificate signed by unknown authority, or expired' }
   return {
-    subject: parseSubject(leaf),
-    sha256: createHash('sha256').update(leaf.raw).digest('hex'),
+    subject: subjectOf(leaf),
+    sha256: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
     notAfterMs,
   }
 }
@@ -85,14 +104,4 @@ function parseBundle(pem: string): readonly X509Certificate[] {
   if (bundles.size >= MAX_BUNDLES) bundles.clear()
   bundles.set(pem, parsed)
   return parsed
-}
-
-/** Subject attributes in order; read from the DER, because the printed form is ambiguous. */
-function parseSubject(certificate: X509Certificate): CertificateSubject {
-  const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[]>
-  const attributes: { type: string; value: string }[] = []
-  for (const [type, values] of Object.entries(subject)) {
-    for (const value of Array.isArray(values) ? values : [values]) attributes.push({ type, value })
-  }
-  return { attributes }
 }

@@ -28,6 +28,8 @@ const ALL_BACK_MS = 300_000
 export interface StormWorldOptions {
   /** Flags of `serve`. */
   readonly args?: readonly string[]
+  /** Flags of Node itself. */
+  readonly nodeArgs?: readonly string[]
   readonly spec?: Partial<UpstreamClusterSpec>
   readonly upstream?: Partial<StormUpstreamOptions>
   /** The URL and CA of a real kube-apiserver, and the token of the gateway there. Default: the storm's own. */
@@ -99,7 +101,7 @@ export class StormWorld {
 
   /** On the same port and with what it has written before. */
   async startGateway(): Promise<TestGateway> {
-    const { real, spec, args = [] } = this.#options
+    const { real, spec, args = [], nodeArgs = [] } = this.#options
     const { url, caPem, token } = real ?? {
       url: this.upstreamURL,
       caPem: this.#upstreamCA.certPem,
@@ -124,6 +126,7 @@ export class StormWorld {
       own: `127.0.0.1:${this.port}`,
       dataDir: join(this.#dir, 'data'),
       args,
+      nodeArgs,
     })
     return this.#gateway
   }
