@@ -27,6 +27,7 @@ import { systemClock } from '../../src/io/world/clock.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { RunningRequests } from '../../src/state/running.ts'
 import { ScaleUpGuardTable } from '../../src/state/scale-up-guards.ts'
+import { ThreadShares } from '../../src/state/thread-shares.ts'
 import { UserBudgets } from '../../src/state/user-budgets.ts'
 
 const HOST = 'bench.example.com'
@@ -140,6 +141,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
     budgets: new UserBudgets(),
+    shares: new ThreadShares({ maxRequestsInflight: 8000, maxWatches: 30_000, threads: 1 }),
     scaleUpGuards: new ScaleUpGuardTable(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {

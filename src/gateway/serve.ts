@@ -23,6 +23,7 @@ import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
 import { refuseCancelled } from './exchange/refuse-cancelled.ts'
 import { respond } from './exchange/respond.ts'
+import { takeShare, takeUnknownShare } from './exchange/running-share.ts'
 import { forward } from './forward.ts'
 import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
@@ -82,7 +83,12 @@ function serve(exchange: Exchange): Served {
   gw.events.requestStarted(record)
 
   const asked: Asked = { live, cluster, info, requester: undefined }
-  return goOn(exchange, asked, authenticate(exchange, live, cluster), serveRequester)
+  const requester = authenticate(exchange, live, cluster)
+  if (requester instanceof Promise) {
+    const refusal = takeUnknownShare(exchange, info)
+    if (refusal !== undefined) return refusal
+  }
+  return goOn(exchange, asked, requester, serveRequester)
 }
 
 /** Second part: the user that the request runs as. */
@@ -96,6 +102,8 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
   if (revoked !== undefined) return revoked
   const cancelled = refuseCancelled(exchange)
   if (cancelled !== undefined) return cancelled
+  const exceeded = takeShare(exchange, live, info, requester)
+  if (exceeded !== undefined) return exceeded
   const requested: Requested = { live, cluster, info, requester }
   return goOn(exchange, requested, impersonate(exchange, live, requester), serveCaller)
 }

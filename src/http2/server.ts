@@ -55,6 +55,11 @@ export class ServerConnection extends Connection {
     ])
   }
 
+  /** Bytes of heads and control frames that the client has not taken. */
+  get unreadBytes(): number {
+    return this.sender.bytes
+  }
+
   override tick(nowMs: number): void {
     super.tick(nowMs)
     if (this.over || this.goaway.state !== 'no') return

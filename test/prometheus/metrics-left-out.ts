@@ -21,6 +21,7 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   webhook_http_error: 'calls by strangers; the log has their address',
   healthck_failure: 'who asks for health is told which check fails',
   limited_total: 'whose share it was is in the access log; what was refused is shown as refusals',
+  client_handshakes: 'for whoever looks into a storm; what is closed is shown',
   degrade_unchecked_total: 'the log says why, each time',
   'kube_client_request_(size_bytes|retries_total)|kube_client_response_size_bytes': 'for whoever debugs such calls',
 }

@@ -52,9 +52,14 @@ export interface ServingConfig {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  readonly handshakeTimeoutMs: number
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
+  /** Not long-running, of the process; 0 = any number. */
+  readonly maxRequestsInflight: number
+  /** And other long-running requests, of the process; 0 = any number. */
+  readonly maxWatches: number
   /** A tenth more or less; 0 = any age. */
   readonly maxConnectionAgeMs: number
   /** Part of the HTTP/2 requests, 0 to 0.02. */
@@ -74,6 +79,7 @@ type TimeName =
   | 'shutdownDelay'
   | 'drainTimeout'
   | 'headerTimeout'
+  | 'handshakeTimeout'
   | 'idleTimeout'
   | 'maxConnectionAge'
   | 'stallThreshold'
@@ -196,6 +202,13 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     durationBetween(100, HOUR),
     'how long a client may take to send a request head',
   ),
+  handshakeTimeout: setting(
+    'handshakeTimeout',
+    '<duration>',
+    '10s',
+    durationBetween(100, HOUR),
+    'how long a client may take to begin the TLS handshake, and from its turn on to complete it',
+  ),
   idleTimeout: setting(
     'idleTimeout',
     '<duration>',
@@ -209,6 +222,20 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '1000',
     integerBetween(0, 1_000_000),
     'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
+  ),
+  maxRequestsInflight: setting(
+    'maxRequestsInflight',
+    '<n>',
+    '8000',
+    integerBetween(0, 10_000_000),
+    'requests in flight, without watches and the like, divided by threads and then by users; 0: any number',
+  ),
+  maxWatches: setting(
+    'maxWatches',
+    '<n>',
+    '30000',
+    integerBetween(0, 10_000_000),
+    'watches and other long-running requests, divided by threads and then by users; 0: any number',
   ),
   maxConnectionAge: setting(
     'maxConnectionAge',
@@ -262,8 +289,11 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
     maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(table.headerTimeout, 0),
+    handshakeTimeoutMs: reader.take(table.handshakeTimeout, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
+    maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),
+    maxWatches: reader.take(table.maxWatches, 0),
     maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
     goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),

@@ -12,6 +12,7 @@ import type { ThreadPool } from '../threads/pool/pool.ts'
 import { type LogLevels, logLevelRoutes } from './log-levels.ts'
 import { type Profiles, profileRoutes } from './profiles.ts'
 import type { Replicas } from './replicas.ts'
+import { sharesRoute } from './shares-route.ts'
 import type { TopCounts } from './top-counts.ts'
 import { topRoute } from './top-route.ts'
 
@@ -38,6 +39,7 @@ export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
   const { config, pool, clock, log, audit, recorder, replicas, top, logLevels, profiles } = deps
   return [
     topRoute(replicas, top),
+    sharesRoute(pool),
     ...logLevelRoutes(logLevels, replicas),
     ...profileRoutes(profiles),
     tapRoute({ replica: config.replicaName, replicas, pool, clock, log, audit, metrics: recorder }),

@@ -1,6 +1,7 @@
 // What the main thread asks gateway threads (`pool.askThreads`), and what they stream to it (`pool.subscribe`): by kind, the types of question and
 // answer. Another kind is a line here and a handler in `answers.ts`. Everything is plain data that can be cloned.
 
+import type { ShareReport } from '../../core/shares/shares-report.ts'
 import type { TrafficSketch } from '../../core/top/traffic.ts'
 import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
@@ -13,6 +14,8 @@ export interface Questions {
   readonly logLevel: { readonly question: LogLevel | undefined; readonly answer: LogLevel }
   /** What the thread has counted since it was asked last; undefined = it counts nothing. */
   readonly top: { readonly question: undefined; readonly answer: TrafficSketch | undefined }
+  /** Who holds most of what requests share. */
+  readonly shares: { readonly question: undefined; readonly answer: readonly ShareReport[] }
   /** JSON of a profile of the thread that takes so many seconds. */
   readonly profile: {
     readonly question: { readonly kind: ProfileKind; readonly seconds: number }

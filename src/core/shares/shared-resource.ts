@@ -2,6 +2,7 @@
 // nobody without a credential can take anything from somebody who has one.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import { LongHeld } from './long-held.ts'
 import { Shares, type Taken } from './shares.ts'
 
 /** Limits that are divided among sources, as metrics and refusals name them. */
@@ -14,6 +15,7 @@ export function unknownCapacity(capacity: number): number {
   return capacity === 0 ? 0 : Math.max(1, Math.floor(capacity / UNKNOWN_PART))
 }
 
+/** What is given back soon. */
 export class SharedResource {
   readonly limit: ShareLimit
   readonly known: Shares
@@ -37,9 +39,22 @@ export class SharedResource {
   give(charge: Charge, amount: number): void {
     this.of(charge).give(charge.source, amount)
   }
+}
 
-  /** Of both parts. */
-  get held(): number {
-    return this.known.held + this.unknown.held
+/** What is held for long, one unit for each item. */
+export class SharedItems<Item extends object> {
+  readonly limit: ShareLimit
+  readonly known: LongHeld<Item>
+  readonly unknown: LongHeld<Item>
+
+  /** @param capacity as of SharedResource */
+  constructor(limit: ShareLimit, capacity: number) {
+    this.limit = limit
+    this.known = new LongHeld(capacity)
+    this.unknown = new LongHeld(unknownCapacity(capacity))
+  }
+
+  of(charge: Charge): LongHeld<Item> {
+    return charge.known ? this.known : this.unknown
   }
 }

@@ -18,6 +18,7 @@ import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
 import { nextPhase, type Phase } from './phase.ts'
 import { RequestBody } from './request-body.ts'
+import { giveShare } from './running-share.ts'
 import type { WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
 
@@ -65,6 +66,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   monotonicMs: number
   /** Who pays for it: the address until it is authenticated, then the user who sent it, whomever it runs as. */
   charge: Charge
+  /** Who pays for it as a running request; undefined = nobody. */
+  charged: Charge | undefined = undefined
   /** From when it is asked whether the request may be served; what that takes is given back at the end. */
   decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
@@ -332,6 +335,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.transition('over')
     this.body?.end()
     this.upstream?.leave()
+    giveShare(this)
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this
     const endMs = gw.clock.monotonic()

@@ -15,6 +15,7 @@ import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
 import type { ScaleDownPolicies } from '../../state/scale-down-policies.ts'
 import type { ScaleUpGuardTable } from '../../state/scale-up-guards.ts'
+import type { ThreadShares } from '../../state/thread-shares.ts'
 import type { UserBudgets } from '../../state/user-budgets.ts'
 
 export interface ScaleDowns {
@@ -30,6 +31,8 @@ export interface Gateway {
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
   readonly budgets: UserBudgets
+  /** What requests share. */
+  readonly shares: ThreadShares
   /** Node groups that the autoscaler may not raise now. */
   readonly scaleUpGuards: ScaleUpGuardTable
   /** Who evaluates deletions of pods; absent = nobody here can. */

@@ -1,7 +1,7 @@
 // The connections of one TLS port, from the accepted socket on: chooses the TLS context by SNI or by the local address, and hands
 // each connection to HTTP/2 or HTTP/1.1 by ALPN.
 
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import {
   createServer as createTlsServer,
   type SecureContext,
@@ -12,9 +12,11 @@ import {
 import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { addressSource } from '../../core/limits/call-source.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { AT, beginStep } from '../stalls/steps.ts'
 import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
+import { Handshakes } from './handshakes/handshakes.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
 import { describePeer, PresentedChains } from './peer.ts'
@@ -53,6 +55,8 @@ export interface ConnectionsOptions {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
+  /** Those of all ports of a thread. Default: of this port alone, with HANDSHAKE_TIMEOUT_MS or the header timeout. */
+  readonly handshakes?: Handshakes
   /** An idle connection is closed after this time. */
   readonly idleTimeoutMs: number
   /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
@@ -94,6 +98,7 @@ export class Connections {
   readonly #sessions = new Set<Http2Session>()
   readonly #sockets = new Set<Socket>()
   readonly #sources: SourceConnections
+  readonly #handshakes: Handshakes
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
@@ -107,6 +112,7 @@ export class Connections {
   constructor(options: ConnectionsOptions) {
     this.#options = options
     this.#sources = new SourceConnections(options.maxConnectionsPerAddress)
+    this.#handshakes = options.handshakes ?? ownHandshakes(options)
     this.#counters = options.counters ?? createHttp2Counters()
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
     const { goawayChance = 0 } = options
@@ -151,13 +157,12 @@ export class Connections {
     socket.on('close', () => this.#sockets.delete(socket))
   }
 
-  #serve(socket: Socket, { localAddress, localPort }: ConnectionEnds): void {
-    // A drain serves it: whoever accepted it had not heard of the drain yet.
-    if (this.#closed) {
-      socket.destroy()
-      return
-    }
-    this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
+  #serve(socket: Socket, { localAddress, localPort, remoteAddress }: ConnectionEnds): void {
+    this.#handshakes.add(socket, addressSource(remoteAddress), remoteAddress, () => {
+      // A drain serves it: whoever accepted it had not heard of the drain yet.
+      if (this.#closed) socket.destroy()
+      else this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
+    })
   }
 
   #tlsServer(cluster: CompiledCluster | undefined): TlsServer {
@@ -177,13 +182,12 @@ export class Connections {
   }
 
   #createTlsServer(options: SecureContextOptions): TlsServer {
-    const { contexts, clusterForServerName, headerTimeoutMs, onHandshakeError } = this.#options
+    const { contexts, clusterForServerName, onHandshakeError } = this.#options
     const chains = this.#chains
     const server = createTlsServer({
       ...options,
       requestCert: true,
       rejectUnauthorized: false,
-      handshakeTimeout: Math.min(HANDSHAKE_TIMEOUT_MS, headerTimeoutMs),
       ALPNCallback({ protocols }) {
         beginStep(AT.handshake, performance.now())
         chains.takeEarly(this)
@@ -196,7 +200,11 @@ export class Connections {
         done(null, named === undefined ? undefined : contexts.forCluster(named))
       },
     })
-    server.on('secureConnection', (socket) => this.#secure(socket))
+    server.on('secureConnection', (socket) => {
+      const below: unknown = Reflect.get(socket, '_parent')
+      if (below instanceof Socket) this.#handshakes.secured(below)
+      this.#secure(socket)
+    })
     server.on('tlsClientError', (error, socket) => {
       onHandshakeError?.(error)
       // node:tls reports a handshake that takes too long, and leaves the socket open.
@@ -254,6 +262,13 @@ export class Connections {
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#sockets) socket.destroy()
   }
+}
+
+function ownHandshakes({ headerTimeoutMs, onHandshakeError }: ConnectionsOptions): Handshakes {
+  return new Handshakes({
+    timeoutMs: Math.min(HANDSHAKE_TIMEOUT_MS, headerTimeoutMs),
+    onFailed: (_, reason) => onHandshakeError?.(new Error(`no TLS handshake: ${reason}`)),
+  })
 }
 
 /** As kube-apiserver's filter WithProbabilisticGoaway: the request is served, and so is all that runs on its connection. */

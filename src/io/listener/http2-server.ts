@@ -7,6 +7,7 @@ import { ENHANCE_YOUR_CALM } from '../../http2/frames.ts'
 import { SERVER_LIMITS } from '../../http2/limits.ts'
 import { ServerConnection } from '../../http2/server.ts'
 import { Http2Socket } from '../socket/http2-socket.ts'
+import { type Unread, unreadOutput } from '../socket/unread-output.ts'
 
 export interface Http2ServerLimits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS. */
@@ -43,6 +44,7 @@ export function serveHttp2(
 ): Http2Session {
   const driver = new Http2Socket(socket, counters, {
     onClosed: (code, message) => {
+      unreadOutput.delete(unread)
       if (code === ENHANCE_YOUR_CALM) onAbuse(message)
     },
     onWritten: () => undefined,
@@ -55,6 +57,12 @@ export function serveHttp2(
     idleTimeoutMs: limits.idleTimeoutMs,
   }
   const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now())
+  const unread: Unread = {
+    source: () => peer.charge.source,
+    bytes: () => connection.unreadBytes + socket.writableLength,
+    end: () => connection.abuse('slowRead'),
+  }
+  unreadOutput.add(unread)
   driver.start(connection)
   return {
     drain: () => connection.drain(performance.now()),

@@ -240,6 +240,11 @@ export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
   [],
   'TLS handshakes that clients did not complete',
 )
+export const HANDSHAKES: Metric<['hello' | 'queued' | 'in-progress']> = table.gauge(
+  'client_handshakes',
+  ['stage'],
+  'Connections of clients before the end of their TLS handshake',
+)
 /** The total so far: it keeps the dropped lines of threads that have died. */
 export const TAPS: Metric<[]> = table.gauge('taps', [], 'Taps that run')
 export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(

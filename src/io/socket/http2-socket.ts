@@ -12,6 +12,10 @@ import { LINGER_BYTES } from './socket-close.ts'
 
 /** Bytes of DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
 const WRITE_BYTES = 128 * 1024
+/** The same while much is under way in the thread: thousands of clients that read slowly would have as many large writes. */
+const SHORT_WRITE_BYTES = 16 * 1024
+/** Bytes of all writes of a thread that are under way; above it they are short. */
+const MANY_BYTES = 16 * 1024 * 1024
 /** A peer that has not read a write by then is dead: less than 2 KiB/s is not reading. Peers pause streams by flow control. */
 export const SLOW_READ_MS: number = 60_000
 /** How long a connection that we have ended is still read, so that the peer receives our last frames (see socket-close.ts). */
@@ -20,8 +24,17 @@ const LINGER_MS = 1_000
 /** Sockets with output, in order. Flushed once in each turn. */
 let dirty: Http2Socket[] = []
 let spare: Http2Socket[] = []
+/** Bytes of all writes that are under way. */
+let underway = 0
 /** Number of turns in which something was written: a cheap clock for what is recent. */
 let turn = 0
+/** Chunks that HTTP/2 connections of this thread have received. */
+let reads = 0
+
+/** Grows with whatever clients and endpoints send over HTTP/2: shows that others than oneself have the thread to do something. */
+export function socketReads(): number {
+  return reads
+}
 
 function flushDirty(): void {
   const batch = dirty
@@ -56,6 +69,8 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   #step = AT.http2
   #dirty = false
   #writing = false
+  /** Bytes of the write under way. */
+  #writingBytes = 0
   /** Number of writes so far, and what it was when `#stuckSinceMs` was set. */
   #writes = 0
   #writesSeen = 0
@@ -93,6 +108,9 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     // A peer that has sent FIN cannot receive anything more: HTTP/2 has no half-closed connections.
     socket.on('end', () => this.#onSocketClose())
     socket.on('close', () => {
+      // A write that is cut off need not be reported.
+      underway -= this.#writingBytes
+      this.#writingBytes = 0
       this.#onSocketClose()
       removeTickable(this)
     })
@@ -106,6 +124,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   }
 
   #receive(chunk: Buffer): void {
+    reads++
     if (this.#closed) {
       this.#discarded += chunk.length
       if (this.#discarded > LINGER_BYTES) this.#socket.pause()
@@ -144,7 +163,7 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     const parts = this.#parts
     const able = !this.#writing && connection !== undefined && !socket.destroyed && !this.#ended
     // Still marked dirty: output that appears while the engine gathers it is included.
-    const some = able && connection.takeOutput(WRITE_BYTES, parts)
+    const some = able && connection.takeOutput(underway > MANY_BYTES ? SHORT_WRITE_BYTES : WRITE_BYTES, parts)
     this.#dirty = false
     if (!some) {
       if (able && this.#closed) this.#end()
@@ -152,6 +171,8 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     }
     this.#writing = true
     this.#writes++
+    this.#writingBytes = sizeOf(parts)
+    underway += this.#writingBytes
     const last = parts.length - 1
     if (last === 0) socket.write(parts[0], this.#onWritten)
     else {
@@ -166,6 +187,8 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   /** The socket has finished a write, or failed: then 'close' follows. */
   #written(): void {
     this.#writing = false
+    underway -= this.#writingBytes
+    this.#writingBytes = 0
     const connection = this.#connection
     if (connection === undefined) return
     connection.releaseOutput()
@@ -213,4 +236,10 @@ export class Http2Socket implements ConnectionDriver, Tickable {
       this.#socket.destroy(new Error('the peer does not read'))
     }
   }
+}
+
+function sizeOf(parts: readonly Buffer[]): number {
+  let size = 0
+  for (let i = 0; i < parts.length; i++) size += parts[i]?.length ?? 0
+  return size
 }

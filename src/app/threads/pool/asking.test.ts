@@ -54,7 +54,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
             fake.sent.push(message)
             if (!fake.stuck && answers === own) events.onMessage(message)
           },
-          { logLevel: () => level(index), profile: () => '', top: () => undefined },
+          { logLevel: () => level(index), profile: () => '', top: () => undefined, shares: () => [] },
           {
             tap: (question, emit) => {
               if (question.replica === 'bug') throw new Error('a bug')

@@ -12,6 +12,7 @@ import { ClusterTable } from '../../../state/clusters.ts'
 import { RunningRequests } from '../../../state/running.ts'
 import type { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
 import { ScaleUpGuardTable } from '../../../state/scale-up-guards.ts'
+import { ThreadShares } from '../../../state/thread-shares.ts'
 import { UserBudgets } from '../../../state/user-budgets.ts'
 import type { FromThread, ThreadData } from '../messages.ts'
 import type { ThreadOutbox } from './outbox.ts'
@@ -48,6 +49,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
     ),
     budgets: new UserBudgets(),
+    shares: new ThreadShares(data.config),
     scaleUpGuards: new ScaleUpGuardTable(),
     scaleDowns: {
       policies,

@@ -30,6 +30,7 @@ import { HeldConnections } from '../../connections/held-connections.ts'
 import { reportStalls } from '../../stalls/report-stalls.ts'
 import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
 import type { QuestionHandlers, StreamHandlers } from '../questions.ts'
+import { createAdmission } from './admission.ts'
 import { ThreadAnswers } from './answers.ts'
 import { createGateway } from './create-gateway.ts'
 import { drainThread } from './drain.ts'
@@ -191,7 +192,7 @@ export class GatewayThread {
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
     const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
-    const options = { ...shared, served: this.#held }
+    const options = { ...shared, served: this.#held, ...createAdmission(this.#data.config, this.#metrics) }
     const reusePort = this.#data.place.threads > 1
     for (const [i, address] of addresses.entries()) {
       const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
@@ -327,6 +328,7 @@ export class GatewayThread {
         return this.#outbox.level
       },
       top: () => this.#top?.take(),
+      shares: () => this.#gateway.shares.report(),
     }
   }
 

@@ -1,0 +1,49 @@
+// What the requests of one thread share: its part of what the settings allow the process.
+
+import { SharedItems, SharedResource, type ShareLimit } from '../core/shares/shared-resource.ts'
+import type { Shares } from '../core/shares/shares.ts'
+import { reportShares, type ShareReport } from '../core/shares/shares-report.ts'
+
+/** Of the process; 0 = unlimited. */
+export interface ShareSettings {
+  readonly maxRequestsInflight: number
+  readonly maxWatches: number
+  readonly threads: number
+}
+
+/** A long-running request. */
+export interface EndableRequest {
+  /** As RunningRequest.finish. */
+  finish(): void
+}
+
+/** What of it is reported. */
+interface Divided {
+  readonly limit: ShareLimit
+  readonly known: Shares
+  readonly unknown: Shares
+}
+
+export class ThreadShares {
+  /** Requests that are not long-running. */
+  readonly inflight: SharedResource
+  readonly watches: SharedItems<EndableRequest>
+
+  constructor({ maxRequestsInflight, maxWatches, threads }: ShareSettings) {
+    this.inflight = new SharedResource('requests-inflight', Math.ceil(maxRequestsInflight / threads))
+    this.watches = new SharedItems('watches', Math.ceil(maxWatches / threads))
+  }
+
+  /** Who holds most of each. */
+  report(): ShareReport[] {
+    const { inflight, watches } = this
+    const all: readonly Divided[] = [
+      inflight,
+      { limit: watches.limit, known: watches.known.shares, unknown: watches.unknown.shares },
+    ]
+    return all.flatMap(({ limit, known, unknown }) => [
+      reportShares(limit, true, known),
+      reportShares(limit, false, unknown),
+    ])
+  }
+}
