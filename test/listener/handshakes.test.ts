@@ -72,17 +72,19 @@ async function openPort(options: Partial<HandshakesOptions> = {}): Promise<Port>
     socket.on('error', () => undefined)
     Reflect.set(socket, 'readableFlowing', null)
     const address = socket.remoteAddress ?? ''
-    handshakes.add(socket, addressSource(address), address, () => {
-      const one: Begun = { address, turn, socket, received: Buffer.alloc(0), secondFlightInTurn: -1 }
-      begun.push(one)
-      socket.on('data', (chunk) => {
-        one.received = Buffer.concat([one.received, chunk])
-        if (one.received.length >= HELLO.length + SECOND_FLIGHT.length) {
-          one.secondFlightInTurn = turn
-          handshakes.secured(socket)
-        }
-      })
-      socket.resume()
+    handshakes.add(socket, addressSource(address), address, {
+      begin: () => {
+        const one: Begun = { address, turn, socket, received: Buffer.alloc(0), secondFlightInTurn: -1 }
+        begun.push(one)
+        socket.on('data', (chunk) => {
+          one.received = Buffer.concat([one.received, chunk])
+          if (one.received.length >= HELLO.length + SECOND_FLIGHT.length) {
+            one.secondFlightInTurn = turn
+            handshakes.secured(socket)
+          }
+        })
+        socket.resume()
+      },
     })
   })
   server.listen(0, '127.0.0.1')

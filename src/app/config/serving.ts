@@ -53,6 +53,11 @@ export interface ServingConfig {
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
   readonly handshakeTimeoutMs: number
+  /** Over HTTP/2. */
+  readonly firstRequestTimeoutMs: number
+  /** Of the process; 0 = any number. */
+  readonly maxConnections: number
+  readonly maxUnauthenticatedConnections: number
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
@@ -80,6 +85,7 @@ type TimeName =
   | 'drainTimeout'
   | 'headerTimeout'
   | 'handshakeTimeout'
+  | 'firstRequestTimeout'
   | 'idleTimeout'
   | 'maxConnectionAge'
   | 'stallThreshold'
@@ -214,7 +220,28 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '<duration>',
     '2m',
     durationBetween(1_000, 24 * HOUR),
-    'how long an idle connection stays open; before its first request 30s at most',
+    'how long an idle connection stays open; before its first request --first-request-timeout at most',
+  ),
+  firstRequestTimeout: setting(
+    'firstRequestTimeout',
+    '<duration>',
+    '30s',
+    durationBetween(1_000, HOUR),
+    'how long an HTTP/2 connection stays open without a first request; over HTTP/1.1 --header-timeout',
+  ),
+  maxConnections: setting(
+    'maxConnections',
+    '<n>',
+    '10000',
+    integerBetween(0, 10_000_000),
+    'connections of clients, divided by the threads; beyond, the user with most of them loses one; 0: any number',
+  ),
+  maxUnauthenticatedConnections: setting(
+    'maxUnauthenticatedConnections',
+    '<n>',
+    '4000',
+    integerBetween(0, 10_000_000),
+    'those of them, half at most, that have not sent a request with a valid credential; beyond, the address with most loses one; 0: half of all',
   ),
   maxConnectionsPerAddress: setting(
     'maxConnectionsPerAddress',
@@ -290,6 +317,9 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
     headerTimeoutMs: reader.take(table.headerTimeout, 0),
     handshakeTimeoutMs: reader.take(table.handshakeTimeout, 0),
+    firstRequestTimeoutMs: reader.take(table.firstRequestTimeout, 0),
+    maxConnections: reader.take(table.maxConnections, 0),
+    maxUnauthenticatedConnections: reader.take(table.maxUnauthenticatedConnections, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
     maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),

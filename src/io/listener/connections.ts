@@ -19,6 +19,7 @@ import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts
 import { Handshakes } from './handshakes/handshakes.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
+import { OpenConnections } from './open-connections.ts'
 import { describePeer, PresentedChains } from './peer.ts'
 import { ProxyProtocol, type ProxyProtocolOptions } from './proxy-protocol.ts'
 import { SourceConnections } from './source-connections.ts'
@@ -57,8 +58,12 @@ export interface ConnectionsOptions {
   readonly headerTimeoutMs: number
   /** Those of all ports of a thread. Default: of this port alone, with HANDSHAKE_TIMEOUT_MS or the header timeout. */
   readonly handshakes?: Handshakes
+  /** Those of all ports of a thread. Default: any number. */
+  readonly open?: OpenConnections
   /** An idle connection is closed after this time. */
   readonly idleTimeoutMs: number
+  /** Over HTTP/2 one without a request, from its handshake on. Default: as of the engine. */
+  readonly firstRequestTimeoutMs?: number
   /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
   readonly maxConnectionsPerAddress: number
   readonly contexts: ListenerContexts
@@ -99,6 +104,7 @@ export class Connections {
   readonly #sockets = new Set<Socket>()
   readonly #sources: SourceConnections
   readonly #handshakes: Handshakes
+  readonly #open: OpenConnections
   /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
@@ -113,6 +119,7 @@ export class Connections {
     this.#options = options
     this.#sources = new SourceConnections(options.maxConnectionsPerAddress)
     this.#handshakes = options.handshakes ?? ownHandshakes(options)
+    this.#open = options.open ?? new OpenConnections({ max: 0, maxUnauthenticated: 0 })
     this.#counters = options.counters ?? createHttp2Counters()
     this.#http1 = createHttp1Server(options, options.handler, options.onUpgrade)
     const { goawayChance = 0 } = options
@@ -158,10 +165,17 @@ export class Connections {
   }
 
   #serve(socket: Socket, { localAddress, localPort, remoteAddress }: ConnectionEnds): void {
-    this.#handshakes.add(socket, addressSource(remoteAddress), remoteAddress, () => {
-      // A drain serves it: whoever accepted it had not heard of the drain yet.
-      if (this.#closed) socket.destroy()
-      else this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
+    const source = addressSource(remoteAddress)
+    this.#open.add(socket, remoteAddress, source)
+    // It may have been the one that had to go.
+    if (socket.destroyed) return
+    this.#handshakes.add(socket, source, remoteAddress, {
+      onHello: () => this.#open.setBusy(socket, true),
+      begin: () => {
+        // A drain serves it: whoever accepted it had not heard of the drain yet.
+        if (this.#closed) socket.destroy()
+        else this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
+      },
     })
   }
 
@@ -202,8 +216,10 @@ export class Connections {
     })
     server.on('secureConnection', (socket) => {
       const below: unknown = Reflect.get(socket, '_parent')
-      if (below instanceof Socket) this.#handshakes.secured(below)
-      this.#secure(socket)
+      if (!(below instanceof Socket)) return void socket.destroy()
+      this.#handshakes.secured(below)
+      this.#open.setBusy(below, false)
+      this.#secure(socket, below)
     })
     server.on('tlsClientError', (error, socket) => {
       onHandshakeError?.(error)
@@ -213,7 +229,8 @@ export class Connections {
     return server
   }
 
-  #secure(socket: TLSSocket): void {
+  /** @param below the socket that was accepted */
+  #secure(socket: TLSSocket, below: Socket): void {
     const ends = this.#proxyProtocol === undefined ? socketEnds(socket) : this.#ends.get(socket)
     // Never the load balancer's in place of the client's.
     if (ends === undefined) {
@@ -224,7 +241,13 @@ export class Connections {
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
     let drain = (): boolean => this.#http1.drainConnection(socket)
     let requests = (): number => 0
-    const peer = describePeer(socket, ends, serverName, named?.name ?? '', this.#chains.of(socket), () => drain())
+    const tlsCluster = named?.name ?? ''
+    const open = this.#open.of(below)
+    if (open !== undefined) open.drain = () => drain()
+    const peer = describePeer(socket, ends, serverName, tlsCluster, this.#chains.of(socket), {
+      drain: () => drain(),
+      authenticated: (charge) => open !== undefined && this.#open.authenticated(open, charge),
+    })
     const { served } = this.#options
     if (served !== undefined) {
       const connection: ServedConnection = { drain: () => drain(), requests: () => requests() }

@@ -18,6 +18,8 @@ export interface Http2ServerLimits {
   readonly headerTimeoutMs: number
   /** An idle connection is drained after this time. */
   readonly idleTimeoutMs: number
+  /** Without a first request by then it is drained, too. Default: the engine's. */
+  readonly firstRequestTimeoutMs?: number
 }
 
 export interface Http2Session {
@@ -55,6 +57,7 @@ export function serveHttp2(
     maxHeaderListBytes: limits.maxHeaderBytes,
     headTimeoutMs: limits.headerTimeoutMs,
     idleTimeoutMs: limits.idleTimeoutMs,
+    ...(limits.firstRequestTimeoutMs !== undefined && { firstRequestMs: limits.firstRequestTimeoutMs }),
   }
   const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now())
   const unread: Unread = {

@@ -1,12 +1,19 @@
 // Who is at the other end of a TLS connection: its addresses, and the certificates that it presented.
 
 import { TLSSocket } from 'node:tls'
-import type { Peer } from '../../api/ports/stream.ts'
+import type { Charge, Peer } from '../../api/ports/stream.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
 import { derOf } from '../pki/x509-chain.ts'
 import type { ConnectionEnds } from './connection-ends.ts'
 
 let nextPeerId = 1
+
+/** The connection below the requests. */
+export interface PeerConnection {
+  drain(): boolean
+  /** A request was authenticated, the first one. */
+  authenticated(charge: Charge): void
+}
 
 export function describePeer(
   socket: TLSSocket,
@@ -14,10 +21,12 @@ export function describePeer(
   serverName: string,
   tlsCluster: string,
   chain: readonly Buffer[],
-  drain: () => boolean,
+  connection: PeerConnection,
 ): Peer {
   const error = socket.authorizationError
-  const charge = addressCharge(ends.remoteAddress)
+  const own = addressCharge(ends.remoteAddress)
+  let charge = own
+  let known = false
   return {
     id: nextPeerId++,
     protocol: socket.alpnProtocol === 'h2' ? 'h2' : 'http/1.1',
@@ -36,9 +45,17 @@ export function describePeer(
             verified: socket.authorized,
             verifyError: error === undefined || error === null ? '' : String(error),
           },
-    addressCharge: charge,
-    charge,
-    drain,
+    addressCharge: own,
+    get charge() {
+      return charge
+    },
+    set charge(next) {
+      charge = next
+      if (known || !next.known) return
+      known = true
+      connection.authenticated(next)
+    },
+    drain: () => connection.drain(),
     memo: new Map(),
   }
 }

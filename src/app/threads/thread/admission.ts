@@ -1,18 +1,42 @@
-// How the clients of all ports of a gateway thread come in: when their handshakes begin.
+// How the clients of all ports of a gateway thread come in: when their handshakes begin, and how many connections there may be.
 
+import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import { Handshakes } from '../../../io/listener/handshakes/handshakes.ts'
-import { HANDSHAKE_ERRORS, HANDSHAKES } from '../../../io/metrics/descriptors.ts'
+import { OpenConnections } from '../../../io/listener/open-connections.ts'
+import { HANDSHAKE_ERRORS, HANDSHAKES, LIMITED } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'
+import { RareWarnings } from './rare-warnings.ts'
 
 export interface ThreadAdmission {
   readonly handshakes: Handshakes
+  readonly open: OpenConnections
 }
 
-export function createAdmission({ handshakeTimeoutMs }: Config, metrics: MetricsRecorder): ThreadAdmission {
+/** @param threads that the limits of the process are divided by */
+export function createAdmission(
+  config: Config,
+  threads: number,
+  gateway: Gateway,
+  metrics: MetricsRecorder,
+): ThreadAdmission {
+  const givenUp = new RareWarnings(gateway)
   const handshakes = new Handshakes({
-    timeoutMs: handshakeTimeoutMs,
+    timeoutMs: config.handshakeTimeoutMs,
     onFailed: () => metrics.add(HANDSHAKE_ERRORS, 1),
+  })
+  const open = new OpenConnections({
+    max: Math.ceil(config.maxConnections / threads),
+    maxUnauthenticated: Math.ceil(config.maxUnauthenticatedConnections / threads),
+    onGivenUp(limit, source) {
+      metrics.add(LIMITED, 1, limit, limit === 'connections' ? 'true' : 'false')
+      givenUp.warn(
+        `connections had to go: as many are open as --max-${limit} allows, and most of them are of one source`,
+        {
+          source,
+        },
+      )
+    },
   })
   metrics.beforeSnapshot(() => {
     const { hello, queued, inProgress } = handshakes.counts()
@@ -20,5 +44,5 @@ export function createAdmission({ handshakeTimeoutMs }: Config, metrics: Metrics
     metrics.set(HANDSHAKES, queued, 'queued')
     metrics.set(HANDSHAKES, inProgress, 'in-progress')
   })
-  return { handshakes }
+  return { handshakes, open }
 }

@@ -192,8 +192,10 @@ export class GatewayThread {
 
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
     const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
-    const options = { ...shared, served: this.#held, ...createAdmission(this.#data.config, this.#metrics) }
-    const reusePort = this.#data.place.threads > 1
+    const { threads } = this.#data.place
+    const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#metrics)
+    const options = { ...shared, served: this.#held, ...admission }
+    const reusePort = threads > 1
     for (const [i, address] of addresses.entries()) {
       const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
       try {

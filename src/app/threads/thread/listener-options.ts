@@ -28,6 +28,7 @@ export function listenerOptions(
     maxConcurrentStreams: config.maxConcurrentStreams,
     headerTimeoutMs: config.headerTimeoutMs,
     idleTimeoutMs: config.idleTimeoutMs,
+    firstRequestTimeoutMs: config.firstRequestTimeoutMs,
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
     contexts,
     counters: metrics.http2Clients,

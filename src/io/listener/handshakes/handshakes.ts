@@ -45,10 +45,17 @@ const MAX_IN_PROGRESS = 1024
 const HTTP_START = /^(?:GET \/|HEAD |POST |PUT \/|OPTIO)/
 const NOT_HTTPS = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
 
+/** What a connection is told. */
+export interface HandshakeSteps {
+  /** Its ClientHello is there: from now on it is the client that waits. */
+  onHello?(): void
+  /** Hands the socket to TLS, which reads it from its first byte on. */
+  begin(): void
+}
+
 interface Waiting extends Expected {
   readonly address: string
-  /** Hands the socket to TLS. */
-  readonly begin: () => void
+  readonly steps: HandshakeSteps
   stage: 'hello' | 'queued' | 'in-progress' | 'over'
   sinceMs: number
   readonly hello: ClientHelloReader
@@ -88,16 +95,13 @@ export class Handshakes implements Tickable {
     return { hello: hello.size, queued: queued.size, inProgress: inProgress.size }
   }
 
-  /**
-   * Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn.
-   * @param begin hands the socket to TLS, which reads it from its first byte on
-   */
-  add(socket: Socket, source: string, address: string, begin: () => void): void {
+  /** Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn. */
+  add(socket: Socket, source: string, address: string, steps: HandshakeSteps): void {
     const entry: Waiting = {
       socket,
       source,
       address,
-      begin,
+      steps,
       stage: 'hello',
       sinceMs: performance.now(),
       hello: new ClientHelloReader(),
@@ -173,6 +177,7 @@ export class Handshakes implements Tickable {
   #onHello(entry: Waiting): void {
     this.#forHello.delete(entry)
     this.#enter(entry, 'queued')
+    entry.steps.onHello?.()
     if (this.#next === undefined && this.#queue.size === 0 && !this.#begunNow) {
       this.#begin(entry)
       return
@@ -230,7 +235,7 @@ export class Handshakes implements Tickable {
     socket.pause()
     socket.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
     chunks.length = 0
-    entry.begin()
+    entry.steps.begin()
     // node:tls takes the ClientHello in the next tick, which it has asked for before.
     process.nextTick(() => {
       this.#lastMs = performance.now()
