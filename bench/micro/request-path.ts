@@ -141,7 +141,7 @@ function buildGateway(policies: number, clientCA: string): Gateway {
       metrics.recorder.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss'),
     ),
     budgets: new UserBudgets(),
-    shares: new ThreadShares({ maxRequestsInflight: 8000, maxWatches: 30_000, threads: 1 }),
+    shares: new ThreadShares({ maxRequestsInflight: 8000, maxWatches: 30_000, maxBufferedBytes: 2 ** 28, threads: 1 }),
     scaleUpGuards: new ScaleUpGuardTable(),
     access: createAccessReviewer(systemClock.monotonic, noop),
     events: {

@@ -85,7 +85,7 @@ function serve(exchange: Exchange): Served {
   const asked: Asked = { live, cluster, info, requester: undefined }
   const requester = authenticate(exchange, live, cluster)
   if (requester instanceof Promise) {
-    const refusal = takeUnknownShare(exchange, info)
+    const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
     if (refusal !== undefined) return refusal
   }
   return goOn(exchange, asked, requester, serveRequester)
@@ -95,7 +95,7 @@ function serve(exchange: Exchange): Served {
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
-  charge(exchange, requester, cluster)
+  const overfull = charge(exchange, requester, cluster)
   // The logs name the user, whatever refuses the request from here on.
   identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
@@ -104,6 +104,7 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
   if (cancelled !== undefined) return cancelled
   const exceeded = takeShare(exchange, live, info, requester)
   if (exceeded !== undefined) return exceeded
+  if (overfull !== undefined) return overfull
   const requested: Requested = { live, cluster, info, requester }
   return goOn(exchange, requested, impersonate(exchange, live, requester), serveCaller)
 }
@@ -260,11 +261,11 @@ function describe(record: RequestRecord, info: RequestInfo): void {
 }
 
 /** From here on the user pays, for the connection, too. */
-function charge(exchange: Exchange, requester: Authenticated, cluster: CompiledCluster): void {
+function charge(exchange: Exchange, requester: Authenticated, cluster: CompiledCluster): Refusal | undefined {
   const { peer } = exchange
   const user = requester.chargeIn(cluster, peer)
-  exchange.charge = user
   if (user.known) peer.charge = user
+  return exchange.chargeTo(user) ?? exchange.bufferHead()
 }
 
 function identify(record: RequestRecord, requester: Authenticated, caller: Authenticated): void {

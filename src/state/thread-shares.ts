@@ -8,6 +8,7 @@ import { reportShares, type ShareReport } from '../core/shares/shares-report.ts'
 export interface ShareSettings {
   readonly maxRequestsInflight: number
   readonly maxWatches: number
+  readonly maxBufferedBytes: number
   readonly threads: number
 }
 
@@ -29,16 +30,21 @@ export class ThreadShares {
   readonly inflight: SharedResource
   readonly watches: SharedItems<EndableRequest>
 
-  constructor({ maxRequestsInflight, maxWatches, threads }: ShareSettings) {
+  /** Large heads and bodies of requests. */
+  readonly buffered: SharedResource
+
+  constructor({ maxRequestsInflight, maxWatches, maxBufferedBytes, threads }: ShareSettings) {
+    this.buffered = new SharedResource('buffered-bytes', Math.ceil(maxBufferedBytes / threads))
     this.inflight = new SharedResource('requests-inflight', Math.ceil(maxRequestsInflight / threads))
     this.watches = new SharedItems('watches', Math.ceil(maxWatches / threads))
   }
 
   /** Who holds most of each. */
   report(): ShareReport[] {
-    const { inflight, watches } = this
+    const { inflight, watches, buffered } = this
     const all: readonly Divided[] = [
       inflight,
+      buffered,
       { limit: watches.limit, known: watches.known.shares, unknown: watches.unknown.shares },
     ]
     return all.flatMap(({ limit, known, unknown }) => [

@@ -120,6 +120,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxConnectionsPerAddress: 1_000,
     maxRequestsInflight: 8_000,
     maxWatches: 30_000,
+    maxBufferedBytes: 268_435_456,
     maxConnectionAgeMs: 0,
     goawayChance: 0,
     threads: availableParallelism(),

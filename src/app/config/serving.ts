@@ -65,6 +65,8 @@ export interface ServingConfig {
   readonly maxRequestsInflight: number
   /** And other long-running requests, of the process; 0 = any number. */
   readonly maxWatches: number
+  /** Of requests, of the process; 0 = any number. */
+  readonly maxBufferedBytes: number
   /** A tenth more or less; 0 = any age. */
   readonly maxConnectionAgeMs: number
   /** Part of the HTTP/2 requests, 0 to 0.02. */
@@ -264,6 +266,13 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     integerBetween(0, 10_000_000),
     'watches and other long-running requests, divided by threads and then by users; 0: any number',
   ),
+  maxBufferedBytes: setting(
+    'maxBufferedBytes',
+    '<bytes>',
+    '268435456',
+    bytesBetween(0, 1024 * 1024 * 1024 * 1024),
+    'heads above 8 KiB and bodies of requests in memory, divided by threads and then by users; 0: any number',
+  ),
   maxConnectionAge: setting(
     'maxConnectionAge',
     '<duration>',
@@ -324,6 +333,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
     maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),
     maxWatches: reader.take(table.maxWatches, 0),
+    maxBufferedBytes: reader.take(table.maxBufferedBytes, 0),
     maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
     goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),

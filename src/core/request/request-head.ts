@@ -21,6 +21,8 @@ export class RequestHead {
   traceparent = ''
   /** Of several lines the first. */
   authorization: string | undefined = undefined
+  /** Characters of names and values; as far as it was read. */
+  bytes = 0
   /** Whether any field asks for impersonation. */
   impersonates = false
   /** The protocol that `upgrade` asks for; '' = none. */
@@ -135,6 +137,7 @@ function walk(head: RequestHead, list: HeaderList, address: string, checked: boo
   for (let i = 0; i < list.length; i += 2) {
     const name = list[i] ?? ''
     const value = list[i + 1] ?? ''
+    head.bytes += name.length + value.length
     const kind = KINDS.get(name) ?? unknownKind(name)
     if (kind === MALFORMED) return malformedName(name)
     if (kind < FIRST_PSEUDO || kind > LAST_PSEUDO) regular = true

@@ -14,6 +14,7 @@ import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'
+import { BufferedBytes, LARGE_HEAD_BYTES } from './buffered-bytes.ts'
 import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
 import { nextPhase, type Phase } from './phase.ts'
@@ -68,6 +69,9 @@ export class Exchange implements StreamEvents, RunningRequest {
   charge: Charge
   /** Who pays for it as a running request; undefined = nobody. */
   charged: Charge | undefined = undefined
+  /** Memory that it holds of what all share; undefined until it does. */
+  buffered: BufferedBytes | undefined = undefined
+  headBuffered = false
   /** From when it is asked whether the request may be served; what that takes is given back at the end. */
   decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
@@ -164,8 +168,29 @@ export class Exchange implements StreamEvents, RunningRequest {
     else stream?.body(chunk, end)
   }
 
+  #ensureBuffered(): BufferedBytes {
+    this.buffered ??= new BufferedBytes(this.gw, this.charge)
+    return this.buffered
+  }
+
+  /** Charges a large head. Undefined = there is room for it. */
+  bufferHead(): Refusal | undefined {
+    const { bytes } = this.head
+    if (bytes <= LARGE_HEAD_BYTES || this.headBuffered) return undefined
+    const buffered = this.#ensureBuffered()
+    this.headBuffered = buffered.take(bytes)
+    return this.headBuffered ? undefined : buffered.refusal()
+  }
+
+  /** From here on somebody else pays. Undefined = who has room for what is held. */
+  chargeTo(charge: Charge): Refusal | undefined {
+    this.charge = charge
+    const { buffered } = this
+    return buffered === undefined || buffered.chargeTo(charge) ? undefined : buffered.refusal()
+  }
+
   #ensureBody(): RequestBody {
-    this.body ??= new RequestBody(this.client, this.record)
+    this.body ??= new RequestBody(this.client, this.record, this.#ensureBuffered())
     return this.body
   }
 
@@ -203,6 +228,8 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.gone = true
     this.onGone?.()
     this.body?.finish('gone')
+    // What it waits for may take long, and its body is of no use.
+    if (this.undecided) this.body?.forget()
     // While it is decided, the decision finds out; of joined sockets the splice tells.
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
@@ -335,6 +362,7 @@ export class Exchange implements StreamEvents, RunningRequest {
     this.transition('over')
     this.body?.end()
     this.upstream?.leave()
+    this.buffered?.end()
     giveShare(this)
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this

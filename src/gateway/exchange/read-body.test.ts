@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HeaderList, Peer, Stream } from '../../api/ports/stream.ts'
 import { isRefusal, refuse } from '../../core/refusal/refusal.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
+import { ThreadShares } from '../../state/thread-shares.ts'
 import { Exchange } from './exchange.ts'
 import type { Gateway } from './gateway.ts'
 import { readBody } from './read-body.ts'
@@ -22,8 +24,13 @@ function start(fields: HeaderList = []): { exchange: Exchange; heads: HeaderList
     credit: nothing,
     reset: nothing,
   }
-  const gw = { clock: { now: () => 0, monotonic: () => 0 }, uuid: () => 'id' } as unknown as Gateway
-  const peer = { protocol: 'h2', remoteAddress: '127.0.0.1' } as unknown as Peer
+  const shares = new ThreadShares({ maxRequestsInflight: 0, maxWatches: 0, maxBufferedBytes: 0, threads: 1 })
+  const gw = { clock: { now: () => 0, monotonic: () => 0 }, uuid: () => 'id', shares } as unknown as Gateway
+  const peer = {
+    protocol: 'h2',
+    remoteAddress: '127.0.0.1',
+    addressCharge: addressCharge('127.0.0.1'),
+  } as unknown as Peer
   return { exchange: new Exchange(gw, peer, client, [...HEAD, ...fields], false, undefined), heads }
 }
 

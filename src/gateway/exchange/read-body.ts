@@ -42,7 +42,8 @@ export async function readBody(
       exchange.bytes = whole.take()
       exchange.setBody(exchange.bytes)
       return exchange.bytes
+    case 'overfull':
     case 'gone':
-      return whole.take()
+      return exchange.body?.unread ?? whole.take()
   }
 }

@@ -4,12 +4,24 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../api/ports/stream.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
+import { ThreadShares } from '../../state/thread-shares.ts'
+import { BufferedBytes } from './buffered-bytes.ts'
+import type { Gateway } from './gateway.ts'
 import { RequestBody } from './request-body.ts'
 import { WholeBody } from './whole-body.ts'
 
 /** As much as is kept for sending it again. */
 const LIMIT = 256 * 1024
 const CHUNK = Buffer.alloc(1000, 1)
+
+const shares = new ThreadShares({
+  maxRequestsInflight: 0,
+  maxWatches: 0,
+  maxBufferedBytes: 4 * 1024 * 1024,
+  threads: 1,
+})
+const GW = { shares, events: { limited: () => undefined }, random: () => 0 } as unknown as Gateway
 
 class Side implements Stream {
   queued = 0
@@ -34,9 +46,15 @@ class Side implements Stream {
 }
 
 function start(): { client: Side; upstream: Side; record: RequestRecord; body: RequestBody } {
+  assert.equal(shares.buffered.unknown.held, 0, 'what was held before is given back')
   const client = new Side()
   const record = createRecord()
-  return { client, upstream: new Side(), record, body: new RequestBody(client, record) }
+  return {
+    client,
+    upstream: new Side(),
+    record,
+    body: new RequestBody(client, record, new BufferedBytes(GW, addressCharge('10.0.0.1'))),
+  }
 }
 
 describe('a body that is passed on', () => {

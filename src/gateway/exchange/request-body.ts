@@ -6,6 +6,7 @@ import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../api/ports/stream.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { ChunkQueue } from '../../http2/chunk-queue.ts'
+import type { BufferedBytes } from './buffered-bytes.ts'
 import type { BodyEnd, WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
 
@@ -16,6 +17,7 @@ export class RequestBody {
   /** Why it was not read to its end, where that was begun. */
   unread: Refusal | undefined = undefined
   readonly #client: Stream
+  readonly #memory: BufferedBytes
   readonly #record: RequestRecord
   /** What came of it, as long as it may have to be sent (again). */
   #kept: ChunkQueue | undefined = undefined
@@ -23,13 +25,15 @@ export class RequestBody {
   #replayable = true
   /** All of it as it came, where it is read before anything is sent. */
   #whole: WholeBody | undefined = undefined
+  #wholeBytes = 0
   /** It was read or sent: until then, nothing of what is kept has been given back. */
   #wanted = false
   /** Taken from the client, not yet by upstream: bytes whose window is still to be given back. */
   #owed = 0
 
-  constructor(client: Stream, record: RequestRecord) {
+  constructor(client: Stream, record: RequestRecord, memory: BufferedBytes) {
     this.#client = client
+    this.#memory = memory
     this.#record = record
   }
 
@@ -44,9 +48,35 @@ export class RequestBody {
 
   /** What comes before anybody wants it. */
   keep(chunk: Buffer): void {
+    if (this.unread !== undefined) this.#client.credit(chunk.length)
+    else if (this.#memory.take(chunk.length)) this.#push(chunk)
+    else {
+      this.#client.credit(chunk.length)
+      this.overfull()
+    }
+  }
+
+  #push(chunk: Buffer): void {
     this.#keptBytes += chunk.length
     this.#kept ??= new ChunkQueue()
     this.#kept.push(chunk)
+  }
+
+  /** There is no room for it: what has come of it is dropped, and so is what comes. */
+  overfull(): void {
+    const { unread } = this
+    this.unread = unread ?? this.#memory.refusal()
+    if (!this.#wanted && this.#keptBytes > 0) this.#client.credit(this.#keptBytes)
+    this.#drop()
+    this.#whole?.finish('overfull')
+  }
+
+  /** Of what is kept. */
+  #drop(): void {
+    this.#memory.give(this.#keptBytes)
+    this.#keptBytes = 0
+    this.#kept?.clear()
+    this.#kept = undefined
   }
 
   /** What came before it was known that it is recorded. */
@@ -60,16 +90,26 @@ export class RequestBody {
   readInto(whole: WholeBody): void {
     this.#wanted = true
     this.#whole = whole
-    for (const piece of this.#kept?.pieces() ?? []) this.read(piece)
-    this.#kept?.clear()
+    const kept = this.#kept
+    const bytes = this.#keptBytes
+    this.#kept = undefined
     this.#keptBytes = 0
+    this.#memory.give(bytes)
+    for (const piece of kept?.pieces() ?? []) this.read(piece)
+    kept?.clear()
   }
 
   read(chunk: Buffer): void {
     if (chunk.length === 0) return
     this.#record.requestBytes += chunk.length
-    this.#whole?.add(chunk)
     this.#client.credit(chunk.length)
+    if (this.unread !== undefined) return
+    if (!this.#memory.take(chunk.length)) {
+      this.overfull()
+      return
+    }
+    this.#wholeBytes += chunk.length
+    this.#whole?.add(chunk)
   }
 
   /** No more of it is read. */
@@ -79,8 +119,9 @@ export class RequestBody {
 
   /** What goes upstream in the place of a body that was read. */
   replace(body: Buffer): void {
-    this.#kept?.clear()
-    this.#keptBytes = 0
+    this.#drop()
+    this.#memory.give(this.#wholeBytes)
+    this.#wholeBytes = 0
     if (body.length > 0) this.keep(body)
   }
 
@@ -108,8 +149,9 @@ export class RequestBody {
     this.#wanted = true
     this.#record.requestBytes += chunk.length
     if (!answered && this.#replayable) {
-      this.keep(chunk)
-      if (this.#keptBytes > REPLAY_LIMIT_BYTES) this.forget()
+      // Where there is no room for it, it is not sent again.
+      if (this.#keptBytes + chunk.length <= REPLAY_LIMIT_BYTES && this.#memory.take(chunk.length)) this.#push(chunk)
+      else this.forget()
     }
     stream?.body(chunk, end)
     this.#taken(chunk.length, stream)
@@ -132,8 +174,7 @@ export class RequestBody {
   /** The request cannot be sent again. */
   forget(): void {
     this.#replayable = false
-    this.#kept?.clear()
-    this.#kept = undefined
+    this.#drop()
   }
 
   // === the end ===
@@ -142,8 +183,8 @@ export class RequestBody {
   end(): void {
     const held = this.#wanted ? this.#owed : this.#keptBytes
     this.#whole?.discard()
-    this.#kept?.clear()
-    this.#kept = undefined
+    this.#drop()
+    this.#memory.end()
     if (held > 0) this.#client.credit(held)
   }
 }

@@ -1,6 +1,6 @@
 // The body of a request, collected until it is whole, too large or too late.
 
-export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'gone'
+export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'overfull' | 'gone'
 
 export class WholeBody {
   /** Never rejects. */
