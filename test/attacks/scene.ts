@@ -1,5 +1,5 @@
 // What attacks are run against: a gateway process with its own API server, the ports of control plane and webhooks open, in front of one
-// cluster with the settings that the documentation shows; and a victim's credentials.
+// cluster with the settings that the documentation shows; and the credentials of another user.
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -37,9 +37,9 @@ export interface SceneOptions {
 export interface Scene {
   readonly embedded: EmbeddedGateway
   /** Of somebody who has done nothing. */
-  readonly victim: KeyPair
+  readonly bystander: KeyPair
   /** Files of the same, for other programs. */
-  readonly victimFiles: { readonly cert: string; readonly key: string }
+  readonly bystanderFiles: { readonly cert: string; readonly key: string }
   /** Of an attacker; another name is another user. */
   target(who: Who, user?: string): TargetMessage
   /** Of the upstream process. */
@@ -70,12 +70,12 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
     viewer: issueControlCertificate(pki, { user: 'viewer', groups: [VIEWER_GROUP] }),
     editor: issueControlCertificate(pki, { user: 'editor', groups: ['portcullis:admins'] }),
   }
-  const victim = clientPair(ca, 'victim', ['dev'])
+  const bystander = clientPair(ca, 'bystander', ['dev'])
   const { gateway } = embedded
   return {
     embedded,
-    victim,
-    victimFiles: writeKeyPair(dir, 'victim', victim),
+    bystander,
+    bystanderFiles: writeKeyPair(dir, 'bystander', bystander),
     upstreamPid: upstream.pid,
     target: (who, user = 'attacker') => ({
       host: HOST,

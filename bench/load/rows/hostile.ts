@@ -32,7 +32,7 @@ const MIB = 1024 * 1024
 /** A program that computes and sends nothing, in the attacker's place: what the machine itself does to the other user. */
 const CONTROL = 'no attack, a busy core'
 
-interface Victim {
+interface Felt {
   readonly p99: number
   readonly max: number
   readonly failures: number
@@ -44,8 +44,8 @@ interface Result {
   readonly name: string
   readonly who: string
   readonly threads: number
-  readonly idle: Victim
-  readonly beside: Victim
+  readonly idle: Felt
+  readonly beside: Felt
   readonly outcome: Outcome | undefined
   /** Resident memory at the end of the attack. */
   readonly bytes: number
@@ -111,7 +111,7 @@ async function withThreads(options: HostileOptions, threads: number): Promise<Re
   const attacker = await Attacker.start(places?.others)
   const results: Result[] = []
   try {
-    await victim(scene, WARM_UP_SECONDS)
+    await bystander(scene, WARM_UP_SECONDS)
     const chosen = [...(await loadCorpus())].filter(
       ([name]) => options.attacks?.some((start) => name.startsWith(start)) ?? true,
     )
@@ -164,10 +164,10 @@ async function attempt(
   seconds: number,
 ): Promise<Result> {
   const { pid } = scene.embedded.gateway
-  const idle = await victim(scene, seconds * IDLE_PART)
+  const idle = await bystander(scene, seconds * IDLE_PART)
   await attacker.begin(attack === undefined ? 'busy' : name, scene.target(who))
   const before = { gateway: cpuSeconds(pid), upstream: cpuSeconds(scene.upstreamPid), at: performance.now() }
-  const beside = await victim(scene, seconds)
+  const beside = await bystander(scene, seconds)
   const passed = (performance.now() - before.at) / 1000
   const bytes = residentBytes(pid)
   const gatewayCores = (cpuSeconds(pid) - before.gateway) / passed
@@ -184,8 +184,8 @@ interface LoadLine {
 }
 
 /** Connections of its own each time. */
-async function victim(scene: Scene, seconds: number): Promise<Victim> {
-  const { cert, key } = scene.victimFiles
+async function bystander(scene: Scene, seconds: number): Promise<Felt> {
+  const { cert, key } = scene.bystanderFiles
   const flags = [`-port=${scene.embedded.gateway.port}`, `-host=${HOST}`, `-cert=${cert}`, `-key=${key}`]
   flags.push(`-path=${SMALL_PATH}`, `-connections=${CONNECTIONS}`, `-rate=${RATE}`, `-seconds=${seconds}`)
   const client = new Client(clientProgram(), ['load', ...flags, '-tolerated=1', '-warm-up=200'], 'load')
