@@ -19,7 +19,7 @@ import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
 import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
 import { AT, nextStepAt } from '../io/stalls/steps.ts'
-import type { RequestClass, UpstreamEndpoint } from '../io/upstream/pool.ts'
+import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
@@ -109,20 +109,25 @@ function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
 }
 
 /** Heartbeats, as often as kubelets send them, and what spec.degrade.exempt names, wait for no stream that others have. */
-function freeClass(connections: UpstreamEndpoint, kind: RequestClass, permit: Permit, nowMs: number): RequestClass {
-  if (kind !== 'unary' || !connections.isFull(kind)) return kind
-  // Flow control has asked already.
-  if (permit.reserved) return 'reserved'
-  const { cluster, limits, info, user, userAgent } = permit
-  const reserved =
-    isExempt(cluster.degrade, info, user, userAgent) ||
-    (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, nowMs))
+function freeClass(connections: UpstreamEndpoint, kind: RequestKind, permit: Permit, nowMs: number): RequestKind {
+  if (connections.relisting && (kind === 'list' || kind === 'watch-opening') && isReserved(permit))
+    return kind === 'list' ? 'unary' : 'watch'
+  if ((kind !== 'unary' && kind !== 'list') || !connections.isFull(kind)) return kind
+  const { limits, info, user } = permit
+  const reserved = isReserved(permit) || (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, nowMs))
   return reserved ? 'reserved' : kind
 }
 
-function classOf({ record }: Exchange, { caller }: Permit): RequestClass {
+/** Flow control may have asked already. */
+function isReserved({ reserved, cluster, info, user, userAgent }: Permit): boolean {
+  return reserved || isExempt(cluster.degrade, info, user, userAgent)
+}
+
+function classOf({ record }: Exchange, { caller, isWatch, info }: Permit): RequestKind {
   if (caller.kind === 'anonymous') return 'anonymous'
-  return record.longRunning ? 'watch' : 'unary'
+  if (isWatch) return 'watch-opening'
+  if (record.longRunning) return 'watch'
+  return info.verb === 'list' ? 'list' : 'unary'
 }
 
 /** What comes of one attempt. What still comes of one that was given up is ignored. */

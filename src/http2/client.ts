@@ -14,8 +14,13 @@ import { UnconfirmedResets } from './unconfirmed-resets.ts'
 export interface ClientEvents {
   /** The peer's SETTINGS have arrived or changed: `maxStreams` is known. */
   onReady(): void
-  /** A stream has ended that was opened for `charge`; before `onSlotFree`. Not called when all end with the connection. */
-  onStreamGone(charge: Charge | undefined): void
+  /**
+   * A stream has ended that was opened for `charge`; before `onSlotFree`. Not called when all end with the connection.
+   * @param byUs we have reset it; else it is complete, or the peer has reset it
+   */
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void
+  /** The connection has ended, and with it so many streams, which hear of it next. */
+  onEnding(streams: number): void
   /** A stream has ended: there may be room for another. */
   onSlotFree(): void
   /** No new streams on this connection; those that are open go on. */
@@ -214,9 +219,13 @@ export class ClientConnection extends Connection {
     for (const { charge } of this.streams.open.all()) yield charge
   }
 
-  override onStreamGone({ charge }: Http2Stream): void {
+  protected override onEnding(): void {
+    this.#events.onEnding(this.streams.open.size)
+  }
+
+  override onStreamGone({ charge }: Http2Stream, byUs: boolean): void {
     this.#confirmWhenFull()
-    this.#events.onStreamGone(charge)
+    this.#events.onStreamGone(charge, byUs)
     this.#events.onSlotFree()
   }
 }

@@ -174,7 +174,12 @@ export abstract class Connection implements Host {
   abstract onHead(id: number, end: boolean, outcome: number): void
   abstract onPeerSettings(): void
   abstract onPeerGoaway(lastStream: number, code: number): void
-  abstract onStreamGone(stream: Http2Stream): void
+  /** It is over, and the streams that are open are about to hear of it. */
+  protected onEnding(): void {
+    // A client is told by its socket.
+  }
+
+  abstract onStreamGone(stream: Http2Stream, byUs: boolean): void
 
   onPingAnswered(payload: number): void {
     this.goaway.onPingAnswered(payload)
@@ -251,6 +256,7 @@ export abstract class Connection implements Host {
     this.over = true
     this.counters.connectionsClosed++
     this.#receiver.stop()
+    this.onEnding()
     this.streams.loseAll()
     this.driver.onClosed(code, message)
   }

@@ -23,7 +23,7 @@ export interface StreamsHost {
   /** We reset it before the peer ended its half: the peer may still work on it. */
   onResetByUs(): void
   /** A stream was closed. */
-  onStreamGone(stream: Http2Stream): void
+  onStreamGone(stream: Http2Stream, byUs: boolean): void
   closeIfIdle(): void
 }
 
@@ -164,7 +164,7 @@ export class Streams implements StreamCarrier {
     stream.clear()
     stream.events = NOBODY
     this.#sender.forget(stream, this.open.size)
-    this.#host.onStreamGone(stream)
+    this.#host.onStreamGone(stream, byUs)
   }
 
   /** The connection is over. */

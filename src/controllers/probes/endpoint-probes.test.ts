@@ -67,6 +67,7 @@ class Scene {
       open: (_kind, _head, _shared, _end, events) => open(events),
       connectHttp1: () => Promise.reject(new Error('not asked for')),
       isFull: () => false,
+      relisting: false,
       maxListBytes: () => Number.POSITIVE_INFINITY,
       drain: nothing,
       destroy: nothing,

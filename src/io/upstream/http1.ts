@@ -12,7 +12,7 @@ import {
   type StreamEvents,
 } from '../../api/ports/stream.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
-import { StreamQueue } from './stream-queue.ts'
+import { NO_STREAM, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
@@ -168,7 +168,7 @@ export class Http1Class implements Carrier {
   }
 
   tick(nowMs: number): void {
-    this.#queue.tick(nowMs, true)
+    this.#queue.tick(nowMs, NO_STREAM)
   }
 
   /** Nothing waits any more. */

@@ -21,7 +21,9 @@ export interface ConnectionOwner {
   /** It has more capacity than before. */
   onRoom(): void
   /** A stream has ended; not called when all end because the connection was closed. */
-  onStreamGone(charge: Charge | undefined): void
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void
+  /** It has ended, and with it so many streams. Before `onGone`. */
+  onStreamsEnded(streams: number): void
   /**
    * It was closed. Once.
    * @param broken the error, if not closed on purpose
@@ -187,8 +189,12 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     this.#owner.onRoom()
   }
 
-  onStreamGone(charge: Charge | undefined): void {
-    this.#owner.onStreamGone(charge)
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void {
+    this.#owner.onStreamGone(charge, byUs)
+  }
+
+  onEnding(streams: number): void {
+    if (streams > 0) this.#owner.onStreamsEnded(streams)
   }
 
   onSlotFree(): void {

@@ -6,7 +6,7 @@ import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../
 import type { Http2Counters } from '../../http2/counters.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { type CloseCause, type ConnectionOwner, UpstreamConnection } from './http2-connection.ts'
-import { StreamQueue } from './stream-queue.ts'
+import { NO_STREAM, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier, WaitingStream } from './waiting.ts'
 
@@ -17,6 +17,8 @@ export interface Http2Connector {
   onFailed(error: Error): void
   /** A connection broke unexpectedly: the endpoint may be down. */
   onBroken(error: Error): void
+  /** Upstream, or the end of a connection, has ended so many streams. */
+  onStreamsEnded?(count: number): void
 }
 
 /** Counters of the engine and of connections. */
@@ -185,8 +187,13 @@ export class Http2Group implements ConnectionOwner {
     this.#connectForWaiting()
   }
 
-  onStreamGone(charge: Charge | undefined): void {
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void {
     this.#queue.ended(charge)
+    if (!byUs) this.#connector.onStreamsEnded?.(1)
+  }
+
+  onStreamsEnded(streams: number): void {
+    if (this.#state !== 'destroyed') this.#connector.onStreamsEnded?.(streams)
   }
 
   onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void {
@@ -205,7 +212,7 @@ export class Http2Group implements ConnectionOwner {
 
   tick(nowMs: number): void {
     this.#failed = false
-    this.#queue.tick(nowMs, this.#active() > 0)
+    this.#queue.tick(nowMs, this.#active() > 0 ? NO_STREAM : undefined)
     for (const connection of [...this.#connections]) connection.tick(nowMs)
     this.#retireExpired(nowMs)
     this.onRoom()

@@ -9,9 +9,17 @@ import { addTickable, removeTickable, type Tickable } from '../world/coarse-tick
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
+import type { Relists } from './relists.ts'
+import type { Carrier } from './waiting.ts'
 
 /** Requests of different classes never share a connection. */
 export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
+
+/**
+ * What is let in at the pace of the server's answers after connections broke: lists, over the connections of `unary`, and watches that are
+ * opened, over those of `watch`. Everything else goes its way.
+ */
+export type RequestKind = RequestClass | 'list' | 'watch-opening'
 
 /** The connections of one class. */
 export interface ClassConnections {
@@ -39,7 +47,7 @@ export interface UpstreamEndpoint {
    * @param charge whose request it is: streams are shared out among sources
    */
   open(
-    kind: RequestClass,
+    kind: RequestKind,
     head: HeaderList,
     shared: SharedFields | undefined,
     end: boolean,
@@ -49,9 +57,11 @@ export interface UpstreamEndpoint {
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
   /** Whether a request of this class would have to wait for a stream. */
-  isFull(kind: RequestClass): boolean
+  isFull(kind: RequestKind): boolean
+  /** Whether lists and watches are let in one after the other. */
+  readonly relisting: boolean
   /** Largest header list that the server accepts (RFC 9113 section 6.5.2); larger ones are not sent. */
-  maxListBytes(kind: RequestClass): number
+  maxListBytes(kind: RequestKind): number
   /** No new requests; running ones finish. */
   drain(): void
   destroy(): void
@@ -82,13 +92,15 @@ const SAME_ACCIDENT_MS = 100
 /** How long a server is assumed not to speak h2; then the next request negotiates again. */
 const HTTP1_BELIEVED_MS = 10 * 60_000
 
+/** @param relists of its cluster, of all endpoints together */
 export function createUpstreamEndpoint(
   endpoint: CompiledEndpoint,
   client: CompiledClient,
   events: UpstreamEvents,
   counters: Http2GroupCounters,
+  relists: Relists,
 ): UpstreamEndpoint {
-  return new PooledEndpoint(endpoint, client, events, counters)
+  return new PooledEndpoint(endpoint, client, events, counters, relists)
 }
 
 class PooledEndpoint implements UpstreamEndpoint, Tickable {
@@ -106,6 +118,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #anonymous: Http2Group
   readonly #reserved: Http2Group
   #http1: Http1Pool | undefined
+  /** Of its cluster. */
+  readonly #relists: Relists
   /** Something here has a deadline. */
   #ticking = false
 
@@ -114,7 +128,9 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     client: CompiledClient,
     events: UpstreamEvents,
     counters: Http2GroupCounters,
+    relists: Relists,
   ) {
+    this.#relists = relists
     this.#endpoint = endpoint
     this.#counters = counters
     this.#client = client
@@ -134,6 +150,9 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
         if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
       },
       onBroken: (error: Error) => this.#onBroken(error),
+      ...(kind === 'watch' && {
+        onStreamsEnded: (count: number) => this.#relists.onStreamsEnded(count, () => this.#watch.streams),
+      }),
     }
     return new Http2Group(connector, SHAPES[kind], this.#counters)
   }
@@ -152,7 +171,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   open(
-    kind: RequestClass,
+    kind: RequestKind,
     head: HeaderList,
     shared: SharedFields | undefined,
     end: boolean,
@@ -163,9 +182,15 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       this.#ticking = true
       addTickable(this)
     }
-    if (this.#protocol === 'http/1.1') return this.#http1Class(kind).open(head, shared, end, events, charge)
-    // Unknown yet: it waits for the first connection, which decides the protocol.
-    return this.#group(kind).open(head, shared, end, events, charge)
+    const to = this.#carrierOf(kind)
+    if (this.#relists.active && (kind === 'list' || kind === 'watch-opening'))
+      return this.#relists.open(to, kind === 'watch-opening', head, shared, end, events, charge)
+    return to.open(head, shared, end, events, charge)
+  }
+
+  /** Unknown yet: it waits for the first connection, which decides the protocol. */
+  #carrierOf(kind: RequestKind): Carrier {
+    return this.#protocol === 'http/1.1' ? this.#http1Class(classOf(kind)) : this.#group(classOf(kind))
   }
 
   async #connectH2(): Promise<TLSSocket> {
@@ -196,13 +221,17 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     return this.#connector.http1()
   }
 
-  isFull(kind: RequestClass): boolean {
-    if (this.#protocol === 'http/1.1') return this.#http1Class(kind).full
-    return this.#protocol === 'h2' && this.#group(kind).full
+  get relisting(): boolean {
+    return this.#relists.active
   }
 
-  maxListBytes(kind: RequestClass): number {
-    return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(kind).maxListBytes
+  isFull(kind: RequestKind): boolean {
+    if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind)).full
+    return this.#protocol === 'h2' && this.#group(classOf(kind)).full
+  }
+
+  maxListBytes(kind: RequestKind): number {
+    return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(classOf(kind)).maxListBytes
   }
 
   #http1Class(kind: RequestClass): Http1Class {
@@ -281,6 +310,11 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       counters: { ...this.#counters.pool },
     }
   }
+}
+
+function classOf(kind: RequestKind): RequestClass {
+  if (kind === 'list') return 'unary'
+  return kind === 'watch-opening' ? 'watch' : kind
 }
 
 function describeGroup(group: Http2Group): ClassConnections {

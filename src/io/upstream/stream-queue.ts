@@ -16,6 +16,15 @@ export const MAX_WAITING_BYTES: number = 16 * 1024 * 1024
  */
 export const LONGEST_WAIT_MS = 10_000
 
+/** Why somebody waits. */
+export interface WaitReason {
+  readonly limit: WaitLimit
+  /** Until the turn of who comes now; 0 = not known. */
+  readonly likelySeconds: number
+}
+
+export const NO_STREAM: WaitReason = { limit: 'upstream-wait', likelySeconds: 0 }
+
 export class StreamQueue implements WaitingRoom {
   readonly #queue: FairQueue<WaitingStream>
   readonly #holders: () => Iterable<Charge | undefined>
@@ -83,21 +92,27 @@ export class StreamQueue implements WaitingRoom {
     return this.#queue.takeAll()
   }
 
-  /** @param full streams are what is missing, not connections: who waited in vain is told so */
-  tick(nowMs: number, full: boolean): void {
+  /** @param why what they are told who waited in vain; undefined = it is because of the endpoint */
+  tick(nowMs: number, why: WaitReason | undefined): void {
     for (const first of this.#queue.firsts()) {
       for (let stream: WaitingStream | undefined = first; stream !== undefined; ) {
         if (nowMs - stream.sinceMs < LONGEST_WAIT_MS) break
         const after: WaitingStream | undefined = stream.after instanceof WaitingStream ? stream.after : undefined
-        if (full) stream.refusal = this.#refusal(stream.charge, 'upstream-wait')
+        if (why !== undefined) stream.refusal = this.#refusal(stream.charge, why.limit, why.likelySeconds)
         this.#queue.remove(stream)
-        stream.refuse()
+        stream.refuse(why?.limit === 'relists' ? 'overloaded' : 'refused')
         stream = after
       }
     }
     if (this.#queue.count > 0 || !this.#contended) return
     this.#contended = false
     this.#queue.forgetHeld()
+  }
+
+  /** One that waits is not to wait. Behind this call. */
+  refuse(stream: WaitingStream, limit: WaitLimit, likelySeconds: number): void {
+    stream.refusal = this.#refusal(stream.charge, limit, likelySeconds)
+    if (this.#queue.remove(stream)) queueMicrotask(() => stream.refuse('overloaded'))
   }
 
   onAbandoned(stream: WaitingStream): void {
@@ -117,8 +132,8 @@ export class StreamQueue implements WaitingRoom {
     }
   }
 
-  #refusal(charge: Charge, limit: WaitLimit): WaitRefusal {
+  #refusal(charge: Charge, limit: WaitLimit, likelySeconds = 0): WaitRefusal {
     const waiting = this.#queue.waitingOf(charge)
-    return { limit, waiting, held: this.#queue.heldBy(charge), likelySeconds: 0 }
+    return { limit, waiting, held: this.#queue.heldBy(charge), likelySeconds: Math.ceil(likelySeconds) }
   }
 }

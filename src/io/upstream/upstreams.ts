@@ -5,6 +5,7 @@ import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../co
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { createUpstreamCounters, type UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
+import { Relists } from './relists.ts'
 
 interface ClusterEndpoints {
   readonly client: CompiledClient
@@ -27,17 +28,27 @@ export interface UpstreamCounting {
   upstream(cluster: string, endpoint: string): UpstreamCounters
 }
 
+/** What is worth a line of the log. */
+export interface UpstreamNews {
+  /** Lists and watches of a cluster are let in one after the other from now on, or no longer. */
+  relisting(cluster: string, active: boolean): void
+}
+
 export class Upstreams {
   /** cluster name -> endpoint URL -> connections */
   readonly #clusters = new Map<string, Map<string, ClusterEndpoints>>()
+  readonly #relists = new Map<string, Relists>()
   readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
   readonly #counting: UpstreamCounting
+  readonly #news: UpstreamNews | undefined
 
   /** @param counting default: only `describe` shows it */
   constructor(
     onBroken: (cluster: string, endpoint: string, error: Error) => void,
     counting: UpstreamCounting = { http2Upstreams: createHttp2Counters(), upstream: createUpstreamCounters },
+    news?: UpstreamNews,
   ) {
+    this.#news = news
     this.#onBroken = onBroken
     this.#counting = counting
   }
@@ -65,6 +76,8 @@ export class Upstreams {
   remove(cluster: string): void {
     for (const entry of this.#clusters.get(cluster)?.values() ?? []) entry.endpoint.drain()
     this.#clusters.delete(cluster)
+    this.#relists.get(cluster)?.destroy()
+    this.#relists.delete(cluster)
   }
 
   #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): ClusterEndpoints {
@@ -76,11 +89,21 @@ export class Upstreams {
     return {
       client: cluster.client,
       name: nameOf(endpoint),
-      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters),
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, this.#relistsOf(cluster.name)),
     }
   }
 
+  #relistsOf(cluster: string): Relists {
+    const known = this.#relists.get(cluster)
+    if (known !== undefined) return known
+    const relists = new Relists((active) => this.#news?.relisting(cluster, active))
+    this.#relists.set(cluster, relists)
+    return relists
+  }
+
   destroy(): void {
+    for (const relists of this.#relists.values()) relists.destroy()
+    this.#relists.clear()
     for (const entries of this.#clusters.values()) for (const entry of entries.values()) entry.endpoint.destroy()
     this.#clusters.clear()
   }

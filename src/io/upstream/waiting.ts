@@ -19,11 +19,11 @@ export interface WaitingRoom {
 
 const EMPTY = Buffer.alloc(0)
 
-export class WaitingStream extends Queued implements Stream {
+export class WaitingStream extends Queued implements MayWait {
   /** When it was opened, as `performance.now()`. */
   readonly sinceMs: number
-  /** Set when it is refused for what others need. */
-  refusal: WaitRefusal | undefined = undefined
+  /** What sends it when its turn comes, where that depends on the request. */
+  carrier: Carrier | undefined = undefined
   readonly #head: HeaderList
   readonly #shared: SharedFields | undefined
   /** The request has no body. */
@@ -31,6 +31,7 @@ export class WaitingStream extends Queued implements Stream {
   readonly #events: StreamEvents
   readonly #room: WaitingRoom
   #stream: Stream | undefined
+  #refusal: WaitRefusal | undefined
   #chunks: Buffer[] = []
   #bodyEnded = false
   #trailers: HeaderList | undefined
@@ -78,9 +79,13 @@ export class WaitingStream extends Queued implements Stream {
     this.#events.onReset(reason)
   }
 
-  /** Of where it went on waiting. */
-  get carriedRefusal(): WaitRefusal | undefined {
-    return waitRefusal(this.#stream)
+  /** Set when it is refused for what others need. */
+  get refusal(): WaitRefusal | undefined {
+    return this.#refusal ?? waitRefusal(this.#stream)
+  }
+
+  set refusal(refusal: WaitRefusal) {
+    this.#refusal = refusal
   }
 
   get queued(): number {
@@ -136,5 +141,14 @@ export class WaitingStream extends Queued implements Stream {
 
 /** Why a stream was refused; undefined = not for what others need. */
 export function waitRefusal(stream: Stream | undefined): WaitRefusal | undefined {
-  return stream instanceof WaitingStream ? (stream.refusal ?? stream.carriedRefusal) : undefined
+  return stream !== undefined && mayHaveWaited(stream) ? stream.refusal : undefined
+}
+
+/** A stream that is or carries one that may wait. */
+export interface MayWait extends Stream {
+  readonly refusal: WaitRefusal | undefined
+}
+
+function mayHaveWaited(stream: Stream): stream is MayWait {
+  return 'refusal' in stream
 }

@@ -13,13 +13,15 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counters.ts'
-import { createUpstreamEndpoint, type RequestClass, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
+import { createUpstreamEndpoint, type RequestKind, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
+import { Relists } from '../../../src/io/upstream/relists.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
 
 const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 }
 
 export interface TestEndpoint {
   readonly pool: UpstreamEndpoint
+  readonly relists: Relists
   /** The arguments of `onBroken`. */
   readonly broken: Error[]
 }
@@ -30,7 +32,8 @@ export function endpointAt(port: number): TestEndpoint {
   const broken: Error[] = []
   const counters = { http2: createHttp2Counters(), pool: createUpstreamCounters() }
   const onBroken = (error: Error): void => void broken.push(error)
-  return { pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters), broken }
+  const relists = new Relists()
+  return { pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, relists), relists, broken }
 }
 
 export interface Outcome {
@@ -47,7 +50,7 @@ export interface Exchange {
 }
 
 export interface AskOptions {
-  readonly kind?: RequestClass
+  readonly kind?: RequestKind
   readonly method?: string
   readonly path?: string
   /** False: the caller sends the body. Default true. */

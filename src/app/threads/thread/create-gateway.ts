@@ -7,7 +7,7 @@ import { ACCESS_REVIEWS, EJECTIONS, SCALE_DOWNS, TOKEN_CACHE, TOKEN_REVIEWS } fr
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { createAccessReviewer } from '../../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../../io/reviews/token-review.ts'
-import { Upstreams } from '../../../io/upstream/upstreams.ts'
+import { type UpstreamNews, Upstreams } from '../../../io/upstream/upstreams.ts'
 import { ClusterTable } from '../../../state/clusters.ts'
 import { RunningRequests } from '../../../state/running.ts'
 import type { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
@@ -40,7 +40,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     endpointBroke(deps, clusters, cluster, url, error)
   return {
     clusters,
-    upstreams: new Upstreams(onBroken, metrics),
+    upstreams: new Upstreams(onBroken, metrics, createUpstreamNews(outbox.log)),
     running: new RunningRequests(),
     clock,
     log: outbox.log,
@@ -64,6 +64,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
     random: Math.random,
     uuid: randomUUID,
     draining: false,
+  }
+}
+
+function createUpstreamNews(log: Gateway['log']): UpstreamNews {
+  return {
+    relisting: (cluster, active) => {
+      if (active) log.warn('connections broke: lists and watches are let in at the pace of the answers', { cluster })
+      else log.info('lists and watches are let in as they come again', { cluster })
+    },
   }
 }
 
