@@ -19,6 +19,7 @@ import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.
 import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
 import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
 import { AT, nextStepAt } from '../io/stalls/steps.ts'
+import { turns } from '../io/turns/thread-turns.ts'
 import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
 import { Attempt } from './exchange/attempt.ts'
@@ -145,6 +146,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       return
     }
     const nowMs = this.answered(status)
+    turns.chargeAnswer(exchange.charge, 0)
     if (status === 409 && exchange.mayDecideAgain) {
       exchange.conflicted()
       return
@@ -197,6 +199,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   onBody(chunk: Buffer, end: boolean): void {
     const exchange = this.exchange
     if (exchange.upstream !== this) return
+    turns.chargeAnswer(exchange.charge, chunk.length)
     exchange.record.list?.answer?.see(chunk)
     const held = this.#held
     if (held !== undefined) {

@@ -7,6 +7,7 @@ import { ControlFrames, type ControlHost } from './control-frames.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import { DataFrames } from './data-frames.ts'
 import { Deadlines, type DeadlinesHost } from './deadlines.ts'
+import { type Pace, WITHOUT_PAUSE } from './frame-reader.ts'
 import * as frame from './frames.ts'
 import { Goaway, type GoawayHost } from './goaway.ts'
 import { HeaderFrames, type HeaderHost } from './header-frames.ts'
@@ -98,13 +99,18 @@ export abstract class Connection implements Host {
 
   // === for the driver ===
 
-  /** Bytes from the peer. `onBody` passes on parts of `chunk`, whose memory may be reused afterwards. Never throws. */
-  receive(chunk: Buffer, nowMs: number): void {
-    if (this.over) return
+  /**
+   * Bytes from the peer, from `from` on. `onBody` passes on parts of `chunk`, whose memory may be reused afterwards. Never throws.
+   * @param pace may interrupt it between two frames. Default: does not
+   * @returns how far it came; the rest has to be received before anything else
+   */
+  receive(chunk: Buffer, nowMs: number, from: number = 0, pace: Pace = WITHOUT_PAUSE): number {
+    if (this.over) return chunk.length
     this.nowMs = nowMs
     this.#deadlines.lastReceivedMs = nowMs
-    this.#receiver.read(chunk, nowMs)
+    const at = this.#receiver.read(chunk, from, nowMs, pace)
     if (this.sender.bytes > this.limits.maxBacklogBytes && !this.over) this.abuse('slowRead')
+    return at
   }
 
   /**

@@ -18,6 +18,14 @@ export interface FrameSink {
   onFrameError(code: number, message: string): void
 }
 
+/** How long frames are read in one go: one piece may hold thousands of small requests. */
+export interface Pace {
+  /** Asked after each frame, or piece of one. */
+  goOn(): boolean
+}
+
+export const WITHOUT_PAUSE: Pace = { goOn: () => true }
+
 const EMPTY = Buffer.alloc(0)
 const { DATA, FLAG_PADDED, FRAME_HEADER_BYTES, LARGEST_STREAM_ID } = frame
 
@@ -56,17 +64,20 @@ export class FrameReader {
     this.#heldBytes = 0
   }
 
-  read(chunk: Buffer, nowMs: number): void {
-    let at = this.#prefaceSeen < this.#preface.length ? this.#readPreface(chunk) : 0
+  /** Reads `chunk` from `from` on, as long as `pace` goes on. @returns how far: the rest is to be read before anything else */
+  read(chunk: Buffer, from: number, nowMs: number, pace: Pace): number {
+    let at = this.#prefaceSeen < this.#preface.length ? this.#readPreface(chunk, from) : from
     while (at < chunk.length && !this.#stopped) {
       if (this.#dataLeft > 0) at = this.#readData(chunk, at)
       else if (this.#heldBytes > 0 || chunk.length - at < FRAME_HEADER_BYTES) at = this.#hold(chunk, at, nowMs)
       else at = this.#readFrame(chunk, at, nowMs)
+      if (!pace.goOn()) return this.#stopped ? chunk.length : at
     }
+    return chunk.length
   }
 
-  #readPreface(chunk: Buffer): number {
-    let at = 0
+  #readPreface(chunk: Buffer, from: number): number {
+    let at = from
     while (at < chunk.length && this.#prefaceSeen < this.#preface.length) {
       if (chunk[at] !== this.#preface.charCodeAt(this.#prefaceSeen)) {
         this.#sink.onFrameError(frame.PROTOCOL_ERROR, 'invalid connection preface')

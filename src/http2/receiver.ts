@@ -5,7 +5,7 @@ import type { Budget } from './budget.ts'
 import type { ControlFrames } from './control-frames.ts'
 import type { DataFrames } from './data-frames.ts'
 import type { FrameHost } from './frame-host.ts'
-import { FrameReader, type FrameSink } from './frame-reader.ts'
+import { FrameReader, type FrameSink, type Pace } from './frame-reader.ts'
 import * as frame from './frames.ts'
 import type { HeaderFrames } from './header-frames.ts'
 import type { PeerSettings } from './peer-settings.ts'
@@ -51,8 +51,9 @@ export class Receiver implements FrameSink {
     return blockMs < 0 || (frameMs >= 0 && frameMs < blockMs) ? frameMs : blockMs
   }
 
-  read(chunk: Buffer, nowMs: number): void {
-    this.#reader.read(chunk, nowMs)
+  /** As of the frame reader. */
+  read(chunk: Buffer, from: number, nowMs: number, pace: Pace): number {
+    return this.#reader.read(chunk, from, nowMs, pace)
   }
 
   /** Stops passing on frames. */

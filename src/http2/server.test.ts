@@ -65,6 +65,43 @@ describe('server: a request', () => {
     assert.deepEqual([body, end], ['abcdef', true])
   })
 
+  it('is the same when reading stops between any two frames', () => {
+    const bytes = (side: ServerSide): Buffer =>
+      Buffer.concat([
+        side.head(1, POST),
+        frameOf(frame.DATA, frame.FLAG_PADDED, 1, Buffer.from('\x02abcde\0\0', 'latin1')),
+        side.head(3, GET, END),
+        frameOf(frame.PING, 0, 0, Buffer.alloc(8)),
+        frameOf(frame.DATA, END | frame.FLAG_PADDED, 1, Buffer.from('\x01f\0', 'latin1')),
+        side.head(5, GET, END),
+      ])
+    for (const inOneGo of [1, 2, 3]) {
+      const side = new ServerSide()
+      const whole = bytes(side)
+      const pieces = [whole.subarray(0, 20), whole.subarray(20)]
+      let stops = 0
+      for (const piece of pieces) {
+        for (let at = 0; at < piece.length; stops++) {
+          let left = inOneGo
+          const next = side.connection.receive(piece, side.now, at, { goOn: () => --left > 0 })
+          assert.ok(next > at, 'at least a frame at a time')
+          at = next
+        }
+      }
+      assert.ok(stops > pieces.length, 'it was interrupted')
+      assert.deepEqual([side.request(0).body, side.request(0).end], ['abcdef', true])
+      assert.deepEqual([side.request(1).head, side.request(2).head], [GET, GET])
+      assert.equal(side.take().filter(({ type }) => type === frame.PING).length, 1)
+    }
+  })
+
+  it('is read no further once the connection has ended, wherever it was interrupted', () => {
+    const side = new ServerSide()
+    const bytes = Buffer.concat([frameOf(frame.PING, 0, 1, Buffer.alloc(8)), side.head(1, GET, END)])
+    assert.equal(side.connection.receive(bytes, side.now, 0, { goOn: () => false }), bytes.length)
+    assert.equal(side.requests.length, 0)
+  })
+
   it('that is answered before its end is stopped by RST_STREAM (RFC 9113 section 8.1)', () => {
     const side = new ServerSide()
     side.send(side.head(1, POST))

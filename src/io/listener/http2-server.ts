@@ -44,13 +44,14 @@ export function serveHttp2(
   handler: RequestHandler,
   onAbuse: (kind: string) => void = () => undefined,
 ): Http2Session {
-  const driver = new Http2Socket(socket, counters, {
-    onClosed: (code, message) => {
+  const events = {
+    onClosed: (code: number, message: string): void => {
       unreadOutput.delete(unread)
       if (code === ENHANCE_YOUR_CALM) onAbuse(message)
     },
     onWritten: () => undefined,
-  })
+  }
+  const driver = new Http2Socket(socket, counters, events, peer)
   const engineLimits = {
     ...SERVER_LIMITS,
     maxConcurrentStreams: limits.maxConcurrentStreams,

@@ -3,9 +3,13 @@
 // its data in the engine, where `Stream.queued` counts it.
 
 import type { Duplex } from 'node:stream'
+import type { Charge } from '../../api/ports/stream.ts'
+import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { Fifo } from '../../core/thread-time/fifo.ts'
 import type { Connection, ConnectionDriver } from '../../http2/connection.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import { AT, beginStep, endStep } from '../stalls/steps.ts'
+import { turns } from '../turns/thread-turns.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 import { listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
@@ -20,10 +24,11 @@ const MANY_BYTES = 16 * 1024 * 1024
 export const SLOW_READ_MS: number = 60_000
 /** How long a connection that we have ended is still read, so that the peer receives our last frames (see socket-close.ts). */
 const LINGER_MS = 1_000
+const NOTHING = Buffer.alloc(0)
 
-/** Sockets with output, in order. Flushed once in each turn. */
-let dirty: Http2Socket[] = []
-let spare: Http2Socket[] = []
+/** Sockets with output, in order: of those within their part of the thread's time, and of others. */
+const dirty = new Fifo<Http2Socket>()
+const dirtyOver = new Fifo<Http2Socket>()
 /** Bytes of all writes that are under way. */
 let underway = 0
 /** Number of turns in which something was written: a cheap clock for what is recent. */
@@ -36,15 +41,37 @@ export function socketReads(): number {
   return reads
 }
 
-function flushDirty(): void {
-  const batch = dirty
-  dirty = spare
+/** At least one of each list; what becomes dirty meanwhile is for the next turn. */
+function flushDirty(untilMs: number): boolean {
+  if (dirty.length === 0 && dirtyOver.length === 0) return false
   turn++
-  beginStep(AT.write, performance.now())
-  for (let i = 0; i < batch.length; i++) batch[i]?.flush()
-  endStep(performance.now())
-  batch.length = 0
-  spare = batch
+  let nowMs = performance.now()
+  beginStep(AT.write, nowMs)
+  nowMs = flushSome(dirty, untilMs, nowMs)
+  nowMs = flushSome(dirtyOver, untilMs, nowMs)
+  endStep(nowMs)
+  return dirty.length > 0 || dirtyOver.length > 0
+}
+
+function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number): number {
+  let nowMs = startMs
+  for (let left = sockets.length; left > 0; left--) {
+    const socket = sockets.shift()
+    if (socket === undefined) break
+    socket.flush()
+    const sinceMs = nowMs
+    nowMs = performance.now()
+    socket.written(sinceMs, nowMs)
+    if (nowMs >= untilMs) break
+  }
+  return nowMs
+}
+
+turns.setOutputs({ flush: flushDirty })
+
+/** Whose connection it is, as far as it is known by now. */
+export interface Payer {
+  readonly charge: Charge
 }
 
 /** Listener for the end of a connection. */
@@ -58,7 +85,7 @@ export interface Http2SocketEvents {
   onWritten(): void
 }
 
-export class Http2Socket implements ConnectionDriver, Tickable {
+export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   readonly #socket: Duplex
   readonly #counters: Http2Counters
   readonly #events: Http2SocketEvents
@@ -67,6 +94,14 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
   #step = AT.http2
+  readonly #payer: Payer | undefined
+  /** Of the payer, and for which charge. */
+  #account: Account | undefined
+  #charged: Charge | undefined
+  /** What was read and waits; the socket is paused then. */
+  readonly #kept: Buffer[] = []
+  /** What is read is overwritten by the next read. */
+  #isShared = false
   #dirty = false
   #writing = false
   /** Bytes of the write under way. */
@@ -88,7 +123,9 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   #recentBytes = 0
   #recentTurn = 0
 
-  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents) {
+  /** @param payer who is charged for what it costs; default: nobody, what is read is charged answer by answer */
+  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents, payer?: Payer) {
+    this.#payer = payer
     this.#socket = socket
     this.#counters = counters
     this.#events = events
@@ -101,7 +138,8 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     this.#step = connection.isServer ? AT.http2 : AT.upstream
     const socket = this.#socket
     const receive = (chunk: Buffer): void => this.#receive(chunk)
-    if (!listenSharedRead(socket, receive)) socket.on('data', receive)
+    this.#isShared = listenSharedRead(socket, receive)
+    if (!this.#isShared) socket.on('data', receive)
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })
@@ -132,10 +170,74 @@ export class Http2Socket implements ConnectionDriver, Tickable {
     }
     this.#recentBytes = this.recentBytes + chunk.length
     this.#recentTurn = turn
+    if (this.#kept.length > 0) {
+      this.#keep(chunk, 0)
+      return
+    }
     const nowMs = performance.now()
+    const payer = this.#payer
+    const begun = payer === undefined ? turns.beginShared(nowMs) : turns.begin(this.#accountOf(payer, nowMs), nowMs)
+    const at = begun ? this.#read(chunk, 0, nowMs) : 0
+    if (begun) {
+      const endMs = performance.now()
+      endStep(endMs)
+      if (payer === undefined) turns.sharedDone(nowMs, endMs)
+      else turns.charge(this.#accountOf(payer, endMs), nowMs, endMs)
+    }
+    if (at === chunk.length || this.#closed) return
+    this.#keep(chunk, at)
+    this.#socket.pause()
+    if (payer === undefined) turns.waitShared(this)
+    else turns.wait(this.#accountOf(payer, nowMs), this)
+  }
+
+  #read(chunk: Buffer, from: number, nowMs: number): number {
     beginStep(this.#step, nowMs)
-    this.#connection?.receive(chunk, nowMs)
-    endStep(performance.now())
+    return this.#connection?.receive(chunk, nowMs, from, turns) ?? chunk.length
+  }
+
+  /** Of what is kept the socket reads no more than it has in hand. */
+  #keep(chunk: Buffer, from: number): void {
+    const rest = chunk.subarray(from)
+    this.#kept.push(this.#isShared ? Buffer.from(rest) : rest)
+    turns.keptBytes += rest.length
+  }
+
+  /** Reads what was kept; called by the thread's turns. */
+  work(untilMs: number): boolean {
+    const kept = this.#kept
+    const nowMs = performance.now()
+    turns.resumeSlice(nowMs, untilMs)
+    while (kept.length > 0) {
+      const chunk = kept[0] ?? NOTHING
+      const at = this.#closed ? chunk.length : this.#read(chunk, 0, nowMs)
+      turns.keptBytes -= at
+      if (at < chunk.length) {
+        kept[0] = chunk.subarray(at)
+        break
+      }
+      kept.shift()
+    }
+    const endMs = performance.now()
+    endStep(endMs)
+    if (this.#payer === undefined) turns.sharedDone(nowMs, endMs)
+    if (kept.length > 0) return true
+    if (!this.#socket.destroyed && this.#discarded <= LINGER_BYTES) this.#socket.resume()
+    return false
+  }
+
+  #accountOf(payer: Payer, nowMs: number): Account {
+    const account = this.#account
+    if (account?.open === true && payer.charge === this.#charged) return account
+    this.#charged = payer.charge
+    this.#account = turns.accountOf(payer.charge, nowMs)
+    return this.#account
+  }
+
+  /** Output was written in this time. */
+  written(sinceMs: number, nowMs: number): void {
+    const payer = this.#payer
+    if (payer !== undefined) turns.charge(this.#accountOf(payer, nowMs), sinceMs, nowMs)
   }
 
   // === called by the engine ===
@@ -143,7 +245,9 @@ export class Http2Socket implements ConnectionDriver, Tickable {
   onOutput(): void {
     if (this.#dirty) return
     this.#dirty = true
-    if (dirty.push(this) === 1) setImmediate(flushDirty)
+    if (this.#account?.over === true) dirtyOver.push(this)
+    else dirty.push(this)
+    turns.schedule()
   }
 
   onClosed(code: number, message: string): void {

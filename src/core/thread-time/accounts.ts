@@ -1,0 +1,130 @@
+// Who has used how much of a thread's time lately, and who more than its part of it. An entry for each source that used any in the last
+// second or two.
+
+import type { Charge } from '../../api/ports/stream.ts'
+import { Fifo } from './fifo.ts'
+
+/** Work of one connection that waits for its turn. */
+export interface Waiter {
+  /** Works until `untilMs` or until nothing is left. @returns whether something is left */
+  work(untilMs: number): boolean
+}
+
+/** In which time what was used is forgotten, by two thirds. */
+const MEMORY_MS = 1_000
+/** Below it a source does not count among those that share the thread, and its account is closed: one request every few seconds. */
+const LEAST_MS = 0.05
+/** With less than this part of the thread in use nobody is over its part. */
+const BUSY = 0.5
+
+/** What one source has used, and what of it waits. */
+export class Account {
+  readonly source: string
+  readonly weight: number
+  readonly known: boolean
+  /** Thread time of the last second or so, as of `atMs`. */
+  usedMs = 0
+  atMs: number
+  /** The turn of the event loop that `turnMs` was used in. */
+  turn = -1
+  turnMs = 0
+  /** Its weight is among those of all who share the thread. */
+  counted = false
+  /** False: it was closed, and whoever holds it has to ask for a new one. */
+  open = true
+  /** Whether it had used more than its part when it was charged last. */
+  over = false
+  /** It is in a queue. */
+  waits = false
+  /** Connections with work that waits. */
+  readonly line: Fifo<Waiter> = new Fifo()
+  /** Time that it may still use in this round. */
+  creditMs = 0
+
+  constructor({ source, weight, known }: Charge, nowMs: number) {
+    this.source = source
+    this.weight = weight
+    this.known = known
+    this.atMs = nowMs
+  }
+
+  add(ms: number, nowMs: number): void {
+    this.usedMs = this.used(nowMs) + ms
+    this.atMs = nowMs
+  }
+
+  used(nowMs: number): number {
+    const age = nowMs - this.atMs
+    return age <= 0 ? this.usedMs : age >= MEMORY_MS ? 0 : this.usedMs * (1 - age / MEMORY_MS)
+  }
+}
+
+const EVERYBODY: Charge = { source: '', weight: 1, known: true }
+/** All that were not authenticated: together they are as one user, so that many addresses are no more than one. */
+const UNKNOWN: Charge = { source: '', weight: 1, known: false }
+
+export class Accounts {
+  readonly #open = new Map<string, Account>()
+  readonly #all: Account
+  readonly #unknown: Account
+  /** Of all that share the thread. */
+  #weight = 0
+  #last: Account | undefined
+  #lastCharge: Charge | undefined
+
+  constructor(nowMs: number) {
+    this.#all = new Account(EVERYBODY, nowMs)
+    this.#unknown = new Account(UNKNOWN, nowMs)
+  }
+
+  /** Sources that share the thread. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  of(charge: Charge, nowMs: number): Account {
+    if (charge === this.#lastCharge && this.#last?.open === true) return this.#last
+    let account = this.#open.get(charge.source)
+    if (account === undefined) {
+      account = new Account(charge, nowMs)
+      this.#open.set(charge.source, account)
+    }
+    this.#last = account
+    this.#lastCharge = charge
+    return account
+  }
+
+  /** The source has used this much. */
+  charge(account: Account, ms: number, nowMs: number): void {
+    account.add(ms, nowMs)
+    this.#all.add(ms, nowMs)
+    if (!account.known) this.#unknown.add(ms, nowMs)
+    if (!account.counted && account.usedMs >= LEAST_MS) {
+      account.counted = true
+      this.#weight += account.weight
+    }
+    account.over = this.isOver(account, nowMs)
+  }
+
+  /** Whether it has used more than its part of the last second, while others are there. */
+  isOver(account: Account, nowMs: number): boolean {
+    if (this.#open.size < 2 || this.#all.used(nowMs) < BUSY * MEMORY_MS) return false
+    const part = MEMORY_MS / Math.max(this.#weight, account.weight)
+    return (
+      account.used(nowMs) > part * account.weight ||
+      (!account.known && this.#weight > account.weight && this.#unknown.used(nowMs) > part)
+    )
+  }
+
+  /** Closes the accounts of those who use nothing any more. Call it about every second. */
+  sweep(nowMs: number): void {
+    for (const account of this.#open.values()) {
+      if (account.line.length > 0 || account.used(nowMs) >= LEAST_MS) continue
+      if (account.counted) this.#weight -= account.weight
+      account.counted = false
+      account.open = false
+      this.#open.delete(account.source)
+    }
+    if (this.#open.size === 0) this.#weight = 0
+  }
+}

@@ -1,0 +1,185 @@
+// The time of a thread, divided among those whose work it does. Each piece of work is charged to its source. What a source within its
+// part brings is done at once; what is more waits, and gets slices between the turns of the event loop, source after source.
+// One instance for each thread, as there is one event loop.
+
+import type { Charge } from '../../api/ports/stream.ts'
+import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
+import { FairQueue } from '../../core/thread-time/fair-queue.ts'
+import { addTickable } from '../world/coarse-ticker.ts'
+
+/** Longest piece of work while others are there: what they wait for, at most, is a few of them. Milliseconds. */
+export const SLICE_MS = 0.5
+/** The same for somebody who is alone. */
+export const LONG_SLICE_MS = 4
+/** Frames between two looks at the clock: a request takes about 10 us. */
+const FRAMES_A_LOOK = 8
+
+/** Output of connections, which is written once in each turn. */
+export interface Outputs {
+  /** Writes until `untilMs`. @returns whether something is left */
+  flush(untilMs: number): boolean
+}
+
+class ThreadTurns {
+  readonly #accounts: Accounts
+  readonly #queue: FairQueue
+  #outputs: Outputs | undefined
+  /** Work that is nobody's alone: what an endpoint has sent. Done in each turn, before what waits. */
+  readonly #shared: Waiter[] = []
+  #scheduled = false
+  /** Of the event loop, as far as something was done in it. */
+  #turn = 0
+  #sharedMs = 0
+  #outputWaits = false
+  #startMs = 0
+  #untilMs = 0
+  #framesLeft = 0
+  /** Bytes that were read and wait. */
+  keptBytes = 0
+  /** Pieces of work that had to wait, so far. */
+  readonly waited: { known: number; unknown: number } = { known: 0, unknown: 0 }
+  // What an answer costs, as measured: a unit is one event, or 4 KiB.
+  #unitMs = 0.005
+  #units = 0
+
+  constructor() {
+    this.#accounts = new Accounts(performance.now())
+    this.#queue = new FairQueue(
+      () => performance.now(),
+      (account, ms, nowMs) => this.#accounts.charge(account, ms, nowMs),
+    )
+    addTickable({ tick: (nowMs) => this.#accounts.sweep(nowMs) })
+  }
+
+  setOutputs(outputs: Outputs): void {
+    this.#outputs = outputs
+  }
+
+  accountOf(charge: Charge, nowMs: number): Account {
+    return this.#accounts.of(charge, nowMs)
+  }
+
+  /** Whether there is somebody else. */
+  get #sliceMs(): number {
+    return this.#accounts.size > 1 ? SLICE_MS : LONG_SLICE_MS
+  }
+
+  /** Connections whose work waits. */
+  get waiting(): number {
+    return this.#queue.length + this.#shared.length
+  }
+
+  /**
+   * Whether work of this source is done at once. Then `goOn` says how long.
+   * Otherwise it is to be kept, and `wait` called.
+   */
+  begin(account: Account, nowMs: number): boolean {
+    const sliceMs = this.#sliceMs
+    const usedMs = account.turn === this.#turn ? account.turnMs : 0
+    if (account.waits || usedMs >= sliceMs || this.#accounts.isOver(account, nowMs)) return false
+    this.#beginSlice(nowMs, nowMs + sliceMs - usedMs)
+    return true
+  }
+
+  /** The source has worked since `sinceMs`, in one go. */
+  charge(account: Account, sinceMs: number, nowMs: number): void {
+    const ms = nowMs - sinceMs
+    if (account.turn !== this.#turn) {
+      account.turn = this.#turn
+      account.turnMs = 0
+      // So that the turn has an end.
+      this.schedule()
+    }
+    account.turnMs += ms
+    this.#accounts.charge(account, ms, nowMs)
+  }
+
+  wait(account: Account, waiter: Waiter): void {
+    if (account.known) this.waited.known++
+    else this.waited.unknown++
+    this.#queue.add(account, waiter)
+    this.schedule()
+  }
+
+  /** The same for what an endpoint has sent: it is a turn's share for all of them together, and nothing while output waits. */
+  beginShared(nowMs: number): boolean {
+    const sliceMs = this.#sliceMs
+    if (this.#outputWaits || this.#sharedMs >= sliceMs) return false
+    this.#beginSlice(nowMs, nowMs + sliceMs - this.#sharedMs)
+    return true
+  }
+
+  /** Answers were passed on since `sinceMs`; `chargeAnswer` has said whose. */
+  sharedDone(sinceMs: number, nowMs: number): void {
+    const ms = nowMs - sinceMs
+    if (this.#sharedMs === 0) this.schedule()
+    this.#sharedMs += ms
+    if (this.#units > 0) this.#unitMs += (ms / this.#units - this.#unitMs) * 0.02
+    this.#units = 0
+  }
+
+  waitShared(waiter: Waiter): void {
+    this.#shared.push(waiter)
+    this.schedule()
+  }
+
+  /** Part of an answer to this source has come. */
+  chargeAnswer(charge: Charge, bytes: number): void {
+    const units = 1 + bytes / 4096
+    this.#units += units
+    const nowMs = this.#startMs
+    this.#accounts.charge(this.#accounts.of(charge, nowMs), units * this.#unitMs, nowMs)
+  }
+
+  /** Asked after each frame: whether the slice goes on. */
+  goOn(): boolean {
+    if (--this.#framesLeft > 0) return true
+    this.#framesLeft = FRAMES_A_LOOK
+    return performance.now() < this.#untilMs
+  }
+
+  #beginSlice(nowMs: number, untilMs: number): void {
+    this.#startMs = nowMs
+    this.#untilMs = untilMs
+    this.#framesLeft = FRAMES_A_LOOK
+  }
+
+  /** For a waiter that works: `goOn` answers until then. */
+  resumeSlice(nowMs: number, untilMs: number): void {
+    this.#beginSlice(nowMs, untilMs)
+  }
+
+  schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(this.#endTurn)
+  }
+
+  readonly #endTurn = (): void => {
+    this.#scheduled = false
+    this.#turn++
+    this.#sharedMs = 0
+    const sliceMs = this.#sliceMs
+    const outputs = this.#outputs
+    let nowMs = performance.now()
+    this.#outputWaits = outputs?.flush(nowMs + sliceMs) ?? false
+    if (this.#shared.length > 0 && !this.#outputWaits) this.#serveShared(sliceMs)
+    if (this.#queue.length > 0) {
+      nowMs = performance.now()
+      this.#queue.serve(nowMs + sliceMs)
+    }
+    if (this.#outputWaits || this.#queue.length > 0 || this.#shared.length > 0) this.schedule()
+  }
+
+  #serveShared(sliceMs: number): void {
+    let nowMs = performance.now()
+    const untilMs = nowMs + sliceMs
+    for (let left = this.#shared.length; left > 0 && nowMs < untilMs; left--) {
+      const waiter = this.#shared.shift()
+      if (waiter?.work(untilMs)) this.#shared.push(waiter)
+      nowMs = performance.now()
+    }
+  }
+}
+
+export const turns: ThreadTurns = new ThreadTurns()
