@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test'
 import type { RequestRecord } from '../../src/api/ports/request-record.ts'
 import { ThreadTop } from '../../src/app/threads/thread/top.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import { HEADERS, headerBlock, headersFrames, settings } from '../harness/frames/h2-frames.ts'
 import { startInProcess } from '../harness/gateways/in-process.ts'
@@ -20,11 +21,13 @@ const alice = clientPair(clientCA, 'alice')
 const REQUEST = headerBlock([':method', 'GET', ':path', '/api/v1/pods', ':authority', HOST, ':scheme', 'https'])
 /** What a connection may have open. */
 const STREAMS = 250
+const PIPELINED = 150
 
 interface World {
   /** Users of the requests that were served, in order. */
   readonly served: string[]
   open(cert: KeyPair): Promise<FrameConnection>
+  openHttp1(cert: KeyPair): Promise<Http1Client>
 }
 
 /** A gateway whose policies let nobody pass: what a request costs is the gateway's own work. */
@@ -45,6 +48,13 @@ async function setUp(t: TestContext): Promise<World> {
   })
   return {
     served,
+    async openHttp1(cert) {
+      const connection = await http1Connect({ port: gateway.port, serverName: HOST, cert })
+      t.after(() => connection.destroy())
+      connection.send(requestHead('GET /api/v1/pods'))
+      assert.equal((await connection.response()).status, 403)
+      return connection
+    },
     async open(cert) {
       const connection = await connectFrames({ port: gateway.port, serverName: HOST, cert })
       connections.push(connection)
@@ -84,4 +94,26 @@ describe('light before heavy', () => {
       await victim.end(3)
     })
   }
+
+  test('nor do pipelined requests over HTTP/1.1 come first, and each has its answer, in order', async (t) => {
+    const world = await setUp(t)
+    const attackers = await Promise.all(Array.from({ length: 20 }, () => world.openHttp1(mallory)))
+    const victim = await world.open(alice)
+    const paths = Array.from({ length: PIPELINED }, (_, i) => `/api/v1/namespaces/n${i}`)
+    const burst = paths.map((path) => requestHead(`GET ${path}`)).join('')
+    world.served.length = 0
+    for (const attacker of attackers) attacker.send(burst)
+    victim.send(requests(3, 1))
+    await waitFor('every answer', () => world.served.length === 20 * PIPELINED + 1)
+    const before = world.served.indexOf('alice')
+    t.diagnostic(`${before} of ${20 * PIPELINED} were served before it`)
+    assert.ok(before <= 10 * PIPELINED, `${before} of ${20 * PIPELINED} were served before it`)
+    for (const attacker of attackers.slice(-3)) {
+      for (const path of paths) {
+        const { status, body } = await attacker.response()
+        assert.equal(status, 403)
+        assert.ok(body.toString().includes(path.slice(path.lastIndexOf('/') + 1)), `${path} is answered in its turn`)
+      }
+    }
+  })
 })

@@ -8,6 +8,7 @@ import type { HeaderList, Peer, RequestHandler } from '../../api/ports/stream.ts
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
 import { closeAfter } from '../socket/socket-close.ts'
+import { Http1Feed } from './http1-feed.ts'
 import { type Http1Connection, Http1Stream } from './http1-stream.ts'
 import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 
@@ -44,6 +45,7 @@ export function createHttp1Server(
   onUpgrade: UpgradeHandler,
 ): Http1Server {
   const connections = new WeakMap<Duplex, Http1Connection>()
+  const feeds = new WeakMap<Duplex, Http1Feed>()
   const state = { draining: false }
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
@@ -70,6 +72,8 @@ export function createHttp1Server(
   server.on('checkExpectation', onRequest)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, first: Buffer) => {
     const connection = connections.get(socket)
+    const rest = feeds.get(socket)?.end()
+    if (rest !== undefined && rest.length > 0) socket.unshift(rest)
     socket.on('error', () => undefined)
     // Behind requests that still wait for a response, bytes of the new protocol would be read as one of them.
     if (connection === undefined || connection.closing || connection.answering > 0) {
@@ -88,6 +92,8 @@ export function createHttp1Server(
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const connection = connections.get(socket)
+    // What comes behind it is nobody's.
+    feeds.get(socket)?.end()
     // The parser may report a message that was answered already, and each further piece of it.
     if (connection?.refused === true) return
     if (connection !== undefined) connection.refused = true
@@ -102,6 +108,7 @@ export function createHttp1Server(
       const flags = { draining: false, closing: false, refused: false, answering: 0, newest: undefined }
       connections.set(socket, { peer, server: state, ...flags })
       server.emit('connection', socket)
+      feeds.set(socket, new Http1Feed(socket, peer))
     },
     drainConnection(socket) {
       const connection = connections.get(socket)

@@ -131,6 +131,11 @@ class ThreadTurns {
     this.#accounts.charge(this.#accounts.of(charge, nowMs), units * this.#unitMs, nowMs)
   }
 
+  /** When the slice that has begun is over. */
+  get untilMs(): number {
+    return this.#untilMs
+  }
+
   /** Asked after each frame: whether the slice goes on. */
   goOn(): boolean {
     if (--this.#framesLeft > 0) return true

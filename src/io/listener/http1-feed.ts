@@ -1,0 +1,139 @@
+// Feeds the parser of node:http in pieces, as the thread's time is divided: one read may hold hundreds of pipelined requests, or thousands of
+// small chunks of a body, and the parser runs through all that it is given.
+
+import type { Socket } from 'node:net'
+import type { Charge } from '../../api/ports/stream.ts'
+import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { AT, beginStep, endStep } from '../stalls/steps.ts'
+import { turns } from '../turns/thread-turns.ts'
+
+/** Bytes given to the parser at once: at first a handful of requests, more while they cost little. */
+const FIRST_PIECE = 512
+const LEAST_PIECE = 128
+const LARGEST_PIECE = 64 * 1024
+/** Milliseconds that a piece may take before the next one is smaller; half of it, and it is larger. */
+const PIECE_MS = 0.1
+const NOTHING = Buffer.alloc(0)
+
+export class Http1Feed implements Waiter {
+  readonly #socket: Socket
+  readonly #payer: { readonly charge: Charge }
+  readonly #parse: (chunk: Buffer) => void
+  /** What was read and waits: about as much as the socket reads ahead. */
+  #kept: Buffer[] = []
+  #piece = FIRST_PIECE
+  /** node:http wants nothing more for now: its answers, or a body, wait for somebody else. */
+  #held = false
+  #inQueue = false
+  #over = false
+  #account: Account | undefined
+  #charged: Charge | undefined
+
+  /** @param socket one that node:http has just taken over */
+  constructor(socket: Socket, payer: { readonly charge: Charge }) {
+    this.#socket = socket
+    this.#payer = payer
+    const listeners = socket.listeners('data')
+    this.#parse = (chunk) => {
+      for (const listener of listeners) Reflect.apply(listener, socket, [chunk])
+    }
+    for (const listener of listeners) socket.off('data', listener as () => void)
+    // Which also takes the handle from the parser, that reads by itself otherwise.
+    socket.on('data', this.#onData)
+    socket.once('close', () => this.end())
+    // node:http asks for more when an answer is out or a body was read: not before it is this user's turn.
+    const [pause, resume] = [socket.pause, socket.resume]
+    Object.assign(socket, {
+      pause: (): Socket => {
+        this.#held = true
+        return Reflect.apply(pause, socket, [])
+      },
+      resume: (): Socket => {
+        this.#held = false
+        if (this.#kept.length === 0) return Reflect.apply(resume, socket, [])
+        this.#enqueue()
+        return socket
+      },
+    })
+  }
+
+  /** The parser gets nothing any more. @returns what it has not got: of whoever takes over the socket */
+  end(): Buffer {
+    if (this.#over) return NOTHING
+    this.#over = true
+    this.#socket.off('data', this.#onData)
+    Reflect.deleteProperty(this.#socket, 'pause')
+    Reflect.deleteProperty(this.#socket, 'resume')
+    const rest = Buffer.concat(this.#kept)
+    this.#kept = []
+    turns.keptBytes -= rest.length
+    return rest
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#kept.push(chunk)
+    turns.keptBytes += chunk.length
+    if (this.#kept.length === 1 && !this.#held) {
+      const nowMs = performance.now()
+      if (turns.begin(this.#accountNow(nowMs), nowMs)) {
+        const endMs = this.#parseKept(nowMs, turns.untilMs)
+        turns.charge(this.#accountNow(endMs), nowMs, endMs)
+      }
+    }
+    if (this.#kept.length === 0) return
+    // As little as possible is read ahead; node:http is not told.
+    Object.getPrototypeOf(this.#socket).pause.call(this.#socket)
+    if (!this.#held) this.#enqueue()
+  }
+
+  #enqueue(): void {
+    if (this.#inQueue) return
+    this.#inQueue = true
+    turns.wait(this.#accountNow(performance.now()), this)
+  }
+
+  /** Called by the thread's turns. */
+  work(untilMs: number): boolean {
+    if (!this.#held) this.#parseKept(performance.now(), untilMs)
+    if (this.#kept.length > 0 && !this.#held) return true
+    this.#inQueue = false
+    if (this.#kept.length === 0 && !this.#held && !this.#over) this.#socket.resume()
+    return false
+  }
+
+  /** At least one piece. @returns when it ended */
+  #parseKept(startMs: number, untilMs: number): number {
+    let nowMs = startMs
+    while (this.#kept.length > 0 && !this.#held) {
+      const piece = this.#take()
+      beginStep(AT.http1, nowMs)
+      this.#parse(piece)
+      const sinceMs = nowMs
+      nowMs = performance.now()
+      endStep(nowMs)
+      const ms = nowMs - sinceMs
+      if (ms > PIECE_MS) this.#piece = Math.max(LEAST_PIECE, this.#piece >> 1)
+      else if (ms < PIECE_MS / 2) this.#piece = Math.min(LARGEST_PIECE, this.#piece << 1)
+      if (nowMs >= untilMs) break
+    }
+    return nowMs
+  }
+
+  #take(): Buffer {
+    const first = this.#kept[0] ?? NOTHING
+    const piece = first.subarray(0, this.#piece)
+    turns.keptBytes -= piece.length
+    if (piece.length === first.length) this.#kept.shift()
+    else this.#kept[0] = first.subarray(piece.length)
+    return piece
+  }
+
+  #accountNow(nowMs: number): Account {
+    const { charge } = this.#payer
+    const account = this.#account
+    if (account?.open === true && charge === this.#charged) return account
+    this.#charged = charge
+    this.#account = turns.accountOf(charge, nowMs)
+    return this.#account
+  }
+}
