@@ -78,6 +78,7 @@ function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   rows.push(['policy', result.policy === null ? 'none' : `dispatchPolicies[${result.policy}].rules[${result.rule}]`])
   rows.push(['flowControl', result.flowControl ?? 'none'])
   rows.push(['endpoints', result.endpoints.length === 0 ? 'none' : result.endpoints.join(', ')])
+  if (result.share !== null) rows.push(['share', `${result.share.source}, weight ${result.share.weight}`])
   rows.push(['decision', result.decision === 'forward' ? 'forward' : `refuse: ${result.code} ${result.reason}`])
   if (result.message !== '') rows.push(['message', result.message])
   const width = Math.max(...rows.map(([key]) => key.length)) + 2

@@ -131,10 +131,7 @@ function fromToken(
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
   // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
-  const verdict = exchange.gw.tokens.review(
-    query,
-    reviewCall(exchange.gw, live, 'token-review', exchange.charge.source),
-  )
+  const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', exchange.charge))
   return verdict instanceof Promise
     ? verdict.then((late) => fromVerdict(exchange, live, query, authorization, late))
     : fromVerdict(exchange, live, query, authorization, verdict)

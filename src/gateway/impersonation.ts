@@ -76,7 +76,7 @@ function ask(
   if (gone || timeoutMs <= 0) return NO_TIME
   const { user } = requester
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user, attributes }
-  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge.source, timeoutMs))
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge, timeoutMs))
 }
 
 const NO_TIME: AccessReviewResult = {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
+import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { Config } from '../../src/app/config/config.ts'
 import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
@@ -33,7 +34,7 @@ interface Scene {
   connect(user: string, localAddress?: string): ClientHttp2Session
 }
 
-async function setUp(overrides: Partial<Config>): Promise<Scene> {
+async function setUp(overrides: Partial<Config>, more: Partial<UpstreamClusterSpec> = {}): Promise<Scene> {
   const upstream = await startStub()
   const held: SeenRequest[] = []
   upstream.answer = (request) => {
@@ -43,7 +44,7 @@ async function setUp(overrides: Partial<Config>): Promise<Scene> {
       request.stream.write(`${JSON.stringify({ type: 'BOOKMARK', object: {} })}\n`)
     } else reply(request, 200, '{}')
   }
-  const spec = { authentication: { anonymous: true } }
+  const spec = { authentication: { anonymous: true }, ...more }
   const gateway = await startInProcess([clusterObject([upstream], { clientCA, spec })], overrides)
   cleanups.push(upstream.stop, gateway.stop)
   const connect: Scene['connect'] = (user, localAddress) => {
@@ -155,6 +156,32 @@ describe('requests in flight', () => {
     await waitFor('the refusals', () => codes.length === 30 - CAPACITY / 4)
     assert.deepEqual(new Set(codes), new Set([429]))
     assert.equal((await get(connect('alice'), PODS)).status, 200)
+  })
+
+  test('spec.shares.weights says how large the share of a user is', async () => {
+    const weights = [{ weight: 3, users: ['alice'] }]
+    const { held, connect } = await setUp({ maxRequestsInflight: CAPACITY }, { shares: { weights } })
+    const users = ['mallory', 'alice'].map((user) => ({ user, session: connect(user) }))
+    const count = (user: string): number => held.filter(({ path }) => path.endsWith(user)).length
+    let answered = 0
+    const ask = (): number => {
+      for (const { user, session } of users)
+        void get(session, `${HELD}-${user}`).then(({ status }) => (answered += status === 429 ? 1 : 0))
+      return users.length
+    }
+    let asked = 0
+    // Both ask for more all the time, and the oldest ends.
+    for (let i = 0; i < 8 * CAPACITY; i++) {
+      if (held.length >= CAPACITY) {
+        const request = held.splice(i % held.length, 1)[0]
+        if (request !== undefined) reply(request, 200, '{}')
+        asked--
+      }
+      asked += ask()
+      await waitFor('answers', () => held.length + answered === asked)
+    }
+    const alice = count('alice')
+    assert.ok(Math.abs(alice - (CAPACITY * 3) / 4) <= 3, `${alice} of ${CAPACITY}`)
   })
 
   test('a heartbeat of a node passes, whatever others hold', async () => {

@@ -23,6 +23,7 @@ export const SIZES = {
   namespace: 63,
   namespaces: 1024,
   annotation: 317,
+  shareWeights: 64,
 } as const
 
 /** Of a text with a size, and of base64: absent and empty are the same. */

@@ -19,7 +19,7 @@ import { checkClientConfig, checkSecureServing, type ServerScheme } from './cred
 import { parseFeatureGates } from './feature-gates.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
-import { checkAccessRules, checkRules } from './rule-checks.ts'
+import { checkAccessRules, checkRules, checkShareWeights } from './rule-checks.ts'
 import { checkScaleProtection } from './scale-protection-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
 import type {
@@ -206,6 +206,7 @@ function checkSpec(
     if (audience === '') out.invalid(`spec.authentication.audiences[${index}]`, 'is empty', 'name an audience')
   }
   checkRules(spec.listGuard?.exempt ?? [], 'spec.listGuard.exempt', out)
+  checkShareWeights(spec.shares?.weights ?? [], 'spec.shares.weights', out)
   checkRevocations(spec.authentication?.revoked ?? [], 'spec.authentication.revoked', out)
   if (spec.podProtection !== undefined) checkPodProtection(spec.podProtection, 'spec.podProtection', out)
   if (spec.autoscaler !== undefined) checkAutoscaler(spec.autoscaler, 'spec.autoscaler', out)

@@ -4,7 +4,7 @@
 import type { Loose } from '../kube/object-shape.ts'
 import { childPath, type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isCidr } from '../validation/name-syntax.ts'
-import type { AccessRule, DispatchRule } from './upstream-cluster.ts'
+import type { AccessRule, DispatchRule, ShareWeight } from './upstream-cluster.ts'
 
 type Entries = readonly (string | undefined)[]
 
@@ -68,6 +68,22 @@ export function checkAccessRules(
     }
     if (users.length + userGroups.length + userAgents.length + sourceIPs.length > 0) continue
     out.warning(at, 'names nothing, so it matches every client', 'add users, userGroups, userAgents or sourceIPs')
+  }
+}
+
+export function checkShareWeights(
+  weights: readonly (Loose<ShareWeight> | undefined)[],
+  path: string,
+  out: FieldErrors,
+): void {
+  for (const [index, rule] of weights.entries()) {
+    if (rule === undefined) continue
+    const at = `${path}[${index}]`
+    const { users = [], userGroups = [] } = rule
+    checkList(users, `${at}.users`, out)
+    checkExactList(userGroups, `${at}.userGroups`, out)
+    if (users.length + userGroups.length > 0) continue
+    out.warning(at, 'names nobody, so all users have this weight', 'add users or userGroups')
   }
 }
 

@@ -37,6 +37,7 @@ import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { LIST_GUARD_SCHEMA } from './list-guard-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
+import { SHARES_SCHEMA } from './shares-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 import type {
   AccessControl,
@@ -233,6 +234,7 @@ const spec = object<UpstreamClusterSpec>(
     degrade,
     authentication,
     listGuard: LIST_GUARD_SCHEMA,
+    shares: SHARES_SCHEMA,
     podProtection: POD_PROTECTION_SCHEMA,
     autoscaler: AUTOSCALER_SCHEMA,
     scaleProtection: SCALE_PROTECTION_SCHEMA,

@@ -54,6 +54,8 @@ export interface UpstreamClusterSpec {
   readonly authentication?: Authentication
   /** Added: what happens to lists without a limit of what is large. Default: nothing. */
   readonly listGuard?: ListGuard
+  /** Added: how much users have beside others of what the gateway divides. */
+  readonly shares?: ClusterShares
   /** Added: whether deletions of pods are checked against PodProtectors. Default: they are not. */
   readonly podProtection?: PodProtection
   /** Added: whether the status of its cluster-autoscaler is followed. Default: it is not. */
@@ -225,6 +227,20 @@ export interface AccessRule {
   readonly userAgents?: readonly string[]
   /** CIDRs or addresses of the client. */
   readonly sourceIPs?: readonly string[]
+}
+
+/** What the gateway divides among users, where there is not enough for all. */
+export interface ClusterShares {
+  /** In order; the first that matches decides. */
+  readonly weights?: readonly ShareWeight[]
+}
+
+/** All fields given must match; inside a field one entry is enough. */
+export interface ShareWeight {
+  /** 1 to 100; of everybody else 1. */
+  readonly weight: number
+  readonly users?: readonly string[]
+  readonly userGroups?: readonly string[]
 }
 
 /** Of each replica; threads share it. */

@@ -86,6 +86,7 @@ test('the smallest object gets every documented default', () => {
     authentication: { audiences: [], successTtlMs: 60_000, failureTtlMs: 10_000, anonymous: true, revoked: undefined },
     listGuard: undefined,
     learnsLists: false,
+    weights: [],
     protection: undefined,
     autoscaler: undefined,
     scaleProtection: undefined,

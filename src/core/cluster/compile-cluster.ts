@@ -8,7 +8,7 @@ import type { DispatchPolicy, UpstreamClusterSpec } from '../../api/upstream-clu
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { compileProtection } from './compile-protection.ts'
-import { compileAccess, compileRule } from './compile-rules.ts'
+import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
 import { compileScaleProtection } from './compile-scale-protection.ts'
 import {
   compileAuthentication,
@@ -69,6 +69,7 @@ export function compileCluster(
     authentication: compileAuthentication(spec.authentication, fieldOf(schema, 'authentication')),
     listGuard:
       spec.listGuard === undefined ? undefined : compileListGuard(spec.listGuard, fieldOf(schema, 'listGuard')),
+    weights: (spec.shares?.weights ?? []).map(compileWeight),
     learnsLists: spec.listGuard !== undefined || schemas.some(({ cost }) => cost),
     protection:
       spec.podProtection === undefined

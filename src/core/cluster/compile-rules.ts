@@ -4,7 +4,12 @@
 import { complete, fieldOf, type Schema } from '../../api/kube/json-schema.ts'
 import { SERVICE_ACCOUNT_PREFIX } from '../../api/kube/user.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
-import type { AccessControl, AccessRule, DispatchRule } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type {
+  AccessControl,
+  AccessRule,
+  DispatchRule,
+  ShareWeight,
+} from '../../api/upstream-cluster/upstream-cluster.ts'
 import { parseCidr } from './cidr.ts'
 import type {
   CompiledAccess,
@@ -12,6 +17,7 @@ import type {
   CompiledCidr,
   CompiledList,
   CompiledRule,
+  CompiledWeight,
 } from './compiled-cluster.ts'
 
 /** The list that matches everything. */
@@ -67,6 +73,10 @@ function compileAccessRule(rule: AccessRule): CompiledAccessRule {
     userAgents: compileGlobs(rule.userAgents, ALL),
     sources: compileSources(rule.sourceIPs ?? []),
   }
+}
+
+export function compileWeight({ weight, users, userGroups }: ShareWeight): CompiledWeight {
+  return { weight, users: compileGlobs(users, ALL), userGroups: compileExact(userGroups, ALL) }
 }
 
 /** An invalid address matches nobody; it never makes the rule match everybody. */

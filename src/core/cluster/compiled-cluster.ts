@@ -184,6 +184,8 @@ export interface CompiledCluster {
   readonly listGuard: CompiledListGuard | undefined
   /** The size of lists matters: for the guard, or for a limit with `cost`. */
   readonly learnsLists: boolean
+  /** In order; the first that matches decides. */
+  readonly weights: readonly CompiledWeight[]
   /** undefined = deletions of its pods are not evaluated. */
   readonly protection: CompiledProtection | undefined
   /** undefined = the status of its cluster-autoscaler is not followed. */
@@ -192,6 +194,13 @@ export interface CompiledCluster {
   readonly scaleProtection: CompiledScaleProtection | undefined
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
+}
+
+/** An entry of spec.shares.weights. */
+export interface CompiledWeight {
+  readonly weight: number
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
 }
 
 /** PEM and token, decoded; '' when absent. */

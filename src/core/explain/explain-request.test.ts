@@ -77,6 +77,7 @@ test('the two-user example: one is limited, the other exempt', () => {
     rule: 1,
     flowControl: 'slow',
     endpoints: [A, B],
+    share: { source: 'user "alice" of cluster "prod"', weight: 1 },
     decision: 'forward',
     code: 200,
     reason: '',
@@ -95,6 +96,7 @@ test('the keys and their order are fixed', () => {
     'rule',
     'flowControl',
     'endpoints',
+    'share',
     'decision',
     'code',
     'reason',
@@ -102,6 +104,22 @@ test('the keys and their order are fixed', () => {
   ]
   assert.deepEqual(Object.keys(ask({})), keys)
   assert.deepEqual(Object.keys(ask({}, { host: 'nobody' })), keys)
+})
+
+test('whose share a request takes, and how large it is', () => {
+  const weights = [
+    { weight: 5, users: ['system:kube-*'] },
+    { weight: 3, userGroups: ['ops'], users: ['-bob'] },
+  ]
+  const share = (input: Partial<ExplainInput>): unknown => ask({ shares: { weights } }, input).share
+  const of = (name: string, weight: number): object => ({ source: `user "${name}" of cluster "prod"`, weight })
+  assert.deepEqual(share({ user: 'system:kube-scheduler', groups: ['ops'] }), of('system:kube-scheduler', 5))
+  assert.deepEqual(share({ user: 'alice', groups: ['ops'] }), of('alice', 3))
+  assert.deepEqual(share({ user: 'bob', groups: ['ops'] }), of('bob', 1))
+  // Who sends it pays.
+  assert.deepEqual(share({ user: 'alice', groups: ['ops'], impersonator: 'carol' }), of('carol', 1))
+  assert.deepEqual(share({ user: '', remoteAddress: '10.1.2.3' }), { source: 'address 10.1.2.3', weight: 1 })
+  assert.equal(share({ user: '' }), null)
 })
 
 test('unknown cluster: 404 that names the host; without a host, a hint', () => {

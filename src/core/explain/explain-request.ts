@@ -1,11 +1,16 @@
 // What the gateway would do with one request, for people and programs: what evaluate-request.ts finds, in words. Health of endpoints
 // and fill levels of limits are not known here.
 
+import { ANONYMOUS_USER } from '../../api/kube/user.ts'
 import type { ClusterIndex } from '../cluster/cluster-index.ts'
+import type { CompiledCluster } from '../cluster/compiled-cluster.ts'
+import { assumeUser } from '../identity/assume-user.ts'
 import { freshLimits } from '../limits/limits.ts'
 import type { ListSizes } from '../list-cost/list-sizes.ts'
 import { REFUSAL_TABLE } from '../refusal/refusal.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { addressCharge, userCharge } from '../shares/charge.ts'
+import { USUAL_WEIGHT, weightOf } from '../shares/weight.ts'
 import { type EvaluationInput, evaluateRequest, servingEndpoints } from './evaluate-request.ts'
 
 export type ExplainInput = EvaluationInput
@@ -22,6 +27,8 @@ export interface ExplainOutput {
   flowControl: string | null
   /** URLs that may serve: of the policy's subset, enabled, with a weight. */
   endpoints: string[]
+  /** Whose share of the gateway it takes, and how large that is; null where that is not known. */
+  share: { source: string; weight: number } | null
   decision: 'forward' | 'refuse'
   /** Of the refusal; 200 when forwarded. */
   code: number
@@ -56,11 +63,25 @@ export function explainRequest(
     rule: matched?.rule ?? null,
     flowControl: (policy && cluster?.schemas[policy.schema]?.name) ?? null,
     endpoints: cluster === undefined || policy === undefined ? [] : servingEndpoints(cluster, policy),
+    share: cluster === undefined ? null : shareOf(cluster, input),
     decision: refusal === undefined ? 'forward' : 'refuse',
     code: row?.code ?? 200,
     reason: row?.statusReason ?? '',
     message: refusal?.message ?? [...warnings, ...alsoAsked.map(({ text }) => text)].join('; '),
   }
+}
+
+/** The requester pays, whoever it runs as; of an impersonator only the name is known here. */
+function shareOf(
+  cluster: CompiledCluster,
+  { user = '', groups, impersonator = '', remoteAddress = '' }: ExplainInput,
+): ExplainOutput['share'] {
+  const sender = impersonator === '' ? assumeUser(user, groups) : assumeUser(impersonator, undefined)
+  if (sender.name !== ANONYMOUS_USER) {
+    const { source, weight } = userCharge(cluster.name, sender.name, weightOf(cluster.weights, sender))
+    return { source, weight }
+  }
+  return remoteAddress === '' ? null : { source: addressCharge(remoteAddress).source, weight: USUAL_WEIGHT }
 }
 
 /** A copy with its fields in the order in which people read them. */

@@ -52,6 +52,17 @@ describe('turns', () => {
     assert.deepEqual(log, ['a', 'a', 'b', 'c', 'a', 'a'])
   })
 
+  test('by weight: who has three has three turns in a row', () => {
+    const rate = { qps: 10, burst: 1 }
+    const turns = new CallTurns()
+    const log: string[] = []
+    for (let i = 0; i < 9; i++)
+      for (const source of ['a', 'b']) turns.ask({ ...turnOf(source, log), weight: source === 'a' ? 3 : 1 }, rate, 0)
+    log.length = 0
+    for (let nowMs = 100; nowMs <= 800; nowMs += 100) turns.advance(rate, nowMs)
+    assert.equal(log.filter((source) => source === 'a').length, 6, log.join(''))
+  })
+
   test('what could not have its turn in time is refused at once, and takes none', () => {
     const rate = { qps: 5, burst: 5 }
     const turns = new CallTurns()

@@ -13,6 +13,8 @@ export interface CallRate {
 export interface Turn {
   /** On whose behalf the call is made: an address or a user. */
   readonly source: string
+  /** How many turns in a row its source has when others wait; at least 1. Default 1. */
+  readonly weight?: number
   /** The longest that it waits, milliseconds. */
   readonly longestWaitMs: number
   /** `CallTurns.done` must be called when the call is over. */
@@ -30,6 +32,14 @@ export const MAX_CALLS_WAITING = 1024
 /** When others are in the way, and no rate says when there will be room. */
 const BUSY_RETRY_MS = 1000
 
+/** What waits of one source. */
+interface Queue {
+  readonly turns: Turn[]
+  readonly weight: number
+  /** Turns that it still has before the next source. */
+  left: number
+}
+
 export class CallTurns {
   readonly #maxInFlight: number
   readonly #maxWaiting: number
@@ -37,7 +47,7 @@ export class CallTurns {
   readonly #kept: number
   readonly #pace: Pace = createPace()
   /** The waiting turns by source; the source whose turn is next comes first. */
-  readonly #waiting = new Map<string, Turn[]>()
+  readonly #waiting = new Map<string, Queue>()
   readonly #inFlight = new Map<string, number>()
   #waitingCount = 0
   #inFlightCount = 0
@@ -60,9 +70,10 @@ export class CallTurns {
 
   /** @returns as `advance` */
   ask(turn: Turn, rate: CallRate, nowMs: number): number {
-    const own = this.#waiting.get(turn.source)
-    if (own === undefined) this.#waiting.set(turn.source, [turn])
-    else own.push(turn)
+    const { source, weight = 1 } = turn
+    const own = this.#waiting.get(source)
+    if (own === undefined) this.#waiting.set(source, { turns: [turn], weight, left: weight })
+    else own.turns.push(turn)
     this.#waitingCount++
     const dueMs = this.advance(rate, nowMs)
     const expectedMs = this.#expectedMs(turn.source, rate)
@@ -99,22 +110,28 @@ export class CallTurns {
   #next(): string | undefined {
     const free = this.#maxInFlight - this.#inFlightCount
     if (free <= 0) return undefined
-    for (const source of this.#waiting.keys()) {
+    for (const [source, { weight }] of this.#waiting) {
       const own = this.#inFlight.get(source) ?? 0
-      // Never more than are free: whatever one source has in flight, there is room for others. Of the reserved places each source gets one.
-      if (own === 0 || (own < free && free > this.#kept)) return source
+      // Never more than are free, times its weight: whatever one source has in flight, there is room for others. Of the reserved places each
+      // source gets one.
+      if (own === 0 || (own < free * weight && free > this.#kept)) return source
     }
     return undefined
   }
 
   #grantFirst(source: string): void {
-    const turns = this.#waiting.get(source)
-    const turn = turns?.shift()
-    if (turns === undefined || turn === undefined) return
+    const queue = this.#waiting.get(source)
+    const turn = queue?.turns.shift()
+    if (queue === undefined || turn === undefined) return
     this.#waitingCount--
-    // Behind all the others.
-    this.#waiting.delete(source)
-    if (turns.length > 0) this.#waiting.set(source, turns)
+    queue.left--
+    if (queue.turns.length === 0) this.#waiting.delete(source)
+    else if (queue.left <= 0) {
+      // Behind all the others.
+      this.#waiting.delete(source)
+      this.#waiting.set(source, queue)
+      queue.left = queue.weight
+    }
     this.#inFlight.set(source, (this.#inFlight.get(source) ?? 0) + 1)
     this.#inFlightCount++
     turn.granted()
@@ -122,20 +139,21 @@ export class CallTurns {
 
   /** How long the last turn of a source waits if nobody else comes, milliseconds; 0 = none waits, or no rate is set. */
   #expectedMs(source: string, { qps }: CallRate): number {
-    const turns = this.#waiting.get(source)
-    if (turns === undefined || qps <= 0) return 0
-    return (turns.length * this.#waiting.size * 1000) / qps
+    const queue = this.#waiting.get(source)
+    if (queue === undefined || qps <= 0) return 0
+    const ahead = Math.ceil(queue.turns.length / queue.weight) * (this.#waiting.size - 1)
+    return ((queue.turns.length + ahead) * 1000) / qps
   }
 
   #lastOfLongest(): Turn | undefined {
     let longest: Turn[] = []
     // Among equals, the source furthest from its turn: a newcomer cannot displace those who came before it.
-    for (const turns of this.#waiting.values()) if (turns.length >= longest.length) longest = turns
+    for (const { turns } of this.#waiting.values()) if (turns.length >= longest.length) longest = turns
     return longest.at(-1)
   }
 
   #refuse(turn: Turn, retryAfterMs: number): void {
-    const turns = this.#waiting.get(turn.source)
+    const turns = this.#waiting.get(turn.source)?.turns
     const index = turns?.lastIndexOf(turn) ?? -1
     if (turns === undefined || index < 0) return
     turns.splice(index, 1)

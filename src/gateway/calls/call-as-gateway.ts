@@ -1,6 +1,7 @@
 // The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
 // one answers.
 
+import type { Charge } from '../../api/ports/stream.ts'
 import {
   AnswerTooLargeError,
   type KubeAnswer,
@@ -18,7 +19,7 @@ const MAX_TRIES = 3
 export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token'> {
   readonly kind: OwnCall
   /** Who has it made: takes turns with the others. */
-  readonly source: string
+  readonly charge: Charge
 }
 
 /**
@@ -28,7 +29,7 @@ export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token'> {
  */
 export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
   const endsAtMs = gw.clock.monotonic() + call.timeoutMs
-  const done = await takeTurn(gw, live, call.kind, call.source, call.timeoutMs)
+  const done = await takeTurn(gw, live, call.kind, call.charge, call.timeoutMs)
   try {
     return await askOneAfterTheOther(gw, live, call, endsAtMs)
   } finally {

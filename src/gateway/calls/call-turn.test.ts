@@ -16,7 +16,7 @@ test('a higher clientConfig.qps counts at once for the next call that waits, and
   } as unknown as LiveCluster
   let granted = 0
   const ask = (): void => {
-    takeTurn(gw, live, 'access-review', 'user "alice"', 10_000).then(
+    takeTurn(gw, live, 'access-review', { source: 'user "alice"', weight: 1, known: true }, 10_000).then(
       () => granted++,
       () => undefined,
     )

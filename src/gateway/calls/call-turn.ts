@@ -1,5 +1,6 @@
 // When a call of the gateway's own may go: clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
 
+import type { Charge } from '../../api/ports/stream.ts'
 import type { CallTurns, Turn } from '../../core/limits/call-turns.ts'
 import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
 import { CallLimitError } from '../../io/upstream/kube-call.ts'
@@ -21,7 +22,7 @@ const CALL_MS = 2000
 const waking = new WeakMap<CallTurns, { readonly atMs: number; readonly timer: NodeJS.Timeout }>()
 
 /**
- * @param source who causes it: the address of an unauthenticated client, else a user
+ * @param charge who causes it: the address of an unauthenticated client, else a user
  * @returns to be called when the call is over
  * @throws {CallLimitError} when its turn does not come in time: two seconds before the end, at the latest
  */
@@ -29,7 +30,7 @@ export function takeTurn(
   gw: Gateway,
   live: LiveCluster,
   kind: OwnCall,
-  source: string,
+  { source, weight }: Charge,
   timeoutMs: number,
 ): Promise<() => void> {
   const turns = live.turns[kind]
@@ -39,6 +40,7 @@ export function takeTurn(
     const done = (): void => wakeIn(gw, live, turns, turns.done(source, live.compiled.client, now()))
     const turn: Turn = {
       source,
+      weight,
       longestWaitMs,
       granted() {
         clearTimeout(deadline)

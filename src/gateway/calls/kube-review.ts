@@ -1,5 +1,6 @@
 // The gateway's own review calls to a cluster.
 
+import type { Charge } from '../../api/ports/stream.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { ReviewCall } from '../../io/reviews/token-review.ts'
 import { KubeCallError } from '../../io/upstream/kube-call.ts'
@@ -16,21 +17,21 @@ const PATHS = {
 } as const
 
 /**
- * @param source who has it made: takes turns with the others
+ * @param charge who has it made: takes turns with the others
  * @throws {KubeCallError} inside the returned call, when no endpoint answered, or none may be asked
  */
 export function reviewCall(
   gw: Gateway,
   live: LiveCluster,
   kind: keyof typeof PATHS,
-  source: string,
+  charge: Charge,
   timeoutMs: number = REVIEW_TIMEOUT_MS,
 ): ReviewCall {
   // Its body is the token of a client.
   if (kind === 'token-review' && live.compiled.endpoints.some(({ scheme }) => scheme === 'http')) {
     return () => Promise.reject(new KubeCallError('the servers are http://, and no token is sent in clear'))
   }
-  return (body) => callAsGateway(gw, live, { kind, source, method: 'POST', path: PATHS[kind], body, timeoutMs })
+  return (body) => callAsGateway(gw, live, { kind, charge, method: 'POST', path: PATHS[kind], body, timeoutMs })
 }
 
 /** A review without an answer: nobody answers in time, or the gateway itself asks no more for now. */

@@ -74,7 +74,7 @@ function callUpstream(
 ): Promise<KubeAnswer> {
   return callAsGateway(exchange.gw, live, {
     kind: 'node-read',
-    source: exchange.charge.source,
+    charge: exchange.charge,
     credentials: caller.credentials(cluster.client),
     fields: callerFields(exchange.head),
     timeoutMs: TIMEOUT_MS,

@@ -7,7 +7,7 @@ import { addressCharge } from '../../core/shares/charge.ts'
 import { Authenticated } from './identity.ts'
 
 const PEER = { addressCharge: addressCharge('10.0.0.1') } as unknown as Peer
-const PROD = { name: 'prod' } as unknown as CompiledCluster
+const PROD = { name: 'prod', weights: [] } as unknown as CompiledCluster
 
 function user(name: string): UserInfo {
   return { name, uid: '', groups: [], extra: {} }

@@ -7,6 +7,7 @@ import type { CompiledClient, CompiledCluster } from '../../core/cluster/compile
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { userCharge } from '../../core/shares/charge.ts'
+import { weightOf } from '../../core/shares/weight.ts'
 
 /** A user that is known, and can be told to upstream exactly. */
 export class Authenticated {
@@ -45,7 +46,7 @@ export class Authenticated {
     if (this.kind === 'anonymous') return peer.addressCharge
     if (this.#charge !== undefined && cluster === this.#chargedBy) return this.#charge
     this.#chargedBy = cluster
-    this.#charge = userCharge(cluster.name, this.user.name, 1)
+    this.#charge = userCharge(cluster.name, this.user.name, weightOf(cluster.weights, this.user))
     return this.#charge
   }
 }

@@ -75,5 +75,5 @@ function ask(
   attributes: AccessReviewAttributes,
 ): Promise<AccessReviewResult> {
   const query = { cluster: live.compiled.name, epoch: live.identityEpoch, user: caller.user, attributes }
-  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge.source))
+  return gw.access.review(query, reviewCall(gw, live, 'access-review', charge))
 }

@@ -111,9 +111,15 @@ async function readPageOf(deletion: Deletion, path: string, size: number): Promi
 function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number): Promise<KubeAnswer> {
   const { exchange, settings } = deletion
   const { live } = deletion.decision
-  const { source } = exchange.charge
   const { timeoutMs } = settings
-  return callAsGateway(exchange.gw, live, { kind: 'pod-read', source, method: 'GET', path, timeoutMs, maxAnswerBytes })
+  return callAsGateway(exchange.gw, live, {
+    kind: 'pod-read',
+    charge: exchange.charge,
+    method: 'GET',
+    path,
+    timeoutMs,
+    maxAnswerBytes,
+  })
 }
 
 function unread(what: string, error: unknown): Unknown | Limited {

@@ -148,9 +148,8 @@ export function callUpstream(
   { exchange, live }: Decision,
   call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'>,
 ): Promise<KubeAnswer> {
-  const source = exchange.charge.source
   const limits = { timeoutMs: TIMEOUT_MS, maxAnswerBytes: MAX_ANSWER_BYTES }
-  return callAsGateway(exchange.gw, live, { kind: 'scale-read', source, ...limits, ...call })
+  return callAsGateway(exchange.gw, live, { kind: 'scale-read', charge: exchange.charge, ...limits, ...call })
 }
 
 /** @throws {SyntaxError} */

@@ -37,10 +37,9 @@ export class UpstreamObjects {
     const { exchange, live } = this.#decision
     const timeoutMs = this.leftMs
     if (timeoutMs <= 0) throw new UnavailableError('it took too long (maxDelayMillis)')
-    const source = exchange.charge.source
     const limits = { timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES }
     try {
-      return await callAsGateway(exchange.gw, live, { kind: 'scale-read', source, ...limits, ...call })
+      return await callAsGateway(exchange.gw, live, { kind: 'scale-read', charge: exchange.charge, ...limits, ...call })
     } catch (error) {
       if (error instanceof KubeCallError) throw new UnavailableError(error.message)
       throw error
