@@ -68,7 +68,7 @@ describe('clientConfig.qps', () => {
       ] as const) {
         const answer = await scene.send(method, path)
         assert.equal(answer.status, 429, `${method} ${path}: ${answer.body}`)
-        assert.deepEqual(valuesOf(answer.head, 'retry-after'), ['1'])
+        assert.match(valuesOf(answer.head, 'retry-after').join(), /^[1-4]$/)
         // Whose share it is: of the user, not of all deletions.
         assert.match(
           messageOf(answer),
@@ -86,7 +86,8 @@ describe('clientConfig.qps', () => {
         return true
       }
       const answer = await scene.send('DELETE', PODS)
-      assert.deepEqual([answer.status, valuesOf(answer.head, 'retry-after')], [429, ['1']])
+      assert.equal(answer.status, 429)
+      assert.match(valuesOf(answer.head, 'retry-after').join(), /^[1-4]$/)
       assert.match(messageOf(answer), /^0 of 2 pods were deleted, 2 must stay: .*too many reads of pods/)
       assert.equal(scene.upstream.writes.length, 2)
     })

@@ -41,6 +41,24 @@ describe('turns', () => {
     assert.equal(turns.waiting, 15)
   })
 
+  test('who finds the queue full is told how long it takes, from how fast calls end', () => {
+    const turns = new CallTurns(2, 100)
+    for (let i = 0; i < 102; i++) turns.ask(turnOf(`u${i}`), UNLIMITED, 0)
+    const before = turnOf('before')
+    turns.ask(before, UNLIMITED, 0)
+    assert.equal(before.outcome, 1_000, 'no call has ended yet')
+    let nowMs = 0
+    for (let i = 0; i < 40; i++) {
+      // Two at a time.
+      if (i % 2 === 0) nowMs += 200
+      turns.done(`u${i}`, UNLIMITED, nowMs)
+      turns.ask(turnOf(`v${i}`), UNLIMITED, nowMs)
+    }
+    const late = turnOf('late')
+    turns.ask(late, UNLIMITED, nowMs)
+    assert.equal(late.outcome, 101 * 100)
+  })
+
   test('they go round: who asks once is next, however many another one has asked before', () => {
     const rate = { qps: 10, burst: 1 }
     const turns = new CallTurns()

@@ -29,8 +29,12 @@ export const MAX_CALLS_IN_FLIGHT = 64
 const ONE_KEPT_OF = 8
 /** Calls that wait for a place, of all sources together. */
 export const MAX_CALLS_WAITING = 1024
-/** When others are in the way, and no rate says when there will be room. */
+/** When others are in the way, and neither a rate nor the calls before say when there will be room. */
 const BUSY_RETRY_MS = 1000
+/** Longer than this nobody is sent away for. */
+const LONGEST_RETRY_MS = 15_000
+/** For as long at least the ends of calls are counted: calls that begin together end together. */
+const COUNT_MS = 1000
 
 /** What waits of one source. */
 interface Queue {
@@ -51,6 +55,11 @@ export class CallTurns {
   readonly #inFlight = new Map<string, number>()
   #waitingCount = 0
   #inFlightCount = 0
+  /** On average, between the ends of two calls while others waited; 0 = not known. */
+  #endEveryMs = 0
+  /** Ends since then, while others waited. */
+  #ends = 0
+  #countedSinceMs = 0
 
   constructor(maxInFlight: number = MAX_CALLS_IN_FLIGHT, maxWaiting: number = MAX_CALLS_WAITING) {
     this.#maxInFlight = maxInFlight
@@ -78,7 +87,7 @@ export class CallTurns {
     const dueMs = this.advance(rate, nowMs)
     const expectedMs = this.#expectedMs(turn.source, rate)
     if (expectedMs > turn.longestWaitMs) this.#refuse(turn, expectedMs)
-    else if (this.#waitingCount > this.#maxWaiting) this.#refuse(this.#lastOfLongest() ?? turn, BUSY_RETRY_MS)
+    else if (this.#waitingCount > this.#maxWaiting) this.#refuse(this.#lastOfLongest() ?? turn, this.#busyMs())
     return dueMs
   }
 
@@ -88,12 +97,13 @@ export class CallTurns {
     if (left > 0) this.#inFlight.set(source, left)
     else this.#inFlight.delete(source)
     this.#inFlightCount--
+    this.#learn(nowMs)
     return this.advance(rate, nowMs)
   }
 
   /** The turn has waited too long. Does nothing when it no longer waits. */
   expire(turn: Turn, rate: CallRate): void {
-    this.#refuse(turn, Math.max(BUSY_RETRY_MS, this.#expectedMs(turn.source, rate)))
+    this.#refuse(turn, Math.max(this.#busyMs(), this.#expectedMs(turn.source, rate)))
   }
 
   /** Grants what is due. @returns milliseconds until this has to be called again; 0 = not before something changes */
@@ -143,6 +153,26 @@ export class CallTurns {
     if (queue === undefined || qps <= 0) return 0
     const ahead = Math.ceil(queue.turns.length / queue.weight) * (this.#waiting.size - 1)
     return ((queue.turns.length + ahead) * 1000) / qps
+  }
+
+  #learn(nowMs: number): void {
+    if (this.#waitingCount === 0 || this.#ends === 0) {
+      this.#ends = this.#waitingCount === 0 ? 0 : 1
+      this.#countedSinceMs = nowMs
+      return
+    }
+    const sinceMs = nowMs - this.#countedSinceMs
+    if (sinceMs >= COUNT_MS) {
+      this.#endEveryMs = sinceMs / this.#ends
+      this.#ends = 0
+      this.#countedSinceMs = nowMs
+    }
+    this.#ends++
+  }
+
+  /** How long it takes until those who wait now have had their turns. */
+  #busyMs(): number {
+    return Math.min(LONGEST_RETRY_MS, Math.max(BUSY_RETRY_MS, this.#waitingCount * this.#endEveryMs))
   }
 
   #lastOfLongest(): Turn | undefined {

@@ -2,6 +2,7 @@
 
 import type { Charge } from '../../api/ports/stream.ts'
 import type { CallTurns, Turn } from '../../core/limits/call-turns.ts'
+import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
 import { CallLimitError } from '../../io/upstream/kube-call.ts'
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
@@ -48,7 +49,7 @@ export function takeTurn(
       },
       refused(retryAfterMs) {
         clearTimeout(deadline)
-        const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+        const retryAfterSeconds = spreadRetryAfter(retryAfterMs, gw.random())
         const { name, client } = live.compiled
         const message = callLimitMessage(name, NAMES[kind], source, client.qps, retryAfterSeconds)
         reject(new CallLimitError(message, retryAfterSeconds))

@@ -56,7 +56,7 @@ export interface UpstreamStats {
 }
 
 export interface CrowdOptions {
-  /** host:port of the gateways; the clients are spread over them. */
+  /** host:port of the gateways; the clients are spread over them, and go to the next where nobody listens. */
   readonly servers: readonly string[]
   /** SNI and :authority. */
   readonly host: string

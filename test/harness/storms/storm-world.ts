@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { createCA, type KeyPair } from '../../../src/io/pki/pki.ts'
-import { startGateway, type TestGateway } from '../gateways/gateway.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../gateways/gateway.ts'
 import { ALLOW_ALL, base64 } from '../objects/objects.ts'
 import { apiserverCertificate, clientCertificate, writeKeyPair } from '../pki.ts'
 import { freePorts } from '../ports.ts'
@@ -47,6 +47,7 @@ export class StormWorld {
   readonly #upstreamCA: KeyPair
   readonly #upstreamFiles: { readonly cert: string; readonly key: string }
   readonly #crowds: Crowd[] = []
+  readonly #replicas: TestGateway[] = []
   #version = 1000
   #gateway: TestGateway | undefined
   #upstream: StormUpstream | undefined
@@ -94,6 +95,7 @@ export class StormWorld {
     this.#version += 1000
   }
 
+  /** Its connections break, and nobody listens. */
   async killUpstream(): Promise<void> {
     await this.#upstream?.kill()
     this.#upstream = undefined
@@ -101,13 +103,21 @@ export class StormWorld {
 
   /** On the same port and with what it has written before. */
   async startGateway(): Promise<TestGateway> {
-    const { real, spec, args = [], nodeArgs = [] } = this.#options
-    const { url, caPem, token } = real ?? {
-      url: this.upstreamURL,
-      caPem: this.#upstreamCA.certPem,
-      token: 'gateway-token',
-    }
     this.#gateway = await startGateway({
+      ...this.#gatewayOptions(),
+      own: `127.0.0.1:${this.port}`,
+      dataDir: join(this.#dir, 'data'),
+    })
+    return this.#gateway
+  }
+
+  #gatewayOptions(): GatewayOptions {
+    const { real, spec, args = [], nodeArgs = [] } = this.#options
+    const own = { url: this.upstreamURL, caPem: this.#upstreamCA.certPem, token: 'gateway-token' }
+    const { url, caPem, token } = real ?? own
+    return {
+      args,
+      nodeArgs,
       clusters: [
         {
           apiVersion: 'proxy.kubegateway.io/v1alpha1',
@@ -123,12 +133,7 @@ export class StormWorld {
           },
         },
       ],
-      own: `127.0.0.1:${this.port}`,
-      dataDir: join(this.#dir, 'data'),
-      args,
-      nodeArgs,
-    })
-    return this.#gateway
+    }
   }
 
   /** Without a drain. */
@@ -143,7 +148,9 @@ export class StormWorld {
     this.#gateway = undefined
   }
 
-  async crowd(options: Omit<CrowdOptions, 'servers' | 'host' | 'ca'>): Promise<Crowd> {
+  async crowd(
+    options: Omit<CrowdOptions, 'servers' | 'host' | 'ca'> & Partial<Pick<CrowdOptions, 'servers'>>,
+  ): Promise<Crowd> {
     const crowd = await startCrowd({
       servers: [`127.0.0.1:${this.port}`],
       host: STORM_HOST,
@@ -154,9 +161,16 @@ export class StormWorld {
     return crowd
   }
 
+  /** A second replica, which reads the same objects. */
+  async startReplica(): Promise<TestGateway> {
+    const replica = await startGateway({ ...this.#gatewayOptions(), configDir: this.gateway.configDir })
+    this.#replicas.push(replica)
+    return replica
+  }
+
   async stop(): Promise<void> {
     for (const crowd of this.#crowds) await crowd.kill()
-    await this.#gateway?.stop('SIGKILL')
+    for (const gateway of [...this.#replicas, this.#gateway]) await gateway?.stop('SIGKILL')
     await this.killUpstream()
     rmSync(this.#dir, { recursive: true, force: true })
   }

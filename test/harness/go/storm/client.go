@@ -74,13 +74,12 @@ func newClient(crowd *crowd, index int) (*client, error) {
 	if o.resume {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	}
-	server := crowd.servers[index%len(crowd.servers)]
 	// As client-go's transport/cache.go makes them, with the time limits that it sets.
 	base := utilnet.SetTransportDefaults(&http.Transport{
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     config,
 		MaxIdleConnsPerHost: 25,
-		DialContext:         c.dial(server),
+		DialContext:         c.dial(),
 		DisableCompression:  true,
 	})
 	transport := &recorder{client: c, base: base, authorization: header}
@@ -104,8 +103,9 @@ func newClient(crowd *crowd, index int) (*client, error) {
 	return c, nil
 }
 
-// dial connects from the loopback address of the client's group.
-func (c *client) dial(server string) func(context.Context, string, string) (net.Conn, error) {
+// dial connects from the loopback address of the client's group, to the client's own server; where nobody listens to the next, as a load
+// balancer would.
+func (c *client) dial() func(context.Context, string, string) (net.Conn, error) {
 	group := c.index / c.crowd.options.perAddress
 	dialer := &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
@@ -115,7 +115,13 @@ func (c *client) dial(server string) func(context.Context, string, string) (net.
 		c.mutex.Lock()
 		c.counts.dials++
 		c.mutex.Unlock()
-		conn, err := dialer.DialContext(ctx, "tcp", server)
+		var conn net.Conn
+		var err error
+		for i := range c.crowd.servers {
+			if conn, err = dialer.DialContext(ctx, "tcp", c.crowd.servers[(c.index+i)%len(c.crowd.servers)]); err == nil {
+				break
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

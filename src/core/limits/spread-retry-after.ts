@@ -1,0 +1,15 @@
+// When those who are refused together may come back: not together.
+
+/** The least range, also of those who could come back at once. */
+const LEAST_SPREAD_SECONDS = 4
+
+/**
+ * Whole seconds around the time at which there is likely to be room: as many come as are served meanwhile. At least 1; client-go counts
+ * whole seconds only, and waits exactly that time (client-go/rest/with_retry.go).
+ * @param likelyMs when another attempt is likely to succeed
+ * @param random at least 0, less than 1
+ */
+export function spreadRetryAfter(likelyMs: number, random: number): number {
+  const likely = Math.max(1, Math.ceil(likelyMs / 1000))
+  return Math.ceil(likely / 2) + Math.floor(random * Math.max(LEAST_SPREAD_SECONDS, likely))
+}
