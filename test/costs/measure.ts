@@ -14,6 +14,8 @@ const TRIAL_MICROSECONDS = 500
 const TRIALS = 3
 /** As often is an input read again that seems too expensive, before it counts as that. */
 const SECOND_LOOKS = 12
+/** And no longer: what takes so long is not made so by the machine. */
+const MOST_SPENT_NS = 1e9
 
 export interface Growth {
   /** Characters of the input that the others are compared with, and nanoseconds for each. */
@@ -42,7 +44,11 @@ export function growth(parser: Parser, shape: Shape, most: number, limit: number
     if (length === reference) referenceNs = nanoseconds(read, TRIALS) / length
     const bound = most * Math.max(referenceNs, least)
     let ns = nanoseconds(read, 1) / length
-    for (let look = 0; ns > bound && look < SECOND_LOOKS; look++) ns = Math.min(ns, nanoseconds(read, 1) / length)
+    for (let look = 0, spent = 0; ns > bound && look < SECOND_LOOKS && spent < MOST_SPENT_NS; look++) {
+      const again = nanoseconds(read, 1)
+      ns = Math.min(ns, again / length)
+      spent += again
+    }
     last = { reference, referenceNs, length, ns, ratio: ns / Math.max(referenceNs, least) }
     if (ns > bound) break
   }

@@ -3,20 +3,40 @@
 import { PARSERS as OF_DELETION } from './bodies/deletion.ts'
 import { PARSERS as OF_JSON } from './bodies/json.ts'
 import { PARSERS as OF_PROTOBUF } from './bodies/protobuf.ts'
+import { PARSERS as OF_REVIEWS } from './bodies/reviews.ts'
 import { PARSERS as OF_YAML } from './bodies/yaml.ts'
+import { PARSERS as OF_FILES } from './files/files.ts'
 import { PARSERS as OF_CHECKS } from './objects/checks.ts'
 import { PARSERS as OF_MANAGED_FIELDS } from './objects/managed-fields.ts'
 import { PARSERS as OF_PATCHES } from './objects/patches.ts'
 import type { Parser } from './parser.ts'
+import { PARSERS as OF_CONNECTION } from './requests/connection.ts'
 import { PARSERS as OF_CONTROL_REQUEST } from './requests/control-request.ts'
 import { PARSERS as OF_HEAD } from './requests/head.ts'
+import { PARSERS as OF_HTTP1 } from './requests/http1.ts'
+import { PARSERS as OF_IDENTITY } from './requests/identity.ts'
 import { PARSERS as OF_REQUEST_TARGET } from './requests/request-target.ts'
 import { PARSERS as OF_SELECTORS } from './requests/selectors.ts'
+import { PARSERS as OF_TEXTS } from './requests/texts.ts'
+import { PARSERS as OF_ANSWERS } from './upstream/answers.ts'
 
-export const REQUESTS: readonly Parser[] = [...OF_CONTROL_REQUEST, ...OF_HEAD, ...OF_REQUEST_TARGET, ...OF_SELECTORS]
+export const REQUESTS: readonly Parser[] = [
+  ...OF_CONNECTION,
+  ...OF_CONTROL_REQUEST,
+  ...OF_HEAD,
+  ...OF_HTTP1,
+  ...OF_IDENTITY,
+  ...OF_REQUEST_TARGET,
+  ...OF_SELECTORS,
+  ...OF_TEXTS,
+]
 
-export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROTOBUF, ...OF_YAML]
+export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROTOBUF, ...OF_REVIEWS, ...OF_YAML]
 
 export const OBJECTS: readonly Parser[] = [...OF_CHECKS, ...OF_MANAGED_FIELDS, ...OF_PATCHES]
 
-export const PARSERS: readonly Parser[] = [...REQUESTS, ...BODIES, ...OBJECTS]
+export const UPSTREAM: readonly Parser[] = [...OF_ANSWERS]
+
+export const FILES: readonly Parser[] = [...OF_FILES]
+
+export const PARSERS: readonly Parser[] = [...REQUESTS, ...BODIES, ...OBJECTS, ...UPSTREAM, ...FILES]

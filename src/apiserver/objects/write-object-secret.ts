@@ -7,7 +7,7 @@ import { statusError } from '../../api/kube/status.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { withFields } from './object-metadata.ts'
 
-const BASE64 = /^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$/
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** @throws {StatusError} 400 when a value of `data` is not base64, which Go cannot decode */
 export function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject {
@@ -34,7 +34,9 @@ export function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject
 }
 
 function isBase64(value: string): boolean {
-  return BASE64.test(value) && value.replaceAll(/[\r\n]/g, '').length % 4 === 0
+  // Without line ends, which Go ignores: one expression for both would look for the end from each of them.
+  const text = value.replaceAll(/[\r\n]/g, '')
+  return text.length % 4 === 0 && BASE64.test(text)
 }
 
 function firstIllegal(value: string): number {

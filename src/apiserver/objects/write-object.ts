@@ -156,8 +156,8 @@ function covers(field: string, path: string): boolean {
 /** Once an object is being deleted, no finalizers can be added (validation.ValidateNoNewFinalizers). */
 function finalizerErrors(object: JsonObject, before: JsonObject | undefined): FieldError[] {
   if (before === undefined || !isBeingDeleted(before)) return []
-  const old = finalizersOf(before)
-  const added = finalizersOf(object).filter((name) => !old.includes(name))
+  const old = new Set(finalizersOf(before))
+  const added = finalizersOf(object).filter((name) => !old.has(name))
   if (added.length === 0) return []
   const list = added.map(goQuote).join(', ')
   const detail = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`

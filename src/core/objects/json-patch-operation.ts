@@ -21,10 +21,12 @@ export class PatchWork {
   #copied = 0
   #moved = 0
 
-  /** @returns false when the patch copies too much */
-  copy(value: unknown): boolean {
-    this.#copied += JSON.stringify(value).length
-    return this.#copied <= MAX_COPIED
+  /** A copy of a value of JSON; undefined when the patch copies too much. */
+  copy(value: unknown): unknown {
+    const text = JSON.stringify(value)
+    this.#copied += text.length
+    // Several times as fast as structuredClone, and the text is there.
+    return this.#copied <= MAX_COPIED ? JSON.parse(text) : undefined
   }
 
   /** @throws {StatusError} 413 */
@@ -60,8 +62,8 @@ export function applyOperation(document: { root: unknown }, operation: Operation
     case 'copy': {
       const from = placeOf(document, operation.from)
       const value = from === undefined ? undefined : valueAt(from)
-      if (value === undefined || path === undefined || !work.copy(value)) return false
-      return add(path, structuredClone(value), work)
+      const copy = value === undefined || path === undefined ? undefined : work.copy(value)
+      return path !== undefined && copy !== undefined && add(path, copy, work)
     }
     case 'move':
       return move(document, operation.from, operation.path, work)

@@ -79,7 +79,8 @@ async function readList(
     const list: unknown = JSON.parse(answer.body)
     if (!isRecord(list) || !Array.isArray(list['items']))
       return { kind: 'unread', reason: 'not-read', why: `${what} cannot be listed: the answer is not a list` }
-    into.push(...(list['items'] as readonly unknown[]).filter(isRecord))
+    // A loop: whatever upstream answers, there may be more than a call takes arguments.
+    for (const item of list['items'] as readonly unknown[]) if (isRecord(item)) into.push(item)
     next = textOf(recordOf(list['metadata'])['continue'])
     if (into.length > max || (next !== '' && into.length >= max)) return tooMany(what)
   } while (next !== '')

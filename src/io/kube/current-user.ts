@@ -2,9 +2,9 @@
 // in the file.
 
 import { dirname, resolve } from 'node:path'
-import { parse } from 'yaml'
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { parseYaml } from '../../core/objects/yaml-text.ts'
 
 type User = Readonly<Record<string, unknown>>
 
@@ -27,7 +27,9 @@ export function currentUserIn(text: string, file: string): KubeconfigUser | unde
   if (!/["']?kind["']?[ \t]*:[ \t]*["']?Config\b/.test(text)) return undefined
   let config: unknown
   try {
-    config = parse(text, { logLevel: 'error' })
+    const { value, duplicates } = parseYaml(text)
+    if (duplicates.length > 0) throw new SyntaxError('a key is given twice')
+    config = value
   } catch {
     // The parser's message repeats the line, and with it a token.
     throw new UserError(`${file} is not YAML`, 'write it with: kubectl config')

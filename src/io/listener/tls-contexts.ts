@@ -5,6 +5,7 @@
 import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { CERTIFICATE } from '../pki/pem-checks.ts'
 import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
 import { DEFAULT_TLS_POLICY, type TlsPolicy } from './tls-policy.ts'
 
@@ -124,5 +125,5 @@ function contextOptions(pair: ServingPair, clientCA: string, policy: TlsPolicy):
 }
 
 function splitPem(pem: string): string[] {
-  return pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
+  return pem.match(CERTIFICATE) ?? []
 }

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import type { CertificateSubject } from '../../core/identity/user-from-cert.ts'
 import { subjectOf } from './certificate-subject.ts'
+import { CERTIFICATE } from './pem-checks.ts'
 
 export interface VerifiedCertificate {
   readonly subject: CertificateSubject
@@ -17,6 +18,7 @@ export interface VerifiedCertificate {
 /** A PEM bundle, parsed once for each text. */
 const bundles = new Map<string, readonly X509Certificate[]>()
 const MAX_BUNDLES = 1024
+/** Of what a client presents, its own first; a real chain has two or three. */
 const MAX_CHAIN = 8
 
 /** Parsed in the handshake, until they have been verified: parsing one again costs as much as checking its signature. */
@@ -48,10 +50,10 @@ export function verifyClientCertificate(
 ): VerifiedCertificate | { error: string } {
   if (!certificate.verified) return { error: certificate.verifyError || 'not verified' }
   if (caBundlePem === '') return { error: 'the cluster has no client CA' }
-  const chain = certificate.chain.map(takeParsed)
+  const chain = certificate.chain.slice(0, MAX_CHAIN).map(takeParsed)
   const leaf = chain[0]
   if (leaf === undefined) return { error: 'no certificate' }
-  const notAfterMs = walk(leaf, chain.slice(1), parseBundle(caBundlePem), nowMs, MAX_CHAIN)
+  const notAfterMs = new Walk(chain.slice(1), parseBundle(caBundlePem), nowMs).from(leaf)
   if (notAfterMs === 0) return { error: 'certificate signed by unknown authority, or expired' }
   return {
     subject: subjectOf(leaf),
@@ -60,29 +62,41 @@ export function verifyClientCertificate(
   }
 }
 
-/** The moment until which a path from `certificate` to one of `roots` holds; 0 when there is none. */
-function walk(
-  certificate: X509Certificate,
-  intermediates: readonly X509Certificate[],
-  roots: readonly X509Certificate[],
-  nowMs: number,
-  depth: number,
-): number {
-  const notAfterMs = certificate.validToDate.getTime()
-  if (depth === 0 || certificate.validFromDate.getTime() > nowMs || notAfterMs <= nowMs) return 0
-  for (const root of roots) {
-    if (root.fingerprint256 === certificate.fingerprint256) return notAfterMs
-    if (!issued(root, certificate)) continue
-    const rootEnds = root.validToDate.getTime()
-    if (root.validFromDate.getTime() <= nowMs && rootEnds > nowMs) return Math.min(notAfterMs, rootEnds)
+/** Looks for a way from a certificate to a root. */
+class Walk {
+  readonly #roots: readonly X509Certificate[]
+  readonly #nowMs: number
+  /**
+   * Intermediate certificates that no way has led through yet. From each there is a way, or there is none, however it was reached: who
+   * presents certificates that have all issued each other, which costs nothing, must not have every order of them tried.
+   */
+  readonly #left: Set<X509Certificate>
+
+  constructor(intermediates: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
+    this.#left = new Set(intermediates)
+    this.#roots = roots
+    this.#nowMs = nowMs
   }
-  for (const next of intermediates) {
-    if (next === certificate || !next.ca || !issued(next, certificate)) continue
-    const rest = intermediates.filter((other) => other !== next)
-    const ends = walk(next, rest, roots, nowMs, depth - 1)
-    if (ends > 0) return Math.min(notAfterMs, ends)
+
+  /** The moment until which a path from `certificate` to one of the roots holds; 0 when there is none. */
+  from(certificate: X509Certificate): number {
+    const nowMs = this.#nowMs
+    const notAfterMs = certificate.validToDate.getTime()
+    if (certificate.validFromDate.getTime() > nowMs || notAfterMs <= nowMs) return 0
+    for (const root of this.#roots) {
+      if (root.fingerprint256 === certificate.fingerprint256) return notAfterMs
+      if (!issued(root, certificate)) continue
+      const rootEnds = root.validToDate.getTime()
+      if (root.validFromDate.getTime() <= nowMs && rootEnds > nowMs) return Math.min(notAfterMs, rootEnds)
+    }
+    for (const next of this.#left) {
+      if (!next.ca || !issued(next, certificate)) continue
+      this.#left.delete(next)
+      const ends = this.from(next)
+      if (ends > 0) return Math.min(notAfterMs, ends)
+    }
+    return 0
   }
-  return 0
 }
 
 function issued(issuer: X509Certificate, certificate: X509Certificate): boolean {
@@ -92,7 +106,7 @@ function issued(issuer: X509Certificate, certificate: X509Certificate): boolean 
 function parseBundle(pem: string): readonly X509Certificate[] {
   const known = bundles.get(pem)
   if (known !== undefined) return known
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []
+  const blocks = pem.match(CERTIFICATE) ?? []
   const parsed: X509Certificate[] = []
   for (const block of blocks) {
     try {

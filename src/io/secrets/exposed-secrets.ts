@@ -6,8 +6,8 @@ import { join } from 'node:path'
 /** Readable by group or others. */
 const OTHERS_READ = 0o044
 const MANIFEST = /\.(ya?ml|json)$/
-/** A Secret, or secret bytes inline. */
-const SECRET_TEXT = /^\s*-?\s*["']?kind["']?\s*:\s*["']?Secret\b|["']?(keyData|bearerToken)["']?\s*:/m
+/** A Secret, or secret bytes inline. Within a line: from each of many empty lines it would look for the next one that is not. */
+const SECRET_TEXT = /^[ \t]*(?:-[ \t]*)?["']?kind["']?[ \t]*:[ \t]*["']?Secret\b|["']?(keyData|bearerToken)["']?\s*:/m
 
 /** Those of `files` that others may read; files that cannot be inspected are left out. */
 export function exposedFiles(files: readonly string[]): string[] {

@@ -118,6 +118,8 @@ const OF_KINDS: Readonly<Record<string, Shape>> = {
   ),
   data: list('"k{n}":"eA=="', '{"data":{', '}}'),
   'data that is no base64': list('"k{n}":"?"', '{"data":{', '}}'),
+  'line ends in data': repeat('\\n', '{"data":{"a":"', '?"}}'),
+  'equals signs in data': repeat('=', '{"data":{"a":"', '"}}'),
   'long data': repeat('eA==', '{"data":{"a":"', '"}}'),
   stringData: list('"k{n}":"v"', '{"stringData":{', '}}'),
   'unknown fields of the status': list('"k{n}":"v"', '{"status":{', '}}'),

@@ -68,7 +68,6 @@ export const PARSERS: readonly Parser[] = [
         list('"k{n}":0', '{"map":{', '}}'),
         list('{"op":"test","path":"/map","value":{}}'),
       ),
-      'copies of all': both(list('"k{n}":0', '{"map":{', '}}'), list('{"op":"copy","from":"/map","path":"/a{n}"}')),
       'moves of all': both(list('"k{n}":0', '{"map":{', '}}'), list('{"op":"move","from":"/map","path":"/map"}')),
       'members that are removed': both(list('"k{n}":0', '{"map":{', '}}'), list('{"op":"remove","path":"/map/k{n}"}')),
       'members that are added': both(EMPTY, list('{"op":"add","path":"/k{n}","value":0}')),

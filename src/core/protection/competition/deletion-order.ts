@@ -118,7 +118,8 @@ export class Rankings {
       const next = byKeys[end]
       const equal = here !== undefined && next !== undefined && here.late === next.late && byFirstKeys(here, next) === 0
       if (equal) continue
-      result.push(...this.#sortedGroup(byKeys.slice(start, end)))
+      // A loop: there may be more than a call takes arguments.
+      for (const pod of this.#sortedGroup(byKeys.slice(start, end))) result.push(pod)
       start = end
     }
     return result

@@ -1,0 +1,4 @@
+import { checkCosts } from './check-costs.ts'
+import { UPSTREAM } from './table.ts'
+
+checkCosts(UPSTREAM)
