@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { RequestRecord } from '../../src/api/ports/request-record.ts'
+import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
 import { ThreadTop } from '../../src/app/threads/thread/top.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
@@ -27,6 +28,8 @@ interface World {
   /** Users of the requests that were served, in order. */
   readonly served: string[]
   open(cert: KeyPair): Promise<FrameConnection>
+  metrics(): Promise<string>
+  shares(): Promise<SharesAnswer>
   openHttp1(cert: KeyPair): Promise<Http1Client>
 }
 
@@ -48,6 +51,9 @@ async function setUp(t: TestContext): Promise<World> {
   })
   return {
     served,
+    metrics: () => gateway.metrics(),
+    shares: async () =>
+      (await fetch(`http://127.0.0.1:${gateway.adminPort}/api/v1/shares`)).json() as Promise<SharesAnswer>,
     async openHttp1(cert) {
       const connection = await http1Connect({ port: gateway.port, serverName: HOST, cert })
       t.after(() => connection.destroy())
@@ -92,6 +98,11 @@ describe('light before heavy', () => {
       // Nothing is lost.
       await waitFor('all answers', () => attackers.every((attacker) => heads(attacker) === 1 + STREAMS))
       await victim.end(3)
+      // Who it was is told, and that somebody had to wait.
+      assert.match(await world.metrics(), /^portcullis_limited_total\{limit="thread-time",known="true"\} [1-9]/m)
+      const { limits } = await world.shares()
+      const time = limits.find(({ limit, known }) => limit === 'thread-time' && known)
+      assert.equal(time?.largest[0]?.source, 'user "mallory" of cluster "prod.example.com"')
     })
   }
 

@@ -5,7 +5,8 @@ import type { Holder, Shares } from './shares.ts'
 
 /** One resource, for those who are authenticated or for those who are not. */
 export interface ShareReport {
-  readonly limit: ShareLimit
+  /** `thread-time`: milliseconds of the last second. */
+  readonly limit: ShareLimit | 'thread-time'
   readonly known: boolean
   /** 0 = unlimited: nothing is counted. */
   readonly capacity: number
@@ -17,7 +18,7 @@ export interface ShareReport {
 }
 
 /** Of each thread: who is the largest of all is among the larger ones of some thread. */
-const MOST_OF_A_THREAD = 50
+export const MOST_OF_A_THREAD = 50
 
 export function reportShares(limit: ShareLimit, known: boolean, shares: Shares): ShareReport {
   const { capacity, held, holders } = shares

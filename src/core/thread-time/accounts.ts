@@ -2,6 +2,8 @@
 // second or two.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import type { Holder } from '../shares/shares.ts'
+import { MOST_OF_A_THREAD, type ShareReport } from '../shares/shares-report.ts'
 import { Fifo } from './fifo.ts'
 
 /** Work of one connection that waits for its turn. */
@@ -114,6 +116,22 @@ export class Accounts {
       account.used(nowMs) > part * account.weight ||
       (!account.known && this.#weight > account.weight && this.#unknown.used(nowMs) > part)
     )
+  }
+
+  /** Who has used most of the last second. */
+  report(nowMs: number): ShareReport[] {
+    return [true, false].map((known) => {
+      const all: Holder[] = []
+      let held = 0
+      for (const account of this.#open.values()) {
+        if (account.known !== known) continue
+        const used = Math.round(account.used(nowMs))
+        held += used
+        all.push({ source: account.source, weight: account.weight, held: used })
+      }
+      const largest = all.sort((one, other) => other.held - one.held).slice(0, MOST_OF_A_THREAD)
+      return { limit: 'thread-time', known, capacity: MEMORY_MS, held, sources: all.length, largest }
+    })
   }
 
   /** Closes the accounts of those who use nothing any more. Call it about every second. */

@@ -7,8 +7,10 @@ import { TLSSocket, type TlsOptions } from 'node:tls'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
 import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
+import { Http1Feed } from './http1-feed.ts'
 import { PresentedChains } from './peer.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
@@ -171,6 +173,10 @@ export function startPlainServer(
   secure?.on('tlsClientError', (_, socket) => socket.destroy())
   server.setTimeout(SILENCE_MS)
   server.on('connection', (socket) => connections.admit(socket))
+  // Behind node:http's own listener. It shares the thread with verdicts, probes and changes of objects.
+  server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    if (!socket.destroyed) new Http1Feed(socket, { charge: addressCharge(socket.remoteAddress ?? '') })
+  })
   const stop = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve())

@@ -213,6 +213,11 @@ export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused
   ['thread', 'result'],
   'Connections that a thread has accepted and another one had room for, by what came of them',
 )
+export const THREAD_WAITING: Metric<[string]> = table.gauge(
+  'thread_waiting_bytes',
+  ['thread'],
+  'Bytes that were read from clients and endpoints, and wait for the time of the thread',
+)
 export const STALLS: Metric<[string, Step]> = table.counter(
   'event_loop_stalls_total',
   ['thread', 'step'],

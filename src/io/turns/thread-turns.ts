@@ -3,6 +3,7 @@
 // One instance for each thread, as there is one event loop.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import type { ShareReport } from '../../core/shares/shares-report.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
 import { FairQueue } from '../../core/thread-time/fair-queue.ts'
 import { addTickable } from '../world/coarse-ticker.ts'
@@ -18,6 +19,12 @@ const FRAMES_A_LOOK = 8
 export interface Outputs {
   /** Writes until `untilMs`. @returns whether something is left */
   flush(untilMs: number): boolean
+}
+
+/** Of users, and of those who are not authenticated. */
+interface Waited {
+  known: number
+  unknown: number
 }
 
 class ThreadTurns {
@@ -36,8 +43,8 @@ class ThreadTurns {
   #framesLeft = 0
   /** Bytes that were read and wait. */
   keptBytes = 0
-  /** Pieces of work that had to wait, so far. */
-  readonly waited: { known: number; unknown: number } = { known: 0, unknown: 0 }
+  /** Pieces of work that had to wait, since they were taken last. */
+  #waited: Waited = { known: 0, unknown: 0 }
   // What an answer costs, as measured: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
@@ -49,6 +56,18 @@ class ThreadTurns {
       (account, ms, nowMs) => this.#accounts.charge(account, ms, nowMs),
     )
     addTickable({ tick: (nowMs) => this.#accounts.sweep(nowMs) })
+  }
+
+  /** How much had to wait since the last call. */
+  takeWaited(): Readonly<Waited> {
+    const waited = this.#waited
+    this.#waited = { known: 0, unknown: 0 }
+    return waited
+  }
+
+  /** Who has used most of the last second. */
+  report(): ShareReport[] {
+    return this.#accounts.report(performance.now())
   }
 
   setOutputs(outputs: Outputs): void {
@@ -95,8 +114,8 @@ class ThreadTurns {
   }
 
   wait(account: Account, waiter: Waiter): void {
-    if (account.known) this.waited.known++
-    else this.waited.unknown++
+    if (account.known) this.#waited.known++
+    else this.#waited.unknown++
     this.#queue.add(account, waiter)
     this.schedule()
   }

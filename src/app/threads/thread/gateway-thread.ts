@@ -14,12 +14,15 @@ import { PolicyAudit } from '../../../io/logs/policy-audit.ts'
 import {
   CLIENTS_DRAINED,
   CLIENTS_OFFERED,
+  LIMITED,
   LOG_LINES_DROPPED,
+  THREAD_WAITING,
   UPSTREAM_CONNECTIONS,
 } from '../../../io/metrics/descriptors.ts'
 import { knownCluster, MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { profileThread } from '../../../io/profile/profile.ts'
 import { inStep } from '../../../io/stalls/steps.ts'
+import { turns } from '../../../io/turns/thread-turns.ts'
 import { systemClock } from '../../../io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../io/world/coarse-ticker.ts'
 import { keepRequestsYoung } from '../../../io/world/garbage-collection.ts'
@@ -275,6 +278,10 @@ export class GatewayThread {
     for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
       this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
     }
+    const { known, unknown } = turns.takeWaited()
+    this.#metrics.add(LIMITED, known, 'thread-time', 'true')
+    this.#metrics.add(LIMITED, unknown, 'thread-time', 'false')
+    this.#metrics.set(THREAD_WAITING, turns.keptBytes, String(this.#data.place.thread))
     if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
     if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
   }
@@ -330,7 +337,7 @@ export class GatewayThread {
         return this.#outbox.level
       },
       top: () => this.#top?.take(),
-      shares: () => this.#gateway.shares.report(),
+      shares: () => [...this.#gateway.shares.report(), ...turns.report()],
     }
   }
 
