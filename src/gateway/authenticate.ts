@@ -17,6 +17,7 @@ import type { LiveCluster } from '../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'
+import { refuseBlocked } from './exchange/refuse-blocked.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {
@@ -42,6 +43,7 @@ interface RememberedToken {
 
 /** Key in the memory of a connection; the other keys are names of clusters, which have no colon. */
 const TOKEN_MEMO = ':token'
+const FAILED_MEMO = ':failed-certificate'
 /** Characters, several times what any issuer makes: a question that may have to wait must not hold a megabyte. */
 const MAX_TOKEN_LENGTH = 64 * 1024
 const NEVER = Number.POSITIVE_INFINITY
@@ -64,12 +66,34 @@ export function authenticate(
     const remembered = fromMemory(exchange, live, cluster)
     if (remembered !== undefined) return remembered
     const bearer = readBearerToken(exchange.list)
-    if (bearer.kind === 'invalid') return refuseUnauthorized()
+    if (bearer.kind === 'invalid') return refuseFailed(exchange)
     if (bearer.kind === 'token') return fromToken(exchange, live, cluster, bearer)
   }
-  if (byCertificate !== undefined) return byCertificate
+  const blocked = refuseBlocked(exchange)
+  if (blocked !== undefined) return blocked
+  if (byCertificate !== undefined) return refuseCertificate(exchange, byCertificate)
   if (!cluster.authentication.anonymous) return refuseUnauthorized()
   return anonymousIn(cluster)
+}
+
+/** A credential that is wrong whatever is asked, and how it is answered. */
+function refuseFailed(exchange: Exchange): Refusal {
+  fail(exchange)
+  return refuseBlocked(exchange) ?? refuseUnauthorized()
+}
+
+function fail({ gw, peer }: Exchange): void {
+  gw.failures?.failed(peer.addressCharge.source)
+}
+
+/** Counted once for a connection: each of its requests has the same certificate. */
+function refuseCertificate(exchange: Exchange, refusal: Authenticated | Refusal): Authenticated | Refusal {
+  const { memo } = exchange.peer
+  if (!memo.has(FAILED_MEMO)) {
+    memo.set(FAILED_MEMO, true)
+    fail(exchange)
+  }
+  return refusal
 }
 
 /** undefined = a certificate without a user name has no opinion. */
@@ -124,7 +148,9 @@ function fromToken(
   { token, from }: BearerToken & { readonly kind: 'token' },
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
-  if (token.length > MAX_TOKEN_LENGTH) return refuseUnauthorized()
+  if (token.length > MAX_TOKEN_LENGTH) return refuseFailed(exchange)
+  const blocked = refuseBlocked(exchange, token)
+  if (blocked !== undefined) return blocked
   const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
   if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
@@ -133,7 +159,11 @@ function fromToken(
   const authorization = from === 'header' ? exchange.head.authorization : undefined
   const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', exchange.charge))
   return verdict instanceof Promise
-    ? verdict.then((late) => fromVerdict(exchange, live, query, authorization, late))
+    ? verdict.then((late) => {
+        // Once for each answer: a client that goes on with a token that has expired does not guess.
+        if (late.kind === 'rejected') fail(exchange)
+        return fromVerdict(exchange, live, query, authorization, late)
+      })
     : fromVerdict(exchange, live, query, authorization, verdict)
 }
 
@@ -151,7 +181,7 @@ function fromVerdict(
 ): Authenticated | Refusal {
   switch (verdict.kind) {
     case 'authenticated': {
-      const identity = identityOf(verdict, token)
+      const identity = identityOf(gw, verdict, token)
       if (authorization !== undefined && !isRefusal(identity)) {
         const { untilMs } = verdict
         remember(peer, {
@@ -179,12 +209,15 @@ function remember(peer: Peer, token: RememberedToken): void {
 const identities = new WeakMap<TokenReviewResult, Authenticated | Refusal>()
 
 function identityOf(
+  gw: Exchange['gw'],
   verdict: TokenReviewResult & { readonly kind: 'authenticated' },
   token: string,
 ): Authenticated | Refusal {
   const known = identities.get(verdict)
   if (known !== undefined) return known
-  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token', tokenHashes(token))
+  const hashes = tokenHashes(token)
+  if (hashes[0] !== undefined) gw.failures?.acceptedToken(hashes[0])
+  const fresh = authenticated(withAuthenticatedGroup(verdict.user), 'token', hashes)
   identities.set(verdict, fresh)
   return fresh
 }

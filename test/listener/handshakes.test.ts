@@ -42,7 +42,7 @@ interface Begun {
 interface Port {
   readonly handshakes: Handshakes
   readonly begun: readonly Begun[]
-  readonly failed: readonly { readonly address: string; readonly reason: HandshakeFailure }[]
+  readonly failed: readonly { readonly source: string; readonly reason: HandshakeFailure }[]
   readonly accepted: () => number
   /** Resolves when the server has accepted it. */
   open(localAddress?: string): Promise<Socket>
@@ -50,11 +50,11 @@ interface Port {
 
 async function openPort(options: Partial<HandshakesOptions> = {}): Promise<Port> {
   const begun: Begun[] = []
-  const failed: { address: string; reason: HandshakeFailure }[] = []
+  const failed: { source: string; reason: HandshakeFailure }[] = []
   let accepted = 0
   const handshakes = new Handshakes({
     timeoutMs: TIMEOUT_MS,
-    onFailed: (address, reason) => failed.push({ address, reason }),
+    onFailed: (source, reason) => failed.push({ source, reason }),
     ...options,
   })
   let turn = 0
@@ -72,7 +72,7 @@ async function openPort(options: Partial<HandshakesOptions> = {}): Promise<Port>
     socket.on('error', () => undefined)
     Reflect.set(socket, 'readableFlowing', null)
     const address = socket.remoteAddress ?? ''
-    handshakes.add(socket, addressSource(address), address, {
+    handshakes.add(socket, addressSource(address), {
       begin: () => {
         const one: Begun = { address, turn, socket, received: Buffer.alloc(0), secondFlightInTurn: -1 }
         begun.push(one)
@@ -189,7 +189,7 @@ describe('what clients send next', () => {
     }
     assert.deepEqual(
       port.failed,
-      [0, 1].map(() => ({ address: '127.0.0.1', reason: 'overflow' })),
+      [0, 1].map(() => ({ source: 'address 127.0.0.1', reason: 'overflow' })),
     )
     await waitFor('closed', () => port.begun[1]?.socket.destroyed === true && port.begun[2]?.socket.destroyed === true)
     assert.deepEqual(

@@ -116,6 +116,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     firstRequestTimeoutMs: 30_000,
     maxConnections: 10_000,
     maxUnauthenticatedConnections: 4_000,
+    maxAuthenticationFailures: 10,
+    authenticationFailureBlockMs: 300_000,
     idleTimeoutMs: 120_000,
     maxConnectionsPerAddress: 1_000,
     maxRequestsInflight: 8_000,

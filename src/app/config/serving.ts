@@ -58,6 +58,10 @@ export interface ServingConfig {
   /** Of the process; 0 = any number. */
   readonly maxConnections: number
   readonly maxUnauthenticatedConnections: number
+  /** Of an address, in a minute; 0 = they are not counted. */
+  readonly maxAuthenticationFailures: number
+  /** The longest time. */
+  readonly authenticationFailureBlockMs: number
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
@@ -88,6 +92,7 @@ type TimeName =
   | 'headerTimeout'
   | 'handshakeTimeout'
   | 'firstRequestTimeout'
+  | 'authenticationFailureBlock'
   | 'idleTimeout'
   | 'maxConnectionAge'
   | 'stallThreshold'
@@ -245,6 +250,20 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     integerBetween(0, 10_000_000),
     'those of them, half at most, that have not sent a request with a valid credential; beyond, the address with most loses one; 0: half of all',
   ),
+  maxAuthenticationFailures: setting(
+    'maxAuthenticationFailures',
+    '<n>',
+    '10',
+    integerBetween(0, 1_000_000),
+    'credentials and TLS handshakes of one address that may fail in a minute; then it is blocked; 0: they are not counted',
+  ),
+  authenticationFailureBlock: setting(
+    'authenticationFailureBlock',
+    '<duration>',
+    '5m',
+    durationBetween(1_000, 24 * HOUR),
+    'how long such an address is blocked at most: 1s at first, then each time twice as long',
+  ),
   maxConnectionsPerAddress: setting(
     'maxConnectionsPerAddress',
     '<n>',
@@ -329,6 +348,8 @@ export function readServing(reader: SettingsReader): ServingConfig {
     firstRequestTimeoutMs: reader.take(table.firstRequestTimeout, 0),
     maxConnections: reader.take(table.maxConnections, 0),
     maxUnauthenticatedConnections: reader.take(table.maxUnauthenticatedConnections, 0),
+    maxAuthenticationFailures: reader.take(table.maxAuthenticationFailures, 0),
+    authenticationFailureBlockMs: reader.take(table.authenticationFailureBlock, 0),
     idleTimeoutMs: reader.take(table.idleTimeout, 0),
     maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
     maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),

@@ -23,6 +23,7 @@ import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
 import type { ClusterHandle } from '../../state/clusters.ts'
 import type { ThreadPlace } from '../../state/thread-place.ts'
 import type { Config } from '../config/config.ts'
+import type { Block } from '../failures/address-failures.ts'
 import type { FromAnswering, ToAnswering } from './questions.ts'
 
 /** What a thread is started with. */
@@ -36,6 +37,8 @@ export interface ThreadData {
   readonly auditPolicy: AuditPolicy | undefined
   /** One word: characters of log lines that the main thread has taken so far, modulo 2^32. */
   readonly linesTaken: Int32Array<SharedArrayBuffer>
+  /** Memory of KnownTokens. */
+  readonly knownTokens: Int32Array<SharedArrayBuffer>
   /** Memory of ConnectionPlaces. */
   readonly connectionPlaces: Int32Array<SharedArrayBuffer>
 }
@@ -64,6 +67,8 @@ export type ToThread =
   | { readonly type: 'scale-up-guards'; readonly guards: readonly GuardInForce[] }
   /** All ScaleDownPolicies that are in force. */
   | { readonly type: 'scale-down-policies'; readonly policies: readonly CompiledScaleDownPolicy[] }
+  /** Sources of which too much has failed. */
+  | { readonly type: 'blocked'; readonly blocks: readonly Block[] }
   /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** What other threads have learned of the size of a cluster's lists. */
@@ -103,8 +108,16 @@ export type FromThread =
   | { readonly type: 'scale-down'; readonly id: number; readonly question: ScaleDownQuestion }
   /** Deletions that upstream has refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
+  /** Credentials and handshakes that have failed, by source. */
+  | { readonly type: 'failures'; readonly failures: readonly FailedSource[] }
   | { readonly type: 'drained' }
   | { readonly type: 'ended' }
+
+/** What has failed of an address, or IPv6 network. */
+export interface FailedSource {
+  readonly source: string
+  readonly count: number
+}
 
 /** How a thread is doing. */
 export interface ThreadReport {

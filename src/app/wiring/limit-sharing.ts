@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { type GlobalLimits, startGlobalLimits } from '../../controllers/limits/global-limits.ts'
 import { readRedisCredentials, redisFiles } from '../../io/redis/credentials.ts'
-import { createRedisLimits } from '../../io/redis/limits.ts'
+import { createRedisLimits, type RedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
@@ -15,6 +15,7 @@ import type { LastGoodStates } from '../last-good/states.ts'
 
 export interface LimitSharing {
   readonly limits: GlobalLimits
+  readonly counter: RedisLimits['counter']
   /** The client certificate and the CAs that are in use. */
   readonly certificates: readonly OwnCertificate[]
   /** Whether the content of the files is in use; empty without files. */
@@ -60,6 +61,7 @@ export function shareLimits(
       : new ReloadedFiles({ label: 'redis', what: 'the files for Redis', files, read, log })
   return {
     limits,
+    counter: (name, points, durationSeconds) => redis.counter(name, points, durationSeconds),
     get certificates() {
       const { cert = '', ca } = credentials
       const own: OwnCertificate[] = [

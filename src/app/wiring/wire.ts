@@ -41,6 +41,7 @@ import { startInlineThread } from '../threads/pool/inline-thread.ts'
 import { ThreadPool } from '../threads/pool/pool.ts'
 import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
+import { createFailures } from './create-failures.ts'
 import { type LimitSharing, shareLimits } from './limit-sharing.ts'
 import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
 
@@ -159,8 +160,9 @@ export function wire(
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   const limits = sharing?.limits
+  const failures = createFailures(config, sharing, clock, log)
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
-  const outward = { clock, log, access, audit, onBroken, onRefusing, protection }
+  const outward = { clock, log, access, audit, onBroken, onRefusing, protection, failures }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const servers = new FollowedServers({

@@ -72,6 +72,12 @@ export function tooManyCancelledMessage(
   return `too many ${what} of ${who} were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
 }
 
+/** @param source an address */
+export function tooManyFailuresMessage(source: string, seconds: number): string {
+  const served = 'a valid client certificate, and a token that was accepted before, are served'
+  return `too many credentials or TLS handshakes of ${source} have failed (--max-authentication-failures): come back in ${seconds} s; ${served}`
+}
+
 /** @param maxBytes name, value and 32 for each field; infinite = not known */
 export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
   const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''

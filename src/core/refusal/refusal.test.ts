@@ -28,6 +28,7 @@ const TABLE: readonly [RefusalReason, number, string][] = [
   ['list-too-large', 429, 'TooManyRequests'],
   ['too-many-watches', 429, 'TooManyRequests'],
   ['too-many-cancelled', 429, 'TooManyRequests'],
+  ['too-many-failures', 429, 'TooManyRequests'],
   ['share-exceeded', 429, 'TooManyRequests'],
   ['too-many-reviews', 429, 'TooManyRequests'],
   ['no-endpoint', 503, 'ServiceUnavailable'],

@@ -28,6 +28,7 @@ export type RefusalReason =
   | 'too-many-in-flight'
   | 'too-many-watches'
   | 'too-many-cancelled'
+  | 'too-many-failures'
   | 'share-exceeded'
   | 'no-endpoint'
   | 'upstream-failed'
@@ -121,6 +122,8 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-cancelled': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  // Nothing was done for it.
+  'too-many-failures': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'share-exceeded': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },

@@ -36,6 +36,7 @@ export const SHADOW_MODES: Readonly<Record<RefusalReason, ShadowMode>> = {
   'too-many-in-flight': upstreamCluster('flowControl.flowControlSchemas.shadow'),
   'too-many-watches': upstreamCluster('flowControl.flowControlSchemas.shadow'),
   'too-many-cancelled': { whyNot: 'a limit of the program: cancelled requests break those of others upstream' },
+  'too-many-failures': { whyNot: 'a limit of the program: who guesses would go on' },
   'share-exceeded': { whyNot: 'a limit of the program: others would have less than their share' },
   'no-endpoint': { whyNot: 'there is nowhere to send it' },
   'upstream-failed': { whyNot: 'upstream has not answered' },

@@ -31,6 +31,7 @@ const INCIDENTS: ReadonlySet<string> = new Set<RefusalReason>([
   'impersonation-invalid',
   'impersonation-forbidden',
   'too-many-cancelled',
+  'too-many-failures',
   'share-exceeded',
   'no-endpoint',
   'upstream-failed',

@@ -24,6 +24,17 @@ export interface ScaleDowns {
   report(report: ScaleDownReport): void
 }
 
+/** Credentials that fail, by source address, and who is blocked because of them. */
+export interface FailureGate {
+  /** A credential of the source was wrong. */
+  failed(source: string): void
+  /** For how long nothing is done for it without a valid credential, milliseconds; 0 = it is not blocked. */
+  blockedMs(source: string, nowMs: number): number
+  /** Whether a token was accepted lately, by any thread. @param hash as of tokenHashes, the first */
+  isKnownToken(hash: string): boolean
+  acceptedToken(hash: string): void
+}
+
 export interface Gateway {
   readonly clusters: ClusterTable
   readonly upstreams: Upstreams
@@ -31,6 +42,8 @@ export interface Gateway {
   readonly tokens: TokenReviewer
   readonly access: AccessReviewer
   readonly budgets: UserBudgets
+  /** Absent = failures are not counted. */
+  readonly failures?: FailureGate
   /** What requests share. */
   readonly shares: ThreadShares
   /** Node groups that the autoscaler may not raise now. */
@@ -71,7 +84,7 @@ export interface GatewayEvents {
   /** A write of replicas was evaluated, or was not, and why. */
   scaleWrite(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
   /** It met a limit that is divided among sources. @param known whether it is a user who was authenticated */
-  limited(limit: ShareLimit | WaitLimit, known: boolean): void
+  limited(limit: ShareLimit | WaitLimit | 'authentication-failures', known: boolean): void
   /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
 }

@@ -82,6 +82,8 @@ export interface ConnectionsOptions {
   onGoaway?(): void
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
+  /** A client has sent what cannot be a handshake, or has refused ours. */
+  onHandshakeFailed?(source: string): void
   /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
   onAbuse?(address: string, kind: string): void
   /** A connection was closed on arrival: its address has as many as allowed. */
@@ -169,7 +171,7 @@ export class Connections {
     this.#open.add(socket, remoteAddress, source)
     // It may have been the one that had to go.
     if (socket.destroyed) return
-    this.#handshakes.add(socket, source, remoteAddress, {
+    this.#handshakes.add(socket, source, {
       onHello: () => this.#open.setBusy(socket, true),
       begin: () => {
         // A drain serves it: whoever accepted it had not heard of the drain yet.
@@ -196,7 +198,7 @@ export class Connections {
   }
 
   #createTlsServer(options: SecureContextOptions): TlsServer {
-    const { contexts, clusterForServerName, onHandshakeError } = this.#options
+    const { contexts, clusterForServerName, onHandshakeError, onHandshakeFailed } = this.#options
     const chains = this.#chains
     const server = createTlsServer({
       ...options,
@@ -223,6 +225,8 @@ export class Connections {
     })
     server.on('tlsClientError', (error, socket) => {
       onHandshakeError?.(error)
+      const open = this.#open.of(Reflect.get(socket, '_parent'))
+      if (open !== undefined && isRefusedByTls(error)) onHandshakeFailed?.(open.source)
       // node:tls reports a handshake that takes too long, and leaves the socket open.
       socket.destroy()
     })
@@ -285,6 +289,11 @@ export class Connections {
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#sockets) socket.destroy()
   }
+}
+
+/** OpenSSL's errors; not that a client has gone, as those do that look whether a port is open. */
+function isRefusedByTls(error: Error): boolean {
+  return String(Reflect.get(error, 'code')).startsWith('ERR_SSL_')
 }
 
 function ownHandshakes({ headerTimeoutMs, onHandshakeError }: ConnectionsOptions): Handshakes {

@@ -28,6 +28,11 @@ export class RedisKeys {
     return `${this.#prefix}:bucket`
   }
 
+  /** The prefix that RateLimiterRedis puts before what is counted. */
+  counter(name: string): string {
+    return `${this.#prefix}:${name}`
+  }
+
   leases(cluster: string, schema: string): string {
     return `${this.#prefix}:leases:${limitName(cluster, schema)}`
   }

@@ -1,7 +1,7 @@
 // Limits that replicas share, kept in Redis: buckets through rate-limiter-flexible, leases of slots, and which replicas are alive.
 
 import { Cluster } from 'ioredis'
-import { RateLimiterRedis } from 'rate-limiter-flexible'
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { CompiledSharedLimit } from '../../core/cluster/compiled-cluster.ts'
@@ -61,6 +61,8 @@ export interface RedisLimits {
   /** Sends a replica's heartbeat, and returns which others are alive. */
   beat(replica: string): Promise<{ readonly members: readonly ReplicaMember[]; readonly redisMs: number }>
   bucket(name: LimitName, limit: CompiledSharedLimit): SharedBucket
+  /** A counter of this process while Redis is away. @param name of what is counted */
+  counter(name: string, points: number, durationSeconds: number): () => RateLimiterRedis
   lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
   /** The replica stops: it no longer counts as alive, and its leases are released. */
   leave(replica: string, leases: readonly LimitName[]): Promise<void>
@@ -173,6 +175,22 @@ class RedisLimitStore implements RedisLimits {
         const { consumedPoints, msBeforeNext } = await this.#tracked(asked)
         return { change: consumedPoints, level: Math.max(0, points - (msBeforeNext * qps) / 1000) }
       },
+    }
+  }
+
+  counter(name: string, points: number, duration: number): () => RateLimiterRedis {
+    const insuranceLimiter = new RateLimiterMemory({ keyPrefix: name, points, duration })
+    const keyPrefix = this.#keys.counter(name)
+    const counterOf = (storeClient: RedisConnection): RateLimiterRedis =>
+      new RateLimiterRedis({ storeClient, keyPrefix, points, duration, insuranceLimiter, rejectIfRedisNotReady: true })
+    let connection: RedisConnection = this.#redis
+    let counter = counterOf(connection)
+    return () => {
+      if (connection !== this.#connection.inUse) {
+        connection = this.#connection.inUse
+        counter = counterOf(connection)
+      }
+      return counter
     }
   }
 

@@ -145,6 +145,8 @@ async function start(
           ]),
       `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
+      // All clients of a test have one address.
+      '--max-authentication-failures=0',
       `--threads=${THREADS}`,
       // Shown to clients that name no cluster before their request does: those of /clusters/NAME.
       `--tls-cert-file=${pair.cert}`,

@@ -72,6 +72,8 @@ export async function startInProcess(
     maxHeaderBytes: 1024 * 1024,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    // All clients of a test have one address.
+    maxAuthenticationFailures: 0,
     threads: 1,
     warnings: [],
     ...overrides,

@@ -20,6 +20,8 @@ import { cannotListen } from '../../../io/world/free-port.ts'
 import { createLine } from '../../../io/world/threads.ts'
 import type { ClusterTable } from '../../../state/clusters.ts'
 import { ConnectionPlaces } from '../../../state/connection-places.ts'
+import { KnownTokens } from '../../../state/known-tokens.ts'
+import type { AddressFailures } from '../../failures/address-failures.ts'
 import type { FromThread, ThreadData, ThreadLines, ThreadReport } from '../messages.ts'
 import type { QuestionKind, Questions, StreamKind, Streams } from '../questions.ts'
 import { type AskOptions, type SubscribeOptions, type ThreadAnswer, ThreadQuestions } from './asking.ts'
@@ -32,7 +34,7 @@ import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slo
 export interface PoolDeps {
   readonly threads: number
   readonly start: StartThread
-  readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces'>
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces' | 'knownTokens'>
   readonly seed: ThreadData['place']['seed']
   /** The table that the threads follow. */
   readonly clusters: ClusterTable
@@ -43,6 +45,8 @@ export interface PoolDeps {
   readonly audit: LineWriter | undefined
   /** The gate that evaluates deletions for the threads; undefined or absent = none. */
   readonly protection?: () => ProtectionGate | undefined
+  /** Counts what fails by address; absent = nothing is counted. */
+  readonly failures?: AddressFailures
   /** A connection of a thread to an endpoint broke. */
   onBroken(cluster: string, endpoint: string): void
   /** A cluster may have refused the gateway itself, and not a user. Default: ignored. */
@@ -81,14 +85,21 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#deps = deps
     const { threads, start, data, seed } = deps
     const connectionPlaces = ConnectionPlaces.allocate(threads)
+    const knownTokens = KnownTokens.allocate()
     this.#places = new ConnectionPlaces(connectionPlaces)
     this.slots = Array.from({ length: threads }, (_, thread) => {
-      return new WorkerSlot(thread, start, { ...data, connectionPlaces, place: { thread, threads, seed } }, this)
+      return new WorkerSlot(
+        thread,
+        start,
+        { ...data, connectionPlaces, knownTokens, place: { thread, threads, seed } },
+        this,
+      )
     })
     this.#progress = new ThreadProgress(this.slots)
     this.#standing = new StandingMessages(this.slots)
     this.#questions = new ThreadQuestions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
+    deps.failures?.onBlocked((blocks) => this.#standing.sendOnce({ type: 'blocked', blocks }))
     this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
   }
 
@@ -272,6 +283,9 @@ export class ThreadPool implements WorkerSlotOwner {
         break
       case 'abandoned':
         this.#deletions.abandon(slot, message.id)
+        break
+      case 'failures':
+        for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
         break
       case 'scaled-down':
         this.#onScaledDown(message.report)

@@ -6,11 +6,13 @@ import { OpenConnections } from '../../../io/listener/open-connections.ts'
 import { HANDSHAKE_ERRORS, HANDSHAKES, LIMITED } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'
+import type { ThreadFailures } from './failures.ts'
 import { RareWarnings } from './rare-warnings.ts'
 
 export interface ThreadAdmission {
   readonly handshakes: Handshakes
   readonly open: OpenConnections
+  onHandshakeFailed(source: string): void
 }
 
 /** @param threads that the limits of the process are divided by */
@@ -18,12 +20,18 @@ export function createAdmission(
   config: Config,
   threads: number,
   gateway: Gateway,
+  failures: ThreadFailures,
   metrics: MetricsRecorder,
 ): ThreadAdmission {
   const givenUp = new RareWarnings(gateway)
   const handshakes = new Handshakes({
     timeoutMs: config.handshakeTimeoutMs,
-    onFailed: () => metrics.add(HANDSHAKE_ERRORS, 1),
+    isBlocked: (source) => failures.isBlocked(source),
+    onFailed(source, reason) {
+      metrics.add(HANDSHAKE_ERRORS, 1)
+      // Silence is not an attempt, and who had to give way did nothing wrong.
+      if (reason === 'not-tls' || reason === 'timeout') failures.failed(source)
+    },
   })
   const open = new OpenConnections({
     max: Math.ceil(config.maxConnections / threads),
@@ -44,5 +52,5 @@ export function createAdmission(
     metrics.set(HANDSHAKES, queued, 'queued')
     metrics.set(HANDSHAKES, inProgress, 'in-progress')
   })
-  return { handshakes, open }
+  return { handshakes, open, onHandshakeFailed: (source) => failures.failed(source) }
 }

@@ -15,6 +15,7 @@ import { ScaleUpGuardTable } from '../../../state/scale-up-guards.ts'
 import { ThreadShares } from '../../../state/thread-shares.ts'
 import { UserBudgets } from '../../../state/user-budgets.ts'
 import type { FromThread, ThreadData } from '../messages.ts'
+import type { ThreadFailures } from './failures.ts'
 import type { ThreadOutbox } from './outbox.ts'
 import type { ThreadProtection } from './protection.ts'
 import type { ThreadTraces } from './traces.ts'
@@ -26,6 +27,7 @@ export interface GatewayDeps {
   readonly metrics: MetricsRecorder
   readonly outbox: ThreadOutbox
   readonly protection: ThreadProtection
+  readonly failures: ThreadFailures
   readonly policies: ScaleDownPolicies
   readonly events: Gateway['events']
   /** undefined = nothing is traced. */
@@ -49,6 +51,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
     ),
     budgets: new UserBudgets(),
+    failures: deps.failures,
     shares: new ThreadShares(data.config),
     scaleUpGuards: new ScaleUpGuardTable(),
     scaleDowns: {

@@ -37,6 +37,7 @@ import { createAdmission } from './admission.ts'
 import { ThreadAnswers } from './answers.ts'
 import { createGateway } from './create-gateway.ts'
 import { drainThread } from './drain.ts'
+import { ThreadFailures } from './failures.ts'
 import { ListLearning } from './list-learning.ts'
 import { listenerOptions } from './listener-options.ts'
 import { gatewayEvents } from './observers.ts'
@@ -58,6 +59,7 @@ export class GatewayThread {
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
   readonly #protection: ThreadProtection
+  readonly #failures: ThreadFailures
   readonly #answers: ThreadAnswers
   readonly #taps: ThreadTaps
   readonly #lists: ListLearning
@@ -82,6 +84,7 @@ export class GatewayThread {
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
+    this.#failures = new ThreadFailures(post, data.knownTokens, systemClock.monotonic)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#top = config.top ? new ThreadTop() : undefined
     this.#traces =
@@ -98,6 +101,7 @@ export class GatewayThread {
       metrics: this.#metrics,
       outbox: this.#outbox,
       protection: this.#protection,
+      failures: this.#failures,
       policies: this.#policies,
       events: this.#events(),
       traces: this.#traces,
@@ -151,6 +155,9 @@ export class GatewayThread {
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
         return
+      case 'blocked':
+        this.#failures.block(message.blocks)
+        return
       case 'scale-down-policies':
         this.#policies.replace(message.policies)
         return
@@ -196,7 +203,7 @@ export class GatewayThread {
   async #listen(addresses: readonly ListenAddress[]): Promise<void> {
     const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
     const { threads } = this.#data.place
-    const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#metrics)
+    const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#failures, this.#metrics)
     const options = { ...shared, served: this.#held, ...admission }
     const reusePort = threads > 1
     for (const [i, address] of addresses.entries()) {

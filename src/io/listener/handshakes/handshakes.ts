@@ -15,7 +15,9 @@ export interface HandshakesOptions {
   /** Handshakes in progress, those in which the client has the next word. Default 1024. */
   readonly maxInProgress?: number
   /** A connection was closed, by the reason. */
-  onFailed?(address: string, reason: HandshakeFailure): void
+  onFailed?(source: string, reason: HandshakeFailure): void
+  /** Whose handshakes begin only when nobody else waits. Default: nobody's. */
+  isBlocked?(source: string): boolean
   /** Grows with whatever else the thread does. Default: reads of HTTP/2 connections. */
   otherWork?(): number
 }
@@ -23,7 +25,9 @@ export interface HandshakesOptions {
 export type HandshakeFailure =
   /** What it sent is not a ClientHello, or too large. */
   | 'not-tls'
-  /** Its ClientHello, or what follows, did not come in time. */
+  /** Nothing of its ClientHello has come in time. */
+  | 'silent'
+  /** Its ClientHello, or what follows, did not come to its end in time. */
   | 'timeout'
   /** Too many in progress: of the address with the most, the oldest gives way. */
   | 'overflow'
@@ -54,7 +58,6 @@ export interface HandshakeSteps {
 }
 
 interface Waiting extends Expected {
-  readonly address: string
   readonly steps: HandshakeSteps
   stage: 'hello' | 'queued' | 'in-progress' | 'over'
   sinceMs: number
@@ -74,6 +77,8 @@ export class Handshakes implements Tickable {
   readonly #forHello = new ReadingTurns<Waiting>(READ_FOR_HELLO)
   readonly #inProgress = new ReadingTurns<Waiting>(READ_IN_PROGRESS)
   readonly #queue = new SourceTurns<Waiting>()
+  /** Of those who are blocked: behind all others. */
+  readonly #blocked = new SourceTurns<Waiting>()
   /** It is read for one turn, which shows whether the client is still there. */
   #next: Waiting | undefined
   #scheduled = false
@@ -96,11 +101,10 @@ export class Handshakes implements Tickable {
   }
 
   /** Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn. */
-  add(socket: Socket, source: string, address: string, steps: HandshakeSteps): void {
+  add(socket: Socket, source: string, steps: HandshakeSteps): void {
     const entry: Waiting = {
       socket,
       source,
-      address,
       steps,
       stage: 'hello',
       sinceMs: performance.now(),
@@ -147,7 +151,7 @@ export class Handshakes implements Tickable {
   #expire(entries: Set<Waiting>, untilMs: number): void {
     for (const entry of entries) {
       if (entry.sinceMs > untilMs) return
-      this.#fail(entry, 'timeout')
+      this.#fail(entry, entry.bytes === 0 ? 'silent' : 'timeout')
     }
   }
 
@@ -178,12 +182,14 @@ export class Handshakes implements Tickable {
     this.#forHello.delete(entry)
     this.#enter(entry, 'queued')
     entry.steps.onHello?.()
-    if (this.#next === undefined && this.#queue.size === 0 && !this.#begunNow) {
+    if (this.#next === undefined && this.#queue.size + this.#blocked.size === 0 && !this.#begunNow) {
       this.#begin(entry)
       return
     }
     stopReading(entry.socket)
-    this.#queue.add(entry.source, entry)
+    const blocked = this.#options.isBlocked?.(entry.source) === true
+    const queue = blocked ? this.#blocked : this.#queue
+    queue.add(entry.source, entry)
     this.#schedule()
   }
 
@@ -211,11 +217,11 @@ export class Handshakes implements Tickable {
     const others = work !== this.#workSeen
     this.#workSeen = work
     if (others && performance.now() - this.#lastMs < YIELD_MS) {
-      if (this.#next !== undefined || this.#queue.size > 0) this.#schedule()
+      if (this.#next !== undefined || this.#queue.size + this.#blocked.size > 0) this.#schedule()
       return
     }
     const entry = this.#next
-    this.#next = this.#queue.next()
+    this.#next = this.#queue.next() ?? this.#blocked.next()
     if (this.#next !== undefined) {
       startReading(this.#next.socket)
       this.#schedule()
@@ -276,7 +282,7 @@ export class Handshakes implements Tickable {
 
   #fail(entry: Waiting, reason: HandshakeFailure): void {
     this.#drop(entry)
-    this.#options.onFailed?.(entry.address, reason)
+    this.#options.onFailed?.(entry.source, reason)
   }
 
   #drop(entry: Waiting): void {
@@ -292,6 +298,9 @@ export class Handshakes implements Tickable {
     if (stage === 'hello') this.#forHello.delete(entry)
     else if (stage === 'in-progress') this.#inProgress.delete(entry)
     else if (this.#next === entry) this.#next = undefined
-    else this.#queue.delete(source, entry)
+    else {
+      this.#queue.delete(source, entry)
+      this.#blocked.delete(source, entry)
+    }
   }
 }

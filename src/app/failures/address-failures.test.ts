@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
+import { AddressFailures, type Block, type FailureOptions, MAX_COUNTED, QUIET_MS } from './address-failures.ts'
+
+const START_MS = 1_000_000
+const LONGEST_MS = 300_000
+
+beforeEach(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: START_MS }))
+afterEach(() => mock.timers.reset())
+
+function create(options: Partial<FailureOptions> = {}): { failures: AddressFailures; blocks: Block[] } {
+  const failures = new AddressFailures({ free: 10, longestBlockMs: LONGEST_MS, nowMs: () => Date.now(), ...options })
+  const blocks: Block[] = []
+  failures.onBlocked((some) => blocks.push(...some))
+  return { failures, blocks }
+}
+
+async function fail(failures: AddressFailures, source: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) await failures.failed(source)
+}
+
+describe('failures of an address', () => {
+  test('ten in a minute are free; then it is blocked, and nobody else', async () => {
+    const { failures, blocks } = create()
+    await fail(failures, 'a', 10)
+    assert.deepEqual(blocks, [])
+    await failures.failed('a')
+    assert.deepEqual(blocks, [{ source: 'a', forMs: 1_000 }])
+    assert.ok(failures.blockedMs('a') > 0)
+    assert.equal(failures.blockedMs('b'), 0)
+    mock.timers.tick(1_000)
+    assert.equal(failures.blockedMs('a'), 0)
+  })
+
+  test('each time for twice as long, up to the longest', async () => {
+    const { failures, blocks } = create()
+    await fail(failures, 'a', 10)
+    for (let i = 0; i < 12; i++) {
+      await failures.failed('a')
+      mock.timers.tick(failures.blockedMs('a'))
+    }
+    assert.deepEqual(
+      blocks.map(({ forMs }) => forMs / 1000),
+      [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300],
+    )
+  })
+
+  test('after a quiet time it is as new', async () => {
+    const { failures, blocks } = create()
+    await fail(failures, 'a', 11)
+    mock.timers.tick(QUIET_MS + 2_000)
+    await fail(failures, 'a', 10)
+    assert.equal(blocks.length, 1)
+    await failures.failed('a')
+    assert.deepEqual(blocks.at(-1), { source: 'a', forMs: 1_000 })
+  })
+
+  test('in the next minute there are free ones again', async () => {
+    const { failures, blocks } = create()
+    for (let minute = 0; minute < 5; minute++) {
+      await fail(failures, 'a', 10)
+      mock.timers.tick(61_000)
+    }
+    assert.deepEqual(blocks, [])
+  })
+
+  test('many at once are counted, and are one reason to block', async () => {
+    const { failures, blocks } = create()
+    await Promise.all(Array.from({ length: 100 }, () => failures.failed('a')))
+    assert.deepEqual(blocks, [{ source: 'a', forMs: 1_000 }])
+    await failures.failed('b', 100)
+    assert.equal(failures.blockedMs('b') > 0, true)
+  })
+
+  test('what fails while it is blocked does not make it longer', async () => {
+    const { failures, blocks } = create()
+    await fail(failures, 'a', 50)
+    assert.equal(blocks.length, 1)
+    mock.timers.tick(1_000)
+    await failures.failed('a')
+    assert.equal(blocks.length, 2, 'but what fails afterwards counts')
+  })
+
+  test('0 counts nothing', async () => {
+    const { failures, blocks } = create({ free: 0 })
+    await fail(failures, 'a', 50)
+    assert.deepEqual(blocks, [])
+  })
+
+  test('no more addresses are counted than there is memory for', async () => {
+    const { failures, blocks } = create({ free: 1 })
+    for (let i = 0; i < MAX_COUNTED; i++) await failures.failed(`a${i}`)
+    await fail(failures, 'one more', 5)
+    assert.deepEqual(blocks, [])
+    mock.timers.tick(61_000)
+    await fail(failures, 'one more', 2)
+    assert.equal(blocks.length, 1)
+  })
+
+  test('counters that fail block nobody, and are told', async () => {
+    const told: string[] = []
+    const broken = { consume: unavailable, get: unavailable, set: unavailable }
+    const { failures, blocks } = create({ shared: () => () => broken, onError: (message) => told.push(message) })
+    await fail(failures, 'a', 20)
+    assert.deepEqual([blocks, told.length, told[0]], [[], 20, 'away'])
+  })
+})
+
+function unavailable(): Promise<never> {
+  return Promise.reject(new Error('away'))
+}

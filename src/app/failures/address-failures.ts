@@ -1,0 +1,130 @@
+// Credentials and handshakes that fail, counted for each source address in the main thread: some are free in each minute, then the address is
+// blocked, each time for twice as long. Shared by replicas where there is a Redis. Known by source, an address or an IPv6 network of 64 bits.
+
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import { BlockedSources } from '../../state/blocked-sources.ts'
+
+/** What is used of rate-limiter-flexible's limiters. */
+export type FailureCounter = Pick<RateLimiterMemory, 'consume' | 'get' | 'set'>
+
+export interface FailureOptions {
+  /** Failures in a minute that have no consequence; 0 = nothing is counted. */
+  readonly free: number
+  readonly longestBlockMs: number
+  /** Counters that replicas share; must answer when there is no Redis, too. Default: of this process. */
+  shared?(name: string, points: number, durationSeconds: number): () => FailureCounter
+  nowMs(): number
+  /** It cannot be counted. Default: ignored. */
+  onError?(message: string): void
+}
+
+export interface Block {
+  readonly source: string
+  readonly forMs: number
+}
+
+const MINUTE_S = 60
+/** After this time without a failure what has failed before is forgotten. */
+export const QUIET_MS: number = 600_000
+/** Addresses that are counted at a time; failures of more have no consequence, and cost no memory. */
+export const MAX_COUNTED: number = 16_384
+const FIRST_BLOCK_S = 1
+
+export class AddressFailures {
+  readonly #options: FailureOptions
+  readonly #window: () => FailureCounter
+  readonly #strikes: () => FailureCounter
+  readonly #blocked = new BlockedSources()
+  /** Failures that wait for the answer to those before, of the same source. */
+  readonly #underway = new Map<string, { count: number; ended: Promise<void> }>()
+  readonly #counted = new Set<string>()
+  readonly #listeners: ((blocks: readonly Block[]) => void)[] = []
+  #renewedMs = 0
+
+  constructor(options: FailureOptions) {
+    this.#options = options
+    const { free, shared = inMemory } = options
+    this.#window = shared('failures', Math.max(1, free), MINUTE_S)
+    this.#strikes = shared('blocks', Number.MAX_SAFE_INTEGER, QUIET_MS / 1000)
+  }
+
+  /** Hears of every block. */
+  onBlocked(listener: (blocks: readonly Block[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** For how long the source is blocked; 0 = it is not. */
+  blockedMs(source: string): number {
+    return this.#blocked.blockedMs(source, this.#options.nowMs())
+  }
+
+  /** Something of this source has failed, so many times. Resolves when it is counted; never rejects. */
+  async failed(source: string, count = 1): Promise<void> {
+    if (this.#options.free === 0 || !this.#counts(source)) return
+    const underway = this.#underway.get(source)
+    if (underway !== undefined) {
+      underway.count += count
+      await underway.ended
+      return
+    }
+    const entry = { count, ended: Promise.resolve() }
+    this.#underway.set(source, entry)
+    entry.ended = this.#count(source, entry)
+    await entry.ended
+  }
+
+  async #count(source: string, entry: { count: number }): Promise<void> {
+    try {
+      while (entry.count > 0) {
+        const { count } = entry
+        entry.count = 0
+        // Whatever was under way when it was blocked is not another reason.
+        if (this.blockedMs(source) === 0) await this.#add(source, count)
+      }
+    } catch (error) {
+      this.#options.onError?.(errorMessage(error))
+    } finally {
+      this.#underway.delete(source)
+    }
+  }
+
+  async #add(source: string, count: number): Promise<void> {
+    const before = (await this.#strikes().get(source))?.consumedPoints ?? 0
+    if (before === 0 && (await isFree(this.#window(), source, count))) return
+    const longestS = this.#options.longestBlockMs / 1000
+    const seconds = Math.min(longestS, FIRST_BLOCK_S * 2 ** Math.min(before, 30))
+    await this.#strikes().set(source, before + 1, QUIET_MS / 1000 + seconds)
+    const forMs = seconds * 1000
+    this.#blocked.block(source, forMs, this.#options.nowMs())
+    for (const listener of this.#listeners) listener([{ source, forMs }])
+  }
+
+  /** Renewed each minute: whoever is counted then has its counter still. */
+  #counts(source: string): boolean {
+    const nowMs = this.#options.nowMs()
+    if (nowMs - this.#renewedMs >= MINUTE_S * 1000) {
+      this.#counted.clear()
+      this.#renewedMs = nowMs
+    }
+    if (this.#counted.size >= MAX_COUNTED && !this.#counted.has(source)) return false
+    this.#counted.add(source)
+    return true
+  }
+}
+
+async function isFree(counter: FailureCounter, source: string, count: number): Promise<boolean> {
+  try {
+    await counter.consume(source, count)
+    return true
+  } catch (error) {
+    // It rejects with a result where nothing is left.
+    if (error instanceof RateLimiterRes) return false
+    throw error
+  }
+}
+
+function inMemory(name: string, points: number, duration: number): () => FailureCounter {
+  const counter = new RateLimiterMemory({ keyPrefix: name, points, duration })
+  return () => counter
+}
