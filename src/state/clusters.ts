@@ -27,6 +27,8 @@ export interface LiveCluster {
   incident: Incident
   /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
   readonly turns: Readonly<Record<OwnCall, CallTurns>>
+  /** In which deletions of pods are evaluated: the main thread has no more of them at a time. */
+  readonly deletions: CallTurns
   /**
    * A new one when servers, their CA or audiences change, and for a cluster that is created again under the name of a deleted
    * one: answers about identities from before no longer count.
@@ -37,6 +39,11 @@ export interface LiveCluster {
   /** Counts how upstream answers; undefined = nobody decides by it (CompiledDegrade.observed). */
   answers: AnswerColumn | undefined
 }
+
+/** Evaluations of deletions of a cluster under way, of one thread; of one source half of them, of two a third each ... */
+const MAX_DELETIONS = 512
+/** And that wait for their turn. */
+const MAX_DELETIONS_WAITING = 8192
 
 /** A cluster for another thread: plain data and the shared memory. */
 export interface ClusterHandle {
@@ -182,6 +189,7 @@ export class ClusterTable {
         'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
         'node-read': new CallTurns(Number.POSITIVE_INFINITY),
       },
+      deletions: new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING),
       identityEpoch: this.#nextEpoch++,
       credentialFault: '',
       answers: undefined,

@@ -48,6 +48,11 @@ export function callLimitMessage(
   return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, and everybody has a share; come back in ${retryAfterSeconds} s`
 }
 
+/** Of a deletion that was not evaluated: its turn did not come in time. @param source who wants to delete */
+export function deletionTurnMessage(cluster: string, source: string, retryAfterSeconds: number): string {
+  return `too many deletions of pods of cluster "${cluster}" wait to be evaluated because of ${source}, and everybody has a share; come back in ${retryAfterSeconds} s`
+}
+
 export function misdirectedMessage(serverName: string, cluster: string): string {
   return `this connection was opened for "${serverName}" and does not serve cluster "${cluster}": open another one`
 }

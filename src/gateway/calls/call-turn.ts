@@ -1,7 +1,7 @@
 // When a call of the gateway's own may go: clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
 
 import type { Charge } from '../../api/ports/stream.ts'
-import type { CallTurns, Turn } from '../../core/limits/call-turns.ts'
+import type { CallRate, CallTurns, Turn } from '../../core/limits/call-turns.ts'
 import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
 import { CallLimitError } from '../../io/upstream/kube-call.ts'
@@ -31,14 +31,38 @@ export function takeTurn(
   gw: Gateway,
   live: LiveCluster,
   kind: OwnCall,
-  { source, weight }: Charge,
+  charge: Charge,
   timeoutMs: number,
 ): Promise<() => void> {
-  const turns = live.turns[kind]
+  return takeTurnIn(gw, live.turns[kind], charge, timeoutMs, {
+    rate: () => live.compiled.client,
+    message: (retryAfterSeconds) => {
+      const { name, client } = live.compiled
+      return callLimitMessage(name, NAMES[kind], charge.source, client.qps, retryAfterSeconds)
+    },
+  })
+}
+
+/** What differs between turns of several kinds. */
+export interface TurnRules {
+  /** As it is now. */
+  rate(): CallRate
+  /** Why there is no turn. */
+  message(retryAfterSeconds: number): string
+}
+
+/** As takeTurn. */
+export function takeTurnIn(
+  gw: Gateway,
+  turns: CallTurns,
+  { source, weight }: Charge,
+  timeoutMs: number,
+  { rate, message }: TurnRules,
+): Promise<() => void> {
   const now = (): number => gw.clock.monotonic()
   const longestWaitMs = Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
   return new Promise((resolve, reject) => {
-    const done = (): void => wakeIn(gw, live, turns, turns.done(source, live.compiled.client, now()))
+    const done = (): void => wakeIn(gw, rate, turns, turns.done(source, rate(), now()))
     const turn: Turn = {
       source,
       weight,
@@ -50,18 +74,16 @@ export function takeTurn(
       refused(retryAfterMs) {
         clearTimeout(deadline)
         const retryAfterSeconds = spreadRetryAfter(retryAfterMs, gw.random())
-        const { name, client } = live.compiled
-        const message = callLimitMessage(name, NAMES[kind], source, client.qps, retryAfterSeconds)
-        reject(new CallLimitError(message, retryAfterSeconds))
+        reject(new CallLimitError(message(retryAfterSeconds), retryAfterSeconds))
       },
     }
-    const deadline = setTimeout(() => turns.expire(turn, live.compiled.client), longestWaitMs)
-    wakeIn(gw, live, turns, turns.ask(turn, live.compiled.client, now()))
+    const deadline = setTimeout(() => turns.expire(turn, rate()), longestWaitMs)
+    wakeIn(gw, rate, turns, turns.ask(turn, rate(), now()))
   })
 }
 
 /** Nothing else happens when a call becomes due. An earlier time, after `qps` was raised, takes the place of a later one. */
-function wakeIn(gw: Gateway, live: LiveCluster, turns: CallTurns, waitMs: number): void {
+function wakeIn(gw: Gateway, rate: () => CallRate, turns: CallTurns, waitMs: number): void {
   if (waitMs === 0) return
   const atMs = gw.clock.monotonic() + waitMs
   const before = waking.get(turns)
@@ -69,7 +91,7 @@ function wakeIn(gw: Gateway, live: LiveCluster, turns: CallTurns, waitMs: number
   clearTimeout(before?.timer)
   const timer = setTimeout(() => {
     waking.delete(turns)
-    wakeIn(gw, live, turns, turns.advance(live.compiled.client, gw.clock.monotonic()))
+    wakeIn(gw, rate, turns, turns.advance(rate(), gw.clock.monotonic()))
   }, waitMs).unref()
   waking.set(turns, { atMs, timer })
 }

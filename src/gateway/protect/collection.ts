@@ -11,15 +11,8 @@ import type { Permit } from '../exchange/decision.ts'
 import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
-import {
-  type AskedDeletion,
-  bindBody,
-  type Deletion,
-  keepBody,
-  NO_POD_UID,
-  requestOf,
-  reviewDeletions,
-} from './deletion.ts'
+import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
+import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
 /** Evaluated together. */

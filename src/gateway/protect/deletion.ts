@@ -1,6 +1,6 @@
 // A deletion or an eviction on its way to be evaluated: what all steps of it need, and its body.
 
-import type { ProtectionGate, ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
+import type { ProtectionGate, ProtectionRequest } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import { orderOf } from '../../core/protection/competition/order-settings.ts'
@@ -83,19 +83,6 @@ export function requestOf(
     timeoutMs: settings.timeoutMs,
     ...orderOf(settings),
   }
-}
-
-/** Asks the ledger. Where deletions are ordered and wait for one another, it hears when the client has gone. */
-export async function reviewDeletions(
-  { exchange, gate, settings }: Deletion,
-  requests: readonly ProtectionRequest[],
-): Promise<readonly ProtectionVerdict[]> {
-  if (settings.admissionOrder === 'Arrival') return await gate.review(requests)
-  const abandoned = new AbortController()
-  exchange.onGone = () => abandoned.abort()
-  const verdicts = await gate.review(requests, abandoned.signal)
-  exchange.onGone = undefined
-  return verdicts
 }
 
 /**

@@ -13,16 +13,8 @@ import type { Decision, Recheck } from '../exchange/decision.ts'
 import { mayList, reviewRight } from './access.ts'
 import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
-import {
-  type AskedDeletion,
-  bindBody,
-  type Deletion,
-  keepBody,
-  NO_POD_UID,
-  readAsked,
-  requestOf,
-  reviewDeletions,
-} from './deletion.ts'
+import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
+import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
 
 /** How often a deletion is evaluated whose pod changes again and again. */

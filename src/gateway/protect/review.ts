@@ -1,0 +1,54 @@
+// Deletions of pods on their way to the ledger: in turns by whoever wants to delete.
+
+import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
+import type { CallRate } from '../../core/limits/call-turns.ts'
+import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
+import { unanswered } from '../../core/protection/ledger/verdicts.ts'
+import { CallLimitError } from '../../io/upstream/kube-call.ts'
+import { takeTurnIn } from '../calls/call-turn.ts'
+import type { Deletion } from './deletion.ts'
+import { errorVerdict } from './verdict.ts'
+
+/**
+ * Asks the ledger, in the turn of whoever wants to delete: thousands of deletions of one user do not delay another one's. What gets no turn
+ * in time is refused, whatever the failure policy says.
+ */
+export async function reviewDeletions(
+  deletion: Deletion,
+  requests: readonly ProtectionRequest[],
+): Promise<readonly ProtectionVerdict[]> {
+  const { exchange, decision, settings } = deletion
+  const { gw, charge } = exchange
+  try {
+    const done = await takeTurnIn(gw, decision.live.deletions, charge, settings.timeoutMs, {
+      rate: () => UNLIMITED,
+      message: (seconds) => deletionTurnMessage(decision.cluster.name, charge.source, seconds),
+    })
+    return await ask(deletion, requests).finally(done)
+  } catch (error) {
+    if (!(error instanceof CallLimitError)) throw error
+    return requests.map((request) => notNow(request, error))
+  }
+}
+
+const UNLIMITED: CallRate = { qps: 0, burst: 0 }
+
+function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: CallLimitError): ProtectionVerdict {
+  const pass = unanswered(request, message)
+  // What no protector can refuse passes.
+  if (pass.admitted) return pass
+  return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }
+}
+
+/** Where deletions are ordered and wait for one another, the ledger hears when the client has gone. */
+async function ask(
+  { exchange, gate, settings }: Deletion,
+  requests: readonly ProtectionRequest[],
+): Promise<readonly ProtectionVerdict[]> {
+  if (settings.admissionOrder === 'Arrival') return await gate.review(requests)
+  const abandoned = new AbortController()
+  exchange.onGone = () => abandoned.abort()
+  const verdicts = await gate.review(requests, abandoned.signal)
+  exchange.onGone = undefined
+  return verdicts
+}
