@@ -2,13 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { growth, heldBytes } from './measure.ts'
+import { growth, heldBytes, MOST } from './measure.ts'
 import type { Parser } from './parser.ts'
 import { KIB, type Shape } from './shapes.ts'
-
-/** A character of the largest input costs at most so many times what one of 16 KiB does: caches and garbage collection take
- * their part of long inputs; a square would be dearer by how much longer it is. */
-export const MOST = 3
 
 /** As far as the inputs grow in every run: a square shows by then. In the long suite they grow to what is permitted. */
 const SHORT: number = 256 * KIB

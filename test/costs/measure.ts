@@ -6,6 +6,9 @@ import { runInNewContext } from 'node:vm'
 import type { Parser } from './parser.ts'
 import { KIB, repeat, type Shape, write } from './shapes.ts'
 
+/** A character of the largest input costs at most so many times what one of 16 KiB does: caches and garbage collection take
+ * their part of long inputs; a square would be dearer by how much longer it is. */
+export const MOST = 3
 /** What costs less for a character is not compared: it is all noise. */
 const NEXT_TO_NOTHING_NS = 2
 const SMALLEST = KIB

@@ -1,4 +1,6 @@
 // `npm run fuzz -- [--inputs N] [--seed S] [--workers W]`: a campaign against the HTTP/2 engine. `--input I` repeats one input.
+// `npm run fuzz -- --slow [--seconds N] [--parser TEXT] [--part I/N]`: looks for inputs that are slow to read, so long for each parser of
+// test/costs/ (`--parser`: whose name has this text; `--part 1/4`: the first quarter of them).
 
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -29,9 +31,17 @@ async function main(): Promise<void> {
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
       workers: { type: 'string', default: String(availableParallelism()) },
       input: { type: 'string' },
+      slow: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '10' },
+      parser: { type: 'string', default: '' },
+      part: { type: 'string', default: '1/1' },
     },
   })
   const seed = Number(values.seed)
+  if (values.slow) {
+    process.exitCode = await slowInputs(seed, Number(values.seconds), values.parser, values.part)
+    return
+  }
   if (values.input !== undefined) {
     process.exitCode = report(seed, Number(values.input)) ? 1 : 0
     return
@@ -49,6 +59,22 @@ async function main(): Promise<void> {
     return
   }
   console.log(`${inputs} inputs in ${seconds.toFixed(0)} s (${Math.round(inputs / seconds)} a second): nothing found`)
+}
+
+/** @returns the exit code: 1 when a slow input was found */
+async function slowInputs(seed: number, seconds: number, named: string, part: string): Promise<number> {
+  const { PARSERS } = await import('../costs/table.ts')
+  const { findSlow } = await import('./slow.ts')
+  const [which = 1, of = 1] = part.split('/').map(Number)
+  const parsers = PARSERS.filter(({ name }, at) => name.includes(named) && at % of === which - 1)
+  console.log(`looking for slow inputs of ${parsers.length} parsers, ${seconds} s each, seed ${seed}`)
+  const found = findSlow({ parsers, seed, seconds })
+  for (const { parser, recipe, ratio, ns, length } of found) {
+    const cost = `${ns.toFixed(0)} ns for each of ${length} characters, ${ratio.toFixed(1)} times as much as in a short one`
+    console.error(`SLOW: ${parser}: ${cost}\n  ${JSON.stringify(recipe)}`)
+  }
+  console.log(found.length === 0 ? 'nothing found' : `${found.length} found`)
+  return found.length === 0 ? 0 : 1
 }
 
 interface Failure {

@@ -1,21 +1,12 @@
 // HTTP/1.1 as node:http reads it for the gateway: heads, bodies in chunks with extensions and trailers, pipelined requests.
 
+import { createServer } from 'node:http'
 import { Duplex } from 'node:stream'
-import type { TLSSocket } from 'node:tls'
-import type { Peer, StreamEvents } from '../../../src/api/ports/stream.ts'
-import { createHttp1Server } from '../../../src/io/listener/http1-server.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat } from '../shapes.ts'
 
 /** As much as one read of a TLS socket has. */
 const READ_BYTES = 64 * KIB
-const EVENTS: StreamEvents = {
-  onHeaders: () => undefined,
-  onBody: () => undefined,
-  onTrailers: () => undefined,
-  onDrained: () => undefined,
-  onReset: () => undefined,
-}
 
 class FakeSocket extends Duplex {
   override _read(): void {}
@@ -27,22 +18,20 @@ class FakeSocket extends Duplex {
   }
 }
 
-const server = createHttp1Server(
-  { maxHeaderBytes: MIB, maxConcurrentStreams: 250, headerTimeoutMs: 10_000, idleTimeoutMs: 10_000 },
-  (_peer, stream, _head, end) => {
-    if (end) stream.headers([':status', '204'], true)
-    return EVENTS
-  },
-  () => EVENTS,
-)
-// It only serves what it is given, and its timer of deadlines is not to keep the process.
-server.close()
+/** With the options of the gateway's own (src/io/listener/http1-server.ts), whose pieces of input wait for the turns of a thread. */
+const server = createServer({ maxHeaderSize: MIB, insecureHTTPParser: false })
+server.maxHeadersCount = 2001
+server.on('request', (request, response) => {
+  request.resume()
+  response.writeHead(204, request.rawHeaders.length > 4000 ? { connection: 'close' } : {})
+  response.end()
+})
+server.on('clientError', (_, socket) => socket.destroy())
 
 function receive(message: Buffer): void {
   const socket = new FakeSocket()
   socket.on('error', () => undefined)
-  // The server uses nothing of it that a Duplex has not.
-  server.serve(socket as unknown as TLSSocket, { id: 1 } as Peer)
+  server.emit('connection', socket)
   for (let at = 0; at < message.length && !socket.destroyed; at += READ_BYTES) {
     socket.emit('data', message.subarray(at, at + READ_BYTES))
   }
