@@ -30,7 +30,7 @@ export interface DashboardGateway {
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly pool: { reports(): Promise<unknown> }
-  readonly metrics: { totals(): Pick<MetricsSnapshot, 'clusters'> }
+  readonly metrics: { totals(): Promise<Pick<MetricsSnapshot, 'clusters'>> }
   readonly changes: {
     readonly inForce: { readonly problems: readonly SourceError[] }
     object(cluster: string): ResolvedCluster | undefined
@@ -130,7 +130,7 @@ export class Dashboard {
     const { pool, metrics, clock } = this.#deps.parts
     try {
       await pool.reports()
-      await this.#samples.take(metrics.totals(), clock.now(), clock.monotonic())
+      await this.#samples.take(await metrics.totals(), clock.now(), clock.monotonic())
     } catch (error) {
       this.#deps.log.error('the counts for the dashboard could not be sampled', { error })
     } finally {

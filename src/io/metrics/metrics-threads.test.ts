@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
 import {
@@ -377,4 +377,39 @@ test('snapshots can be added up without a main thread', () => {
     [...(prod?.values ?? [])],
     [...(one?.values ?? [])].map((value) => value * 3),
   )
+})
+
+describe('sums of many clusters', () => {
+  const NAMES = Array.from({ length: 500 }, (_, i) => `cluster-${i}`)
+
+  function counted(): MetricsSnapshot {
+    const made = new MetricsRecorder()
+    made.clustersChanged(NAMES.map((name) => ({ name, endpoints: [ENDPOINT] })))
+    for (const cluster of NAMES) made.observe(record({ cluster }))
+    return sent(made)
+  }
+
+  test('are made in turns, between which the event loop goes on, and are the same', async () => {
+    const threads = new ThreadMetrics()
+    for (const thread of [1, 2]) threads.latest(thread, counted())
+    let turns = 0
+    const count = (): void => {
+      turns++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    const sums = structuredClone(await threads.mergedInTurns())
+    clearImmediate(counting)
+    assert.ok(turns >= 9, `${turns} turns`)
+    assert.deepEqual(sums, structuredClone(threads.merged()))
+  })
+
+  test('do not count a thread twice that dies meanwhile', async () => {
+    const threads = new ThreadMetrics()
+    for (const thread of [1, 2]) threads.latest(thread, counted())
+    const before = structuredClone(threads.merged())
+    const merging = threads.mergedInTurns()
+    threads.died(1)
+    assert.deepEqual(structuredClone((await merging).clusters), before.clusters)
+  })
 })

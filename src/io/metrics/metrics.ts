@@ -29,12 +29,14 @@ export interface GatewayMetrics extends MainEvents {
   /** The counts of the other threads. */
   readonly threads: ThreadMetrics
   /** What all threads have counted, as of their latest reports. */
-  totals(): MetricsSnapshot
+  totals(): Promise<MetricsSnapshot>
   /** The Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
 }
 
+/** Clusters that are summed up in one turn of the event loop: about a millisecond. */
+const CLUSTERS_AT_ONCE = 50
 /** The main thread, among threads. */
 const MAIN_THREAD = 0
 
@@ -50,7 +52,7 @@ export function createMetrics(): GatewayMetrics {
   const scrape = async (): Promise<string> => {
     for (const update of updates) await update()
     threads.latest(MAIN_THREAD, recorder.snapshot())
-    const { process: own, clusters } = inStep('report', () => threads.merged())
+    const { process: own, clusters } = await threads.mergedInTurns()
     const exposition = new Exposition()
     for (const cluster of clusters) await exposeCluster(exposition, cluster, known, nextTurn)
     exposeProcess(exposition, own)
@@ -88,7 +90,7 @@ export function createMetrics(): GatewayMetrics {
     recorder,
     guards: createGuardMetrics(registry),
     threads,
-    totals: () => inStep('report', () => threads.merged()),
+    totals: () => threads.mergedInTurns(),
     text: () => {
       running ??= scrape().finally(() => {
         running = undefined
@@ -135,6 +137,25 @@ export class ThreadMetrics {
   }
 
   merged(): MetricsSnapshot {
+    const steps = this.#merge()
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+    }
+  }
+
+  /** The same, some clusters in each turn of the event loop: thousands of them take tens of milliseconds. */
+  async mergedInTurns(): Promise<MetricsSnapshot> {
+    const steps = this.#merge()
+    for (;;) {
+      const step = inStep('report', () => steps.next())
+      if (step.done) return step.value
+      await nextTurn()
+    }
+  }
+
+  /** Yields between clusters. */
+  *#merge(): Generator<undefined, MetricsSnapshot> {
     const process = new Map<number, StoreSnapshot>()
     const clusters = new Map<string, Map<number, StoreSnapshot>>()
     for (const name of this.#clusters.keys()) clusters.set(name, new Map())
@@ -146,10 +167,20 @@ export class ThreadMetrics {
         clusters.set(each.cluster, threads.set(thread, each))
       }
     }
-    return {
-      process: this.#process.sum(process),
-      clusters: [...clusters].map(([name, threads]) => this.#store(name).sum(threads)),
+    const own = this.#process.sum(process)
+    const sums: StoreSnapshot[] = []
+    let left = CLUSTERS_AT_ONCE
+    for (const [name, threads] of clusters) {
+      // Removed meanwhile.
+      if (!this.#takes(name)) continue
+      // Of a thread that has died meanwhile the store itself has the counts.
+      for (const thread of threads.keys()) if (this.#dead.has(thread)) threads.delete(thread)
+      sums.push(this.#store(name).sum(threads))
+      if (--left > 0) continue
+      left = CLUSTERS_AT_ONCE
+      yield
     }
+    return { process: own, clusters: sums }
   }
 
   #takes(cluster: string): boolean {
