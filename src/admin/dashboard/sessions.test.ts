@@ -45,7 +45,12 @@ function made(secure = true): Made {
     secure,
     clock: { monotonic: () => 0 },
     randomId: () => String(made++).padStart(43, '0'),
-    attempts: { waitSeconds: () => Promise.resolve(0), failed: async (address) => void failed.push(address) },
+    attempts: {
+      begin: () => Promise.resolve(0),
+      ended: async (address, hasFailed) => {
+        if (hasFailed) failed.push(address)
+      },
+    },
   })
   const route = (path: string): AdminRoute => {
     const found = sessions.routes.find((one) => one.path === path)

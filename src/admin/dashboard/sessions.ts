@@ -19,9 +19,9 @@ export interface SessionDeps {
 }
 
 export interface LoginAttempts {
-  /** Seconds to wait; 0 = try. */
-  waitSeconds(address: string): Promise<number>
-  failed(address: string): Promise<void>
+  /** Seconds to wait; 0 = try, and `ended` says what came of it. One that is under way counts as one that fails. */
+  begin(address: string): Promise<number>
+  ended(address: string, failed: boolean): Promise<void>
 }
 
 export interface Sessions {
@@ -67,8 +67,19 @@ export function loginSessions(deps: SessionDeps): Sessions {
   }
   const login = async (request: PlainRequest): Promise<PlainResponse> => {
     if (isForeign(request)) return { code: 403, contentType: TEXT, body: 'this comes from another origin\n' }
-    const wait = await deps.attempts.waitSeconds(request.remoteAddress)
+    const wait = await deps.attempts.begin(request.remoteAddress)
     if (wait > 0) return await tooMany(deps.files, wait)
+    let failed = false
+    try {
+      const { answer, code } = await tryToken(request)
+      // An API server that does not answer says nothing of the token.
+      failed = code === 401 || code === 403
+      return answer
+    } finally {
+      await deps.attempts.ended(request.remoteAddress, failed)
+    }
+  }
+  const tryToken = async (request: PlainRequest): Promise<{ answer: PlainResponse; code: number }> => {
     const token = tokenIn(await request.readBody(MAX_FORM_BYTES))
     const view: AdminRoute = {
       path: '/',
@@ -79,13 +90,12 @@ export function loginSessions(deps: SessionDeps): Sessions {
     const asked = { ...request, method: 'GET', path: '/', authorization: `Bearer ${token}` }
     const admitted = token === '' ? undefined : await deps.access(asked, view)
     if (admitted === undefined || 'refused' in admitted) {
-      // An API server that does not answer says nothing of the token.
-      const code = admitted?.refused.code ?? 401
-      if (code === 401 || code === 403) await deps.attempts.failed(request.remoteAddress)
-      return await loginPage(deps.files, admitted?.refused ?? { code: 401, contentType: TEXT, body: '' }, true)
+      const refused = admitted?.refused ?? { code: 401, contentType: TEXT, body: '' }
+      return { answer: await loginPage(deps.files, refused, true), code: refused.code }
     }
     const cookie = sessions.begin(token, admitted.user.name)
-    return { code: 303, contentType: TEXT, body: '', headers: { location: '/', 'set-cookie': cookie } }
+    const headers = { location: '/', 'set-cookie': cookie }
+    return { answer: { code: 303, contentType: TEXT, body: '', headers }, code: 303 }
   }
   const logout = (request: PlainRequest): PlainResponse => {
     if (isForeign(request)) return { code: 403, contentType: TEXT, body: 'this comes from another origin\n' }

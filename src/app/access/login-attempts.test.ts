@@ -4,30 +4,43 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createLoginAttempts } from './login-attempts.ts'
 
-async function fail(attempts: ReturnType<typeof createLoginAttempts>, address: string, times: number): Promise<void> {
-  for (let i = 0; i < times; i++) await attempts.failed(address)
+type Attempts = ReturnType<typeof createLoginAttempts>
+
+/** How long it would have to wait; an attempt that is allowed succeeds. */
+async function waitSeconds(attempts: Attempts, address: string): Promise<number> {
+  const wait = await attempts.begin(address)
+  if (wait === 0) await attempts.ended(address, false)
+  return wait
+}
+
+async function failOnce(attempts: Attempts, address: string): Promise<void> {
+  if ((await attempts.begin(address)) === 0) await attempts.ended(address, true)
+}
+
+async function fail(attempts: Attempts, address: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) await failOnce(attempts, address)
 }
 
 test('five failures of an address make it wait for the rest of a minute, and nobody else', async () => {
   const attempts = createLoginAttempts()
-  assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
   await fail(attempts, '10.0.0.1', 4)
-  assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
-  await attempts.failed('10.0.0.1')
-  const wait = await attempts.waitSeconds('10.0.0.1')
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
+  await failOnce(attempts, '10.0.0.1')
+  const wait = await waitSeconds(attempts, '10.0.0.1')
   assert.ok(wait > 0 && wait <= 60, `${wait}`)
-  assert.equal(await attempts.waitSeconds('10.0.0.2'), 0)
+  assert.equal(await waitSeconds(attempts, '10.0.0.2'), 0)
   // More of them do no harm.
   await fail(attempts, '10.0.0.1', 10)
-  assert.ok((await attempts.waitSeconds('10.0.0.1')) <= 60)
+  assert.ok((await waitSeconds(attempts, '10.0.0.1')) <= 60)
 })
 
 test('a hundred failures make all addresses wait', async () => {
   const attempts = createLoginAttempts()
-  for (let i = 0; i < 99; i++) await attempts.failed(`10.0.1.${i}`)
-  assert.equal(await attempts.waitSeconds('10.0.2.1'), 0)
-  await attempts.failed('10.0.1.99')
-  assert.ok((await attempts.waitSeconds('10.0.2.1')) > 0)
+  for (let i = 0; i < 99; i++) await failOnce(attempts, `10.0.1.${i}`)
+  assert.equal(await waitSeconds(attempts, '10.0.2.1'), 0)
+  await failOnce(attempts, '10.0.1.99')
+  assert.ok((await waitSeconds(attempts, '10.0.2.1')) > 0)
 })
 
 test('after a minute an address may try again', async () => {
@@ -35,9 +48,9 @@ test('after a minute an address may try again', async () => {
   try {
     const attempts = createLoginAttempts()
     await fail(attempts, '10.0.0.1', 5)
-    assert.ok((await attempts.waitSeconds('10.0.0.1')) > 0)
+    assert.ok((await waitSeconds(attempts, '10.0.0.1')) > 0)
     mock.timers.tick(61_000)
-    assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+    assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
   } finally {
     mock.timers.reset()
   }
@@ -45,8 +58,16 @@ test('after a minute an address may try again', async () => {
 
 test('addresses of one IPv6 network are one client', async () => {
   const attempts = createLoginAttempts()
-  for (let i = 1; i <= 5; i++) await attempts.failed(`2001:db8::${i}`)
-  assert.ok((await attempts.waitSeconds('2001:db8::ffff')) > 0)
-  assert.equal(await attempts.waitSeconds('2001:db8:0:1::1'), 0)
-  assert.equal(await attempts.waitSeconds('10.0.0.1'), 0)
+  for (let i = 1; i <= 5; i++) await failOnce(attempts, `2001:db8::${i}`)
+  assert.ok((await waitSeconds(attempts, '2001:db8::ffff')) > 0)
+  assert.equal(await waitSeconds(attempts, '2001:db8:0:1::1'), 0)
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
+})
+
+test('a hundred attempts of an address at once do not pass the count', async () => {
+  const attempts = createLoginAttempts()
+  const waits = await Promise.all(Array.from({ length: 100 }, () => attempts.begin('10.0.0.1')))
+  assert.equal(waits.filter((wait) => wait === 0).length, 5)
+  for (let i = 0; i < 5; i++) await attempts.ended('10.0.0.1', false)
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0, 'none has failed')
 })

@@ -13,19 +13,39 @@ const EVERYBODY = 'everybody'
 export function createLoginAttempts(): LoginAttempts {
   const each = new RateLimiterMemory({ points: OF_AN_ADDRESS, duration: MINUTE_S })
   const all = new RateLimiterMemory({ points: OF_ALL, duration: MINUTE_S })
+  // Attempts that are looked at now count as failed, so that many at once do not pass the count.
+  const underway = new Map<string, number>()
+  const count = (key: string, by: 1 | -1): number => {
+    const before = underway.get(key) ?? 0
+    if (before + by > 0) underway.set(key, before + by)
+    else underway.delete(key)
+    return before
+  }
+  const over = (source: string): void => {
+    count(source, -1)
+    count(EVERYBODY, -1)
+  }
   return {
-    async waitSeconds(address) {
-      const [own, total] = await Promise.all([each.get(addressSource(address)), all.get(EVERYBODY)])
-      return Math.max(waitOf(own, OF_AN_ADDRESS), waitOf(total, OF_ALL))
+    async begin(address) {
+      const source = addressSource(address)
+      const [ofAddress, ofAll] = [count(source, 1), count(EVERYBODY, 1)]
+      const [own, total] = await Promise.all([each.get(source), all.get(EVERYBODY)])
+      const wait = Math.max(waitOf(own, OF_AN_ADDRESS - ofAddress), waitOf(total, OF_ALL - ofAll))
+      if (wait > 0) over(source)
+      return wait
     },
-    async failed(address) {
-      await Promise.all([consume(each, addressSource(address)), consume(all, EVERYBODY)])
+    async ended(address, failed) {
+      const source = addressSource(address)
+      if (failed) await Promise.all([consume(each, source), consume(all, EVERYBODY)])
+      over(source)
     },
   }
 }
 
+/** @param points that are left beside what is under way */
 function waitOf(state: RateLimiterRes | null, points: number): number {
-  return state === null || state.consumedPoints < points ? 0 : Math.max(1, Math.ceil(state.msBeforeNext / 1000))
+  if ((state?.consumedPoints ?? 0) < points) return 0
+  return Math.max(1, Math.ceil((state?.msBeforeNext ?? 0) / 1000))
 }
 
 /** It rejects with a result where nothing is left. */
