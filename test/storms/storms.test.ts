@@ -20,7 +20,7 @@ const MOST_CPU = 1.3
  * Handshakes wait for their turn. On a machine so busy that it takes longer than client-go waits (10 s), it tries again: that is then what
  * it is told, and it has cost no handshake.
  */
-const AT_THE_DOOR = /^(list|watch) (200|429 Retry-After \d+|TLS handshake timeout)$/
+const AT_THE_DOOR = /^(list|watch) (200|429 Retry-After \d+|TLS handshake timeout|connection reset|EOF)$/
 const BACK_AFTER_RESTART =
   /^(list|watch) (200|connection refused|connection reset|EOF|429 Retry-After \d+|TLS handshake timeout)$|^watch ended/
 
