@@ -23,6 +23,7 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   healthck_failure: 'who asks for health is told which check fails',
   limited_total: 'whose share it was is in the access log; what was refused is shown as refusals',
   client_handshakes: 'for whoever looks into a storm; what is closed is shown',
+  memory_limit_bytes: 'the ceiling is shown; a start says how much there is',
   degrade_unchecked_total: 'the log says why, each time',
   'kube_client_request_(size_bytes|retries_total)|kube_client_response_size_bytes': 'for whoever debugs such calls',
 }

@@ -14,6 +14,7 @@ import { AUDIT_WEBHOOK_TABLE, type AuditWebhookConfig, readAuditWebhook } from '
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
+import { MEMORY_TABLE, type MemoryConfig, readMemory } from './memory.ts'
 import { checkObjects, OBJECTS_TABLE, type ObjectsConfig, readObjects } from './objects.ts'
 import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtection } from './protection.ts'
 import { checkReplicas, REPLICAS_TABLE, type ReplicasConfig, readReplicas } from './replicas.ts'
@@ -28,6 +29,7 @@ export interface Config
     ControlOidcConfig,
     ReplicasConfig,
     ServingConfig,
+    MemoryConfig,
     AuditConfig,
     AuditWebhookConfig,
     AuditTruncationConfig,
@@ -56,6 +58,7 @@ export const SETTINGS: readonly Setting[] = [
   CONTROL_OIDC_TABLE,
   REPLICAS_TABLE,
   SERVING_TABLE,
+  MEMORY_TABLE,
   AUDIT_TABLE,
   AUDIT_WEBHOOK_TABLE,
   AUDIT_TRUNCATION_TABLE,
@@ -82,6 +85,7 @@ export function loadConfig(input: SettingsInput): Config {
     ...readControlOidc(reader),
     ...readReplicas(reader),
     ...readServing(reader),
+    ...readMemory(reader),
     ...readAudit(reader),
     ...readAuditWebhook(reader),
     ...readAuditTruncation(reader),

@@ -239,7 +239,7 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
   maxConnections: setting(
     'maxConnections',
     '<n>',
-    '10000',
+    '20000',
     integerBetween(0, 10_000_000),
     'connections of clients, divided by the threads; beyond, the user with most of them loses one; 0: any number',
   ),
@@ -274,14 +274,14 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
   maxRequestsInflight: setting(
     'maxRequestsInflight',
     '<n>',
-    '8000',
+    '4096',
     integerBetween(0, 10_000_000),
     'requests in flight, without watches and the like, divided by threads and then by users; 0: any number',
   ),
   maxWatches: setting(
     'maxWatches',
     '<n>',
-    '30000',
+    '50000',
     integerBetween(0, 10_000_000),
     'watches and other long-running requests, divided by threads and then by users; 0: any number',
   ),

@@ -204,6 +204,9 @@ const BYTE_UNITS: ReadonlyMap<string, number> = new Map([
   ['M', 1e6],
   ['Mi', 1024 * 1024],
   ['MiB', 1024 * 1024],
+  ['G', 1e9],
+  ['Gi', 1024 ** 3],
+  ['GiB', 1024 ** 3],
 ])
 
 /** Bytes, plain or with a unit of Kubernetes quantities. */

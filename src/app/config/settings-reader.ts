@@ -95,14 +95,23 @@ export class SettingsReader {
     return this.#find(setting) !== undefined
   }
 
+  /** Whether nobody has set it. */
+  isDefault(setting: Setting): boolean {
+    return this.#given(setting) === undefined
+  }
+
   #find(setting: Setting): Found | undefined {
+    const given = this.#given(setting)
+    if (given !== undefined) return given
+    return setting.defaultText === '' ? undefined : { where: setting.flag, raw: setting.defaultText }
+  }
+
+  #given(setting: Setting): Found | undefined {
     const flag = this.#input.flags[setting.name]
     if (flag !== undefined && !(Array.isArray(flag) && flag.length === 0)) return { where: setting.flag, raw: flag }
     const variable = this.#input.env[setting.env]
     if (variable !== undefined && variable !== '') return { where: setting.env, raw: variable }
-    const inFile = this.#file.get(setting.name)
-    if (inFile !== undefined) return inFile
-    return setting.defaultText === '' ? undefined : { where: setting.flag, raw: setting.defaultText }
+    return this.#file.get(setting.name)
   }
 
   /** A warning only: in a pod, Kubernetes itself sets variables that begin like ours (those of a Service portcullis). */

@@ -4,12 +4,14 @@ import type { ListSize } from '../../api/ports/list-request.ts'
 import { seatsOf } from '../../core/list-cost/seats.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import type { MemoryPlan } from '../memory/memory-plan.ts'
 import type { ThreadReport } from '../threads/messages.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 /** A thread that does not answer within a second shows as such. */
 export async function describeState(
   parts: WiredGateway,
+  memory: MemoryPlan,
   protection: object | null,
   scaleUpGuards: object | null,
   draining: boolean,
@@ -34,6 +36,7 @@ export async function describeState(
       running: reports[i]?.running ?? null,
       clientConnections: reports[i]?.clients ?? null,
     })),
+    memory: describeMemory(memory),
     problems,
     globalLimits: limits?.status() ?? null,
     protection,
@@ -41,6 +44,20 @@ export async function describeState(
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
     clusters: [...clusters.values()].map((live) => describeCluster(live, parts)),
+  }
+}
+
+/** All rows, the largest first. Infinite: a setting allows any number. */
+function describeMemory({ ceiling, limitBytes, limitFrom, lowered, heap }: MemoryPlan): object {
+  const { bytes, unbounded, rows } = ceiling
+  return {
+    ceilingBytes: unbounded.length > 0 ? null : bytes,
+    unbounded,
+    limitBytes,
+    limitFrom,
+    lowered,
+    threadHeapMiB: heap,
+    rows: rows.map(({ what, bytes: most, per, lever = null }) => ({ what, bytes: most, per, setting: lever })),
   }
 }
 

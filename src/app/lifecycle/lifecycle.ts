@@ -23,6 +23,7 @@ import { advertisedAddress, KnownReplicas } from '../insight/known-replicas.ts'
 import { LogLevels } from '../insight/log-levels.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
+import type { MemoryPlan } from '../memory/memory-plan.ts'
 import type { ObjectPlane } from '../object-plane/object-plane.ts'
 import type { Protection } from '../protection/protection.ts'
 import { type RunningScaleUpGuards, startScaleUpGuards } from '../scale/scale-up-guards.ts'
@@ -43,6 +44,7 @@ const KNOWN_WITHIN_AWAY_MS = 500
 
 export class Lifecycle implements RunningGateway {
   readonly #config: Config
+  readonly #memory: MemoryPlan
   readonly #parts: WiredGateway
   readonly #plane: ObjectPlane
   readonly #protection: Protection
@@ -72,7 +74,7 @@ export class Lifecycle implements RunningGateway {
   #endStalls: () => void = () => undefined
 
   constructor(
-    config: Config,
+    memory: MemoryPlan,
     parts: WiredGateway,
     plane: ObjectPlane,
     protection: Protection,
@@ -81,7 +83,9 @@ export class Lifecycle implements RunningGateway {
     outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'> & { readonly recent: RecentLines },
     lastGood: LastGoodStates,
   ) {
+    const { config } = memory
     this.#config = config
+    this.#memory = memory
     this.#parts = parts
     this.#plane = plane
     this.#protection = protection
@@ -226,6 +230,7 @@ export class Lifecycle implements RunningGateway {
   #describe(): Promise<object> {
     return describeState(
       this.#parts,
+      this.#memory,
       this.#protection.describe(),
       this.#scaleUpGuards?.describe() ?? null,
       this.#draining,

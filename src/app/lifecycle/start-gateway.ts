@@ -2,6 +2,7 @@ import type { ProtectionGate } from '../../api/ports/protection.ts'
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
+import { MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
 import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { openAuditOutputs } from '../audit/outputs.ts'
@@ -10,6 +11,7 @@ import { loadServingPair } from '../certificates/serving-pair.ts'
 import { sharePki } from '../certificates/shared-pki.ts'
 import type { Config } from '../config/config.ts'
 import { LastGoodStates } from '../last-good/states.ts'
+import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
 import { Protection, type ProtectionDeps } from '../protection/protection.ts'
 import { wire } from '../wiring/wire.ts'
@@ -21,9 +23,12 @@ const STDOUT = 1
 const STDERR = 2
 
 /** @throws {UserError} with one clear line for what the operator can fix */
-export async function startGateway(config: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
+export async function startGateway(asked: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
   const recent = new RecentLines(given.logLines ?? openLineWriter(STDERR))
-  const log = given.log ?? createLogger({ level: config.logLevel, destination: recent })
+  const log = given.log ?? createLogger({ level: asked.logLevel, destination: recent })
+  const memory = planMemory(asked)
+  const { config } = memory
+  logMemoryPlan(memory, log)
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const lastGood = new LastGoodStates(config, systemClock, log)
   if (given.source === undefined) {
@@ -43,6 +48,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
   const protectionGate = (): ProtectionGate | undefined => protection?.gate
   const parts = wire(
     config,
+    memory,
     serving,
     { log, access, auditPolicy, ...auditOutputs },
     plane.source,
@@ -51,6 +57,9 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     lastGood,
     given,
   )
+  const { bytes, unbounded } = memory.ceiling
+  parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
+  parts.recorder.set(MEMORY_LIMIT, memory.limitBytes)
   const { clusters, clock, clocks, pool } = parts
   const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
@@ -67,7 +76,7 @@ export async function startGateway(config: Config, given: Partial<GatewayOverrid
     onNamespaces,
   })
   const life = new Lifecycle(
-    config,
+    memory,
     parts,
     plane,
     protection,

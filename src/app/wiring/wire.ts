@@ -30,13 +30,14 @@ import { PROGRAM_FILES } from '../../io/program/build.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
-import { startThread } from '../../io/world/threads.ts'
+import { type HeapLimits, startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import type { OpenWebhook } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import type { Config } from '../config/config.ts'
 import { TopCounts } from '../insight/top-counts.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
+import type { MemoryPlan } from '../memory/memory-plan.ts'
 import { startInlineThread } from '../threads/pool/inline-thread.ts'
 import { ThreadPool } from '../threads/pool/pool.ts'
 import type { StartThread } from '../threads/pool/worker-slot.ts'
@@ -111,6 +112,7 @@ const WORD = 2 ** 32
  */
 export function wire(
   config: Config,
+  memory: Pick<MemoryPlan, 'heap'>,
   serving: ServingPair,
   outputs: Outputs,
   source: ResourceSource,
@@ -156,7 +158,7 @@ export function wire(
     auditLog: audit !== undefined,
     auditPolicy: outputs.auditPolicy,
   }
-  const start: StartThread = inline ? startInlineThread : startWorker
+  const start: StartThread = inline ? startInlineThread : startWorker(memory.heap)
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   const limits = sharing?.limits
@@ -238,8 +240,9 @@ function cellOf({ name, protection }: CompiledCluster): string {
   return protection?.cell ?? name
 }
 
-const startWorker: StartThread = (data, events) =>
-  startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events)
+function startWorker(heap: HeapLimits): StartThread {
+  return (data, events) => startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events, heap)
+}
 
 /** What all threads have counted, and what only the main thread sees. */
 function metricsText(

@@ -102,17 +102,14 @@ test('defaults are lowered so that the ceiling fits, what was set stays', () => 
         const [before, now] = [given[lever], fitted.settings[lever]]
         if (!defaults.includes(lever)) assert.equal(now, before)
         assert.ok(now <= before)
-        assert.ok(now >= Math.min(before, LEAST[lever] * given.threads), lever)
+        assert.ok(now >= Math.min(before, LEAST[lever]), lever)
         assert.equal(
           fitted.lowered.some(({ setting }) => setting === lever),
           now < before,
         )
       }
       const least = Object.fromEntries(
-        LEVERS.map((lever) => [
-          lever,
-          defaults.includes(lever) ? Math.min(given[lever], LEAST[lever] * given.threads) : given[lever],
-        ]),
+        LEVERS.map((lever) => [lever, defaults.includes(lever) ? Math.min(given[lever], LEAST[lever]) : given[lever]]),
       )
       // It does not fit only where even the least of all defaults would not.
       if (!fitted.fits) assert.ok(memoryCeiling({ ...given, ...least }).bytes > limit)

@@ -58,18 +58,20 @@ export interface MemoryRow {
 }
 
 export interface MemoryCeiling {
-  /** All rows together. */
+  /** All rows together; infinite when a setting allows any number. */
   readonly bytes: number
+  /** Settings that do, by 0: what they bound has no row. */
+  readonly unbounded: readonly MemoryLever[]
   /** The largest first. */
   readonly rows: readonly MemoryRow[]
 }
 
 /** Of a connection, a request and a watch: what is in V8's heap. */
-const CONNECTION_HEAP = 32 * KIB
+const CONNECTION_HEAP = 24 * KIB
 const REQUEST_HEAP = 20 * KIB
-const WATCH_HEAP = 6 * KIB
-/** Live objects that V8 lets so much garbage pile up beside: half as much. */
-const GARBAGE = 0.5
+const WATCH_HEAP = 5 * KIB
+/** What is not collected yet, beside what lives: V8 collects a heap near its limit before it grows further. */
+const GARBAGE = 0.4
 
 /** Bounds of caches and queues, most of them of each thread; test/memory/bounds.test.ts compares them with the constants that they stand for. */
 export interface MemoryBounds {
@@ -106,8 +108,6 @@ export interface MemoryBounds {
   readonly webhookBytes: number
   /** io/store/objects.ts: JSON of objects that are remembered. */
   readonly storeBytes: number
-  /** apiserver/watch-memory.ts: events that wait for all watchers. */
-  readonly storeWatchBytes: number
 }
 
 export const BOUNDS: MemoryBounds = {
@@ -129,8 +129,13 @@ export const BOUNDS: MemoryBounds = {
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
   storeBytes: 32 * MIB,
-  storeWatchBytes: 64 * MIB,
 }
+
+const LEVERS: readonly MemoryLever[] = ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes']
+/** Of a thread, beside what grows: its code and configuration, and room for what the model does not know. */
+const SPARE_HEAP_MIB = 192
+/** What a resource that is divided among users may take beyond its size, so that nobody is shut out: core/shares/. */
+const RESERVE = 1.25
 
 /** What a thing takes, in all and in V8's heap. */
 interface Cost {
@@ -151,7 +156,28 @@ export function memoryCeiling(settings: MemorySettings): MemoryCeiling {
   rows.push({ what: 'garbage that V8 has not collected yet', bytes: heap * GARBAGE, heap: 0, per: 'process' })
   const whole = rows.map((row) => ({ ...row, bytes: Math.ceil(row.bytes), heap: Math.ceil(row.heap) }))
   const taken = whole.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes)
-  return { bytes: taken.reduce((sum, { bytes }) => sum + bytes, 0), rows: taken }
+  const unbounded = LEVERS.filter((lever) => settings[lever] === 0)
+  const sum = taken.reduce((all, { bytes }) => all + bytes, 0)
+  return { bytes: unbounded.length > 0 ? Number.POSITIVE_INFINITY : sum, unbounded, rows: taken }
+}
+
+/** What V8 may use in a gateway thread, MiB. */
+export interface ThreadHeap {
+  readonly oldMiB: number
+  readonly youngMiB: number
+}
+
+/**
+ * A heap with a limit is collected before it reaches it; one without grows to several times what lives in it. Above what is computed there
+ * is some room, because a thread that reaches its limit ends, with all that it serves.
+ */
+export function threadHeap(settings: MemorySettings): ThreadHeap {
+  const rows = [...clientRows(settings), ...threadRows(settings)]
+  const heap = rows.reduce((sum, row) => sum + row.heap, 0) / settings.threads
+  return {
+    oldMiB: Math.ceil((heap * (1 + GARBAGE)) / MIB) + SPARE_HEAP_MIB,
+    youngMiB: YOUNG_GENERATION / MIB,
+  }
 }
 
 function programRows({ threads }: MemorySettings): MemoryRow[] {
@@ -179,19 +205,25 @@ function clientRows(settings: MemorySettings): MemoryRow[] {
     },
     {
       what: 'requests in flight',
-      bytes: maxRequestsInflight * REQUEST,
-      heap: maxRequestsInflight * REQUEST_HEAP,
+      bytes: RESERVE * maxRequestsInflight * REQUEST,
+      heap: RESERVE * maxRequestsInflight * REQUEST_HEAP,
       per: 'process',
       lever: 'maxRequestsInflight',
     },
     {
       what: 'watches',
-      bytes: maxWatches * WATCH,
-      heap: maxWatches * WATCH_HEAP,
+      bytes: RESERVE * maxWatches * WATCH,
+      heap: RESERVE * maxWatches * WATCH_HEAP,
       per: 'process',
       lever: 'maxWatches',
     },
-    { what: 'bodies and large heads', bytes: maxBufferedBytes, heap: 0, per: 'process', lever: 'maxBufferedBytes' },
+    {
+      what: 'bodies and large heads',
+      bytes: RESERVE * maxBufferedBytes,
+      heap: 0,
+      per: 'process',
+      lever: 'maxBufferedBytes',
+    },
   ]
 }
 
@@ -234,7 +266,6 @@ function mainRows({ logs, auditWebhook, tracing, embedded, webhooks }: MemorySet
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),
     one('objects that the store remembers', store, store),
-    one('events for watchers of the API server', embedded ? BOUNDS.storeWatchBytes : 0),
     one('bodies sent to webhooks', webhooks * BOUNDS.webhookBytes),
   ]
 }

@@ -10,14 +10,14 @@ export const PROGRAM: number = 128 * MIB
 export const THREAD: number = 40 * MIB
 /** Where new objects of a thread live: two halves of 16 MiB, and as much for large ones. V8's flag --max-semi-space-size. */
 export const YOUNG_GENERATION: number = 48 * MIB
-/** A client's connection with TLS, idle, with its certificate (92 KiB; 80 KiB without one, 61 KiB before its first request). */
-export const CONNECTION: number = 96 * KIB
+/** A client's connection with TLS, idle: 80 to 90 KiB with its certificate, 70 to 80 KiB without one, 60 KiB before its first request. */
+export const CONNECTION: number = 88 * KIB
 /** The kernel's structures of a socket without data; a cgroup counts them. */
 export const SOCKET: number = 4 * KIB
 /** A request that is being served, with a head of up to 8 KiB. */
 export const REQUEST: number = 24 * KIB
 /** An open watch, on both sides, beside its connection. */
-export const WATCH: number = 8 * KIB
+export const WATCH: number = 6 * KIB
 /** A remembered refusal of a token: a hash, a time. */
 export const REJECTED_TOKEN: number = 512
 /** A remembered access review, with a reason of up to 1,024 characters. */

@@ -18,12 +18,12 @@ export interface FittedMemory {
   readonly fits: boolean
 }
 
-/** Less than this serves nobody: of the process, for each gateway thread. */
+/** A gateway with less would refuse clients of small clusters: defaults are not lowered further. */
 export const LEAST: Readonly<Record<MemoryLever, number>> = {
-  maxConnections: 128,
-  maxRequestsInflight: 64,
-  maxWatches: 128,
-  maxBufferedBytes: 8 * 1024 * 1024,
+  maxConnections: 1000,
+  maxRequestsInflight: 256,
+  maxWatches: 2000,
+  maxBufferedBytes: 32 * 1024 * 1024,
 }
 
 /**
@@ -36,6 +36,7 @@ export function fitMemory(
   limitBytes: number,
 ): FittedMemory {
   const ceiling = memoryCeiling(settings)
+  if (ceiling.unbounded.length > 0) return { settings, ceiling, lowered: [], fits: false }
   if (limitBytes === 0 || ceiling.bytes <= limitBytes || isDefault.size === 0) {
     return { settings, ceiling, lowered: [], fits: limitBytes === 0 || ceiling.bytes <= limitBytes }
   }
@@ -56,7 +57,7 @@ export function fitMemory(
 function scaled(settings: MemorySettings, levers: ReadonlySet<MemoryLever>, part: number): MemorySettings {
   const lowered: Partial<Record<MemoryLever, number>> = {}
   for (const lever of levers) {
-    const least = Math.min(settings[lever], LEAST[lever] * settings.threads)
+    const least = Math.min(settings[lever], LEAST[lever])
     lowered[lever] = least + Math.floor((settings[lever] - least) * part)
   }
   return { ...settings, ...lowered }

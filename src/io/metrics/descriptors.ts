@@ -577,6 +577,16 @@ export const TOP_UPSTREAM_SECONDS: Metric = table.gauge(
   ['by', 'name'],
   'Time that upstream took for the ten names with the most requests, in the last five minutes (--top-metrics)',
 )
+export const MEMORY_CEILING: Metric<[]> = table.gauge(
+  'memory_ceiling_bytes',
+  [],
+  'The most memory that the process takes, computed from its settings; 0 = one of them allows any number',
+)
+export const MEMORY_LIMIT: Metric<[]> = table.gauge(
+  'memory_limit_bytes',
+  [],
+  'Memory that the process may take: --memory-limit, the limit of its control group, or half of the machine',
+)
 export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')
 export const CONTROL_OIDC_TOKENS: Metric = table.counter(
   'control_oidc_tokens_total',

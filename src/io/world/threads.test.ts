@@ -21,11 +21,12 @@ function start(code: string, data: unknown = undefined): Told {
   const ended = new Promise<void>((resolve) => {
     onExit = resolve
   })
-  const thread = startThread<unknown, unknown>(entry, 'test', data, {
-    onMessage: (message) => void messages.push(message),
-    onError: (error) => void errors.push(error),
+  const events = {
+    onMessage: (message: unknown) => void messages.push(message),
+    onError: (error: Error) => void errors.push(error),
     onExit: () => onExit(),
-  })
+  }
+  const thread = startThread<unknown, unknown>(entry, 'test', data, events, { oldMiB: 64, youngMiB: 8 })
   return { thread, messages, errors, ended }
 }
 
@@ -40,6 +41,12 @@ describe('a thread', () => {
     for (const n of [1, 2, 3]) told.thread.post(n)
     await told.ended
     assert.deepEqual([told.messages, told.errors, Atomics.load(shared, 0)], [[2, 4, 6], [], 7])
+  })
+
+  it('that needs more memory than its limit ends, and says why; this thread goes on', async () => {
+    const told = start('const held = []; for (;;) held.push({ of: [held.length] })')
+    await told.ended
+    assert.equal(Reflect.get(told.errors[0] ?? {}, 'code'), 'ERR_WORKER_OUT_OF_MEMORY')
   })
 
   it('that throws reports the error, with the stack, before its end; this thread goes on', async () => {

@@ -39,12 +39,27 @@ export interface Thread<To> {
   terminate(): Promise<void>
 }
 
+/** What V8 may use in a thread, MiB; one that needs more ends. */
+export interface HeapLimits {
+  /** Where objects live that have survived. */
+  readonly oldMiB: number
+  /** Where new objects live. */
+  readonly youngMiB: number
+}
+
 /**
  * Starts `entry` as a thread. `data` and all messages are cloned; shared memory stays shared.
  * @param data what the thread finds with `threadData`
  */
-export function startThread<To, From>(entry: URL, name: string, data: unknown, events: ThreadEvents<From>): Thread<To> {
-  const worker = new Worker(entry, { workerData: data, name })
+export function startThread<To, From>(
+  entry: URL,
+  name: string,
+  data: unknown,
+  events: ThreadEvents<From>,
+  { oldMiB, youngMiB }: HeapLimits,
+): Thread<To> {
+  const resourceLimits = { maxOldGenerationSizeMb: oldMiB, maxYoungGenerationSizeMb: youngMiB }
+  const worker = new Worker(entry, { workerData: data, name, resourceLimits })
   // It is -1 once the thread has ended.
   const id = worker.threadId
   worker.on('message', (message: From) => events.onMessage(message))

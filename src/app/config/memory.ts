@@ -1,0 +1,40 @@
+// The setting of memory: how much there is. What of the other settings is a default, the start may lower so that all fits.
+
+import type { MemoryLever } from '../../core/memory/ceiling.ts'
+import { SERVING_TABLE } from './serving.ts'
+import { bytesBetween } from './setting-values.ts'
+import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+
+export interface MemoryConfig {
+  /** Bytes; 0 = what the system says. */
+  readonly memoryLimit: number
+  /** Settings that the ceiling grows with, and that nobody has set. */
+  readonly memoryDefaults: readonly MemoryLever[]
+}
+
+const MIB = 1024 * 1024
+
+export const MEMORY_TABLE: { readonly memoryLimit: Setting<number> } = {
+  memoryLimit: setting(
+    'memoryLimit',
+    '<bytes>',
+    '',
+    bytesBetween(64 * MIB, 2 ** 50),
+    'memory that the process may take; defaults of other settings are lowered to fit; default: the limit of its control group, else half of the machine',
+  ),
+}
+
+/** In the order in which they are named. */
+export const MEMORY_LEVERS: readonly MemoryLever[] = [
+  'maxConnections',
+  'maxRequestsInflight',
+  'maxWatches',
+  'maxBufferedBytes',
+]
+
+export function readMemory(reader: SettingsReader): MemoryConfig {
+  return {
+    memoryLimit: reader.take(MEMORY_TABLE.memoryLimit, 0),
+    memoryDefaults: MEMORY_LEVERS.filter((lever) => reader.isDefault(SERVING_TABLE[lever])),
+  }
+}

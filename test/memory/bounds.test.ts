@@ -1,0 +1,92 @@
+// The ceiling counts what the code allows: its numbers are those of the constants that bound caches and queues, the table of sizes in
+// docs/operating.md is what it computes, and the chart's pod gets what the gateway needs.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { loadConfig } from '../../src/app/config/config.ts'
+import { planMemory } from '../../src/app/memory/memory-plan.ts'
+import { BOUNDS, type MemoryBounds } from '../../src/core/memory/ceiling.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const GIB = 1024 ** 3
+
+/** Bound -> file and constant, and its expression where that is not a plain number. */
+const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, constant: string]>> = {
+  acceptedTokenBytes: ['src/io/reviews/token-review.ts', 'MAX_REMEMBERED_BYTES'],
+  rejectedTokens: ['src/io/reviews/token-review.ts', 'MAX_REJECTED'],
+  accessReviews: ['src/io/reviews/access-review.ts', 'MAX_REMEMBERED'],
+  budgetUsers: ['src/state/user-budgets.ts', 'MAX_USERS'],
+  heldAnswerBytes: ['src/gateway/held-answer.ts', 'MAX_ALL_HELD_BYTES'],
+  pooledBytes: ['src/http2/slabs.ts', 'MAX_POOLED'],
+  unreadBytes: ['src/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
+  topNames: ['src/core/top/traffic.ts', 'CAPACITY'],
+  auditBodyBytes: ['src/core/audit/body-memory.ts', 'MAX_RECORDED_BYTES'],
+  outboxCharacters: ['src/app/threads/thread/outbox.ts', 'MAX_UNDERWAY'],
+  logCharacters: ['src/io/logs/line-writer.ts', 'MAX_QUEUED'],
+  threadTraces: ['src/app/threads/thread/traces.ts', 'MAX_WAITING'],
+  traces: ['src/io/traces/otlp-exporter.ts', 'MAX_WAITING'],
+  taps: ['src/app/tap/tap-route.ts', 'MAX_TAPS'],
+  tapEvents: ['src/app/tap/tap-route.ts', 'CREDIT'],
+  auditWebhookCharacters: ['src/io/audit-webhook/audit-webhook.ts', 'MAX_HELD'],
+  webhookBytes: ['src/webhooks/protection-webhook.ts', 'MAX_WAITING_BYTES'],
+  storeBytes: ['src/io/store/objects.ts', 'REMEMBERED_BYTES'],
+}
+/** What stands in the code as a number of pieces. */
+const PIECES: Partial<Record<keyof MemoryBounds, number>> = { pooledBytes: 32 * 1024 }
+
+test('each bound is that of the constant', () => {
+  for (const [name, [file, constant]] of Object.entries(CONSTANTS)) {
+    const bound = name as keyof MemoryBounds
+    const text = readFileSync(join(ROOT, file), 'utf8')
+    const found = new RegExp(`const ${constant}(?:: number)? = ([\\d_]+(?: \\* [\\d_]+)*)`).exec(text)?.[1]
+    assert.ok(found !== undefined, `${file} has ${constant}`)
+    const product = found.split(' * ').reduce((sum, factor) => sum * Number(factor.replaceAll('_', '')), 1)
+    assert.equal(product * (PIECES[bound] ?? 1), BOUNDS[bound], `${bound} is ${constant} of ${file}`)
+  }
+})
+
+function planned(threads: number, controlGroupBytes: number): ReturnType<typeof planMemory> {
+  const flags = {
+    source: 'kubernetes',
+    controlKubeconfig: 'k',
+    controlListen: '127.0.0.1:9443',
+    threads: String(threads),
+  }
+  const config = loadConfig({ flags, env: {}, readFile: () => '' })
+  return planMemory(config, { controlGroupBytes, machineBytes: 64 * GIB, openFiles: 0 })
+}
+
+test('the table of sizes in docs/operating.md is what is computed', () => {
+  const page = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
+  const section = page.slice(page.indexOf('## Memory'))
+  const rows = [
+    ...section.matchAll(/^\| (\d+(?:\.\d+)?) GiB \| (\d) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| (\d+) MiB \|$/gm),
+  ]
+  assert.ok(rows.length >= 4)
+  for (const [row, gib, threads, ...shown] of rows) {
+    const { config, ceiling, limitBytes } = planned(Number(threads), Number(gib) * GIB)
+    assert.ok(ceiling.bytes <= limitBytes, row)
+    const { maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes } = config
+    const values = [maxConnections, maxWatches, maxRequestsInflight, Math.floor(maxBufferedBytes / 1024 ** 2)]
+    assert.deepEqual(
+      shown.map((text) => Number(text.replaceAll(',', ''))),
+      values.map((value, i) => (i === 3 ? value : Math.floor(value / 100) * 100)),
+      row,
+    )
+  }
+})
+
+test('the pod of the chart has the memory that the gateway needs for thousands of connections', () => {
+  const values = parse(readFileSync(join(ROOT, 'deploy/helm/portcullis/values.yaml'), 'utf8')) as {
+    resources: { requests: { cpu: string }; limits: { memory: string } }
+  }
+  const { requests, limits } = values.resources
+  const [, gib = ''] = /^(\d+)Gi$/.exec(limits.memory) ?? []
+  const plan = planned(Number(requests.cpu), Number(gib) * GIB)
+  assert.equal(plan.limitFrom, 'control group')
+  assert.ok(plan.ceiling.bytes <= Number(gib) * GIB)
+  assert.ok(plan.config.maxConnections >= 5000)
+})

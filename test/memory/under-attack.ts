@@ -1,0 +1,140 @@
+// A gateway in a control group of the size that it has computed for itself, and all attacks of the corpus at once beside another user.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { loadCorpus } from '../attacks/corpus.ts'
+import { HOST, type Scene, startScene } from '../attacks/scene.ts'
+import { SMALL_PATH } from '../attacks/wire/http2.ts'
+import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { endWithThisProcess, guarded } from '../harness/process.ts'
+import type { AttackAll } from './attack-all.ts'
+import { createControlGroup } from './control-group.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+/** Each runs a part of the attacks. */
+const ATTACKERS = 4
+const BETWEEN_MS = 20
+/** As bin/portcullis starts it. */
+const HEAP_FLAG = '--max-semi-space-size=16'
+
+export interface UnderAttack {
+  /** What the gateway says is the most that it takes. */
+  readonly ceilingBytes: number
+  /** The most that was resident. */
+  readonly residentBytes: number
+  /** Processes that the kernel ended, and times that the group was full. */
+  readonly killed: number
+  readonly reached: number
+  readonly running: boolean
+  /** Gateway threads that were replaced. */
+  readonly restarts: number
+  readonly bystander: { readonly answered: number; readonly failed: number; readonly inTheEnd: number }
+}
+
+export interface AttackOptions {
+  readonly threads: number
+  readonly limitBytes: number
+  readonly forMs: number
+}
+
+export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions): Promise<UnderAttack> {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-bundle-'))
+  execFileSync(process.execPath, ['build/build.ts', '--out', join(dir, 'dist')], { cwd: ROOT, stdio: 'ignore' })
+  const group = createControlGroup(limitBytes)
+  // In place of the sources, whose compiler takes memory that a gateway does not.
+  const [shell = '', flag = '', , procs = ''] = group.prefix
+  const script = `echo $$ > "$0" && node=$1 && shift 2 && exec "$node" ${HEAP_FLAG} ${dir}/dist/main.mjs "$@"`
+  const scene = await startScene({ threads, gatewayPrefix: [shell, flag, script, procs] })
+  const attackers: ChildProcess[] = []
+  try {
+    for (const attacks of await partsOf(scene)) attackers.push(startAttacker({ attacks }))
+    const bystander = await servedMeanwhile(scene, forMs)
+    for (const attacker of attackers) await stopAttacker(attacker)
+    const { gateway } = scene.embedded
+    const inTheEnd = await statusOfBystander(scene)
+    const metrics = await gateway.metrics()
+    return {
+      ceilingBytes: sample(metrics, 'memory_ceiling_bytes'),
+      residentBytes: highestResident(gateway.pid),
+      killed: group.killed(),
+      reached: group.reached(),
+      running: gateway.running,
+      restarts: sample(metrics, 'thread_restarts_total'),
+      bystander: { ...bystander, inTheEnd },
+    }
+  } finally {
+    for (const attacker of attackers) attacker.kill('SIGKILL')
+    await scene.stop()
+    group.remove()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function partsOf(scene: Scene): Promise<AttackAll['attacks'][]> {
+  const parts: AttackAll['attacks'][number][][] = Array.from({ length: ATTACKERS }, () => [])
+  let next = 0
+  for (const [name, attack] of await loadCorpus()) {
+    for (const who of attack.who) {
+      parts[next++ % ATTACKERS]?.push({ name, target: scene.target(who, `attacker-${next}`) })
+    }
+  }
+  return parts
+}
+
+function startAttacker(what: AttackAll): ChildProcess {
+  const [command, args] = guarded('nice', ['-n', '19', process.execPath, join(import.meta.dirname, 'attack-all.ts')])
+  const env = { ...process.env }
+  delete env['NODE_TEST_CONTEXT']
+  const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], env })
+  endWithThisProcess(child)
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.write(`${JSON.stringify(what)}\n`)
+  return child
+}
+
+function stopAttacker(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve())
+    child.stdin?.end()
+  })
+}
+
+async function servedMeanwhile(scene: Scene, forMs: number): Promise<{ answered: number; failed: number }> {
+  const counts = { answered: 0, failed: 0 }
+  const endMs = performance.now() + forMs
+  while (performance.now() < endMs) {
+    if ((await statusOfBystander(scene)) === 200) counts.answered++
+    else counts.failed++
+    await pause(BETWEEN_MS)
+  }
+  return counts
+}
+
+let session: ReturnType<typeof h2Connect> | undefined
+
+/** On one connection, another one when it has ended. 0 = no answer. */
+async function statusOfBystander(scene: Scene): Promise<number> {
+  if (session === undefined || session.destroyed || session.closed) {
+    const { port } = scene.embedded.gateway
+    session = h2Connect({ port, serverName: HOST, certificate: scene.bystander })
+  }
+  try {
+    return (await h2Request(session, [':path', SMALL_PATH])).status
+  } catch {
+    return 0
+  }
+}
+
+function highestResident(pid: number): number {
+  return 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+}
+
+/** Of all rows. */
+function sample(metrics: string, name: string): number {
+  const rows = metrics.matchAll(new RegExp(`^portcullis_${name}(?:\\{[^}]*\\})? ([\\d.e+]+)`, 'gm'))
+  return Array.from(rows, ([, value]) => Number(value)).reduce((sum, value) => sum + value, 0)
+}
