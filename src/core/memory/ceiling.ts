@@ -135,7 +135,7 @@ const LEVERS: readonly MemoryLever[] = ['maxConnections', 'maxRequestsInflight',
 /** Of a thread, beside what grows: its code and configuration, and room for what the model does not know. */
 const SPARE_HEAP_MIB = 192
 /** What a resource that is divided among users may take beyond its size, so that nobody is shut out: core/shares/. */
-const RESERVE = 1.25
+const RESERVE = 1.375
 
 /** What a thing takes, in all and in V8's heap. */
 interface Cost {
