@@ -81,8 +81,7 @@ const upstreamSink = new Sink()
 
 /** Answers token reviews at once, everything else when asked to. */
 const endpoint = {
-  open(_kind: string, head: HeaderList, ...rest: unknown[]): Stream {
-    const events = rest.at(-1) as StreamEvents
+  open(_kind: string, head: HeaderList, _shared: unknown, _noBody: boolean, events: StreamEvents): Stream {
     if (head.includes('/apis/authentication.k8s.io/v1/tokenreviews')) queueMicrotask(() => answerReview(events))
     else opened.push(events)
     return upstreamSink
