@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { LONG_SLICE_MS, turns } from './thread-turns.ts'
+
+test('what endpoints send has a slice of each turn, and what is more waits for the next ones, in its order', async () => {
+  const nowMs = performance.now()
+  assert.equal(turns.beginShared(nowMs), true)
+  turns.sharedDone(nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(turns.beginShared(nowMs), false, 'the slice is over')
+  const done: string[] = []
+  const waiter = (name: string, pieces: number): { work(): boolean } => {
+    let left = pieces
+    return {
+      work: () => {
+        done.push(name)
+        left--
+        return left > 0
+      },
+    }
+  }
+  turns.waitShared(waiter('a', 2))
+  turns.waitShared(waiter('b', 1))
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(done, ['a', 'b', 'a'])
+  assert.equal(turns.beginShared(performance.now()), true)
+})
+
+test('a source that has had its slice waits, and is served behind the turn', async () => {
+  const nowMs = performance.now()
+  const account = turns.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)
+  turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(turns.begin(account, nowMs), true)
+  turns.charge(account, nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(turns.begin(account, nowMs), false)
+  let worked = 0
+  turns.wait(account, { work: () => ++worked < 3 })
+  const light = turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(turns.begin(light, nowMs), true, 'others go on at once')
+  assert.equal(worked, 0)
+  while (turns.waiting > 0) await nextTurn()
+  assert.equal(worked, 3)
+})
