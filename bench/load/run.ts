@@ -80,6 +80,7 @@ function hostileOptions(): HostileOptions {
   return {
     attacks: attacks?.split(','),
     seconds: Number(seconds),
+    attempts: Number(values.rounds),
     threads: threads === undefined ? [1, 2] : threads.split(',').map(Number),
   }
 }

@@ -42,12 +42,19 @@ export class Attacker {
     if ('outcome' in report) throw new Error(`${attack} could not begin: ${report.outcome.error}`)
   }
 
+  /** Resolves when it has got one of the answers that must come. */
+  async defined(): Promise<void> {
+    const report = await this.#next()
+    if ('outcome' in report) throw new Error(`it ended before it was answered: ${JSON.stringify(report.outcome)}`)
+  }
+
   /** Ends what was begun. */
   async stop(): Promise<Outcome> {
     this.#tell({ stop: true })
-    const report = await this.#next()
-    if (!('outcome' in report)) throw new Error(`the attacker said ${JSON.stringify(report)}`)
-    return report.outcome
+    for (;;) {
+      const report = await this.#next()
+      if ('outcome' in report) return report.outcome
+    }
   }
 
   end(): void {

@@ -10,13 +10,12 @@ import { Attacker } from './attacker.ts'
 import { Bystander } from './bystander.ts'
 import { loadCorpus } from './corpus.ts'
 import { type Scene, startScene } from './scene.ts'
+import { stallsOf } from './stalls.ts'
 import type { Outcome } from './worker-messages.ts'
 
 /** Reads of the other user beside each attack: it lasts as long as they take. */
 const READS = 10
 const THREADS = Number(process.env['PORTCULLIS_TEST_THREADS'] ?? 2)
-/** A turn that took long although it did not wait for a processor, and was not collected garbage in. */
-const STALL = /^portcullis_event_loop_stalls_total\{[^}]*step="(?!off-cpu|gc)[^}]*\} (\d+)/gm
 /** For each attack on average: a machine that is busy with other tests has some by itself. */
 const STALLS_AN_ATTACK = 0.2
 
@@ -32,6 +31,8 @@ before(async () => {
   scene = await startScene({ threads: THREADS })
   attacker = await Attacker.start()
   bystander = await Bystander.start(scene)
+  // What is compiled, connected and asked for once.
+  for (let n = 0; n < 10; n++) await bystander.ask(READS)
 })
 after(async () => {
   attacker.end()
@@ -44,6 +45,7 @@ async function attackOnce(name: string, attack: Attack, who: Who): Promise<Outco
   let outcome: Outcome | undefined
   try {
     await bystander.ask(READS)
+    await attacker.defined()
   } finally {
     outcome = await attacker.stop()
   }
@@ -54,10 +56,7 @@ async function attackOnce(name: string, attack: Attack, who: Who): Promise<Outco
   return outcome
 }
 
-async function stalls(): Promise<number> {
-  const text = await scene.embedded.gateway.metrics()
-  return [...text.matchAll(STALL)].reduce((sum, match) => sum + Number(match[1]), 0)
-}
+const stalls = (): Promise<number> => stallsOf(scene.embedded.gateway)
 
 for (const [name, attack] of corpus) {
   attack.who.forEach((who, n) => {

@@ -40,7 +40,7 @@ export interface Scene {
   readonly bystander: KeyPair
   /** Files of the same, for other programs. */
   readonly bystanderFiles: { readonly cert: string; readonly key: string }
-  /** Of an attacker; another name is another user. */
+  /** Of an attacker who has done nothing yet: another address, and unless told the user, another one, each time. */
   target(who: Who, user?: string): TargetMessage
   /** Of the upstream process. */
   readonly upstreamPid: number
@@ -72,20 +72,21 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
   }
   const bystander = clientPair(ca, 'bystander', ['dev'])
   const { gateway } = embedded
+  let attackers = 0
   return {
     embedded,
     bystander,
     bystanderFiles: writeKeyPair(dir, 'bystander', bystander),
     upstreamPid: upstream.pid,
-    target: (who, user = 'attacker') => ({
+    target: (who, user) => ({
       host: HOST,
       port: gateway.port,
       controlPort: gateway.controlPort,
       webhookPort: gateway.webhookPort,
       adminPort: gateway.adminPort,
-      address: '127.0.0.2',
+      address: `127.0.${1 + Math.floor(++attackers / 250)}.${1 + (attackers % 250)}`,
       who,
-      certificate: who === 'known' ? clientPair(ca, user, ['dev']) : undefined,
+      certificate: who === 'known' ? clientPair(ca, user ?? `attacker-${attackers}`, ['dev']) : undefined,
       control,
       secrets: [base64(GATEWAY_TOKEN)],
     }),

@@ -18,5 +18,12 @@ export interface Outcome {
   readonly error: string
 }
 
-/** 'ready': it has loaded the corpus; 'begun': it was let in, or was refused; an outcome: it was stopped, or has failed. */
-export type Report = { readonly ready: true } | { readonly begun: true } | { readonly outcome: Outcome }
+/**
+ * 'ready': it has loaded the corpus; 'begun': it was let in, or was refused; 'defined': it got one of the answers that must come; an outcome:
+ * it was stopped, or has failed.
+ */
+export type Report =
+  | { readonly ready: true }
+  | { readonly begun: true }
+  | { readonly defined: true }
+  | { readonly outcome: Outcome }

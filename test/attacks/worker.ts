@@ -32,10 +32,16 @@ running?.abort()
 async function run(attack: Attack, target: TargetMessage, controller: AbortController): Promise<void> {
   const answers = new Answers()
   const end = setTimeout(() => controller.abort(), LONGEST_MS)
-  const beginning = setInterval(() => {
-    if (answers.accepted === 0 && Object.keys(answers.counts).length === 0) return
-    clearInterval(beginning)
-    say({ begun: true })
+  const { must } = attack
+  let begun = false
+  const looking = setInterval(() => {
+    const answered = Object.keys(answers.counts)
+    if (!begun && answers.accepted === 0 && answered.length === 0) return
+    if (!begun) say({ begun: true })
+    begun = true
+    if (must !== undefined && !must.some((answer) => answered.includes(answer))) return
+    clearInterval(looking)
+    say({ defined: true })
   }, 1)
   let error = ''
   try {
@@ -45,7 +51,7 @@ async function run(attack: Attack, target: TargetMessage, controller: AbortContr
     error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
   }
   clearTimeout(end)
-  clearInterval(beginning)
+  clearInterval(looking)
   const { counts, connections, accepted, sentBytes, receivedBytes } = answers
   say({ outcome: { counts, connections, accepted, sentBytes, receivedBytes, error } })
 }

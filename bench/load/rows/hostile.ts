@@ -6,6 +6,7 @@ import type { Attack, Who } from '../../../test/attacks/attack.ts'
 import { Attacker } from '../../../test/attacks/attacker.ts'
 import { loadCorpus } from '../../../test/attacks/corpus.ts'
 import { HOST, type Scene, startScene } from '../../../test/attacks/scene.ts'
+import { stallsOf } from '../../../test/attacks/stalls.ts'
 import { SMALL_PATH } from '../../../test/attacks/wire/http2.ts'
 import type { Outcome } from '../../../test/attacks/worker-messages.ts'
 import type { Bench } from '../bench.ts'
@@ -19,6 +20,8 @@ export interface HostileOptions {
   readonly seconds: number
   /** Of the gateway: a run for each. */
   readonly threads: readonly number[]
+  /** One that misses is measured so many times, and the median counts. */
+  readonly attempts: number
 }
 
 const RATE = 500
@@ -26,8 +29,6 @@ const CONNECTIONS = 4
 /** The part of an attack's length that the idle run before it takes. */
 const IDLE_PART = 0.5
 const GOAL = 2
-/** An attack that misses the goal is measured again: a median of so many. */
-const ATTEMPTS = 3
 const MIB = 1024 * 1024
 /** A program that computes and sends nothing, in the attacker's place: what the machine itself does to the other user. */
 const CONTROL = 'no attack, a busy core'
@@ -52,6 +53,8 @@ interface Result {
   /** Cores that the gateway and upstream used. */
   readonly gatewayCores: number
   readonly upstreamCores: number
+  /** Turns of an event loop that took long. */
+  readonly stalls: number
 }
 
 export async function hostile(bench: Bench, options: HostileOptions): Promise<void> {
@@ -73,6 +76,7 @@ export async function hostile(bench: Bench, options: HostileOptions): Promise<vo
       'missed',
       'cores',
       'upstream',
+      'stalls',
       'MiB',
       'answers',
     ],
@@ -88,6 +92,7 @@ export async function hostile(bench: Bench, options: HostileOptions): Promise<vo
       isMissed(result) ? '**missed**' : '',
       result.gatewayCores.toFixed(2),
       result.upstreamCores.toFixed(2),
+      result.stalls,
       (result.bytes / MIB).toFixed(0),
       answersOf(result.outcome),
     ]),
@@ -115,10 +120,10 @@ async function withThreads(options: HostileOptions, threads: number): Promise<Re
     const chosen = [...(await loadCorpus())].filter(
       ([name]) => options.attacks?.some((start) => name.startsWith(start)) ?? true,
     )
-    results.push(await measured(scene, attacker, CONTROL, undefined, 'known', threads, options.seconds))
+    results.push(await measured(scene, attacker, CONTROL, undefined, 'known', threads, options))
     for (const [name, attack] of chosen) {
       for (const who of attack.who) {
-        const result = await measured(scene, attacker, name, attack, who, threads, options.seconds)
+        const result = await measured(scene, attacker, name, attack, who, threads, options)
         process.stdout.write(
           `${name} ${who} ${threads}: ${result.idle.p99.toFixed(3)} ${result.beside.p99.toFixed(3)} ${result.beside.failures} ${result.beside.error}\n`,
         )
@@ -142,11 +147,15 @@ async function measured(
   attack: Attack | undefined,
   who: Who,
   threads: number,
-  seconds: number,
+  options: HostileOptions,
 ): Promise<Result> {
   const attempts: Result[] = []
-  do attempts.push(await attempt(scene, attacker, name, attack, who, threads, seconds))
-  while (attempts.length < ATTEMPTS && isMissed(attempts[0]) && attempts.every(({ beside }) => beside.failures === 0))
+  do attempts.push(await attempt(scene, attacker, name, attack, who, threads, options.seconds))
+  while (
+    attempts.length < options.attempts &&
+    isMissed(attempts[0]) &&
+    attempts.every(({ beside }) => beside.failures === 0)
+  )
   attempts.sort((a, b) => severity(a) - severity(b))
   const failed = attempts.find(({ beside }) => beside.failures > 0)
   const median = failed ?? attempts[Math.floor(attempts.length / 2)]
@@ -163,8 +172,10 @@ async function attempt(
   threads: number,
   seconds: number,
 ): Promise<Result> {
-  const { pid } = scene.embedded.gateway
+  const { gateway } = scene.embedded
+  const { pid } = gateway
   const idle = await bystander(scene, seconds * IDLE_PART)
+  const stallsBefore = await stallsOf(gateway)
   await attacker.begin(attack === undefined ? 'busy' : name, scene.target(who))
   const before = { gateway: cpuSeconds(pid), upstream: cpuSeconds(scene.upstreamPid), at: performance.now() }
   const beside = await bystander(scene, seconds)
@@ -173,8 +184,9 @@ async function attempt(
   const gatewayCores = (cpuSeconds(pid) - before.gateway) / passed
   const upstreamCores = (cpuSeconds(scene.upstreamPid) - before.upstream) / passed
   const outcome = await attacker.stop()
+  const stalls = (await stallsOf(gateway)) - stallsBefore
   if (outcome.error !== '') throw new Error(`${name}: ${outcome.error}`)
-  return { name, who, threads, idle, beside, outcome, bytes, gatewayCores, upstreamCores }
+  return { name, who, threads, idle, beside, outcome, bytes, gatewayCores, upstreamCores, stalls }
 }
 
 interface LoadLine {

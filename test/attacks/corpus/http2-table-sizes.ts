@@ -10,7 +10,6 @@ export const attack: Attack = {
   does: 'changes the size of the table 10,000 times in each head',
   who: ['known', 'unknown'],
   answers: ['400', '431', 'GOAWAY COMPRESSION_ERROR', 'RST_STREAM REFUSED_STREAM', '200', '401', '403'],
-  must: ['GOAWAY COMPRESSION_ERROR', 'closed', '431'],
   run: (target, signal) =>
     attackHttp2(target, signal, {}, (connection) =>
       closedLoop(connection, 20, request(Buffer.concat([CHANGES, head(target, 'GET', SMALL_PATH)]))),
