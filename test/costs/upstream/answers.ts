@@ -78,6 +78,7 @@ export const PARSERS: readonly Parser[] = [
   parserOf({
     name: 'watch of the gateway itself',
     limit: 4 * MIB,
+    fillsMaps: true,
     prepare: bytes,
     read: (body) => {
       const lines = new WatchLines()
