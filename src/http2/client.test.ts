@@ -13,6 +13,7 @@ import {
   settings,
   uint32,
 } from '../../test/harness/frames/http2-sides.ts'
+import { MAX_INTERIM_ANSWERS } from './client.ts'
 import { PING_UNANSWERED } from './deadlines.ts'
 import * as frame from './frames.ts'
 import { CLIENT_LIMITS } from './limits.ts'
@@ -210,6 +211,16 @@ describe('client', () => {
       assert.deepEqual([received.reset, side.errors()], ['protocol', ['1 PROTOCOL_ERROR']])
     })
   }
+
+  it('more heads of 1xx than anybody needs end their own stream only', () => {
+    const side = new ClientSide()
+    const [flooded, other] = [side.open(), side.open()]
+    side.take()
+    for (let i = 0; i <= MAX_INTERIM_ANSWERS; i++) side.send(side.head(1, [':status', '103']))
+    assert.deepEqual([flooded.reset, side.errors()], ['protocol', ['1 ENHANCE_YOUR_CALM']])
+    side.send(side.head(3, OK, END))
+    assert.deepEqual([other.end, other.reset], [true, undefined])
+  })
 
   it('reports unprocessed requests: REFUSED_STREAM and above GOAWAY', () => {
     const side = new ClientSide()

@@ -2,13 +2,14 @@
 
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
-import type { Http2Counters } from './counters.ts'
+import type { AbuseKind, Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
 import { encodeShared } from './hpack/encoder.ts'
 import { STATUS } from './hpack/field-rules.ts'
 import type { Http2Limits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
+import { Suspects } from './suspects.ts'
 import { UnconfirmedResets } from './unconfirmed-resets.ts'
 
 export interface ClientEvents {
@@ -19,6 +20,11 @@ export interface ClientEvents {
    * @param byUs we have reset it; else it is complete, or the peer has reset it
    */
   onStreamGone(charge: Charge | undefined, byUs: boolean): void
+  /**
+   * The connection ends with an error, or was closed, and these have probably caused it: each as often as it is named. Before anybody hears of it.
+   * @param certain the peer, or what it has sent, names them
+   */
+  onSuspects(charges: readonly Charge[], certain: boolean): void
   /** The connection has ended, and with it so many streams, which hear of it next. */
   onEnding(streams: number): void
   /** A stream has ended: there may be room for another. */
@@ -27,7 +33,9 @@ export interface ClientEvents {
   onGoaway(code: number): void
 }
 
-const { CANCEL, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
+const { CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
+/** Heads of 1xx before the answer to a request: a pod may send any number through a kube-apiserver, and no window holds them back. */
+export const MAX_INTERIM_ANSWERS = 100
 /** What a peer should allow at least (RFC 9113 section 6.5.2), assumed until its SETTINGS have arrived. */
 const ASSUMED_MAX_STREAMS = 100
 
@@ -35,6 +43,9 @@ export class ClientConnection extends Connection {
   override readonly isServer = false
   readonly #events: ClientEvents
   readonly #resets: UnconfirmedResets = new UnconfirmedResets()
+  readonly #suspects: Suspects = new Suspects()
+  /** An error of ours was found in what the peer has sent. */
+  #faulty = false
   #nextStream = 1
 
   constructor(
@@ -115,6 +126,7 @@ export class ClientConnection extends Connection {
     const stream = this.streams.add(id, this.settings.windowBytes)
     stream.events = events
     stream.charge = charge
+    this.#suspects.onOpened(id, charge, this.nowMs)
     stream.bodyless = isHead(head)
     if (end) {
       stream.ending = true
@@ -149,7 +161,8 @@ export class ClientConnection extends Connection {
       return
     }
     if (status < 200) {
-      stream.events.onHeaders(fields, false)
+      if (++stream.interim > MAX_INTERIM_ANSWERS) this.blame(stream, ENHANCE_YOUR_CALM)
+      else stream.events.onHeaders(fields, false)
       return
     }
     const bodyless = status === 204 || status === 304 || stream.bodyless
@@ -184,6 +197,7 @@ export class ClientConnection extends Connection {
 
   /** Streams above the last one that the peer has seen may be sent again (RFC 9113 section 6.8). */
   override onPeerGoaway(lastStream: number, code: number): void {
+    if (code !== NO_ERROR) this.#suspect(this.#suspects.ofGoaway(lastStream, code, this.nowMs), true)
     for (const stream of this.streams.open.all()) {
       if (stream.id <= lastStream || stream.dead) continue
       const { events } = stream
@@ -198,8 +212,9 @@ export class ClientConnection extends Connection {
     if (!this.over) this.#resets.tick(this.sender)
   }
 
-  override onResetByUs(): void {
+  override onResetByUs({ charge }: Http2Stream): void {
     this.#resets.add()
+    this.#suspects.onReset(charge, this.nowMs)
   }
 
   override onPingAnswered(payload: number): void {
@@ -219,7 +234,33 @@ export class ClientConnection extends Connection {
     for (const { charge } of this.streams.open.all()) yield charge
   }
 
-  protected override onEnding(): void {
+  override fail(code: number, message: string): void {
+    this.#suspectSender()
+    super.fail(code, message)
+  }
+
+  override abuse(kind: AbuseKind): void {
+    // That the server does not read is nobody's doing.
+    if (kind !== 'slowRead') this.#suspectSender()
+    super.abuse(kind)
+  }
+
+  /** The answer that is being read is why we end the connection: whose is it? */
+  #suspectSender(): void {
+    if (this.over) return
+    this.#faulty = true
+    const charge = this.streams.open.get(this.receivingStream)?.charge
+    if (charge !== undefined) this.#suspect([charge], true)
+  }
+
+  #suspect(charges: readonly Charge[], certain: boolean): void {
+    if (charges.length > 0) this.#events.onSuspects(charges, certain)
+  }
+
+  /** The socket was closed: INTERNAL_ERROR, and neither side has said a word. */
+  protected override onEnding(code: number): void {
+    const silent = code === INTERNAL_ERROR && !this.#faulty && !this.goaway.received
+    if (silent) this.#suspect(this.#suspects.ofLoss(this.nowMs), false)
     this.#events.onEnding(this.streams.open.size)
   }
 

@@ -181,7 +181,7 @@ export abstract class Connection implements Host {
   abstract onPeerSettings(): void
   abstract onPeerGoaway(lastStream: number, code: number): void
   /** It is over, and the streams that are open are about to hear of it. */
-  protected onEnding(): void {
+  protected onEnding(_code: number): void {
     // A client is told by its socket.
   }
 
@@ -191,7 +191,7 @@ export abstract class Connection implements Host {
     this.goaway.onPingAnswered(payload)
   }
 
-  onResetByUs(): void {
+  onResetByUs(_stream: Http2Stream): void {
     // A client gets RST_STREAM, and need not do anything.
   }
 
@@ -252,6 +252,11 @@ export abstract class Connection implements Host {
     if (this.goaway.state === 'final' || this.goaway.received) this.end(NO_ERROR, '')
   }
 
+  /** The stream whose frame is being handled, or was last. */
+  protected get receivingStream(): number {
+    return this.#receiver.stream
+  }
+
   end(code: number, message: string): void {
     if (this.over) return
     this.goaway.end(code)
@@ -262,7 +267,7 @@ export abstract class Connection implements Host {
     this.over = true
     this.counters.connectionsClosed++
     this.#receiver.stop()
-    this.onEnding()
+    this.onEnding(code)
     this.streams.loseAll()
     this.driver.onClosed(code, message)
   }

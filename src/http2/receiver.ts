@@ -29,6 +29,8 @@ export class Receiver implements FrameSink {
   readonly #control: ControlFrames
   readonly #ignored: Budget
   readonly #reader: FrameReader
+  /** The stream of the frame that is being handled, or was last; 0 = none. */
+  stream = 0
 
   /**
    * @param ignored budget for frames of unknown types
@@ -67,6 +69,7 @@ export class Receiver implements FrameSink {
   }
 
   onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void {
+    this.stream = id
     const block = this.#headers.open
     if (block !== 0 && (type !== CONTINUATION || id !== block)) {
       this.#host.fail(PROTOCOL_ERROR, 'a header block was not continued')
@@ -111,6 +114,7 @@ export class Receiver implements FrameSink {
   }
 
   onDataStart(length: number, flags: number, id: number): boolean {
+    this.stream = id
     if (!this.#settings.received || this.#headers.open !== 0 || id === 0) {
       this.#host.fail(PROTOCOL_ERROR, 'DATA where none may be')
       return false

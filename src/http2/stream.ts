@@ -111,6 +111,8 @@ export class Http2Stream implements Stream {
   unread: number = 0
   /** Client side, for HEAD requests: the response has no body, whatever its `content-length` (RFC 9110 section 9.3.2). */
   bodyless: boolean = false
+  /** Client side: heads of 1xx that have come. */
+  interim = 0
   /** Client side: whose request it is. */
   charge: Charge | undefined = undefined
   queued: number = 0

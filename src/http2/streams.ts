@@ -21,7 +21,7 @@ export interface StreamsHost {
   /** The peer has ended its half, ours is open. */
   onRemoteEnd(stream: Http2Stream): void
   /** We reset it before the peer ended its half: the peer may still work on it. */
-  onResetByUs(): void
+  onResetByUs(stream: Http2Stream): void
   /** A stream was closed. */
   onStreamGone(stream: Http2Stream, byUs: boolean): void
   closeIfIdle(): void
@@ -146,7 +146,7 @@ export class Streams implements StreamCarrier {
   /** It was reset, by the peer or by us. */
   kill(stream: Http2Stream, byUs = false): void {
     stream.dead = true
-    if (byUs && !stream.remoteEnded) this.#host.onResetByUs()
+    if (byUs && !stream.remoteEnded) this.#host.onResetByUs(stream)
     this.#forget(stream, byUs)
   }
 

@@ -35,6 +35,10 @@ export class ClientSubject extends Subject implements ClientEvents {
     this.note(7, 0, this.connection.maxStreams)
   }
 
+  onSuspects(): void {
+    // Nobody is charged.
+  }
+
   onEnding(): void {
     // Nobody counts.
   }

@@ -115,17 +115,3 @@ test('what was removed is not granted, and nothing is left of it', () => {
   assert.equal(queue.count, 0)
   assert.equal(queue.waitingOf(charge('a')), 0)
 })
-
-test('a turn costs the same with ten sources as with ten thousand', () => {
-  const granted = (sources: number): number => {
-    const queue = new FairQueue<Item>({ count: 1e6, bytes: 0 })
-    for (let i = 0; i < sources; i++) add(queue, charge(`${i}`), 20_000 / sources)
-    const begun = performance.now()
-    while (queue.next() !== undefined);
-    return performance.now() - begun
-  }
-  granted(10)
-  const few = Math.min(granted(10), granted(10), granted(10))
-  const many = Math.min(granted(10_000), granted(10_000), granted(10_000))
-  assert.ok(many < few * 30, `${many} ms against ${few} ms`)
-})

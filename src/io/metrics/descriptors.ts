@@ -350,6 +350,12 @@ export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
   // For the same endpoints as the metrics around it.
   { knownEndpoints: true, limit: 10 * MAX_TABLE_ROWS },
 )
+export const UPSTREAM_ENDED_BY_REQUESTS: Metric<[string, string]> = table.counter(
+  'upstream_connections_ended_by_requests_total',
+  ['cluster', 'endpoint'],
+  'Connections to an endpoint that ended because of a request, probably',
+  { knownEndpoints: true },
+)
 export const HTTP2_ABUSE: Metric<[string, string]> = table.counter(
   'http2_abuse_total',
   ['side', 'kind'],

@@ -10,6 +10,7 @@ import {
   HTTP2_REFUSED,
   HTTP2_TIMEOUTS,
   UPSTREAM_CLOSED,
+  UPSTREAM_ENDED_BY_REQUESTS,
   UPSTREAM_FAILED,
   UPSTREAM_OPENED,
 } from './descriptors.ts'
@@ -43,6 +44,7 @@ const UPSTREAM: FieldCounters<keyof UpstreamCounters> = {
   closedBySettingsTimeout: [UPSTREAM_CLOSED, 'settings-timeout'],
   closedByPingTimeout: [UPSTREAM_CLOSED, 'ping-timeout'],
   closedByDrain: [UPSTREAM_CLOSED, 'drain'],
+  endedByRequests: [UPSTREAM_ENDED_BY_REQUESTS],
 }
 
 /** Writes what the connections of one side have counted. */

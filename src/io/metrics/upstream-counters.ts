@@ -20,6 +20,8 @@ export interface UpstreamCounters {
   closedByPingTimeout: number
   /** Closed because the endpoint or its credential was removed, or the gateway stopped. */
   closedByDrain: number
+  /** Those that ended because of somebody's request, probably; also in one of the above. */
+  endedByRequests: number
 }
 
 /** All at zero. */
@@ -34,5 +36,6 @@ export function createUpstreamCounters(): UpstreamCounters {
     closedBySettingsTimeout: 0,
     closedByPingTimeout: 0,
     closedByDrain: 0,
+    endedByRequests: 0,
   }
 }

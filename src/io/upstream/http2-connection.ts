@@ -13,7 +13,7 @@ import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
 /** Why a connection to an endpoint was closed: the counter for it. */
-export type CloseCause = Exclude<keyof UpstreamCounters, 'opened' | 'connectFailed'>
+export type CloseCause = Exclude<keyof UpstreamCounters, 'opened' | 'connectFailed' | 'endedByRequests'>
 
 export interface ConnectionOwner {
   /** The server's SETTINGS have arrived. Once, and not after `onGone`. */
@@ -22,6 +22,8 @@ export interface ConnectionOwner {
   onRoom(): void
   /** A stream has ended; not called when all end because the connection was closed. */
   onStreamGone(charge: Charge | undefined, byUs: boolean): void
+  /** It ends because of these, probably; it could be used since `readyAtMs`. Before `onGone`, and before its streams hear of it. */
+  onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void
   /** It has ended, and with it so many streams. Before `onGone`. */
   onStreamsEnded(streams: number): void
   /**
@@ -191,6 +193,12 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   onStreamGone(charge: Charge | undefined, byUs: boolean): void {
     this.#owner.onStreamGone(charge, byUs)
+  }
+
+  onSuspects(charges: readonly Charge[], certain: boolean): void {
+    // What we have retired is closed by us, or by a server that was told to.
+    if (this.#ready && (certain || this.#retired === undefined))
+      this.#owner.onSuspects(charges, certain, this.#readyAtMs)
   }
 
   onEnding(streams: number): void {

@@ -17,6 +17,10 @@ export interface Http2Connector {
   onFailed(error: Error): void
   /** A connection broke unexpectedly: the endpoint may be down. */
   onBroken(error: Error): void
+  /** A connection ends because of these, probably. Before its streams hear of it. */
+  onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void
+  /** A connection can be used. */
+  onReady?(): void
   /** Upstream, or the end of a connection, has ended so many streams. */
   onStreamsEnded?(count: number): void
 }
@@ -169,6 +173,7 @@ export class Http2Group implements ConnectionOwner {
 
   onReady(): void {
     this.#counters.pool.opened++
+    this.#connector.onReady?.()
     this.#opening = false
     this.#failed = false
     this.#retireExpired(performance.now())
@@ -190,6 +195,10 @@ export class Http2Group implements ConnectionOwner {
   onStreamGone(charge: Charge | undefined, byUs: boolean): void {
     this.#queue.ended(charge)
     if (!byUs) this.#connector.onStreamsEnded?.(1)
+  }
+
+  onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void {
+    this.#connector.onSuspects(charges, certain, readyAtMs)
   }
 
   onStreamsEnded(streams: number): void {

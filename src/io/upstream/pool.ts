@@ -9,6 +9,7 @@ import { addTickable, removeTickable, type Tickable } from '../world/coarse-tick
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
+import { Offences, type SharedByCluster } from './offences.ts'
 import type { Relists } from './relists.ts'
 import type { Carrier } from './waiting.ts'
 
@@ -34,7 +35,10 @@ export interface ClassConnections {
 export interface EndpointConnections {
   /** What the server negotiated; 'unknown' until the first connection. */
   readonly protocol: 'unknown' | 'h2' | 'http/1.1'
+  /** Those of `lanes`, too. */
   readonly connections: number
+  /** Groups of connections of sources that have ended others. */
+  readonly lanes: number
   readonly classes: Readonly<Record<RequestClass, ClassConnections>>
   readonly counters: UpstreamCounters
 }
@@ -77,30 +81,33 @@ export interface UpstreamEvents {
 const MAX_CONNECTIONS = 64
 /** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
 const MAX_WATCH_CONNECTIONS = 1_024
+/** For all requests of somebody who has ended connections. */
+const MAX_LANE_CONNECTIONS = 16
 /**
  * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time
  * that they take on one connection, and the processor's time for a request was the same.
  */
-const SHAPES: Readonly<Record<RequestClass, Http2GroupShape>> = {
+const SHAPES: Readonly<Record<RequestClass | 'lane', Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
   // What waits for nobody: used while the unary ones are full.
   reserved: { spread: 1, connections: MAX_CONNECTIONS },
+  lane: { spread: 1, connections: MAX_LANE_CONNECTIONS },
 }
 const SAME_ACCIDENT_MS = 100
 /** How long a server is assumed not to speak h2; then the next request negotiates again. */
 const HTTP1_BELIEVED_MS = 10 * 60_000
 
-/** @param relists of its cluster, of all endpoints together */
+/** @param shared by all endpoints of its cluster */
 export function createUpstreamEndpoint(
   endpoint: CompiledEndpoint,
   client: CompiledClient,
   events: UpstreamEvents,
   counters: Http2GroupCounters,
-  relists: Relists,
+  shared: SharedByCluster,
 ): UpstreamEndpoint {
-  return new PooledEndpoint(endpoint, client, events, counters, relists)
+  return new PooledEndpoint(endpoint, client, events, counters, shared)
 }
 
 class PooledEndpoint implements UpstreamEndpoint, Tickable {
@@ -120,6 +127,9 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   #http1: Http1Pool | undefined
   /** Of its cluster. */
   readonly #relists: Relists
+  readonly #offences: Offences
+  /** The connections of those who have ended others. */
+  readonly #lanes = new Map<number, Http2Group>()
   /** Something here has a deadline. */
   #ticking = false
 
@@ -128,9 +138,10 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     client: CompiledClient,
     events: UpstreamEvents,
     counters: Http2GroupCounters,
-    relists: Relists,
+    shared: SharedByCluster,
   ) {
-    this.#relists = relists
+    this.#relists = shared.relists
+    this.#offences = new Offences(shared, counters.pool)
     this.#endpoint = endpoint
     this.#counters = counters
     this.#client = client
@@ -143,13 +154,16 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#reserved = this.#createGroup('reserved')
   }
 
-  #createGroup(kind: RequestClass): Http2Group {
+  #createGroup(kind: RequestClass | 'lane'): Http2Group {
     const connector = {
       connect: () => this.#connectH2(),
       onFailed: (error: Error) => {
         if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
       },
       onBroken: (error: Error) => this.#onBroken(error),
+      onSuspects: (charges: readonly Charge[], certain: boolean, readyAtMs: number) =>
+        this.#offences.onSuspects(charges, certain, readyAtMs, performance.now()),
+      onReady: () => this.#offences.onReady(performance.now()),
       ...(kind === 'watch' && {
         onStreamsEnded: (count: number) => this.#relists.onStreamsEnded(count, () => this.#watch.streams),
       }),
@@ -182,15 +196,30 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       this.#ticking = true
       addTickable(this)
     }
-    const to = this.#carrierOf(kind)
+    const to = this.#carrierOf(kind, charge)
     if (this.#relists.active && (kind === 'list' || kind === 'watch-opening'))
       return this.#relists.open(to, kind === 'watch-opening', head, shared, end, events, charge)
     return to.open(head, shared, end, events, charge)
   }
 
   /** Unknown yet: it waits for the first connection, which decides the protocol. */
-  #carrierOf(kind: RequestKind): Carrier {
-    return this.#protocol === 'http/1.1' ? this.#http1Class(classOf(kind)) : this.#group(classOf(kind))
+  #carrierOf(kind: RequestKind, charge: Charge): Carrier {
+    if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind))
+    const lane = this.#offences.laneOf(charge)
+    return lane < 0 ? this.#group(classOf(kind)) : this.#laneGroup(lane)
+  }
+
+  #laneGroup(lane: number): Http2Group {
+    const known = this.#lanes.get(lane)
+    if (known !== undefined) return known
+    const group = this.#createGroup('lane')
+    this.#lanes.set(lane, group)
+    return group
+  }
+
+  /** Those of everybody, and of each lane. */
+  get #groups(): Http2Group[] {
+    return [this.#unary, this.#watch, this.#anonymous, this.#reserved, ...this.#lanes.values()]
   }
 
   async #connectH2(): Promise<TLSSocket> {
@@ -202,6 +231,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     }
     this.#protocol = 'http/1.1'
     socket.destroy()
+    for (const group of this.#lanes.values()) group.handOver(this.#http1Class('unary'))
     this.#unary.handOver(this.#http1Class('unary'))
     this.#watch.handOver(this.#http1Class('watch'))
     this.#anonymous.handOver(this.#http1Class('anonymous'))
@@ -259,10 +289,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   tick(nowMs: number): void {
-    this.#unary.tick(nowMs)
-    this.#watch.tick(nowMs)
-    this.#anonymous.tick(nowMs)
-    this.#reserved.tick(nowMs)
+    for (const group of this.#groups) group.tick(nowMs)
+    for (const [lane, group] of this.#lanes) if (group.over) this.#lanes.delete(lane)
     this.#http1?.tick(nowMs)
     const believed = this.#protocol === 'http/1.1' && this.#endpoint.scheme === 'https'
     if (believed && nowMs - this.#protocolSinceMs >= HTTP1_BELIEVED_MS) this.#protocol = 'unknown'
@@ -270,7 +298,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   get #isOver(): boolean {
-    return this.#unary.over && this.#watch.over && this.#anonymous.over && this.#reserved.over
+    return this.#groups.every((group) => group.over)
   }
 
   /** Unused endpoints, of which there may be thousands, are not ticked every second. */
@@ -280,18 +308,12 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   drain(): void {
-    this.#unary.drain()
-    this.#watch.drain()
-    this.#anonymous.drain()
-    this.#reserved.drain()
+    for (const group of this.#groups) group.drain()
     this.#http1?.drain()
   }
 
   destroy(): void {
-    this.#unary.destroy()
-    this.#watch.destroy()
-    this.#anonymous.destroy()
-    this.#reserved.destroy()
+    for (const group of this.#groups) group.destroy()
     this.#http1?.destroy()
     this.#rest()
   }
@@ -305,7 +327,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     }
     return {
       protocol: this.#protocol,
-      connections: Object.values(classes).reduce((sum, { connections }) => sum + connections, 0),
+      connections: this.#groups.reduce((sum, { connections }) => sum + connections, 0),
+      lanes: this.#lanes.size,
       classes,
       counters: { ...this.#counters.pool },
     }

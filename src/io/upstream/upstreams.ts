@@ -1,9 +1,12 @@
 // The connections of every cluster, kept in sync with the objects: an endpoint or a credential that changed gets new
 // connections, the old ones finish their requests.
 
+import type { Charge } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import { Offenders } from '../../core/upstream/offenders.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { createUpstreamCounters, type UpstreamCounters } from '../metrics/upstream-counters.ts'
+import type { SharedByCluster } from './offences.ts'
 import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
 import { Relists } from './relists.ts'
 
@@ -32,12 +35,14 @@ export interface UpstreamCounting {
 export interface UpstreamNews {
   /** Lists and watches of a cluster are let in one after the other from now on, or no longer. */
   relisting(cluster: string, active: boolean): void
+  /** Connections ended because of a source's requests: it gets its own for a while. */
+  quarantined(cluster: string, charge: Charge, forMs: number): void
 }
 
 export class Upstreams {
   /** cluster name -> endpoint URL -> connections */
   readonly #clusters = new Map<string, Map<string, ClusterEndpoints>>()
-  readonly #relists = new Map<string, Relists>()
+  readonly #shared = new Map<string, SharedByCluster>()
   readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
   readonly #counting: UpstreamCounting
   readonly #news: UpstreamNews | undefined
@@ -76,8 +81,8 @@ export class Upstreams {
   remove(cluster: string): void {
     for (const entry of this.#clusters.get(cluster)?.values() ?? []) entry.endpoint.drain()
     this.#clusters.delete(cluster)
-    this.#relists.get(cluster)?.destroy()
-    this.#relists.delete(cluster)
+    this.#shared.get(cluster)?.relists.destroy()
+    this.#shared.delete(cluster)
   }
 
   #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): ClusterEndpoints {
@@ -89,21 +94,25 @@ export class Upstreams {
     return {
       client: cluster.client,
       name: nameOf(endpoint),
-      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, this.#relistsOf(cluster.name)),
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, this.#sharedBy(cluster.name)),
     }
   }
 
-  #relistsOf(cluster: string): Relists {
-    const known = this.#relists.get(cluster)
+  #sharedBy(cluster: string): SharedByCluster {
+    const known = this.#shared.get(cluster)
     if (known !== undefined) return known
-    const relists = new Relists((active) => this.#news?.relisting(cluster, active))
-    this.#relists.set(cluster, relists)
-    return relists
+    const shared: SharedByCluster = {
+      relists: new Relists((active) => this.#news?.relisting(cluster, active)),
+      offenders: new Offenders(),
+      onQuarantined: (charge, forMs) => this.#news?.quarantined(cluster, charge, forMs),
+    }
+    this.#shared.set(cluster, shared)
+    return shared
   }
 
   destroy(): void {
-    for (const relists of this.#relists.values()) relists.destroy()
-    this.#relists.clear()
+    for (const { relists } of this.#shared.values()) relists.destroy()
+    this.#shared.clear()
     for (const entries of this.#clusters.values()) for (const entry of entries.values()) entry.endpoint.destroy()
     this.#clusters.clear()
   }

@@ -209,6 +209,7 @@ export class ClientSide extends Side<ClientConnection> {
         onReady: () => this.events.push('ready'),
         onStreamGone: () => undefined,
         onEnding: () => undefined,
+        onSuspects: () => undefined,
         onSlotFree: () => this.events.push('slot'),
         onGoaway: (code) => this.events.push(`goaway ${code}`),
       },

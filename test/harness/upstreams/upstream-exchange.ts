@@ -11,8 +11,10 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
+import { Offenders } from '../../../src/core/upstream/offenders.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counters.ts'
+import type { SharedByCluster } from '../../../src/io/upstream/offences.ts'
 import { createUpstreamEndpoint, type RequestKind, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
 import { Relists } from '../../../src/io/upstream/relists.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
@@ -21,7 +23,7 @@ const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', ser
 
 export interface TestEndpoint {
   readonly pool: UpstreamEndpoint
-  readonly relists: Relists
+  readonly shared: SharedByCluster
   /** The arguments of `onBroken`. */
   readonly broken: Error[]
 }
@@ -32,8 +34,8 @@ export function endpointAt(port: number): TestEndpoint {
   const broken: Error[] = []
   const counters = { http2: createHttp2Counters(), pool: createUpstreamCounters() }
   const onBroken = (error: Error): void => void broken.push(error)
-  const relists = new Relists()
-  return { pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, relists), relists, broken }
+  const shared = { relists: new Relists(), offenders: new Offenders(), onQuarantined: () => undefined }
+  return { pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, shared), shared, broken }
 }
 
 export interface Outcome {

@@ -72,6 +72,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
 function createUpstreamNews(log: Gateway['log']): UpstreamNews {
   return {
+    quarantined: (cluster, { source }, forMs) =>
+      log.warn('connections to an endpoint ended because of requests: their sender gets its own for a while', {
+        cluster,
+        source,
+        seconds: forMs / 1000,
+      }),
     relisting: (cluster, active) => {
       if (active) log.warn('connections broke: lists and watches are let in at the pace of the answers', { cluster })
       else log.info('lists and watches are let in as they come again', { cluster })
