@@ -6,7 +6,7 @@ import type { Charge } from '../../api/ports/stream.ts'
 import type { ShareReport } from '../../core/shares/shares-report.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
 import { FairQueue } from '../../core/thread-time/fair-queue.ts'
-import { addTickable } from '../world/coarse-ticker.ts'
+import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 
 /** Longest piece of work while others are there: what they wait for, at most, is a few of them. Milliseconds. */
 export const SLICE_MS = 0.5
@@ -27,7 +27,7 @@ interface Waited {
   unknown: number
 }
 
-class ThreadTurns {
+class ThreadTurns implements Tickable {
   readonly #accounts: Accounts
   readonly #queue: FairQueue
   #outputs: Outputs | undefined
@@ -45,6 +45,7 @@ class ThreadTurns {
   keptBytes = 0
   /** Pieces of work that had to wait, since they were taken last. */
   #waited: Waited = { known: 0, unknown: 0 }
+  #ticking = false
   // What an answer costs, as measured: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
@@ -55,7 +56,6 @@ class ThreadTurns {
       () => performance.now(),
       (account, ms, nowMs) => this.#accounts.charge(account, ms, nowMs),
     )
-    addTickable({ tick: (nowMs) => this.#accounts.sweep(nowMs) })
   }
 
   /** How much had to wait since the last call. */
@@ -75,7 +75,19 @@ class ThreadTurns {
   }
 
   accountOf(charge: Charge, nowMs: number): Account {
+    if (!this.#ticking) {
+      this.#ticking = true
+      addTickable(this)
+    }
     return this.#accounts.of(charge, nowMs)
+  }
+
+  /** Closes accounts that are not used any more; a thread without any has nothing to tick. */
+  tick(nowMs: number): void {
+    this.#accounts.sweep(nowMs)
+    if (this.#accounts.size > 0) return
+    this.#ticking = false
+    removeTickable(this)
   }
 
   /** Whether there is somebody else. */
@@ -147,7 +159,7 @@ class ThreadTurns {
     const units = 1 + bytes / 4096
     this.#units += units
     const nowMs = this.#startMs
-    this.#accounts.charge(this.#accounts.of(charge, nowMs), units * this.#unitMs, nowMs)
+    this.#accounts.charge(this.accountOf(charge, nowMs), units * this.#unitMs, nowMs)
   }
 
   /** When the slice that has begun is over. */
