@@ -15,6 +15,7 @@ import {
 } from '../../test/harness/frames/http2-sides.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
+import { SERVER_LIMITS } from './limits.ts'
 
 describe('flow control', () => {
   it('sends what the windows allow, whatever order they open in', () => {
@@ -77,7 +78,9 @@ describe('flow control', () => {
   })
 
   it('returns a window when the bytes were consumed, on both levels', () => {
-    const side = new ServerSide({ streamWindowBytes: 65_536, connectionWindowBytes: 131_072 })
+    const windowBytes = 131_072
+    const limits = { connectionWindowBytes: windowBytes, initialConnectionWindowBytes: windowBytes }
+    const side = new ServerSide({ streamWindowBytes: 65_536, ...limits })
     side.send(side.head(1, POST))
     const data = frameOf(frame.DATA, 0, 1, Buffer.alloc(16_384))
     side.send(data, data, data, data)
@@ -90,6 +93,48 @@ describe('flow control', () => {
     ])
     side.send(data, data, data, data, data)
     assert.deepEqual(side.errors(), ['1 FLOW_CONTROL_ERROR'])
+  })
+
+  it('a client has the window of the protocol until it is known, whatever it opens', () => {
+    const side = new ServerSide()
+    for (const id of [1, 3, 5]) side.send(side.head(id, POST), frameOf(frame.DATA, 0, id, Buffer.alloc(16_384)))
+    side.send(side.head(7, POST), frameOf(frame.DATA, 0, 7, Buffer.alloc(16_383)))
+    assert.deepEqual(side.take(), [])
+    // It goes on as bytes are taken, in halves of the window.
+    side.request(0).stream.credit(16_384)
+    side.request(1).stream.credit(16_384)
+    const updates = side.take().map(({ type, id, payload }) => [type, id, payload.readUInt32BE(0)])
+    assert.deepEqual(updates, [[frame.WINDOW_UPDATE, 0, 32_768]])
+    side.send(...[1, 1, 3].map((id) => frameOf(frame.DATA, 0, id, Buffer.alloc(16_384))))
+    assert.deepEqual(side.errors(), ['0 FLOW_CONTROL_ERROR'])
+  })
+
+  it('a client that is known gets the rest of its window, once, and what it has not been given back stays owed', () => {
+    const side = new ServerSide()
+    side.send(side.head(1, POST), frameOf(frame.DATA, 0, 1, Buffer.alloc(16_384)))
+    side.request(0).stream.credit(16_384)
+    side.connection.widenWindow()
+    side.connection.widenWindow()
+    const updates = side.take().map(({ type, id, payload }) => [type, id, payload.readUInt32BE(0)])
+    const { connectionWindowBytes } = SERVER_LIMITS
+    assert.deepEqual(updates, [[frame.WINDOW_UPDATE, 0, connectionWindowBytes - 65_535]])
+    // Less than half of the window was taken: that waits for more. The first frame is one of them.
+    const frames = Math.floor(connectionWindowBytes / 16_384)
+    const streams = Math.floor(frames / 2)
+    for (let id = 3; id < 3 + 2 * streams; id += 2) {
+      const data = frameOf(frame.DATA, 0, id, Buffer.alloc(16_384))
+      side.send(side.head(id, POST), data, ...(id === 3 ? [] : [data]))
+    }
+    assert.equal(side.closed, undefined)
+    side.send(frameOf(frame.DATA, 0, 1, Buffer.alloc(16_384)))
+    assert.deepEqual(side.errors(), ['0 FLOW_CONTROL_ERROR'])
+  })
+
+  it('nothing is given to one that has ended', () => {
+    const side = new ServerSide()
+    side.connection.destroy(frame.NO_ERROR)
+    side.connection.widenWindow()
+    assert.equal(side.take().filter(({ type }) => type === frame.WINDOW_UPDATE).length, 0)
   })
 
   it('a stream that ends unread returns its part of the connection window', () => {

@@ -40,6 +40,7 @@ export abstract class Connection implements Host {
   protected readonly decoder: HpackDecoder
   protected readonly sender: Sender
   protected readonly streams: Streams
+  protected readonly window: ReceiveWindow
   protected readonly settings: PeerSettings
   protected readonly goaway: Goaway
   readonly #receiver: Receiver
@@ -72,6 +73,7 @@ export abstract class Connection implements Host {
     this.decoder = decoder
     this.sender = sender
     this.streams = streams
+    this.window = window
     this.settings = settings
     this.goaway = goaway
     this.#receiver = new Receiver(this, parts, budgets.ignored, limits.maxFrameBytes, preface)
@@ -157,7 +159,7 @@ export abstract class Connection implements Host {
   /** SETTINGS and the window of the connection: the first frames of each side. */
   protected sendSettings(pairs: readonly number[]): void {
     this.sender.settings(pairs)
-    const more = this.limits.connectionWindowBytes - frame.DEFAULT_WINDOW_BYTES
+    const more = this.window.bytes - frame.DEFAULT_WINDOW_BYTES
     if (more > 0) this.sender.windowUpdate(0, more)
   }
 

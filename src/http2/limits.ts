@@ -16,6 +16,8 @@ export interface Http2Limits {
   readonly streamWindowBytes: number
   /** The same of the connection, at least 65,535. */
   readonly connectionWindowBytes: number
+  /** What of that the peer has from the beginning, at least 65,535; it gets the rest when it is known who it is. Default: all. */
+  readonly initialConnectionWindowBytes?: number
   /**
    * When the connection window is returned: when the bytes were consumed (memory is bounded by the window, but
    * one stream that nobody reads can block the others), or on arrival (no stream blocks another; memory is bounded by
@@ -37,6 +39,7 @@ export interface Http2Limits {
 }
 
 export interface ServerLimits extends Http2Limits {
+  readonly initialConnectionWindowBytes: number
   /** Without a first stream by then, the connection is drained. */
   readonly firstRequestMs: number
   /** A connection is drained this long after its last stream. PINGs do not keep it open. */
@@ -51,6 +54,8 @@ export const SERVER_LIMITS: ServerLimits = {
   // As kube-apiserver's (apiserver/pkg/server/secure_serving.go).
   streamWindowBytes: 256 * 1024,
   connectionWindowBytes: 4 * 1024 * 1024,
+  // That of the protocol, without an update (RFC 9113 section 6.9.2).
+  initialConnectionWindowBytes: 65_535,
   connectionCredit: 'when-taken',
   maxFrameBytes: 16_384,
   headTimeoutMs: 10_000,

@@ -14,8 +14,9 @@ export class ReceiveWindow {
   readonly #sender: Sender
   /** Whether it is returned when bytes were consumed; otherwise on arrival. */
   readonly #whenTaken: boolean
-  /** Least size of an update. */
-  readonly #updateBytes: number
+  readonly #mostBytes: number
+  /** All of it by now. */
+  #bytes: number
   #left: number
   #taken = 0
 
@@ -23,8 +24,24 @@ export class ReceiveWindow {
     this.#host = host
     this.#sender = sender
     this.#whenTaken = limits.connectionCredit === 'when-taken'
-    this.#updateBytes = limits.connectionWindowBytes >> 1
-    this.#left = limits.connectionWindowBytes
+    this.#mostBytes = limits.connectionWindowBytes
+    const { connectionWindowBytes, initialConnectionWindowBytes = connectionWindowBytes } = limits
+    this.#bytes = Math.min(initialConnectionWindowBytes, connectionWindowBytes)
+    this.#left = this.#bytes
+  }
+
+  /** All of it that the peer has been given by now. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The peer gets all that it may have, if it has not got it already. */
+  widen(): void {
+    const more = this.#mostBytes - this.#bytes
+    if (more <= 0 || this.#host.closed) return
+    this.#bytes = this.#mostBytes
+    this.#left += more
+    this.#sender.windowUpdate(0, more)
   }
 
   /** This many bytes have arrived. False: more than allowed. */
@@ -42,7 +59,8 @@ export class ReceiveWindow {
 
   #giveBack(bytes: number): void {
     this.#taken += bytes
-    if (this.#taken < this.#updateBytes || this.#host.closed) return
+    // In updates of half the window.
+    if (this.#taken < this.#bytes >> 1 || this.#host.closed) return
     this.#left += this.#taken
     this.#sender.windowUpdate(0, this.#taken)
     this.#taken = 0

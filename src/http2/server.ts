@@ -60,6 +60,11 @@ export class ServerConnection extends Connection {
     return this.sender.bytes
   }
 
+  /** A request was authenticated: from here on the client may have as much under way as a user may. */
+  widenWindow(): void {
+    this.window.widen()
+  }
+
   override tick(nowMs: number): void {
     super.tick(nowMs)
     if (this.over || this.goaway.state !== 'no') return

@@ -245,12 +245,16 @@ export class Connections {
     const named = serverName === '' ? undefined : this.#options.clusterForServerName(serverName)
     let drain = (): boolean => this.#http1.drainConnection(socket)
     let requests = (): number => 0
+    let widen = (): void => undefined
     const tlsCluster = named?.name ?? ''
     const open = this.#open.of(below)
     if (open !== undefined) open.drain = () => drain()
     const peer = describePeer(socket, ends, serverName, tlsCluster, this.#chains.of(socket), {
       drain: () => drain(),
-      authenticated: (charge) => open !== undefined && this.#open.authenticated(open, charge),
+      authenticated: (charge) => {
+        if (open !== undefined) this.#open.authenticated(open, charge)
+        widen()
+      },
     })
     const { served } = this.#options
     if (served !== undefined) {
@@ -271,6 +275,7 @@ export class Connections {
     )
     drain = () => session.drain()
     requests = () => session.requests()
+    widen = () => session.authenticated()
     this.#sessions.add(session)
     socket.once('close', () => this.#sessions.delete(session))
     if (this.#draining) session.drain()

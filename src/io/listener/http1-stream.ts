@@ -9,6 +9,7 @@ import {
   type Stream,
   type StreamEvents,
 } from '../../api/ports/stream.ts'
+import { SERVER_LIMITS } from '../../http2/limits.ts'
 import { LINGER_MS } from '../socket/socket-close.ts'
 
 /** What the server knows of one connection. */
@@ -34,6 +35,7 @@ export class Http1Stream implements Stream {
   readonly #response: ServerResponse
   readonly #connection: Http1Connection
   #uncredited = 0
+  #paused = false
   #requestEnded: boolean
   #over = false
 
@@ -62,7 +64,10 @@ export class Http1Stream implements Stream {
     }
     request.on('data', (chunk: Buffer) => {
       this.#uncredited += chunk.length
-      if (this.#uncredited >= HIGH_WATER_BYTES) request.pause()
+      if (this.#uncredited >= this.#mostUncredited) {
+        this.#paused = true
+        request.pause()
+      }
       events.onBody(chunk, false)
     })
     request.on('end', () => {
@@ -70,6 +75,11 @@ export class Http1Stream implements Stream {
       if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
       else events.onBody(EMPTY, true)
     })
+  }
+
+  /** As over HTTP/2: little before it is known who it is. */
+  get #mostUncredited(): number {
+    return this.#connection.peer.charge.known ? HIGH_WATER_BYTES : SERVER_LIMITS.initialConnectionWindowBytes
   }
 
   get queued(): number {
@@ -142,9 +152,10 @@ export class Http1Stream implements Stream {
   }
 
   credit(bytes: number): void {
-    const before = this.#uncredited
-    this.#uncredited = Math.max(0, before - bytes)
-    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#request.resume()
+    this.#uncredited = Math.max(0, this.#uncredited - bytes)
+    if (!this.#paused || this.#uncredited >= this.#mostUncredited) return
+    this.#paused = false
+    this.#request.resume()
   }
 
   /** In HTTP/1.1 the only reset is the end of the connection: an unfinished message is never ended cleanly. */

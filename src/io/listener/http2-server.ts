@@ -25,6 +25,8 @@ export interface Http2ServerLimits {
 export interface Http2Session {
   /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. False: it was sent before. */
   drain(): boolean
+  /** A request on it was authenticated. */
+  authenticated(): void
   /** Streams that the client has opened so far. */
   requests(): number
   /** Every stream is reset, the connection closes. */
@@ -72,6 +74,7 @@ export function serveHttp2(
     drain: () => connection.drain(performance.now()),
     // A client opens those of odd numbers (RFC 9113 section 5.1.1).
     requests: () => (connection.lastPeerStream + 1) >> 1,
+    authenticated: () => connection.widenWindow(),
     destroy: () => driver.destroy(0),
   }
 }
