@@ -40,8 +40,9 @@ export class Account {
   waits = false
   /** Connections with work that waits. */
   readonly line: Fifo<Waiter> = new Fifo()
-  /** Time that it may still use in this round. */
+  /** Time that it may still use in this round, and since when. */
   creditMs = 0
+  creditAtMs = 0
 
   constructor({ source, weight, known }: Charge, nowMs: number) {
     this.source = source

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Account, type Waiter } from './accounts.ts'
-import { FairQueue } from './fair-queue.ts'
+import { FairQueue, OWED_PAUSE_MS } from './fair-queue.ts'
 
 /** Time passes only by work. */
 function setUp() {
   const clock = { ms: 0 }
   const done: string[] = []
   const used = new Map<string, number>()
+  /** Sources that wait for many answers. */
+  const owed = new Set<string>()
   const queue = new FairQueue(
     () => clock.ms,
     (account, ms) => void used.set(account.source, (used.get(account.source) ?? 0) + ms),
+    ({ source }) => owed.has(source),
   )
   const account = (source: string, weight = 1, known = true): Account =>
     new Account({ source, weight, known }, clock.ms)
@@ -28,7 +31,7 @@ function setUp() {
       },
     }
   }
-  return { clock, done, used, queue, account, work }
+  return { clock, done, used, owed, queue, account, work }
 }
 
 function counts(done: readonly string[]): Record<string, number> {
@@ -75,6 +78,37 @@ describe('the queue of a thread', () => {
     const all = Object.values(unknown).reduce((sum, count) => sum + count, 0)
     assert.ok(Math.abs(all - alice) <= 10, `${all} ${alice}`)
     assert.equal(Object.keys(unknown).length, 20, 'each has had a turn')
+  })
+
+  test('who waits for many answers gets a turn only now and then, and as before when they have come', () => {
+    const { clock, queue, account, work, used, owed } = setUp()
+    owed.add('heavy')
+    queue.add(account('heavy'), work('heavy', 10_000))
+    queue.add(account('light'), work('light', 10_000))
+    clock.ms = OWED_PAUSE_MS
+    queue.serve(clock.ms + 10 * OWED_PAUSE_MS)
+    const [heavy = 0, light = 0] = [used.get('heavy'), used.get('light')]
+    assert.ok(heavy > 0 && heavy < light / 10, `${heavy} ${light}`)
+    owed.clear()
+    queue.serve(clock.ms + 10 * OWED_PAUSE_MS)
+    assert.ok((used.get('heavy') ?? 0) - heavy > 4 * OWED_PAUSE_MS)
+  })
+
+  test('it says when all that wait are such, and does not turn in circles meanwhile', () => {
+    const { clock, queue, account, work, done, owed } = setUp()
+    clock.ms = OWED_PAUSE_MS
+    for (const name of ['a', 'b', 'c']) {
+      owed.add(name)
+      queue.add(account(name), work(name, 10))
+    }
+    const before = clock.ms
+    assert.equal(queue.serve(before + 1_000), true)
+    assert.ok(clock.ms - before < 1, 'a turn for each')
+    assert.equal(new Set(done).size, 3)
+    clock.ms += OWED_PAUSE_MS
+    for (; queue.length > 0; clock.ms += OWED_PAUSE_MS) queue.serve(clock.ms + 1_000)
+    assert.deepEqual(counts(done), { a: 10, b: 10, c: 10 })
+    assert.equal(queue.serve(clock.ms), false)
   })
 
   test('works to its end, and the last piece ends the wait', () => {

@@ -6,26 +6,40 @@ import { Fifo } from './fifo.ts'
 
 /** Time of a source of weight 1 in a round, milliseconds. */
 export const QUANTUM_MS = 0.125
+/** A source that is owed much gets a turn once in this time. Milliseconds. */
+export const OWED_PAUSE_MS = 5
 
 /** A place in the round: of a user, or of all that are unknown. */
 interface Place {
   readonly weight: number
   creditMs: number
+  /** When it got that. */
+  creditAtMs: number
 }
 
 export class FairQueue {
   readonly #now: () => number
   /** Milliseconds that a source has used. */
   readonly #onUsed: (account: Account, ms: number, nowMs: number) => void
+  readonly #isOwedMuch: (account: Account) => boolean
   readonly #round = new Fifo<Place>()
   readonly #unknown = new Fifo<Account>()
-  readonly #unknownPlace: Place = { weight: 1, creditMs: 0 }
+  readonly #unknownPlace: Place = { weight: 1, creditMs: 0, creditAtMs: 0 }
   #length = 0
 
-  /** @param now milliseconds */
-  constructor(now: () => number, onUsed: (account: Account, ms: number, nowMs: number) => void) {
+  /**
+   * @param now milliseconds
+   * @param isOwedMuch whether a source waits for so many answers that more requests of it would only make others wait for theirs. Then it
+   *   still gets a little now and then, because some of what it sends may be what those answers wait for. Default: no
+   */
+  constructor(
+    now: () => number,
+    onUsed: (account: Account, ms: number, nowMs: number) => void,
+    isOwedMuch: (account: Account) => boolean = () => false,
+  ) {
     this.#now = now
     this.#onUsed = onUsed
+    this.#isOwedMuch = isOwedMuch
   }
 
   /** Connections that wait. */
@@ -49,15 +63,25 @@ export class FairQueue {
     }
   }
 
-  /** Works, one source after the other, until `untilMs` or until nothing waits. At least one piece of work is done. */
-  serve(untilMs: number): void {
+  /**
+   * Works, one source after the other, until `untilMs` or until nothing waits. At least one piece of work is done, unless all are owed much.
+   * @returns whether it ended because all that wait are owed much: they go on in `OWED_PAUSE_MS` at most
+   */
+  serve(untilMs: number): boolean {
     let nowMs = this.#now()
+    let paused = 0
     do {
       const place = this.#round.first
-      if (place === undefined) return
+      if (place === undefined) return false
       const account = place instanceof Account ? place : this.#unknown.first
-      if (account === undefined) return
+      if (account === undefined) return false
       if (place.creditMs <= 0) {
+        if (nowMs - place.creditAtMs < OWED_PAUSE_MS && this.#isOwedMuch(account)) {
+          if (++paused >= this.#round.length) return true
+          this.#next(place)
+          continue
+        }
+        place.creditAtMs = nowMs
         place.creditMs = this.#round.length === 1 ? QUANTUM_MS : place.creditMs + QUANTUM_MS * place.weight
         // It has used more than a round gives: it pauses.
         if (place.creditMs <= 0) {
@@ -65,13 +89,15 @@ export class FairQueue {
           continue
         }
       }
+      paused = 0
       const startMs = nowMs
       const left = this.#work(account, Math.min(untilMs, startMs + place.creditMs))
       nowMs = this.#now()
       place.creditMs -= nowMs - startMs
       this.#onUsed(account, nowMs - startMs, nowMs)
       this.#rotate(place, account, left)
-    } while (nowMs < untilMs)
+    } while (nowMs < untilMs || paused > 0)
+    return false
   }
 
   /** @returns whether the source has more */

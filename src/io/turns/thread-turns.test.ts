@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { OWED_PAUSE_MS, QUANTUM_MS } from '../../core/thread-time/fair-queue.ts'
 import { LONG_SLICE_MS, turns } from './thread-turns.ts'
 
 test('what endpoints send has a slice of each turn, and what is more waits for the next ones, in its order', async () => {
@@ -40,4 +41,32 @@ test('a source that has had its slice waits, and is served behind the turn', asy
   assert.equal(worked, 0)
   while (turns.waiting > 0) await nextTurn()
   assert.equal(worked, 3)
+})
+
+test('a source with many requests in flight is read on at a pace while others are there', async (t) => {
+  t.after(() => turns.setInFlight(() => 0))
+  turns.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))
+  const startMs = performance.now()
+  const account = turns.accountOf({ source: 'owed', weight: 1, known: true }, startMs)
+  const somebodyElse = (): void => {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs), nowMs - 0.1, nowMs)
+  }
+  somebodyElse()
+  const PIECES = 6
+  let worked = 0
+  const waiter = {
+    work: () => {
+      for (const sinceMs = performance.now(); performance.now() - sinceMs < QUANTUM_MS; );
+      return ++worked < PIECES
+    },
+  }
+  turns.wait(account, waiter)
+  while (turns.waiting > 0) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    somebodyElse()
+  }
+  assert.equal(worked, PIECES)
+  const pauses = (performance.now() - startMs) / OWED_PAUSE_MS
+  assert.ok(worked <= pauses + 2, `${worked} pieces in ${pauses} pauses`)
 })

@@ -5,7 +5,7 @@
 import type { Charge } from '../../api/ports/stream.ts'
 import type { ShareReport } from '../../core/shares/shares-report.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
-import { FairQueue } from '../../core/thread-time/fair-queue.ts'
+import { FairQueue, OWED_PAUSE_MS } from '../../core/thread-time/fair-queue.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 
 /** Longest piece of work while others are there: what they wait for, at most, is a few of them. Milliseconds. */
@@ -14,6 +14,12 @@ export const SLICE_MS = 0.5
 export const LONG_SLICE_MS = 4
 /** Frames between two looks at the clock: a request takes about 10 us. */
 const FRAMES_A_LOOK = 8
+
+/**
+ * Requests in flight above which a source that waits for its turn gets it only now and then, while others are there: what it asks for at
+ * full speed beyond that makes the answers of others wait behind its own, here and upstream.
+ */
+const MOST_OWED = 64
 
 /** Output of connections, which is written once in each turn. */
 export interface Outputs {
@@ -31,6 +37,9 @@ class ThreadTurns implements Tickable {
   readonly #accounts: Accounts
   readonly #queue: FairQueue
   #outputs: Outputs | undefined
+  /** Of a source: see setInFlight. */
+  #inFlight: (charge: Charge) => number = () => 0
+  #isLater = false
   /** Work that is nobody's alone: what an endpoint has sent. Done in each turn, before what waits. */
   readonly #shared: Waiter[] = []
   #scheduled = false
@@ -55,6 +64,7 @@ class ThreadTurns implements Tickable {
     this.#queue = new FairQueue(
       () => performance.now(),
       (account, ms, nowMs) => this.#accounts.charge(account, ms, nowMs),
+      (account) => this.#isOwedMuch(account),
     )
   }
 
@@ -72,6 +82,11 @@ class ThreadTurns implements Tickable {
 
   setOutputs(outputs: Outputs): void {
     this.#outputs = outputs
+  }
+
+  /** @param inFlight requests of a source that have not been answered, in this thread */
+  setInFlight(inFlight: (charge: Charge) => number): void {
+    this.#inFlight = inFlight
   }
 
   accountOf(charge: Charge, nowMs: number): Account {
@@ -108,8 +123,14 @@ class ThreadTurns implements Tickable {
     const sliceMs = this.#sliceMs
     const usedMs = account.turn === this.#turn ? account.turnMs : 0
     if (account.waits || usedMs >= sliceMs || this.#accounts.isOver(account, nowMs)) return false
+    if (this.#shared.length > 0 && this.#isOwedMuch(account)) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - usedMs)
     return true
+  }
+
+  /** There are others, and many answers are on their way to it. */
+  #isOwedMuch(account: Account): boolean {
+    return this.#accounts.size > 1 && this.#inFlight(account) >= MOST_OWED
   }
 
   /** The source has worked since `sinceMs`, in one go. */
@@ -200,11 +221,23 @@ class ThreadTurns implements Tickable {
     let nowMs = performance.now()
     this.#outputWaits = outputs?.flush(nowMs + sliceMs) ?? false
     if (this.#shared.length > 0 && !this.#outputWaits) this.#serveShared(sliceMs)
+    let isPaused = false
     if (this.#queue.length > 0) {
       nowMs = performance.now()
-      this.#queue.serve(nowMs + sliceMs)
+      isPaused = this.#queue.serve(nowMs + sliceMs)
     }
-    if (this.#outputWaits || this.#queue.length > 0 || this.#shared.length > 0) this.schedule()
+    if (this.#outputWaits || this.#shared.length > 0 || (this.#queue.length > 0 && !isPaused)) this.schedule()
+    else if (this.#queue.length > 0) this.#scheduleLater()
+  }
+
+  /** All that wait are owed answers: until some have come there is nothing to do. */
+  #scheduleLater(): void {
+    if (this.#isLater) return
+    this.#isLater = true
+    setTimeout(() => {
+      this.#isLater = false
+      this.schedule()
+    }, OWED_PAUSE_MS)
   }
 
   #serveShared(sliceMs: number): void {

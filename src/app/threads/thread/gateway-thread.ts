@@ -111,6 +111,8 @@ export class GatewayThread {
     this.#spread = this.#createSpread(places)
     this.#held = this.#createHeld(places)
     addTickable(this.#held)
+    const { inflight } = this.#gateway.shares
+    turns.setInFlight((charge) => inflight.of(charge).heldBy(charge.source))
     const { clusters, upstreams, running, clock, random } = this.#gateway
     const contexts = this.#contexts
     const { drainTimeoutMs } = config
