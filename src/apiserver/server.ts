@@ -8,8 +8,8 @@ import type { StoredObject } from '../api/ports/object-store.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import { resourceName } from '../api/ports/resource-kind.ts'
 import {
+  ANSWER_WATER_BYTES,
   type HeaderList,
-  HIGH_WATER_BYTES,
   type Peer,
   type RequestHandler,
   type ResetReason,
@@ -355,7 +355,7 @@ class ControlExchange implements StreamEvents {
     if (empty) return
     this.#stream.body(answer.body, true)
     // A shorter body never reports its end, and cannot delay for long.
-    if (this.#stream.queued > HIGH_WATER_BYTES) this.#open.exchanges.add(this)
+    if (this.#stream.queued > ANSWER_WATER_BYTES) this.#open.exchanges.add(this)
   }
 
   #ownHeaders(): HeaderList {

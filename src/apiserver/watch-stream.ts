@@ -5,7 +5,7 @@ import type { JsonObject } from '../api/kube/json-object.ts'
 import { failure } from '../api/kube/status.ts'
 import { type ObjectStore, StoreCompacted, type StoreEvent } from '../api/ports/object-store.ts'
 import { apiVersionOf, type ResourceKind, resourceName } from '../api/ports/resource-kind.ts'
-import { HIGH_WATER_BYTES, type Stream } from '../api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, type Stream } from '../api/ports/stream.ts'
 import type { Shown } from './access/redaction.ts'
 import type { Negotiated } from './http/accept.ts'
 import { encode } from './http/answer.ts'
@@ -147,7 +147,7 @@ export class WatchStream {
       return
     }
     const behind = this.#waiting.length > 0 || this.#bookmarkWaits
-    if (!behind && this.#stream.queued < HIGH_WATER_BYTES) {
+    if (!behind && this.#stream.queued < ANSWER_WATER_BYTES) {
       this.#stream.body(this.#written(type, object), false)
       return
     }
@@ -162,7 +162,7 @@ export class WatchStream {
   /** Sends as much as flow control allows. */
   #pump(): void {
     let at = 0
-    while (!this.#over && at < this.#waiting.length && this.#stream.queued < HIGH_WATER_BYTES) {
+    while (!this.#over && at < this.#waiting.length && this.#stream.queued < ANSWER_WATER_BYTES) {
       const next = this.#waiting[at++]
       if (next === undefined) break
       if (Buffer.isBuffer(next)) this.#waitingBytes -= next.length
@@ -187,7 +187,7 @@ export class WatchStream {
   /** Sends a bookmark when no earlier events are queued. */
   #bookmark(): void {
     if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
-    if (this.#stream.queued >= HIGH_WATER_BYTES) return
+    if (this.#stream.queued >= ANSWER_WATER_BYTES) return
     this.#stream.body(this.#bookmarkLine(this.#deps.store.revision, undefined), false)
   }
 

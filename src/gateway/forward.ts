@@ -3,8 +3,8 @@
 
 import type { ListRequest } from '../api/ports/list-request.ts'
 import {
+  ANSWER_WATER_BYTES,
   type HeaderList,
-  HIGH_WATER_BYTES,
   type ResetReason,
   type Stream,
   type StreamEvents,
@@ -218,7 +218,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       exchange.end()
       return
     }
-    if (client.queued < HIGH_WATER_BYTES) this.stream?.credit(chunk.length)
+    if (client.queued < ANSWER_WATER_BYTES) this.stream?.credit(chunk.length)
     else exchange.owedToUpstream += chunk.length
     if (frames !== undefined && followWatch(frames, chunk) && exchange.finishAtBoundary) exchange.endWatch()
   }

@@ -272,6 +272,35 @@ describe('client', () => {
     assert.equal(side.closed?.code, frame.NO_ERROR)
   })
 
+  it('the window of a stream is small until what came is consumed, and grows with it', () => {
+    const side = new ClientSide()
+    const { stream } = side.open()
+    side.send(side.head(1, OK))
+    const { streamWindowBytes: first, streamWindowGrowthBytes: growth } = CLIENT_LIMITS
+    let window = first
+    let sent = 0
+    while (sent < 4 * (first + growth)) {
+      const bytes = Math.min(window, 16_384)
+      side.send(frameOf(frame.DATA, 0, 1, Buffer.alloc(bytes)))
+      window -= bytes
+      sent += bytes
+      stream.credit(bytes)
+      for (const { type, id, payload } of side.take()) {
+        if (type === frame.WINDOW_UPDATE && id === 1) window += payload.readUInt32BE(0)
+      }
+      assert.ok(window <= first + sent, 'no more than was consumed is added')
+    }
+    assert.deepEqual(side.errors(), [])
+    // All of it may come at once now, and no byte more.
+    assert.ok(window > (first + growth) / 2 && window <= first + growth, `${window}`)
+    for (let left = window; left > 0; left -= 16_384) {
+      side.send(frameOf(frame.DATA, 0, 1, Buffer.alloc(Math.min(left, 16_384))))
+    }
+    assert.deepEqual(side.errors(), [])
+    side.send(frameOf(frame.DATA, 0, 1, Buffer.alloc(1)))
+    assert.deepEqual(side.errors(), ['1 FLOW_CONTROL_ERROR'])
+  })
+
   it('one stream that nobody reads does not stop the others', () => {
     const side = new ClientSide({ connectionWindowBytes: 131_072, streamWindowBytes: 131_072 })
     side.open()

@@ -1,5 +1,7 @@
 // Limits and deadlines of a connection for its peer. One table for both sides.
 
+import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../api/ports/stream.ts'
+
 export interface Http2Limits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS; a stream above it is refused. Server side only. */
   readonly maxConcurrentStreams: number
@@ -14,7 +16,14 @@ export interface Http2Limits {
   readonly headerTableBytes: number
   /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: bytes that the peer may send on a stream before they are consumed. */
   readonly streamWindowBytes: number
-  /** The same of the connection, at least 65,535. */
+  /**
+   * By how much that window grows as they are consumed: each update gives back twice as much until then. What nobody takes is small,
+   * and a long body is not held up by the way to the peer.
+   */
+  readonly streamWindowGrowthBytes: number
+  /** Bytes queued on a stream above which their producer is paused. */
+  readonly highWaterBytes: number
+  /** Receive window of the connection, at least 65,535. */
   readonly connectionWindowBytes: number
   /** What of that the peer has from the beginning, at least 65,535; it gets the rest when it is known who it is. Default: all. */
   readonly initialConnectionWindowBytes?: number
@@ -53,6 +62,8 @@ export const SERVER_LIMITS: ServerLimits = {
   headerTableBytes: 4096,
   // As kube-apiserver's (apiserver/pkg/server/secure_serving.go).
   streamWindowBytes: 256 * 1024,
+  streamWindowGrowthBytes: 0,
+  highWaterBytes: ANSWER_WATER_BYTES,
   connectionWindowBytes: 4 * 1024 * 1024,
   // That of the protocol, without an update (RFC 9113 section 6.9.2).
   initialConnectionWindowBytes: 65_535,
@@ -75,7 +86,10 @@ export const CLIENT_LIMITS: Http2Limits = {
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
   blockSlackBytes: 12 * 1024 * 1024,
   headerTableBytes: 4096,
-  streamWindowBytes: 512 * 1024,
+  // An answer that is held until it is whole (gateway/held-answer.ts) comes without an update.
+  streamWindowBytes: 80 * 1024,
+  streamWindowGrowthBytes: 432 * 1024,
+  highWaterBytes: HIGH_WATER_BYTES,
   connectionWindowBytes: 16 * 1024 * 1024,
   connectionCredit: 'at-once',
   maxFrameBytes: 16_384,

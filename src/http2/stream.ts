@@ -1,14 +1,7 @@
 // One stream: a Stream on an HTTP/2 connection, and the connection's state of it. Server and client sides are
 // the same class: they differ in when a head may arrive, which is in server.ts and client.ts.
 
-import {
-  type Charge,
-  type HeaderList,
-  HIGH_WATER_BYTES,
-  type ResetReason,
-  type Stream,
-  type StreamEvents,
-} from '../api/ports/stream.ts'
+import type { Charge, HeaderList, ResetReason, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { type ByteSink, ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,
@@ -57,8 +50,11 @@ function resetCode(reason: ResetReason): number {
 
 /** What a stream needs from its connection. */
 export interface StreamCarrier {
-  /** Least size of an update of a stream's window. */
+  /** Least size of an update of a stream's window: while it grows, and then. */
+  readonly firstUpdateBytes: number
   readonly streamUpdateBytes: number
+  /** Queued bytes above which the producer is paused. */
+  readonly highWaterBytes: number
   sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void
   /** False: it has to be queued, and `schedule` called. */
   sendNow(stream: Http2Stream, chunk: Buffer, end: boolean): boolean
@@ -102,6 +98,8 @@ export class Http2Stream implements Stream {
   sendWindow: number
   /** Receive window. */
   receiveWindow: number
+  /** By how much it still grows. */
+  #growth: number
   /** Consumed, but not yet returned to the peer. */
   #taken = 0
   /** Rest of the peer's `content-length`; ANY_LENGTH when there is none. */
@@ -121,12 +119,13 @@ export class Http2Stream implements Stream {
   #trailers: HeaderList | undefined
   #high = false
 
-  constructor(connection: StreamCarrier, id: number, sendWindow: number, receiveWindow: number) {
+  constructor(connection: StreamCarrier, id: number, sendWindow: number, receiveWindow: number, growth: number) {
     this.#connection = connection
     this.id = id
     this.events = NOBODY
     this.sendWindow = sendWindow
     this.receiveWindow = receiveWindow
+    this.#growth = growth
   }
 
   // === the Stream interface ===
@@ -159,9 +158,12 @@ export class Http2Stream implements Stream {
     this.#connection.onTaken(taken)
     if (this.remoteEnded) return
     this.#taken += taken
-    if (this.#taken < this.#connection.streamUpdateBytes) return
-    this.receiveWindow += this.#taken
-    this.#connection.sendWindowUpdate(this.id, this.#taken)
+    const { firstUpdateBytes, streamUpdateBytes } = this.#connection
+    if (this.#taken < (this.#growth > 0 ? firstUpdateBytes : streamUpdateBytes)) return
+    const growth = Math.min(this.#growth, this.#taken)
+    this.#growth -= growth
+    this.receiveWindow += this.#taken + growth
+    this.#connection.sendWindowUpdate(this.id, this.#taken + growth)
     this.#taken = 0
   }
 
@@ -195,7 +197,7 @@ export class Http2Stream implements Stream {
 
   /** After sending: reports that there is room again, one frame at a time, so that no burst follows. */
   notifyDrained(): void {
-    if (!this.#high || this.queued >= HIGH_WATER_BYTES) return
+    if (!this.#high || this.queued >= this.#connection.highWaterBytes) return
     if (this.queued === 0) this.#high = false
     this.events.onDrained()
   }
@@ -212,6 +214,6 @@ export class Http2Stream implements Stream {
     this.#queue ??= new ChunkQueue()
     this.#queue.push(chunk)
     this.queued = this.#queue.bytes
-    if (this.queued >= HIGH_WATER_BYTES) this.#high = true
+    if (this.queued >= this.#connection.highWaterBytes) this.#high = true
   }
 }

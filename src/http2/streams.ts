@@ -35,7 +35,9 @@ const LARGEST_UPDATE_BYTES = 64 * 1024
 export class Streams implements StreamCarrier {
   readonly open: StreamTable = new StreamTable()
   readonly closed: ClosedStreams = new ClosedStreams()
+  readonly firstUpdateBytes: number
   readonly streamUpdateBytes: number
+  readonly highWaterBytes: number
   readonly #host: StreamsHost
   readonly #sender: Sender
   readonly #window: ReceiveWindow
@@ -48,12 +50,16 @@ export class Streams implements StreamCarrier {
     this.#window = window
     this.#limits = limits
     this.#counters = counters
-    this.streamUpdateBytes = Math.min(limits.streamWindowBytes >> 1, LARGEST_UPDATE_BYTES)
+    const { streamWindowBytes, streamWindowGrowthBytes } = limits
+    this.firstUpdateBytes = Math.min(streamWindowBytes >> 1, LARGEST_UPDATE_BYTES)
+    this.streamUpdateBytes = Math.min((streamWindowBytes + streamWindowGrowthBytes) >> 1, LARGEST_UPDATE_BYTES)
+    this.highWaterBytes = limits.highWaterBytes
   }
 
   /** Opens a stream with the peer's initial window. */
   add(id: number, sendWindow: number): Http2Stream {
-    const stream = new Http2Stream(this, id, sendWindow, this.#limits.streamWindowBytes)
+    const { streamWindowBytes, streamWindowGrowthBytes } = this.#limits
+    const stream = new Http2Stream(this, id, sendWindow, streamWindowBytes, streamWindowGrowthBytes)
     this.open.add(stream)
     return stream
   }

@@ -8,7 +8,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
-import { type HeaderList, HIGH_WATER_BYTES, type Peer, type Stream } from '../../src/api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, type HeaderList, type Peer, type Stream } from '../../src/api/ports/stream.ts'
 import { Query } from '../../src/apiserver/http/query.ts'
 import { readWatchOptions } from '../../src/apiserver/list/options.ts'
 import { createControlHandler, MAX_WATCHES_PER_USER } from '../../src/apiserver/server.ts'
@@ -60,7 +60,7 @@ function fail(message: string): void {
 
 /** Takes no more than it is told to, and remembers what came. */
 class HeldStream implements Stream {
-  queued = HIGH_WATER_BYTES
+  queued = ANSWER_WATER_BYTES
   code = ''
   readonly lines: Json[] = []
   headers(list: HeaderList): void {

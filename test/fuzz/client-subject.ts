@@ -25,6 +25,7 @@ export class ClientSubject extends Subject implements ClientEvents {
   constructor(profile: number, readHeads: boolean) {
     super(readHeads)
     this.#profile = profile
+    this.sent.windowGrowth = LIMITS.client.streamWindowGrowthBytes
     const connectionCredit = profile % 2 === 0 ? 'at-once' : 'when-taken'
     this.givesBackWhenTaken = connectionCredit === 'when-taken'
     this.connection = new ClientConnection({ ...LIMITS.client, connectionCredit }, COUNTERS, this, this, NOW_MS)

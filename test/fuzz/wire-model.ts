@@ -86,6 +86,8 @@ export class Sent {
   /** What the engine has given back: on the connection, and by stream. */
   connectionCredit = 0
   readonly streamCredit: Map<number, number> = new Map()
+  /** By how much it may let the window of a stream grow: as much again as came, until then. */
+  windowGrowth = 0
   data = 0
   readonly streamData: Map<number, number> = new Map()
   /** Streams on which END_STREAM, or RST_STREAM, was sent. */
@@ -192,7 +194,8 @@ export class Sent {
     if (this.reset.has(stream)) return `WINDOW_UPDATE behind RST_STREAM of ${stream}`
     const credit = (this.streamCredit.get(stream) ?? 0) + increment
     this.streamCredit.set(stream, credit)
-    return credit > (received.streamData.get(stream) ?? 0) ? `more given back on stream ${stream} than came` : ''
+    const came = received.streamData.get(stream) ?? 0
+    return credit > came + Math.min(came, this.windowGrowth) ? `more given back on stream ${stream} than came` : ''
   }
 
   /** FNV-1a over four bytes at a time, good enough to tell outputs apart. */

@@ -10,7 +10,7 @@ import { parseAllDocuments } from 'yaml'
 import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
 import { fieldOf, impliedDefault, type JsonSchema } from '../../src/api/kube/json-schema.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../src/api/pod-protector/schema.ts'
-import { HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
 import { checkUpstreamCluster } from '../../src/api/upstream-cluster/checks.ts'
 import { CLIENT_CONFIG_SCHEMA } from '../../src/api/upstream-cluster/credentials-schema.ts'
 import { DEGRADE_MODES } from '../../src/api/upstream-cluster/degrade-modes.ts'
@@ -210,8 +210,9 @@ test('architecture has every limit of the HTTP/2 engine', () => {
     ...['slabs', 'chunk-queue', 'sender', 'header-block', 'closed-streams', 'hpack/literal-memo'].flatMap(constantsIn),
   ]
   assert.ok(limits.length > 40, 'the limits are found')
-  // Of a server's streams there is nothing to say to it, and a round is no limit.
-  const none = /CLIENT_LIMITS\.maxConcurrentStreams|MIN_ROUND|COMPACT_AT/
+  // Of a server's streams there is nothing to say to it, windows of requests do not grow, high-water marks have their own rows, and a round is no limit.
+  const none =
+    /CLIENT_LIMITS\.maxConcurrentStreams|SERVER_LIMITS\.streamWindowGrowthBytes|highWaterBytes|MIN_ROUND|COMPACT_AT/
   assert.deepEqual(
     limits.filter((limit) => !none.test(limit) && !listed.has(limit)),
     [],
@@ -261,7 +262,8 @@ test('the memory of a connection in architecture follows from the limits', () =>
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES
-  const answers = maxConcurrentStreams * (HIGH_WATER_BYTES + CLIENT_LIMITS.streamWindowBytes)
+  const largestWindow = CLIENT_LIMITS.streamWindowBytes + CLIENT_LIMITS.streamWindowGrowthBytes
+  const answers = maxConcurrentStreams * (ANSWER_WATER_BYTES + largestWindow)
   const block = 2 * (maxHeaderListBytes + slack)
   const output = 3 * SERVER_LIMITS.maxBacklogBytes
   const hpack =
@@ -281,7 +283,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   assert.ok(part.replace(/\s+/g, ' ').includes(sum), sum)
   const answerBlock = 2 * (CLIENT_LIMITS.maxHeaderListBytes + CLIENT_LIMITS.blockSlackBytes)
   assert.ok(part.replace(/\s+/g, ' ').includes(`block of up to ${answerBlock / 2 ** 20} MiB`))
-  assert.ok(part.includes(`times ${CLIENT_LIMITS.streamWindowBytes / 1024} KiB`))
+  assert.ok(part.includes(`times ${largestWindow / 1024} KiB`))
 })
 
 /** `256 KiB` -> 262144, `10 s` -> 10000 (milliseconds), `400` -> 400. */

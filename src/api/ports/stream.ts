@@ -112,14 +112,19 @@ export interface StreamEvents {
   /** `chunk` is valid during the call: the next read may overwrite it. */
   onBody(chunk: Buffer, end: boolean): void
   onTrailers(list: HeaderList): void
-  /** After a time above HIGH_WATER_BYTES `queued` has fallen below it, or fallen further; the last time at 0. */
+  /**
+   * After a time above HIGH_WATER_BYTES, of an answer ANSWER_WATER_BYTES, `queued` has fallen below it, or fallen further; the last time at 0.
+   */
   onDrained(): void
   /** The message will not be completed. */
   onReset(reason: ResetReason): void
 }
 
-/** Bytes queued on a stream above which a producer is to be paused. */
+/** Bytes of a request queued on a stream above which a producer is to be paused. */
 export const HIGH_WATER_BYTES: number = 256 * 1024
+
+/** Bytes of an answer: less, since one may be hundreds of megabytes and its client asks for many and takes none. */
+export const ANSWER_WATER_BYTES: number = 64 * 1024
 
 /** Called by a server for each request; returns what is to hear of the request body. */
 export type RequestHandler = (peer: Peer, stream: Stream, head: HeaderList, end: boolean) => StreamEvents

@@ -3,7 +3,15 @@
 
 import type { Reservation } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
-import type { Charge, HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import {
+  ANSWER_WATER_BYTES,
+  type Charge,
+  type HeaderList,
+  type Peer,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
@@ -218,7 +226,7 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   onDrained(): void {
-    const bytes = creditFor(this.owedToUpstream, this.client.queued)
+    const bytes = creditFor(this.owedToUpstream, this.client.queued, ANSWER_WATER_BYTES)
     if (bytes === 0) return
     this.owedToUpstream -= bytes
     this.upstream?.stream?.credit(bytes)

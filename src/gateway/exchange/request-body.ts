@@ -165,7 +165,7 @@ export class RequestBody {
 
   /** Upstream has taken what it had to, but for `queued` bytes: the client may send on. */
   upstreamDrained(queued: number): void {
-    const bytes = creditFor(this.#owed, queued)
+    const bytes = creditFor(this.#owed, queued, HIGH_WATER_BYTES)
     if (bytes === 0) return
     this.#owed -= bytes
     this.#client.credit(bytes)

@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
 import {
+  ANSWER_WATER_BYTES,
   type Charge,
   type HeaderList,
   HIGH_WATER_BYTES,
@@ -265,7 +266,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#over) return
     this.#uncredited += chunk.length
-    if (this.#uncredited >= HIGH_WATER_BYTES) controller.pause()
+    if (this.#uncredited >= ANSWER_WATER_BYTES) controller.pause()
     this.#events.onBody(chunk, false)
   }
 
@@ -321,7 +322,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   credit(bytes: number): void {
     const before = this.#uncredited
     this.#uncredited = Math.max(0, before - bytes)
-    if (before >= HIGH_WATER_BYTES && this.#uncredited < HIGH_WATER_BYTES) this.#controller?.resume()
+    if (before >= ANSWER_WATER_BYTES && this.#uncredited < ANSWER_WATER_BYTES) this.#controller?.resume()
   }
 
   reset(_reason: ResetReason): void {

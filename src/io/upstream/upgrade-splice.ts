@@ -4,7 +4,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { type HeaderList, HIGH_WATER_BYTES } from '../../api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, type HeaderList } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
@@ -104,7 +104,7 @@ class Splicing implements Splice {
     this.#events.onResponse([':status', String(answer.statusCode ?? 502), ...lowerNames(answer.rawHeaders)])
     answer.on('data', (chunk: Buffer) => {
       this.#events.onBody(chunk)
-      if (client.writableLength >= HIGH_WATER_BYTES) answer.pause()
+      if (client.writableLength >= ANSWER_WATER_BYTES) answer.pause()
     })
     const resume = (): void => void answer.resume()
     client.on('drain', resume)
