@@ -23,6 +23,7 @@ import { ownUserCharge } from '../core/shares/charge.ts'
 import { inStep } from '../io/stalls/steps.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
+import { type FailureCounts, refuseCredential } from './access/failed-credentials.ts'
 import { effectiveUser } from './access/impersonate.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
@@ -38,6 +39,8 @@ export interface ControlDeps extends RouteDeps {
   /** To be awaited before `authenticate`; undefined = nothing to wait for. Never rejects. Default: never. */
   beforeAuthentication?(peer: Peer, head: HeaderList): Promise<void> | undefined
   readonly authorize: Authorizer
+  /** Default: credentials that fail are not counted. */
+  readonly failures?: FailureCounts
   readonly log: Logger
   /** In [0, 1). */
   random(): number
@@ -239,7 +242,7 @@ class ControlExchange implements StreamEvents {
     if (caller === 'invalid') {
       // What the handshake did not verify stays unverified on this connection, and what was verified by a former CA is not asked again.
       if (this.#peer.certificate !== undefined) this.#peer.drain()
-      throw statusError('Unauthorized', 'Unauthorized')
+      throw refuseCredential(this.#deps.failures, this.#peer, head)
     }
     this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)
     if (!isRevoked(caller)) {

@@ -10,6 +10,9 @@ import {
   NOBODY,
   refusalResponse,
 } from '../../admin/route.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import { addressSource } from '../../core/limits/call-source.ts'
+import { tooManyFailuresMessage } from '../../core/policy/traffic-messages.ts'
 import type { PlainRequest } from '../../io/listener/http-plain.ts'
 import { bearerOf, isSameToken } from './bearer-token.ts'
 import { refusal } from './review-access.ts'
@@ -36,9 +39,11 @@ export interface LoginDeps {
   token(): string
   /** undefined = only the token counts. */
   readonly login: AdminLogin | undefined
+  /** Default: credentials that fail are not counted. */
+  readonly failures?: FailureCounts
 }
 
-export function loginAccess({ token, login }: LoginDeps): AdminAccess {
+export function loginAccess({ token, login, failures }: LoginDeps): AdminAccess {
   return async (request, route) => {
     const why = foreignPage(request, route)
     if (why !== '') return { refused: refusalResponse(refusal(403, why)) }
@@ -46,8 +51,28 @@ export function loginAccess({ token, login }: LoginDeps): AdminAccess {
     const expected = token()
     if (given !== undefined && expected !== '' && isSameToken(given, expected)) return { user: TOKEN_FILE_USER }
     const answer = (await login?.admit(request, given, route)) ?? refusal(401, 'needs the token of --admin-token-file')
-    return 'code' in answer ? { refused: refusalResponse(answer) } : { user: answer }
+    if (!('code' in answer)) return { user: answer }
+    return {
+      refused: refusalResponse(failures === undefined ? answer : countFailure(failures, request, given, answer)),
+    }
   }
+}
+
+/** A blocked address gets 429 in the place of 401; whoever presents nothing is only asked to. */
+function countFailure(
+  failures: FailureCounts,
+  { certificate, remoteAddress }: PlainRequest,
+  token: string | undefined,
+  answer: AccessRefusal,
+): AccessRefusal {
+  const credential = token ?? certificate?.chain[0]?.toString('base64')
+  if (answer.code !== 401 || credential === undefined) return answer
+  const source = addressSource(remoteAddress)
+  failures.failed(source, credential)
+  const retryAfterSeconds = failures.waitSeconds(source)
+  if (retryAfterSeconds === 0) return answer
+  const message = tooManyFailuresMessage(source, retryAfterSeconds, 'valid credentials are served')
+  return { code: 429, message, retryAfterSeconds }
 }
 
 /**

@@ -71,3 +71,12 @@ test('a hundred attempts of an address at once do not pass the count', async () 
   for (let i = 0; i < 5; i++) await attempts.ended('10.0.0.1', false)
   assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0, 'none has failed')
 })
+
+test('an address that is blocked for failures at other ports waits here, too, and nobody else', async () => {
+  const waits: Record<string, number> = { 'address 10.0.0.1': 7 }
+  const attempts = createLoginAttempts({ waitSeconds: (source) => waits[source] ?? 0 })
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 7)
+  assert.equal(await waitSeconds(attempts, '10.0.0.2'), 0)
+  waits['address 10.0.0.1'] = 0
+  assert.equal(await waitSeconds(attempts, '10.0.0.1'), 0)
+})

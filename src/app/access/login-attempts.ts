@@ -1,8 +1,10 @@
 // How often somebody may try to log in: failed attempts of an IPv4 address or IPv6 network of 64 bits, and of all together. Guessing a token is
-// hopeless anyway; this keeps the API server of the objects from being asked about guesses.
+// hopeless anyway; this keeps the API server of the objects from being asked about guesses. An address that is blocked for failures at any
+// port waits here, too; sessions that are open, and credentials that come with a request, go on.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { LoginAttempts } from '../../admin/dashboard/sessions.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
 
 const MINUTE_S = 60
@@ -10,7 +12,8 @@ const OF_AN_ADDRESS = 5
 const OF_ALL = 100
 const EVERYBODY = 'everybody'
 
-export function createLoginAttempts(): LoginAttempts {
+/** @param failures of the other ports; what fails here is counted there by who looks at the token. Default: none */
+export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'>): LoginAttempts {
   const each = new RateLimiterMemory({ points: OF_AN_ADDRESS, duration: MINUTE_S })
   const all = new RateLimiterMemory({ points: OF_ALL, duration: MINUTE_S })
   // Attempts that are looked at now count as failed, so that many at once do not pass the count.
@@ -30,7 +33,8 @@ export function createLoginAttempts(): LoginAttempts {
       const source = addressSource(address)
       const [ofAddress, ofAll] = [count(source, 1), count(EVERYBODY, 1)]
       const [own, total] = await Promise.all([each.get(source), all.get(EVERYBODY)])
-      const wait = Math.max(waitOf(own, OF_AN_ADDRESS - ofAddress), waitOf(total, OF_ALL - ofAll))
+      const here = Math.max(waitOf(own, OF_AN_ADDRESS - ofAddress), waitOf(total, OF_ALL - ofAll))
+      const wait = Math.max(here, failures?.waitSeconds(source) ?? 0)
       if (wait > 0) over(source)
       return wait
     },

@@ -7,6 +7,7 @@ import type { AdminAccess, AdminRoute } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { startAdminServer } from '../../admin/server.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { PlainServer, PlainTls } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
@@ -36,6 +37,8 @@ export interface AdminPortOptions {
   readonly routes: readonly AdminRoute[]
   /** Of the API server of the objects; undefined = there is none. */
   readonly login: AdminLogin | undefined
+  /** Default: credentials that fail are not counted together with those of the other ports. */
+  readonly failures?: FailureCounts
   readonly log: Logger
   /** undefined = no audit log. */
   readonly audit: WriteAudit | undefined
@@ -101,7 +104,7 @@ export class AdminPort {
       secure: this.#serving !== undefined,
       clock: systemClock,
       randomId: () => randomBytes(SESSION_ID_BYTES).toString('base64url'),
-      attempts: createLoginAttempts(),
+      attempts: createLoginAttempts(this.#options.failures),
     })
     const access = audited(login.access, log, audit)
     const all = [...routes, ...login.routes]
@@ -137,10 +140,11 @@ export class AdminPort {
   }
 
   #access(): AdminAccess {
-    const { config, login } = this.#options
+    const { config, login, failures } = this.#options
     if (this.#serving === undefined && config.adminTokenFile === '') return localAccess
     // A credential of a user is not asked for in the clear, not even on this machine.
-    return loginAccess({ token: () => this.#token, login: this.#serving === undefined ? undefined : login })
+    const users = this.#serving === undefined ? undefined : login
+    return loginAccess({ token: () => this.#token, login: users, ...(failures && { failures }) })
   }
 
   #lookAtCA(): void {

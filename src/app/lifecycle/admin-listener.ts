@@ -45,6 +45,7 @@ export async function openAdminListener(deps: AdminListenerDeps): Promise<AdminP
   port = await AdminPort.open({
     config,
     login: plane.adminLogin,
+    failures: parts.failures,
     log,
     audit: audit && ((line) => audit.write(line)),
     metrics,

@@ -57,6 +57,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     lastGood,
     given,
   )
+  plane.countFailures?.(parts.failures)
   const { bytes, unbounded } = memory.ceiling
   parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   parts.recorder.set(MEMORY_LIMIT, memory.limitBytes)

@@ -11,6 +11,7 @@ import { resourceName } from '../../api/ports/resource-kind.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { createAuthenticationWait, createAuthenticator } from '../../apiserver/access/authenticate.ts'
 import { createAuthorizer, roleBindings } from '../../apiserver/access/authorize.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { shownTo } from '../../apiserver/access/redaction.ts'
 import { type RevocationCheck, RevokedCredentials } from '../../apiserver/access/revoked-credentials.ts'
 import { createInProcessClient } from '../../apiserver/registry/in-process-client.ts'
@@ -49,6 +50,7 @@ export class EmbeddedPlane implements ObjectPlane {
   readonly revoked: RevocationCheck
   readonly adminLogin: AdminLogin
   readonly peerAccess = undefined
+  #failures: FailureCounts | undefined
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
@@ -94,9 +96,17 @@ export class EmbeddedPlane implements ObjectPlane {
       authenticate,
       ...(before !== undefined && { beforeAuthentication: before }),
       authorize: createAuthorizer(bindings),
+      failures: {
+        failed: (source, credential) => this.#failures?.failed(source, credential),
+        waitSeconds: (source) => this.#failures?.waitSeconds(source) ?? 0,
+      },
       audit: audit && ((line) => audit.write(line)),
       log,
     })
+  }
+
+  countFailures(failures: FailureCounts): void {
+    this.#failures = failures
   }
 
   get port(): number {

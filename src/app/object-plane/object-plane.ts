@@ -1,5 +1,6 @@
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceSource, SourceChange } from '../../api/ports/ports.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { KubeAccess } from '../../io/kube/config-access.ts'
 import type { AdminLogin } from '../access/admin-access.ts'
@@ -28,6 +29,8 @@ export interface ObjectPlane {
   readonly peerAccess: (() => Promise<KubeAccess>) | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
+  /** From here on credentials that fail at its port are counted. */
+  countFailures?(failures: FailureCounts): void
   /** Metrics of its own, in the Prometheus text format. */
   text(): string
   /** What the source has delivered is in force in all threads. */

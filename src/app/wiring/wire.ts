@@ -4,6 +4,7 @@
 import { randomInt } from 'node:crypto'
 import type { Clock, Logger, ResourceSource } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../../controllers/rights/upstream-rights.ts'
@@ -20,7 +21,7 @@ import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
-import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
+import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LIMITED, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
 import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
 import { createMetrics, type GatewayMetrics } from '../../io/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
@@ -35,6 +36,7 @@ import { ClusterTable } from '../../state/clusters.ts'
 import type { OpenWebhook } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import type { Config } from '../config/config.ts'
+import { ownPortFailures } from '../failures/own-ports.ts'
 import { TopCounts } from '../insight/top-counts.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
@@ -87,6 +89,8 @@ export interface WiredGateway {
   readonly changes: ConfigChanges
   /** The gateway's own certificate. */
   readonly reload: ServingReload
+  /** Credentials that fail at the ports of the main thread. */
+  readonly failures: FailureCounts
 }
 
 export interface Outputs {
@@ -163,6 +167,11 @@ export function wire(
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   const limits = sharing?.limits
   const failures = createFailures(config, sharing, clock, log)
+  const ownFailures = ownPortFailures({
+    failures,
+    random: Math.random,
+    onRefused: () => metrics.recorder.add(LIMITED, 1, 'authentication-failures', 'false'),
+  })
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection, failures }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
@@ -209,6 +218,7 @@ export function wire(
     tracing,
     changes,
     reload,
+    failures: ownFailures,
   }
 }
 

@@ -77,9 +77,13 @@ export function tooManyCancelledMessage(
   return `too many ${what} of ${who} were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
 }
 
-/** @param source an address */
-export function tooManyFailuresMessage(source: string, seconds: number): string {
-  const served = 'a valid client certificate, and a token that was accepted before, are served'
+const KNOWN_ARE_SERVED = 'a valid client certificate, and a token that was accepted before, are served'
+
+/**
+ * @param source an address
+ * @param served who is not refused
+ */
+export function tooManyFailuresMessage(source: string, seconds: number, served: string = KNOWN_ARE_SERVED): string {
   return `too many credentials or TLS handshakes of ${source} have failed (--max-authentication-failures): come back in ${seconds} s; ${served}`
 }
 

@@ -1,0 +1,38 @@
+// Failures of addresses for the ports that the main thread serves: the embedded API server and the admin listener.
+
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import { sha256 } from '../../io/pki/credential-hashes.ts'
+import type { AddressFailures } from './address-failures.ts'
+
+/** Wrong credentials that are remembered, so that one client that goes on with an expired one does not block its address. */
+export const MAX_REMEMBERED = 4096
+/** The part of the time by which answers are spread, so that those who were refused together do not come back together. */
+const SPREAD = 0.25
+
+export interface OwnPortFailuresDeps {
+  readonly failures: Pick<AddressFailures, 'failed' | 'blockedMs'>
+  /** In [0, 1). */
+  random(): number
+  /** Somebody is told to come back later. */
+  onRefused(): void
+}
+
+export function ownPortFailures({ failures, random, onRefused }: OwnPortFailuresDeps): FailureCounts {
+  const remembered = new Set<string>()
+  return {
+    failed(source, credential) {
+      const key = sha256(`${source} ${credential}`)
+      if (remembered.has(key)) return
+      remembered.add(key)
+      const [oldest = ''] = remembered
+      if (remembered.size > MAX_REMEMBERED) remembered.delete(oldest)
+      void failures.failed(source)
+    },
+    waitSeconds(source) {
+      const blockedMs = failures.blockedMs(source)
+      if (blockedMs === 0) return 0
+      onRefused()
+      return Math.ceil((blockedMs / 1000) * (1 + SPREAD * random()))
+    },
+  }
+}
