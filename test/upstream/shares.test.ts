@@ -1,9 +1,10 @@
-// Streams of one endpoint among several sources: who waits gets a share, whoever else waits with how much.
+// Streams of one endpoint among several sources: who waits gets a share, whoever else waits with how much. Of class `reserved`, for which
+// there are no spare streams (spare.test.ts), so that those with less than their share wait, too.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
-import { MAX_HTTP1_CONNECTIONS } from '../../src/io/upstream/http1.ts'
+import { MAX_HTTP1_RESERVED } from '../../src/io/upstream/http1.ts'
 import { MAX_WAITING_BYTES, MAX_WAITING_REQUESTS } from '../../src/io/upstream/stream-queue.ts'
 import { waitRefusal } from '../../src/io/upstream/waiting.ts'
 import { tickAll } from '../../src/io/world/coarse-ticker.ts'
@@ -19,7 +20,7 @@ import {
 } from '../harness/upstreams/upstream-exchange.ts'
 import { waitFor } from '../harness/wait.ts'
 
-/** Connections of class `unary`, here with one stream each. */
+/** Connections of the class, here with one stream each. */
 const STREAMS = 64
 
 const cleanups: (() => unknown)[] = []
@@ -41,19 +42,19 @@ async function full(source = 'hog'): Promise<SetUp> {
     held.push(request)
   }
   const up = Object.assign(upstream, endpoint, { held })
-  for (let i = 0; i < STREAMS; i++) ask(up.pool, { source })
+  for (let i = 0; i < STREAMS; i++) ask(up.pool, { kind: 'reserved', source })
   await waitFor('all streams', () => held.length === STREAMS)
   return up
 }
 
 function times(pool: SetUp['pool'], source: string, count: number): Exchange[] {
-  return Array.from({ length: count }, () => ask(pool, { source, path: `/${source}` }))
+  return Array.from({ length: count }, () => ask(pool, { kind: 'reserved', source, path: `/${source}` }))
 }
 
 /** Answers one request after the other, and says whose came instead, until nobody waits. */
 async function order(up: SetUp): Promise<string[]> {
   const paths: string[] = []
-  for (let at = 0; up.pool.describe().classes.unary.waiting > 0; at++) {
+  for (let at = 0; up.pool.describe().classes.reserved.waiting > 0; at++) {
     const [request, before] = [up.held[at], up.held.length]
     assert.ok(request)
     request.stream.end()
@@ -94,7 +95,7 @@ describe('more wait than may', () => {
     // Somebody else comes to a full queue.
     const after = times(up.pool, 'bob', 2)
     assert.equal((await hog.at(-4)?.outcome)?.reset, 'overloaded')
-    const { waiting } = up.pool.describe().classes.unary
+    const { waiting } = up.pool.describe().classes.reserved
     assert.equal(waiting, MAX_WAITING_REQUESTS)
     up.answer = (request) => reply(request, 200, 'served')
     for (const { stream } of up.held) stream.end()
@@ -104,7 +105,7 @@ describe('more wait than may', () => {
   test('bodies that wait are bounded together, and whoever keeps most loses one', async () => {
     const up = await full()
     const send = (source: string): Exchange => {
-      const exchange = ask(up.pool, { source, method: 'POST', end: false })
+      const exchange = ask(up.pool, { kind: 'reserved', source, method: 'POST', end: false })
       exchange.stream.body(Buffer.alloc(HIGH_WATER_BYTES), false)
       return exchange
     }
@@ -113,7 +114,7 @@ describe('more wait than may', () => {
     assert.equal((await hog.at(-1)?.outcome)?.reset, 'overloaded')
     assert.equal(waitRefusal(hog.at(-1)?.stream)?.limit, 'upstream-bytes')
     assert.equal(alice.received.status, '')
-    assert.equal(up.pool.describe().classes.unary.waiting, hog.length)
+    assert.equal(up.pool.describe().classes.reserved.waiting, hog.length)
   })
 
   test('who waits for 10 s is told that streams are missing', async () => {
@@ -140,13 +141,13 @@ test('a server without HTTP/2 gets a bounded number of connections, and those wh
     paths.push(request.path)
     held.push(() => answer(request))
   }
-  const hog = times(pool, 'hog', MAX_HTTP1_CONNECTIONS + 50)
-  await waitFor('as many as may', () => held.length === MAX_HTTP1_CONNECTIONS)
+  const hog = times(pool, 'hog', MAX_HTTP1_RESERVED + 50)
+  await waitFor('as many as may', () => held.length === MAX_HTTP1_RESERVED)
   const alice = times(pool, 'alice', 1)
-  assert.equal(pool.isFull('unary'), true)
-  assert.equal(pool.isFull('reserved'), false)
+  assert.equal(pool.isFull('reserved'), true)
+  assert.equal(pool.isFull('unary'), false)
   held[0]?.()
-  await waitFor('one more', () => held.length === MAX_HTTP1_CONNECTIONS + 1)
+  await waitFor('one more', () => held.length === MAX_HTTP1_RESERVED + 1)
   assert.equal(paths.at(-1), '/alice')
   stub.answer = answer
   for (const answerNow of held) answerNow()

@@ -159,8 +159,20 @@ export class FairQueue<T extends Queued> {
   /** Whose turn it is, and no longer waits; undefined = nobody waits. Call `hold` for what it gets. */
   next(): T | undefined {
     const source = this.#nextSource()
-    const item = source?.items.first as T | undefined
-    if (source === undefined || item === undefined) return undefined
+    return source === undefined ? undefined : this.#grant(source)
+  }
+
+  /** The same, for something beside what is divided here: of sources that hold less than their share, the first one that `admits` accepts. */
+  nextLight(admits: (charge: Charge) => boolean): T | undefined {
+    for (const line of [this.#under, this.#over]) {
+      for (const source of line) if (!this.#holdsItsShare(source) && admits(source.charge)) return this.#grant(source)
+    }
+    return undefined
+  }
+
+  #grant(source: SourceQueue): T | undefined {
+    const item = source.items.first as T | undefined
+    if (item === undefined) return undefined
     source.granted++
     if (source.granted >= source.weight) this.#endTurn(source)
     this.remove(item)
@@ -173,6 +185,12 @@ export class FairQueue<T extends Queued> {
       this.#line(source, this.#over)
     }
     return this.#over.first
+  }
+
+  /** Whether a source holds as much of what is held as its weight gives it, or more. Who holds nothing does not. */
+  holdsItsShare(charge: Charge): boolean {
+    const source = this.#sources.get(charge.source)
+    return source !== undefined && this.#holdsItsShare(source)
   }
 
   #holdsItsShare(source: SourceQueue): boolean {

@@ -13,7 +13,7 @@ import {
   type StreamEvents,
 } from '../../api/ports/stream.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
-import { NO_STREAM, StreamQueue } from './stream-queue.ts'
+import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
@@ -33,6 +33,8 @@ export interface Http1PoolOptions {
 /** Connections of each kind, each with one request: long-running requests keep theirs. */
 export const MAX_HTTP1_CONNECTIONS = 256
 export const MAX_HTTP1_LONG_RUNNING = 1024
+/** For those who hold less than their share of the others while these are all taken: short and long-running ones, each. */
+export const MAX_HTTP1_SPARE = 64
 /** Of what waits for nobody. */
 export const MAX_HTTP1_RESERVED = 64
 
@@ -77,10 +79,10 @@ export class Http1Pool {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       pipelining: 1,
-      connections: MAX_HTTP1_CONNECTIONS + MAX_HTTP1_LONG_RUNNING + MAX_HTTP1_RESERVED,
+      connections: MAX_HTTP1_CONNECTIONS + MAX_HTTP1_LONG_RUNNING + MAX_HTTP1_RESERVED + 2 * MAX_HTTP1_SPARE,
     })
-    this.short = new Http1Class(this.#pool, options, MAX_HTTP1_CONNECTIONS)
-    this.longRunning = new Http1Class(this.#pool, options, MAX_HTTP1_LONG_RUNNING)
+    this.short = new Http1Class(this.#pool, options, MAX_HTTP1_CONNECTIONS, MAX_HTTP1_SPARE)
+    this.longRunning = new Http1Class(this.#pool, options, MAX_HTTP1_LONG_RUNNING, MAX_HTTP1_SPARE)
     this.reserved = new Http1Class(this.#pool, options, MAX_HTTP1_RESERVED)
   }
 
@@ -103,7 +105,7 @@ export class Http1Pool {
 }
 
 /** The requests of one kind: so many at once, the others wait. */
-export class Http1Class implements Carrier {
+export class Http1Class implements SpareStreams {
   readonly #pool: Pool
   readonly #options: Http1PoolOptions
   readonly #most: number
@@ -114,7 +116,13 @@ export class Http1Class implements Carrier {
     open: (head, shared, end, events, charge) => this.#send(head, shared, end, events, charge),
   }
 
-  constructor(pool: Pool, options: Http1PoolOptions, most: number) {
+  readonly #spare: Http1Class | undefined
+  /** These are spare ones, and there are more of them. */
+  readonly #onSpareRoom: (() => void) | undefined
+
+  constructor(pool: Pool, options: Http1PoolOptions, most: number, spare = 0, onSpareRoom?: () => void) {
+    this.#onSpareRoom = onSpareRoom
+    if (spare > 0) this.#spare = new Http1Class(pool, options, spare, 0, () => this.#useSpare())
     this.#pool = pool
     this.#options = options
     this.#most = most
@@ -122,8 +130,18 @@ export class Http1Class implements Carrier {
   }
 
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
-    if (this.full) return this.#queue.wait(head, shared, end, events, charge)
-    return this.#send(head, shared, end, events, charge)
+    if (!this.full) return this.#send(head, shared, end, events, charge)
+    if (this.#spare !== undefined && this.#queue.isLight(charge) && this.#spare.admits(charge))
+      return this.#spare.open(head, shared, end, events, charge)
+    return this.#queue.wait(head, shared, end, events, charge)
+  }
+
+  admits(charge: Charge): boolean {
+    return this.#queue.admits(charge, this.#most - this.#open.size)
+  }
+
+  #useSpare(): void {
+    if (this.#spare !== undefined) this.#queue.sendLight(this.#spare)
   }
 
   #send(
@@ -151,11 +169,11 @@ export class Http1Class implements Carrier {
   }
 
   get streams(): number {
-    return this.#open.size
+    return this.#open.size + (this.#spare?.streams ?? 0)
   }
 
   get waiting(): number {
-    return this.#queue.count
+    return this.#queue.count + (this.#spare?.waiting ?? 0)
   }
 
   onBroken(error: Error): void {
@@ -166,14 +184,18 @@ export class Http1Class implements Carrier {
     if (!this.#open.delete(stream)) return
     this.#queue.ended(stream.charge)
     while (this.#queue.count > 0 && this.#open.size < this.#most) this.#queue.next()?.send(this.#inTurn)
+    this.#onSpareRoom?.()
   }
 
   tick(nowMs: number): void {
     this.#queue.tick(nowMs, NO_STREAM)
+    this.#spare?.tick(nowMs)
+    this.#useSpare()
   }
 
   /** Nothing waits any more. */
   refuseWaiting(): void {
+    this.#spare?.refuseWaiting()
     for (const stream of this.#queue.takeAll()) stream.refuse()
   }
 }

@@ -35,7 +35,7 @@ export interface ConnectionOwner {
 }
 
 /** Slow start: streams that a new connection takes until its first response, or for a second. */
-const SLOW_START_STREAMS = 32
+export const SLOW_START_STREAMS = 32
 const SLOW_START_MS = 1_000
 /** Jittered by a fifth either way, so that connections opened together do not end together. */
 const MAX_AGE_MS = 10 * 60_000
@@ -81,10 +81,16 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   /** Has a free stream. */
   get takesMore(): boolean {
+    return this.free > 0
+  }
+
+  /** Streams that it takes now. */
+  get free(): number {
     const connection = this.#connection
-    if (this.#retired !== undefined || !this.#ready || this.#full || !connection.usable) return false
+    if (this.#retired !== undefined || !this.#ready || this.#full || !connection.usable) return 0
     const { maxStreams } = connection
-    return connection.takenStreams < (this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS)
+    const most = this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS
+    return Math.max(0, most - connection.takenStreams)
   }
 
   /** Takes new requests, though perhaps not at the moment. */

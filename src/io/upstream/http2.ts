@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
-import { type CloseCause, type ConnectionOwner, UpstreamConnection } from './http2-connection.ts'
-import { NO_STREAM, StreamQueue } from './stream-queue.ts'
+import { type CloseCause, type ConnectionOwner, SLOW_START_STREAMS, UpstreamConnection } from './http2-connection.ts'
+import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier, WaitingStream } from './waiting.ts'
 
@@ -47,7 +47,7 @@ const SPREAD_LOAD = 16
 /** Most connections that have not answered yet, so that a server that has just started does not get all at once. */
 const MAX_UNPROVEN = 2
 
-export class Http2Group implements ConnectionOwner {
+export class Http2Group implements ConnectionOwner, SpareStreams {
   readonly #connector: Http2Connector
   readonly #shape: Http2GroupShape
   readonly #counters: Http2GroupCounters
@@ -59,8 +59,21 @@ export class Http2Group implements ConnectionOwner {
   /** The last attempt failed: not again before the next tick, unless a request waits that has no alternative. */
   #failed = false
   #state: 'open' | 'draining' | 'destroyed' = 'open'
+  /** These are spare streams, and there are more of them. */
+  readonly #onSpareRoom: (() => void) | undefined
+  readonly #createSpare: ((onRoom: () => void) => Http2Group) | undefined
+  /** For those who hold less than their share while others hold all streams. Absent until that happens. */
+  #spare: Http2Group | undefined
 
-  constructor(connector: Http2Connector, shape: Http2GroupShape, counters: Http2GroupCounters) {
+  /** @param spare how to create a group of spare streams for this one, which says when it has more of them; or that this is such a group */
+  constructor(
+    connector: Http2Connector,
+    shape: Http2GroupShape,
+    counters: Http2GroupCounters,
+    spare: { readonly create?: (onRoom: () => void) => Http2Group; readonly onRoom?: () => void } = {},
+  ) {
+    this.#createSpare = spare.create
+    this.#onSpareRoom = spare.onRoom
     this.#connector = connector
     this.#counters = counters
     this.#shape = shape
@@ -76,9 +89,41 @@ export class Http2Group implements ConnectionOwner {
       return connection.open(head, shared, end, events, charge)
     }
     if (this.#state === 'destroyed') return new UnsentStream(events, 'refused')
+    const spare = this.#spareFor(charge)
+    if (spare !== undefined) {
+      this.#connectForWaiting()
+      return spare.open(head, shared, end, events, charge)
+    }
     const stream = this.#queue.wait(head, shared, end, events, charge)
     this.#connectForWaiting()
     return stream
+  }
+
+  /** Undefined: the request has to wait. */
+  #spareFor(charge: Charge): Http2Group | undefined {
+    // Without a connection there is nothing that others could hold.
+    if (this.#createSpare === undefined || this.#state !== 'open' || this.#active() === 0) return undefined
+    if (!this.#queue.isLight(charge)) return undefined
+    this.#spare ??= this.#createSpare(() => this.#useSpare())
+    this.#spare.#connectAhead()
+    return this.#spare.admits(charge) ? this.#spare : undefined
+  }
+
+  #useSpare(): void {
+    if (this.#spare !== undefined) this.#queue.sendLight(this.#spare)
+  }
+
+  /** As spare streams of another group. */
+  admits(charge: Charge): boolean {
+    return this.#state === 'open' && this.#queue.admits(charge, this.#free)
+  }
+
+  /** Streams that could be opened now, or with the first connection. */
+  get #free(): number {
+    if (this.#active() === 0) return this.#failed ? 0 : SLOW_START_STREAMS
+    let free = 0
+    for (const connection of this.#connections) free += connection.free
+    return free
   }
 
   /** Of every open stream, whose it is. */
@@ -121,6 +166,13 @@ export class Http2Group implements ConnectionOwner {
       room += connection.room
     }
     if (unproven < MAX_UNPROVEN && room < this.#queue.count) this.#connect()
+  }
+
+  /** For spare streams, for which nobody waits long enough that a connection would be opened because of it. */
+  #connectAhead(): void {
+    if (this.#opening || this.#failed || this.#state !== 'open' || this.#free >= SPREAD_LOAD) return
+    const unproven = this.#connections.filter((connection) => connection.active && !connection.proven).length
+    if (this.#active() < this.#shape.connections && unproven < MAX_UNPROVEN) this.#connect()
   }
 
   #active(): number {
@@ -167,6 +219,7 @@ export class Http2Group implements ConnectionOwner {
   /** The endpoint does not speak h2: waiting requests use another transport. */
   handOver(carrier: Carrier): void {
     for (const stream of this.takeWaiting()) stream.send(carrier)
+    this.#spare?.handOver(carrier)
   }
 
   // === called by connections ===
@@ -182,7 +235,11 @@ export class Http2Group implements ConnectionOwner {
   }
 
   onRoom(): void {
-    if (this.#queue.count === 0) return
+    if (this.#queue.count > 0) this.#sendWaiting()
+    if (this.#queue.count === 0) this.#onSpareRoom?.()
+  }
+
+  #sendWaiting(): void {
     for (let connection = this.#pick(); connection !== undefined; connection = this.#pick()) {
       const stream = this.#queue.next()
       if (stream === undefined) return
@@ -226,6 +283,8 @@ export class Http2Group implements ConnectionOwner {
     this.#retireExpired(nowMs)
     this.onRoom()
     if (this.#state === 'draining') this.#retireAll()
+    this.#spare?.tick(nowMs)
+    if (this.#spare?.over === true) this.#spare = undefined
   }
 
   /** An old connection is retired when there is another one, so that no request waits for its successor. */
@@ -248,6 +307,7 @@ export class Http2Group implements ConnectionOwner {
     if (this.#state !== 'open') return
     this.#state = 'draining'
     this.#retireAll()
+    this.#spare?.drain()
   }
 
   #retireAll(): void {
@@ -258,6 +318,7 @@ export class Http2Group implements ConnectionOwner {
 
   destroy(): void {
     this.#state = 'destroyed'
+    this.#spare?.destroy()
     for (const connection of [...this.#connections]) connection.destroy()
     for (const stream of this.takeWaiting()) stream.refuse()
   }
@@ -274,22 +335,24 @@ export class Http2Group implements ConnectionOwner {
     return this.#connections.length > 0
   }
 
+  /** With the spare ones, as the next two. */
   get connections(): number {
-    return this.#connections.length
+    return this.#connections.length + (this.#spare?.connections ?? 0)
   }
 
   get streams(): number {
-    let sum = 0
+    let sum = this.#spare?.streams ?? 0
     for (const connection of this.#connections) sum += connection.streams
     return sum
   }
 
   get waiting(): number {
-    return this.#queue.count
+    return this.#queue.count + (this.#spare?.waiting ?? 0)
   }
 
   /** Everything is closed. */
   get over(): boolean {
+    if (this.#spare?.over === false) return false
     return this.#connections.length === 0 && this.#queue.count === 0 && !this.#opening
   }
 }

@@ -83,17 +83,20 @@ const MAX_CONNECTIONS = 64
 const MAX_WATCH_CONNECTIONS = 1_024
 /** For all requests of somebody who has ended connections. */
 const MAX_LANE_CONNECTIONS = 16
+/** For each class that has spare ones, for those who hold less than their share while others hold all streams. */
+const MAX_SPARE_CONNECTIONS = 8
 /**
  * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time
  * that they take on one connection, and the processor's time for a request was the same.
  */
-const SHAPES: Readonly<Record<RequestClass | 'lane', Http2GroupShape>> = {
+const SHAPES: Readonly<Record<RequestClass | 'lane' | 'spare', Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
   // What waits for nobody: used while the unary ones are full.
   reserved: { spread: 1, connections: MAX_CONNECTIONS },
   lane: { spread: 1, connections: MAX_LANE_CONNECTIONS },
+  spare: { spread: 1, connections: MAX_SPARE_CONNECTIONS },
 }
 const SAME_ACCIDENT_MS = 100
 /** How long a server is assumed not to speak h2; then the next request negotiates again. */
@@ -154,7 +157,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#reserved = this.#createGroup('reserved')
   }
 
-  #createGroup(kind: RequestClass | 'lane'): Http2Group {
+  /** @param onSpareRoom only of a group of spare streams for `kind` */
+  #createGroup(kind: RequestClass | 'lane', onSpareRoom?: () => void): Http2Group {
     const connector = {
       connect: () => this.#connectH2(),
       onFailed: (error: Error) => {
@@ -168,7 +172,12 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
         onStreamsEnded: (count: number) => this.#relists.onStreamsEnded(count, () => this.#watch.streams),
       }),
     }
-    return new Http2Group(connector, SHAPES[kind], this.#counters)
+    if (onSpareRoom !== undefined)
+      return new Http2Group(connector, SHAPES.spare, this.#counters, { onRoom: onSpareRoom })
+    // What is reserved is for few, and a lane for those who have none to share with.
+    const create = (onRoom: () => void): Http2Group => this.#createGroup(kind, onRoom)
+    const spare = kind === 'lane' || kind === 'reserved' ? {} : { create }
+    return new Http2Group(connector, SHAPES[kind], this.#counters, spare)
   }
 
   #group(kind: RequestClass): Http2Group {

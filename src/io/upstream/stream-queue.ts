@@ -4,7 +4,7 @@
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
 import { FairQueue } from '../../core/upstream/fair-queue.ts'
 import type { WaitLimit, WaitRefusal } from '../../core/upstream/wait-refusal.ts'
-import { type WaitingRoom, WaitingStream } from './waiting.ts'
+import { type Carrier, type WaitingRoom, WaitingStream } from './waiting.ts'
 
 /** Requests of one class to one endpoint that wait, most. */
 export const MAX_WAITING_REQUESTS = 4096
@@ -15,6 +15,15 @@ export const MAX_WAITING_BYTES: number = 16 * 1024 * 1024
  * a response rather than silence, and may retry later or elsewhere.
  */
 export const LONGEST_WAIT_MS = 10_000
+
+/** Of the spare streams that are free, one source takes no more than one in so many: those who come later find some, too. */
+const SPARE_PART = 8
+
+/** Streams for sources that hold less than their share while others hold all that there are. */
+export interface SpareStreams extends Carrier {
+  /** Whether a request may be opened: there are enough for what its source holds of them already. */
+  admits(charge: Charge): boolean
+}
 
 /** Why somebody waits. */
 export interface WaitReason {
@@ -55,14 +64,46 @@ export class StreamQueue implements WaitingRoom {
     events: StreamEvents,
     charge: Charge,
   ): WaitingStream {
-    if (!this.#contended) {
-      this.#contended = true
-      this.recount()
-    }
+    this.#count()
     const stream = new WaitingStream(head, shared, end, events, charge, this, performance.now())
     this.#queue.add(stream)
     this.#refuseOverflow(stream, 'upstream-requests')
     return stream
+  }
+
+  #count(): void {
+    if (this.#contended) return
+    this.#contended = true
+    this.recount()
+  }
+
+  // === spare streams ===
+
+  /** Somebody would have to wait: whether he holds less than his share of the streams. */
+  isLight(charge: Charge): boolean {
+    this.#count()
+    return !this.#queue.holdsItsShare(charge)
+  }
+
+  /** Sends to spare streams whatever may go there. */
+  sendLight(spare: SpareStreams): void {
+    if (this.#queue.count === 0) return
+    for (let stream = this.#nextLight(spare); stream !== undefined; stream = this.#nextLight(spare)) stream.send(spare)
+  }
+
+  #nextLight(spare: SpareStreams): WaitingStream | undefined {
+    return this.#queue.nextLight((charge) => spare.admits(charge))
+  }
+
+  /**
+   * These streams are spare ones: whether one more may be opened for a source.
+   * @param free how many are
+   */
+  admits(charge: Charge, free: number): boolean {
+    this.#count()
+    const left = free - this.#queue.count
+    const has = this.#queue.heldBy(charge) + this.#queue.waitingOf(charge)
+    return left > 0 && (has === 0 || has * SPARE_PART < left)
   }
 
   /** Whose turn it is. Its stream has to be told with `opened`. */
