@@ -49,7 +49,7 @@ function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: 
   exchange.upstream = attempt
   const fields = outgoingFields(exchange, permit, endpoint)
   attempt.nameSpan(fields)
-  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, attempt)
+  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, exchange.charge, attempt)
   return true
 }
 

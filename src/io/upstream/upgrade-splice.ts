@@ -4,8 +4,9 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { ANSWER_WATER_BYTES, type HeaderList } from '../../api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, type Charge, type HeaderList } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
+import { FairPipe } from './fair-pipe.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 export interface SpliceEvents {
@@ -29,17 +30,21 @@ export interface Splice {
 /** How long a non-101 answer may take to be passed on (apimachinery/pkg/util/proxy/upgradeaware.go). */
 const REFUSAL_BODY_DEADLINE_MS = 10_000
 
-/** @param fields request header fields, without pseudo-headers; Connection and Upgrade are in it */
+/**
+ * @param fields request header fields, without pseudo-headers; Connection and Upgrade are in it
+ * @param charge who pays for what is passed on
+ */
 export function spliceUpgrade(
   endpoint: UpstreamEndpoint,
   method: string,
   target: string,
   fields: HeaderList,
   client: ClientUpgrade,
+  charge: Charge,
   events: SpliceEvents,
 ): Splice {
   if (!(client.socket instanceof Duplex)) throw new TypeError('not a socket')
-  const splice = new Splicing(client.socket, client.first, events)
+  const splice = new Splicing(client.socket, client.first, charge, events)
   endpoint.connectHttp1().then(
     (upstream) => splice.send(upstream, method, target, fields),
     (error: Error) => splice.fail(error, false),
@@ -51,14 +56,16 @@ class Splicing implements Splice {
   readonly #client: Duplex
   readonly #first: Buffer
   readonly #events: SpliceEvents
+  readonly #charge: Charge
   #upstream: Socket | undefined
   #state: 'connecting' | 'sent' | 'answered' | 'switched' | 'over' = 'connecting'
-  #fromClient = 0
-  #toClient = 0
+  #fromClient: FairPipe | undefined
+  #toClient: FairPipe | undefined
 
-  constructor(client: Duplex, first: Buffer, events: SpliceEvents) {
+  constructor(client: Duplex, first: Buffer, charge: Charge, events: SpliceEvents) {
     this.#client = client
     this.#first = first
+    this.#charge = charge
     this.#events = events
     client.once('close', () => this.#onClientClose())
   }
@@ -121,7 +128,7 @@ class Splicing implements Splice {
       }
       // Aborted: the client must not take a partial response for the whole.
       client.destroy()
-      this.#events.onClosed(0, this.#toClient)
+      this.#events.onClosed(0, 0)
     })
   }
 
@@ -136,23 +143,20 @@ class Splicing implements Splice {
     client.write(responseHead(answer), 'latin1')
     if (first.length > 0) client.write(first)
     if (this.#first.length > 0) upstream.write(this.#first)
-    this.#fromClient = this.#first.length
-    this.#toClient = first.length
-    client.on('data', (chunk: Buffer) => {
-      this.#fromClient += chunk.length
-    })
-    upstream.on('data', (chunk: Buffer) => {
-      this.#toClient += chunk.length
-    })
     upstream.on('error', () => client.destroy())
     client.on('error', () => upstream.destroy())
     upstream.once('close', () => {
       // The last bytes from upstream are still on their way to the client.
+      toClient.flush()
       if (!client.destroyed && !client.writableEnded) client.end()
       this.#close()
     })
-    client.pipe(upstream)
-    upstream.pipe(client)
+    const fromClient = new FairPipe(client, upstream, this.#charge)
+    const toClient = new FairPipe(upstream, client, this.#charge)
+    fromClient.bytes = this.#first.length
+    toClient.bytes = first.length
+    this.#fromClient = fromClient
+    this.#toClient = toClient
   }
 
   /** Whatever the state: notifies the owner of the splice, which releases what it holds. */
@@ -165,7 +169,7 @@ class Splicing implements Splice {
   #close(): void {
     if (this.#state === 'over') return
     this.#state = 'over'
-    this.#events.onClosed(this.#fromClient, this.#toClient)
+    this.#events.onClosed(this.#fromClient?.bytes ?? 0, this.#toClient?.bytes ?? 0)
   }
 
   abort(): void {

@@ -1,0 +1,129 @@
+// One direction of a joined connection: as `from.pipe(to)`, in the slices that the thread's time is divided into (io/turns).
+
+import type { Duplex } from 'node:stream'
+import type { Charge } from '../../api/ports/stream.ts'
+import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { LINGER_BYTES } from '../socket/socket-close.ts'
+import { turns } from '../turns/thread-turns.ts'
+
+export class FairPipe implements Waiter {
+  readonly #from: Duplex
+  readonly #to: Duplex
+  readonly #charge: Charge
+  #account: Account | undefined
+  /** What was read and waits: no more than `from` had in hand when it was paused. */
+  #kept: Buffer[] = []
+  /** `to` takes no more for now. */
+  #isFull = false
+  #inQueue = false
+  #ended = false
+  /** Bytes that came when `to` had closed. */
+  #discarded = 0
+  /** Bytes passed on. */
+  bytes = 0
+
+  /** @param charge who pays for both directions: whoever asked for the connection */
+  constructor(from: Duplex, to: Duplex, charge: Charge) {
+    this.#from = from
+    this.#to = to
+    this.#charge = charge
+    from.on('data', (chunk: Buffer) => this.#onData(chunk))
+    from.on('end', () => {
+      this.#ended = true
+      if (this.#kept.length === 0) to.end()
+    })
+    to.on('drain', () => {
+      this.#isFull = false
+      if (this.#kept.length > 0) this.#enqueue()
+      else from.resume()
+    })
+    to.once('close', () => this.#drop())
+    from.resume()
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#kept.length === 0 && !this.#isFull) {
+      const nowMs = performance.now()
+      const account = this.#accountNow(nowMs)
+      if (turns.begin(account, nowMs)) {
+        this.#write(chunk, account, nowMs)
+        turns.charge(account, nowMs, performance.now())
+        return
+      }
+    }
+    this.#kept.push(chunk)
+    turns.keptBytes += chunk.length
+    this.#from.pause()
+    if (!this.#isFull) this.#enqueue()
+  }
+
+  /** Called by the thread's turns. */
+  work(untilMs: number): boolean {
+    let nowMs = performance.now()
+    const account = this.#accountNow(nowMs)
+    while (!this.#isFull && nowMs < untilMs) {
+      const chunk = this.#take()
+      if (chunk === undefined) break
+      nowMs = this.#write(chunk, account, nowMs)
+    }
+    if (this.#kept.length > 0 && !this.#isFull) return true
+    this.#inQueue = false
+    if (this.#kept.length > 0) return false
+    if (this.#ended) this.#to.end()
+    else if (!this.#isFull) this.#from.resume()
+    return false
+  }
+
+  /** `from` has closed: what is left is passed on at once. */
+  flush(): void {
+    const nowMs = performance.now()
+    const account = this.#accountNow(nowMs)
+    for (let chunk = this.#take(); chunk !== undefined; chunk = this.#take()) this.#write(chunk, account, nowMs)
+  }
+
+  #enqueue(): void {
+    if (this.#inQueue) return
+    this.#inQueue = true
+    turns.wait(this.#accountNow(performance.now()), this)
+  }
+
+  #take(): Buffer | undefined {
+    const chunk = this.#kept.shift()
+    if (chunk !== undefined) turns.keptBytes -= chunk.length
+    return chunk
+  }
+
+  /** @returns when it ended */
+  #write(chunk: Buffer, account: Account, sinceMs: number): number {
+    const to = this.#to
+    if (to.destroyed || to.writableEnded) {
+      // The peer may still have sent before it knew; who goes on is not read.
+      this.#discarded += chunk.length
+      if (this.#discarded > LINGER_BYTES) {
+        this.#isFull = true
+        this.#from.pause()
+      }
+    } else {
+      this.bytes += chunk.length
+      if (!to.write(chunk)) {
+        this.#isFull = true
+        this.#from.pause()
+      }
+    }
+    const nowMs = performance.now()
+    // Reading it, which nobody has measured, has cost about as much.
+    turns.charge(account, sinceMs, nowMs)
+    return nowMs
+  }
+
+  #drop(): void {
+    while (this.#take() !== undefined);
+  }
+
+  #accountNow(nowMs: number): Account {
+    const account = this.#account
+    if (account?.open === true) return account
+    this.#account = turns.accountOf(this.#charge, nowMs)
+    return this.#account
+  }
+}
