@@ -42,12 +42,11 @@ export function socketReads(): number {
 }
 
 /** At least one of each list; what becomes dirty meanwhile is for the next turn. */
-function flushDirty(untilMs: number): boolean {
+function flushDirty(startMs: number, untilMs: number): boolean {
   if (dirty.length === 0 && dirtyOver.length === 0) return false
   turn++
-  let nowMs = performance.now()
-  beginStep(AT.write, nowMs)
-  nowMs = flushSome(dirty, untilMs, nowMs)
+  beginStep(AT.write, startMs)
+  let nowMs = flushSome(dirty, untilMs, startMs)
   nowMs = flushSome(dirtyOver, untilMs, nowMs)
   endStep(nowMs)
   return dirty.length > 0 || dirtyOver.length > 0

@@ -43,6 +43,39 @@ test('a source that has had its slice waits, and is served behind the turn', asy
   assert.equal(worked, 3)
 })
 
+test('small pieces of work cause no further rounds of the event loop', async (t) => {
+  const charge = { source: 'small', weight: 1, known: true }
+  const small = (): void => {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf(charge, nowMs), nowMs - 0.01, nowMs)
+    turns.sharedDone(nowMs - 0.01, nowMs)
+  }
+  const rounds = async (): Promise<void> => {
+    for (let i = 0; i < 5; i++) await nextTurn()
+  }
+  await rounds()
+  let ends = 0
+  t.after(() => turns.setOutputs({ flush: () => false }))
+  turns.setOutputs({
+    flush: () => {
+      ends++
+      // What is written is charged, too.
+      small()
+      return false
+    },
+  })
+  turns.schedule()
+  await rounds()
+  assert.equal(ends, 1)
+  small()
+  await rounds()
+  assert.equal(ends, 1)
+  // But many together do have an end.
+  for (let i = 0; i < 20; i++) small()
+  await rounds()
+  assert.equal(ends, 2)
+})
+
 test('a source with many requests in flight is read on at a pace while others are there', async (t) => {
   t.after(() => turns.setInFlight(() => 0))
   turns.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))

@@ -12,6 +12,11 @@ import { addTickable, removeTickable, type Tickable } from '../world/coarse-tick
 export const SLICE_MS = 0.5
 /** The same for somebody who is alone. */
 export const LONG_SLICE_MS = 4
+/**
+ * Work that is not worth an end of the turn of its own, which is a further round of the event loop: it counts as that of the next turn that
+ * has one, because something is to be written.
+ */
+const NOTABLE_MS = 0.125
 /** Frames between two looks at the clock: a request takes about 10 us. */
 const FRAMES_A_LOOK = 8
 
@@ -23,8 +28,8 @@ const MOST_OWED = 64
 
 /** Output of connections, which is written once in each turn. */
 export interface Outputs {
-  /** Writes until `untilMs`. @returns whether something is left */
-  flush(untilMs: number): boolean
+  /** Writes from `nowMs` until `untilMs`. @returns whether something is left */
+  flush(nowMs: number, untilMs: number): boolean
 }
 
 /** Of users, and of those who are not authenticated. */
@@ -139,11 +144,11 @@ class ThreadTurns implements Tickable {
     if (account.turn !== this.#turn) {
       account.turn = this.#turn
       account.turnMs = 0
-      // So that the turn has an end.
-      this.schedule()
     }
     account.turnMs += ms
     this.#accounts.charge(account, ms, nowMs)
+    // So that the turn has an end.
+    if (account.turnMs >= NOTABLE_MS) this.schedule()
   }
 
   wait(account: Account, waiter: Waiter): void {
@@ -164,8 +169,8 @@ class ThreadTurns implements Tickable {
   /** Answers were passed on since `sinceMs`; `chargeAnswer` has said whose. */
   sharedDone(sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
-    if (this.#sharedMs === 0) this.schedule()
     this.#sharedMs += ms
+    if (this.#sharedMs >= NOTABLE_MS) this.schedule()
     if (this.#units > 0) this.#unitMs += (ms / this.#units - this.#unitMs) * 0.02
     this.#units = 0
   }
@@ -219,7 +224,7 @@ class ThreadTurns implements Tickable {
     const sliceMs = this.#sliceMs
     const outputs = this.#outputs
     let nowMs = performance.now()
-    this.#outputWaits = outputs?.flush(nowMs + sliceMs) ?? false
+    this.#outputWaits = outputs?.flush(nowMs, nowMs + sliceMs) ?? false
     if (this.#shared.length > 0 && !this.#outputWaits) this.#serveShared(sliceMs)
     let isPaused = false
     if (this.#queue.length > 0) {
