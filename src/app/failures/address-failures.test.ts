@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { AddressFailures, type Block, type FailureOptions, MAX_COUNTED, QUIET_MS } from './address-failures.ts'
 
 const START_MS = 1_000_000
@@ -79,6 +80,23 @@ describe('failures of an address', () => {
     mock.timers.tick(1_000)
     await failures.failed('a')
     assert.equal(blocks.length, 2, 'but what fails afterwards counts')
+  })
+
+  test('a block of another replica holds here from the first failure on, for as long as it does there, and counts once', async () => {
+    const counters = new Map<string, RateLimiterMemory>()
+    const shared: FailureOptions['shared'] = (keyPrefix, points, duration) => {
+      const counter = counters.get(keyPrefix) ?? new RateLimiterMemory({ keyPrefix, points, duration })
+      counters.set(keyPrefix, counter)
+      return () => counter
+    }
+    const [here, there] = [create({ shared }), create({ shared })]
+    await fail(here.failures, 'a', 11)
+    mock.timers.tick(400)
+    await fail(there.failures, 'a', 5)
+    assert.deepEqual(there.blocks, [{ source: 'a', forMs: 600 }])
+    mock.timers.tick(600)
+    await there.failures.failed('a')
+    assert.deepEqual(there.blocks.at(-1), { source: 'a', forMs: 2_000 })
   })
 
   test('0 counts nothing', async () => {

@@ -90,12 +90,22 @@ export class AddressFailures {
   }
 
   async #add(source: string, count: number): Promise<void> {
-    const before = (await this.#strikes().get(source))?.consumedPoints ?? 0
+    const known = await this.#strikes().get(source)
+    // It is kept for the quiet time and the block before it: what is left of the block, if another replica has blocked it.
+    const leftMs = (known?.msBeforeNext ?? 0) - QUIET_MS
+    if (leftMs > 0) {
+      this.#block(source, leftMs)
+      return
+    }
+    const before = known?.consumedPoints ?? 0
     if (before === 0 && (await isFree(this.#window(), source, count))) return
     const longestS = this.#options.longestBlockMs / 1000
     const seconds = Math.min(longestS, FIRST_BLOCK_S * 2 ** Math.min(before, 30))
     await this.#strikes().set(source, before + 1, QUIET_MS / 1000 + seconds)
-    const forMs = seconds * 1000
+    this.#block(source, seconds * 1000)
+  }
+
+  #block(source: string, forMs: number): void {
     this.#blocked.block(source, forMs, this.#options.nowMs())
     for (const listener of this.#listeners) listener([{ source, forMs }])
   }
