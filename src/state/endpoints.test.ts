@@ -82,6 +82,20 @@ describe('availability', () => {
     assert.equal(available(set, 2000), 'a -')
   })
 
+  it('goes to whoever is only late when all are unhealthy, and to nobody else', () => {
+    const set = healthySet(compiled('a'), compiled('b'), compiled('c'))
+    const [a, b, c] = set.all
+    assert.ok(a !== undefined && b !== undefined && c !== undefined)
+    for (const endpoint of [a, c]) set.onSuccess(endpoint, 50, 200)
+    for (const endpoint of [a, b]) set.onProbe(endpoint, false, 'late', CHECK, 100, 60)
+    assert.equal(available(set, 100), '- - c')
+    set.onProbe(c, false, 'connection refused', CHECK, 100)
+    assert.equal(available(set, 100), 'a - -')
+    assert.equal(available(set, 100_000), '- - -')
+    set.onProbe(b, true, '', CHECK, 200)
+    assert.equal(available(set, 200), '- b -')
+  })
+
   it('is none outside the list', () => assert.equal(healthySet(compiled('a')).available(7, 0), false))
 })
 

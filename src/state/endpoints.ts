@@ -9,6 +9,7 @@ import {
   ejectable,
   type HealthOfOne,
   isEjected,
+  isLateOnly,
   onFailure,
   onProbe,
   onSuccess,
@@ -197,9 +198,18 @@ export class EndpointSet {
     return cursor
   }
 
-  onProbe(endpoint: Endpoint, ok: boolean, message: string, check: CompiledHealthCheck, nowMs: number): void {
-    endpoint.lastProbe = { ok, message, atMs: nowMs }
-    onProbe(endpoint.health, ok, check, nowMs)
+  /** @returns whether it counts: one that is late (sent at `lateSinceMs`) does not where requests were answered meanwhile */
+  onProbe(
+    endpoint: Endpoint,
+    ok: boolean,
+    message: string,
+    check: CompiledHealthCheck,
+    nowMs: number,
+    lateSinceMs?: number,
+  ): boolean {
+    const counts = onProbe(endpoint.health, ok, check, lateSinceMs)
+    endpoint.lastProbe = { ok, message: counts ? message : `${message}, but requests are answered`, atMs: nowMs }
+    return counts
   }
 
   /** A request failed because of the endpoint. */
@@ -211,8 +221,8 @@ export class EndpointSet {
   }
 
   /** A request got a response head from the endpoint. */
-  onSuccess(endpoint: Endpoint, nowMs: number): void {
-    onSuccess(endpoint.health, nowMs)
+  onSuccess(endpoint: Endpoint, nowMs: number, code: number): void {
+    onSuccess(endpoint.health, nowMs, code)
   }
 
   describe(nowMs: number): readonly EndpointDescription[] {
@@ -234,11 +244,19 @@ function authorityOf({ url, of }: CompiledEndpoint): string {
 }
 
 function isAvailable(all: readonly Endpoint[], index: number, nowMs: number): boolean {
-  if (!takesRequests(all, index, nowMs)) return false
+  if (!takesRequests(all, index, nowMs)) return isLastResort(all, index, nowMs)
   if (all[index]?.compiled.backup !== true) return true
   for (let i = 0; i < all.length; i++) {
     if (all[i]?.compiled.backup !== true && takesRequests(all, i, nowMs)) return false
   }
+  return true
+}
+
+/** No endpoint takes requests, and this one is only late. */
+function isLastResort(all: readonly Endpoint[], index: number, nowMs: number): boolean {
+  const endpoint = all[index]
+  if (endpoint === undefined || !endpoint.enabled || !isLateOnly(endpoint.health, nowMs)) return false
+  for (let i = 0; i < all.length; i++) if (takesRequests(all, i, nowMs)) return false
   return true
 }
 

@@ -205,7 +205,6 @@ describe('strategies', () => {
 describe('health checks', () => {
   test('an unhealthy endpoint gets no traffic until it has recovered', async () => {
     const scene = await setUp(2, { healthCheck: OFTEN })
-    stubOf(scene, 0).healthy = false
     await waitFor('the check to fail', async () => (await statusOf(scene))[0]?.state === 'unhealthy')
     assert.deepEqual(await spread(scene, 40), [0, 40])
     stubOf(scene, 0).healthy = true
@@ -256,6 +255,22 @@ describe('health checks', () => {
     const scene = await setUp(1, { healthCheck: { ...OFTEN, timeoutSeconds: 0.05 } })
     stubOf(scene, 0).probe = () => undefined
     await waitFor('the check to fail', async () => (await statusOf(scene))[0]?.state === 'unhealthy')
+    assert.equal((await h2Request(sessionOf(scene), [])).status, 503, 'it has never answered')
+  })
+
+  test('one that is late does not count while requests are answered, and by itself it does not end them', async () => {
+    const scene = await setUp(1, { healthCheck: { ...OFTEN, timeoutSeconds: 1 } })
+    await waitFor('the first check', async () => (await statusOf(scene))[0]?.state === 'healthy')
+    let late = 0
+    stubOf(scene, 0).probe = () => void late++
+    const send = async (): Promise<number> => (await h2Request(sessionOf(scene), [])).status
+    await waitFor('twice as many checks as fail an endpoint', async () => {
+      assert.equal(await send(), 200)
+      return late > 4
+    })
+    assert.equal((await statusOf(scene))[0]?.state, 'healthy')
+    await waitFor('checks without requests', async () => (await statusOf(scene))[0]?.state === 'unhealthy')
+    assert.equal(await send(), 200)
   })
 })
 

@@ -34,7 +34,7 @@ export function recoveryFacts(
 /** undefined while one has not been probed yet and none takes requests. */
 function endpointsOf({ endpoints }: LiveCluster, nowMs: number): RecoveryFacts['endpoints'] {
   const enabled = endpoints.describe(nowMs).filter(({ url }) => endpoints.byUrl(url)?.enabled === true)
-  const available = enabled.filter((endpoint) => endpoint.available).length
+  const available = enabled.filter(({ available, state }) => available && state === 'healthy').length
   if (available === 0 && enabled.some(({ state }) => state === 'unknown')) return undefined
   return { available, enabled: enabled.length }
 }

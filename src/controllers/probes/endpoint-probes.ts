@@ -5,7 +5,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { headerValue, headerValues } from '../../core/request/hop-headers.ts'
-import { KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import { KubeCallError, kubeCall, NoAnswerError } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
@@ -49,27 +49,32 @@ export function startEndpointProbes(
   log: Logger,
   events: ProbeEvents,
 ): EndpointProbes {
-  const report = (live: LiveCluster, endpoint: Endpoint, message: string): void => {
+  /** @returns whether nothing is wrong with it */
+  const report = (live: LiveCluster, endpoint: Endpoint, { message, late }: Probed, sentMs: number): boolean => {
     const before = endpoint.health.state
-    live.endpoints.onProbe(endpoint, message === '', message, live.compiled.healthCheck, clock.monotonic())
+    const { healthCheck } = live.compiled
+    const good = message === ''
+    const lateSinceMs = late ? sentMs : undefined
+    const counts = live.endpoints.onProbe(endpoint, good, message, healthCheck, clock.monotonic(), lateSinceMs)
     const after = endpoint.health.state
     events.probed(live.compiled.name, endpoint.url, after === 'healthy')
-    if (before === after) return
+    if (before === after) return good || !counts
     const fields = { cluster: live.compiled.name, endpoint: endpoint.url, from: before, to: after, reason: message }
     if (after === 'unhealthy') log.warn('endpoint health changed', fields)
     else log.info('endpoint health changed', fields)
+    return good
   }
   const probeOne = async (prober: EndpointProber): Promise<boolean> => {
     const live = clusters.get(prober.cluster)
     const endpoint = live?.endpoints.byUrl(prober.url)
     if (live === undefined || endpoint === undefined) return false
     const sentMs = clock.monotonic()
-    const { message, date } = await probe(live, endpoint, upstreams)
+    const probed = await probe(live, endpoint, upstreams)
+    const { message, date } = probed
     if (date !== undefined && !prober.stopped) {
       events.answered(live.compiled, endpoint.url, date, sentMs, clock.monotonic())
     }
-    if (!prober.stopped) report(live, endpoint, message)
-    return message === ''
+    return prober.stopped ? message === '' : report(live, endpoint, probed, sentMs)
   }
   return new AllProbes(probeOne, random)
 }
@@ -157,12 +162,14 @@ interface Probed {
   readonly message: string
   /** By the clock of the API server; undefined = it did not answer, or a proxy may have set the date. */
   readonly date: string | undefined
+  /** It was not answered in time. */
+  readonly late: boolean
 }
 
 async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upstreams, 'get'>): Promise<Probed> {
   const cluster = live.compiled
   const upstream = upstreams.get(cluster.name, endpoint.url)
-  const failed = (message: string): Probed => ({ message, date: undefined })
+  const failed = (message: string, late = false): Probed => ({ message, date: undefined, late })
   if (upstream === undefined) return failed('no connection')
   try {
     const answer = await kubeCall(upstream, {
@@ -173,9 +180,9 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
       timeoutMs: cluster.healthCheck.timeoutMs,
     })
     const message = answer.status === 200 ? '' : `answered with ${answer.status}`
-    return { message, date: answer.status < FIRST_OF_PROXIES ? ownDate(answer.head) : undefined }
+    return { message, date: answer.status < FIRST_OF_PROXIES ? ownDate(answer.head) : undefined, late: false }
   } catch (error) {
-    if (error instanceof KubeCallError) return failed(error.message)
+    if (error instanceof KubeCallError) return failed(error.message, error instanceof NoAnswerError)
     throw error
   }
 }

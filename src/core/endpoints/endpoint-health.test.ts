@@ -8,6 +8,8 @@ import {
   ejectable,
   type HealthOfOne,
   isEjected,
+  isLateOnly,
+  LATE_TRUST_MS,
   onFailure,
   onProbe,
   onSuccess,
@@ -30,7 +32,7 @@ function states(probes: string, check = CHECK): string {
   const health = createHealth()
   let seen = ''
   for (const probe of probes) {
-    onProbe(health, probe === '+', check, 0)
+    onProbe(health, probe === '+', check)
     seen += health.state.charAt(0)
   }
   return seen
@@ -64,11 +66,72 @@ describe('active checks', () => {
   })
 })
 
+describe('a check that is late', () => {
+  const late = (health: EndpointHealth, sentMs: number): boolean => onProbe(health, false, CHECK, sentMs)
+
+  it('does not count if a request was answered since it was sent', () => {
+    const health = createHealth()
+    onProbe(health, true, CHECK)
+    for (let sentMs = 1000; sentMs < 20_000; sentMs += 1000) {
+      onSuccess(health, sentMs + 500, 200)
+      assert.equal(late(health, sentMs), false)
+    }
+    assert.equal(health.state, 'healthy')
+    assert.equal(late(health, 30_000), true)
+  })
+
+  it('counts if what was answered came before it, or from a proxy', () => {
+    const health = createHealth()
+    onProbe(health, true, CHECK)
+    onSuccess(health, 900, 200)
+    for (const sentMs of [1000, 2000, 3000]) {
+      onSuccess(health, sentMs + 500, 502)
+      assert.equal(late(health, sentMs), true)
+    }
+    assert.equal(health.state, 'unhealthy')
+  })
+
+  it('a wrong answer counts, whatever else is answered', () => {
+    const health = createHealth()
+    onProbe(health, true, CHECK)
+    onSuccess(health, 900, 200)
+    for (let i = 0; i < 3; i++) onProbe(health, false, CHECK)
+    assert.equal(health.state, 'unhealthy')
+  })
+
+  it('only late: for a while after the last answer, and not while ejected', () => {
+    const health = createHealth()
+    onProbe(health, true, CHECK)
+    onSuccess(health, 900, 200)
+    for (const sentMs of [1000, 2000, 3000]) late(health, sentMs)
+    assert.equal(isLateOnly(health, 4000), true)
+    assert.equal(isLateOnly(health, 900 + LATE_TRUST_MS), false)
+    fail(health, 3, 4000)
+    assert.equal(isLateOnly(health, 4001), false)
+  })
+
+  for (const wrong of [0, 1, 2]) {
+    it(`one of three checks was not late but wrong (${wrong}): no longer only late`, () => {
+      const health = createHealth()
+      onProbe(health, true, CHECK)
+      onSuccess(health, 900, 200)
+      for (let i = 0; i < 3; i++) onProbe(health, false, CHECK, i === wrong ? undefined : 1000)
+      assert.equal(isLateOnly(health, 2000), false)
+    })
+  }
+
+  it('an endpoint that never answered is not only late', () => {
+    const health = createHealth()
+    late(health, 0)
+    assert.equal(isLateOnly(health, 100), false)
+  })
+})
+
 describe('passive ejection', () => {
   it('comes with the third failure in a row', () => {
     const health = createHealth()
     fail(health, 2, 0)
-    onSuccess(health, 0)
+    onSuccess(health, 0, 200)
     fail(health, 2, 0)
     assert.ok(!isEjected(health, 0))
     fail(health, 1, 0)
@@ -99,7 +162,7 @@ describe('passive ejection', () => {
     fail(health, 3, 0)
     fail(health, 1, 1500)
     assert.ok(isEjected(health, 1500))
-    onSuccess(health, 5000)
+    onSuccess(health, 5000, 200)
     fail(health, 2, 5000)
     assert.ok(!isEjected(health, 5000))
   })
@@ -107,18 +170,18 @@ describe('passive ejection', () => {
   it('is forgotten 10 minutes after the last failure, not after the last ejection', () => {
     const health = createHealth()
     for (let now = 0; now < 300_000; now += 60_000) ejectionLength(health, now)
-    onSuccess(health, 350_000)
+    onSuccess(health, 350_000, 200)
     onFailure(health, 400_000)
     assert.equal(ejectionLength(health, 1_000_000), 32_000)
-    onSuccess(health, 1_100_000)
+    onSuccess(health, 1_100_000, 200)
     assert.equal(ejectionLength(health, 1_600_001), 1000)
   })
 
   it('is not ended by a success that was under way', () => {
     const health = createHealth()
     fail(health, 3, 0)
-    onSuccess(health, 10)
-    onProbe(health, true, CHECK, 10)
+    onSuccess(health, 10, 200)
+    onProbe(health, true, CHECK)
     assert.ok(isEjected(health, 10))
   })
 })

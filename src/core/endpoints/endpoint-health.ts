@@ -19,6 +19,10 @@ export interface EndpointHealth {
   /** Not ejected from then on. */
   ejectedUntilMs: number
   lastFailureMs: number
+  /** When a request was answered, to 50 ms; negative infinity = never. */
+  lastAnswerMs: number
+  /** The checks that failed in a row were all late, and none of them got a wrong answer or no connection. */
+  onlyLate: boolean
 }
 
 /** An endpoint as `ejectable` sees it. */
@@ -34,6 +38,10 @@ const FIRST_EJECTION_MS = 1_000
 const LONGEST_EJECTION_MS = 60_000
 /** After this long without a failure, the next ejection counts as the first again. */
 const FORGET_EJECTIONS_MS = 600_000
+/** Threads do not contend for the time of the last answer more often than this. */
+const ANSWER_STEP_MS = 50
+/** For this long after its last answer, an endpoint whose checks are only late gets requests when no other one takes any. */
+export const LATE_TRUST_MS = 30_000
 
 /** The state of one endpoint that all threads share. Can be posted to a thread. */
 export interface EndpointMemory {
@@ -50,12 +58,14 @@ const PROBE_FAILURES = 2
 const CONSECUTIVE_FAILURES = 3
 const EJECTIONS = 4
 const LOCK = 5
+const ONLY_LATE = 6
 /** Each thread's count has a cache line of its own, behind that of the words above: it changes with every request. */
 const LINE_WORDS = 16
 const EJECTED_AT = 0
 const EJECTED_UNTIL = 1
 const LAST_FAILURE = 2
-const NUMBERS = 3
+const LAST_ANSWER = 3
+const NUMBERS = 4
 
 /** @param columns how many threads will count in it */
 export function createEndpointMemory(columns: number): EndpointMemory {
@@ -65,6 +75,7 @@ export function createEndpointMemory(columns: number): EndpointMemory {
     columns,
   }
   memory.numbers[LAST_FAILURE] = Number.NEGATIVE_INFINITY
+  memory.numbers[LAST_ANSWER] = Number.NEGATIVE_INFINITY
   return memory
 }
 
@@ -149,6 +160,22 @@ export class SharedHealth implements EndpointHealth {
     this.#numbers[LAST_FAILURE] = ms
   }
 
+  get lastAnswerMs(): number {
+    return this.#numbers[LAST_ANSWER] ?? Number.NEGATIVE_INFINITY
+  }
+
+  set lastAnswerMs(ms: number) {
+    this.#numbers[LAST_ANSWER] = ms
+  }
+
+  get onlyLate(): boolean {
+    return this.#words[ONLY_LATE] === 1
+  }
+
+  set onlyLate(late: boolean) {
+    this.#words[ONLY_LATE] = late ? 1 : 0
+  }
+
   /** Requests that run, of all threads together. */
   get inFlight(): number {
     let total = 0
@@ -177,17 +204,30 @@ export class SharedHealth implements EndpointHealth {
   }
 }
 
-/** A health check was answered, or timed out. The first one decides at once, later ones by the thresholds. */
-export function onProbe(health: EndpointHealth, ok: boolean, check: CompiledHealthCheck, _nowMs: number): void {
+/**
+ * A health check was answered, or timed out. The first one decides at once, later ones by the thresholds. One that is late
+ * does not count if a request was answered meanwhile: the endpoint is slow, and without it nobody would be served.
+ * @param lateSinceMs when it was sent, if it was not answered in time; else undefined
+ * @returns whether it counts
+ */
+export function onProbe(
+  health: EndpointHealth,
+  ok: boolean,
+  check: CompiledHealthCheck,
+  lateSinceMs?: number,
+): boolean {
+  if (!ok && lateSinceMs !== undefined && health.lastAnswerMs >= lateSinceMs) return false
   if (ok) {
     health.probeFailures = 0
     health.probeSuccesses++
     if (health.state === 'unknown' || health.probeSuccesses >= check.healthyThreshold) health.state = 'healthy'
   } else {
     health.probeSuccesses = 0
+    health.onlyLate = lateSinceMs !== undefined && (health.probeFailures === 0 || health.onlyLate)
     health.probeFailures++
     if (health.state === 'unknown' || health.probeFailures >= check.unhealthyThreshold) health.state = 'unhealthy'
   }
+  return true
 }
 
 /** A request failed because of the endpoint: no connection, a lost connection, or a 5xx from the transport. */
@@ -203,10 +243,24 @@ export function onFailure(health: EndpointHealth, nowMs: number): void {
   health.ejections++
 }
 
-/** A request got a response head from the endpoint. Does not end an ejection: the request was sent before it. */
-export function onSuccess(health: EndpointHealth, _nowMs: number): void {
+/**
+ * A request got a response head from the endpoint. Does not end an ejection: the request was sent before it.
+ * @param code 5xx may come from a proxy in front of it, or say that it is about to give up
+ */
+export function onSuccess(health: EndpointHealth, nowMs: number, code: number): void {
   // Writing on every request would make threads contend for the cache line.
   if (health.consecutiveFailures !== 0) health.consecutiveFailures = 0
+  if (code < 500 && nowMs - health.lastAnswerMs >= ANSWER_STEP_MS) health.lastAnswerMs = nowMs
+}
+
+/** Unhealthy only because its checks are late, while it has just answered requests: better than no endpoint at all. */
+export function isLateOnly(health: EndpointHealth, nowMs: number): boolean {
+  return (
+    health.state === 'unhealthy' &&
+    health.onlyLate &&
+    nowMs - health.lastAnswerMs < LATE_TRUST_MS &&
+    !isEjected(health, nowMs)
+  )
 }
 
 /** Whether an ejection is running; `ejectable` decides whether it is effective. */

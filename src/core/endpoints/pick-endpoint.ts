@@ -9,7 +9,7 @@ export interface EndpointView {
   readonly hash: number
   /** Share relative to the others. 0 takes no requests. */
   readonly weight: number
-  /** Enabled, healthy, not ejected. */
+  /** Enabled, healthy, not ejected; or only late, when no other one is. */
   readonly available: boolean
   /** Requests without a complete response. */
   readonly inFlight: number

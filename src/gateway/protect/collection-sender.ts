@@ -83,7 +83,7 @@ export class CollectionSender {
         const body = this.#asked.bound(pod.uid, unchanged ? pod.resourceVersion : '')
         const answer = await this.#call(endpoint, pod.name, body)
         if (answer === undefined) continue
-        permit.live.endpoints.onSuccess(endpoint, exchange.gw.clock.monotonic())
+        permit.live.endpoints.onSuccess(endpoint, exchange.gw.clock.monotonic(), answer.status)
         return this.#outcomeOf(answer, unchanged)
       } catch (error) {
         if (!(error instanceof KubeCallError)) throw error

@@ -44,6 +44,13 @@ export class KubeCallError extends Error {
   }
 }
 
+/** Nothing came in time: the server may be slow, or gone. */
+export class NoAnswerError extends KubeCallError {
+  constructor(timeoutMs: number) {
+    super(`no answer within ${timeoutMs} ms`)
+  }
+}
+
 /** The gateway itself held it back: too many calls are running. */
 export class CallLimitError extends KubeCallError {
   readonly retryAfterSeconds: number
@@ -137,7 +144,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     const stream = endpoint.open('unary', head, call.credentials, payload === undefined, events, GATEWAY)
     const deadline = setTimeout(() => {
       stream.reset('cancel')
-      reject(new KubeCallError(`no answer within ${call.timeoutMs} ms`))
+      reject(new NoAnswerError(call.timeoutMs))
     }, call.timeoutMs)
     if (payload !== undefined) stream.body(payload, true)
   })
