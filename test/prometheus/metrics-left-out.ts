@@ -7,7 +7,6 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   'nodejs_(active_.*|version_info|gc_duration_seconds|heap_s.*_bytes|eventloop_lag_.*)':
     'prom-client, of the main thread, which serves no requests: one number for its delay and one for its memory are shown',
   thread_waiting_bytes: 'for whoever looks for memory; limited_total says who waits',
-  event_loop_stalls_total: 'PortcullisThreadStalls looks at the seconds that they took',
   last_good_file_bytes: "its size is nobody's concern while it can be written",
   control_oidc_tokens_total: 'logins at the API server of the objects: for whoever debugs them',
   'autoscaler_(last_updated_timestamp_seconds|status_unreadable_total)': 'autoscaler_healthy is 0 for both',

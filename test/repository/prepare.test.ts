@@ -99,7 +99,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   )
   assert.match(text, /installing nghttp2-client, .*redis-server/)
   assert.match(text, /building etcd, kube-apiserver, .* with Go into .*, once: about \d minutes on two cores/)
-  assert.match(text, /\[1\/9\] etcd \.\.\.\n\[1\/9\] etcd: done in \d+s\n\[2\/9\] kube-apiserver \.\.\./)
+  assert.match(text, /\[1\/10\] etcd \.\.\.\n\[1\/10\] etcd: done in \d+s\n\[2\/10\] kube-apiserver \.\.\./)
   assert.match(
     text,
     /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n(downloading .* with Go, once\n){2}$/,
