@@ -16,6 +16,8 @@ interface FakeThread {
   /** What the pool does with a new thread. */
   start(): void
   crash(): void
+  /** It has been told to end. */
+  end(): void
   /** Messages to and from the thread stay where they are while it is true. */
   stuck: boolean
   emit: Emit<'tap'>
@@ -83,6 +85,7 @@ function setUp(threads: number, level: (thread: number) => LogLevel | Promise<Lo
         say({ type: 'online' })
       },
       crash: () => exit(),
+      end: () => answers?.end(),
       stuck: false,
       emit: () => false,
       ended: 0,
@@ -169,6 +172,18 @@ describe('streams', () => {
     fake(0).emit('e')
     await turn()
     assert.deepEqual(taken, [])
+  })
+
+  it('bring what was emitted before the thread ended', async () => {
+    const { questions, fake } = setUp(1)
+    const taken: unknown[] = []
+    questions.subscribe('tap', ALL, { onEvents: (events) => void taken.push(...events) })
+    fake(0).emit('a')
+    fake(0).end()
+    assert.deepEqual(taken, ['a'])
+    fake(0).emit('b')
+    await turn()
+    assert.deepEqual([taken, fake(0).ended], [['a'], 1])
   })
 
   it('never have more under way than their credit: the rest is dropped and counted, and told', async () => {

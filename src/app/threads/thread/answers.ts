@@ -58,9 +58,12 @@ export class ThreadAnswers {
     }
   }
 
-  /** Ends all streams: the thread is stopping. */
+  /** Ends all streams, each with what it has emitted so far: the thread is stopping. */
   end(): void {
-    for (const { end } of this.#subscriptions.values()) end()
+    for (const [id, subscription] of this.#subscriptions) {
+      subscription.end()
+      this.#send(id, subscription)
+    }
     this.#subscriptions.clear()
   }
 
@@ -100,11 +103,15 @@ export class ThreadAnswers {
     subscription.scheduled = true
     setImmediate(() => {
       subscription.scheduled = false
-      const { events, dropped } = subscription
-      if (!this.#subscriptions.has(id) || (events.length === 0 && dropped === 0)) return
-      subscription.events = []
-      subscription.dropped = 0
-      this.#post({ type: 'events', id, events, dropped })
+      if (this.#subscriptions.has(id)) this.#send(id, subscription)
     })
+  }
+
+  #send(id: number, subscription: Subscription): void {
+    const { events, dropped } = subscription
+    if (events.length === 0 && dropped === 0) return
+    subscription.events = []
+    subscription.dropped = 0
+    this.#post({ type: 'events', id, events, dropped })
   }
 }

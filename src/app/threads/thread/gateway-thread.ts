@@ -252,6 +252,8 @@ export class GatewayThread {
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
     this.#protection.end()
+    // Also of requests that ended after a drain that was abandoned.
+    this.#traces?.flush()
     this.#answers.end()
     this.#outbox.flush()
     this.#post({ type: 'report', id: 0, report: this.#report() })
