@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { CLIENT_LIMITS } from '../../src/http2/limits.ts'
 import { tickAll } from '../../src/io/world/coarse-ticker.ts'
 import { frame, SETTINGS } from '../harness/frames/h2-frames.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
@@ -344,15 +345,18 @@ describe('an answer that nobody takes', () => {
   test('stops at the window of its stream, and others on the connection go on', async () => {
     const up = await setUp()
     await ask(up.pool).outcome
+    const { streamWindowBytes, connectionWindowBytes } = CLIENT_LIMITS
+    const large = Buffer.alloc(2 * streamWindowBytes)
     up.answer = ({ stream, path }) => {
       stream.respond([':status', '200'])
-      stream.end(Buffer.alloc(path === '/large' ? 1024 * 1024 : 1024))
+      stream.end(path === '/large' ? large : Buffer.alloc(1024))
     }
     // More than the window of the connection would let through.
-    const stuck = times(40, () => ask(up.pool, { path: '/large', read: false, kind: 'watch' }))
-    await waitFor('their windows to be full', () => stuck.every(({ received }) => received.bytes >= 512 * 1024))
+    const count = Math.ceil(connectionWindowBytes / streamWindowBytes) + 1
+    const stuck = times(count, () => ask(up.pool, { path: '/large', read: false, kind: 'watch' }))
+    await waitFor('their windows to be full', () => stuck.every(({ received }) => received.bytes >= streamWindowBytes))
     assert.equal((await ask(up.pool, { kind: 'watch' }).outcome).text.length, 1024)
-    assert.ok(stuck.every(({ received }) => received.bytes === 512 * 1024))
+    assert.ok(stuck.every(({ received }) => received.bytes === streamWindowBytes))
     assert.equal(up.pool.describe().classes.watch.connections, 1)
     for (const { stream } of stuck) stream.reset('cancel')
   })

@@ -205,6 +205,7 @@ describe('strategies', () => {
 describe('health checks', () => {
   test('an unhealthy endpoint gets no traffic until it has recovered', async () => {
     const scene = await setUp(2, { healthCheck: OFTEN })
+    stubOf(scene, 0).healthy = false
     await waitFor('the check to fail', async () => (await statusOf(scene))[0]?.state === 'unhealthy')
     assert.deepEqual(await spread(scene, 40), [0, 40])
     stubOf(scene, 0).healthy = true
