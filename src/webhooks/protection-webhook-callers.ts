@@ -6,6 +6,7 @@ import type { HeaderList, Peer } from '../api/ports/stream.ts'
 import { createAuthenticator, isRevoked, tokenCredential } from '../apiserver/access/authenticate.ts'
 import type { RevocationCheck } from '../apiserver/access/revoked-credentials.ts'
 import { readBearerToken } from '../core/request/websocket-token.ts'
+import { ownUserCharge } from '../core/shares/charge.ts'
 import type { TokenVerifier } from '../io/pki/control-tokens.ts'
 import type { WebhookTokens } from '../io/pki/webhook-tokens.ts'
 
@@ -56,19 +57,25 @@ export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): Webh
     const own: UserInfo = { name: webhookUser(cell), uid: '', groups: [WEBHOOKS_GROUP], extra: {} }
     const bearer = readBearerToken(head)
     if (bearer.kind === 'token' && webhookTokens.isTokenOf(cell, bearer.token)) {
-      return isGood(own, bearer.token) ? 'trusted' : 'nobody'
+      return isGood(own, bearer.token) ? trust(peer, cell) : 'nobody'
     }
     const caller = authenticate(peer, head)
     // The certificate of a connection stays refused: a new connection may be verified by a CA that has come since.
     if (caller === 'invalid' && peer.certificate !== undefined) peer.drain()
     if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
-    if (caller !== 'anonymous') return isOf(cell, caller) ? 'trusted' : 'other'
+    if (caller !== 'anonymous') return isOf(cell, caller) ? trust(peer, cell) : 'other'
     if (pathToken === undefined) return 'nobody'
     if (webhookTokens.isTokenOf(cell, pathToken)) return isGood(own, pathToken) ? 'by-path' : 'nobody'
     const user = tokens.verify(pathToken, now())
     if (user === undefined || !isGood(user, pathToken)) return 'nobody'
     return isOf(cell, user) ? 'by-path' : 'other'
   }
+}
+
+/** Its connection is not a stranger's from here on. One with a token in its path stays with its address: others may know that token. */
+function trust(peer: Peer, cell: string): 'trusted' {
+  peer.charge = ownUserCharge(webhookUser(cell))
+  return 'trusted'
 }
 
 function isOf(cell: string, { name, groups }: { readonly name: string; readonly groups: readonly string[] }): boolean {

@@ -2,7 +2,9 @@
 // valid ones of the same address are served.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -158,3 +160,30 @@ test('a client that goes on with a token that has expired does not block its add
     assert.equal((await admin(GUESSER, '/metrics', 'expired')).code, 401)
   }
 })
+
+/** A connection that says only this; resolves when it has ended. '' = it leaves at once. */
+async function say(port: number, bytes: string, localAddress: string): Promise<void> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
+  socket.on('error', () => undefined)
+  socket.resume()
+  await once(socket, 'connect')
+  if (bytes === '') socket.end()
+  else socket.write(bytes)
+  await once(socket, 'close')
+}
+
+const PORTS = { 'API server': () => gateway.controlPort, 'admin listener': () => gateway.adminPort }
+
+for (const [name, port] of Object.entries(PORTS)) {
+  test(`handshakes that fail at the ${name} count; a look whether the port is open does not`, async () => {
+    for (let i = 0; i < 5 * FREE; i++) await say(port(), '', GUESSER)
+    assert.equal((await guess(GUESSER)).status, 401)
+    assert.equal((await admin(GUESSER, '/metrics', 'wrong')).code, 401)
+    await waitFor('429 for a credential that was counted before', async () => {
+      await say(port(), 'no TLS', GUESSER)
+      return (await control(GUESSER, 'guess-known')).status === 429
+    })
+    await say(port(), 'no TLS', OTHER)
+    assert.equal((await control(OTHER, 'wrong')).status, 401)
+  })
+}

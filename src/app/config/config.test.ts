@@ -46,6 +46,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     configDir: '',
     controlListen: { host: '0.0.0.0', port: 9443 },
     controlHosts: [],
+    maxControlConnections: 512,
     controlAdmins: [],
     controlViewers: [],
     controlAuditLogPath: '',

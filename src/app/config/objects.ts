@@ -4,6 +4,7 @@ import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
+  integerBetween,
   oneOf,
   parseNamespaces,
   parseOneAddress,
@@ -24,6 +25,8 @@ export interface ObjectsConfig {
   readonly controlListen: ListenAddress
   /** Names and addresses in the serving certificate of `controlListen`, in addition to those of this machine. */
   readonly controlHosts: readonly string[]
+  /** Connections to `controlListen` and to the webhook of pod protection together. */
+  readonly maxControlConnections: number
   /** `user:NAME` or `group:NAME`. */
   readonly controlAdmins: readonly string[]
   readonly controlViewers: readonly string[]
@@ -64,6 +67,13 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     parseTexts,
     'name or address by which the embedded API server is reached, for its certificate; may be repeated',
     true,
+  ),
+  maxControlConnections: setting(
+    'maxControlConnections',
+    '<n>',
+    '512',
+    integerBetween(16, 1_000_000),
+    'connections to --control-listen and --protection-listen together; beyond, who has most of them loses one',
   ),
   controlAdmins: setting(
     'controlAdmin',
@@ -132,6 +142,7 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
     configDir,
     controlListen: reader.take(table.controlListen, { host: '', port: 0 }),
     controlHosts: reader.take(table.controlHosts, []),
+    maxControlConnections: reader.take(table.maxControlConnections, 0),
     controlAdmins: reader.take(table.controlAdmins, []),
     controlViewers: reader.take(table.controlViewers, []),
     controlAuditLogPath: reader.take(table.controlAuditLogPath, ''),

@@ -1,4 +1,4 @@
-// Failures of addresses for the ports that the main thread serves: the embedded API server and the admin listener.
+// Failures of addresses for the ports that the main thread serves: the embedded API server, the webhooks and the admin listener.
 
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { sha256 } from '../../io/pki/credential-hashes.ts'
@@ -9,6 +9,12 @@ export const MAX_REMEMBERED = 4096
 /** The part of the time by which answers are spread, so that those who were refused together do not come back together. */
 const SPREAD = 0.25
 
+export interface OwnPortFailures extends FailureCounts {
+  /** A TLS handshake of this address has failed. */
+  handshakeFailed(source: string): void
+  isBlocked(source: string): boolean
+}
+
 export interface OwnPortFailuresDeps {
   readonly failures: Pick<AddressFailures, 'failed' | 'blockedMs'>
   /** In [0, 1). */
@@ -17,7 +23,7 @@ export interface OwnPortFailuresDeps {
   onRefused(): void
 }
 
-export function ownPortFailures({ failures, random, onRefused }: OwnPortFailuresDeps): FailureCounts {
+export function ownPortFailures({ failures, random, onRefused }: OwnPortFailuresDeps): OwnPortFailures {
   const remembered = new Set<string>()
   return {
     failed(source, credential) {
@@ -28,6 +34,8 @@ export function ownPortFailures({ failures, random, onRefused }: OwnPortFailures
       if (remembered.size > MAX_REMEMBERED) remembered.delete(oldest)
       void failures.failed(source)
     },
+    handshakeFailed: (source) => void failures.failed(source),
+    isBlocked: (source) => failures.blockedMs(source) > 0,
     waitSeconds(source) {
       const blockedMs = failures.blockedMs(source)
       if (blockedMs === 0) return 0

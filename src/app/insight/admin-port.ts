@@ -7,7 +7,6 @@ import type { AdminAccess, AdminRoute } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { startAdminServer } from '../../admin/server.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { PlainServer, PlainTls } from '../../io/listener/http-plain.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
@@ -20,6 +19,7 @@ import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import { readPairFiles } from '../certificates/serving-pair.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
+import type { OwnPortFailures } from '../failures/own-ports.ts'
 import { audited, type WriteAudit } from './audited.ts'
 
 const SESSION_ID_BYTES = 32
@@ -37,8 +37,8 @@ export interface AdminPortOptions {
   readonly routes: readonly AdminRoute[]
   /** Of the API server of the objects; undefined = there is none. */
   readonly login: AdminLogin | undefined
-  /** Default: credentials that fail are not counted together with those of the other ports. */
-  readonly failures?: FailureCounts
+  /** Default: credentials and handshakes that fail are not counted together with those of the other ports. */
+  readonly failures?: OwnPortFailures
   readonly log: Logger
   /** undefined = no audit log. */
   readonly audit: WriteAudit | undefined
@@ -133,10 +133,16 @@ export class AdminPort {
 
   #tls(): PlainTls | undefined {
     if (this.#serving === undefined) return undefined
-    const { config, login } = this.#options
+    const { config, login, failures } = this.#options
     const policy = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
     this.#clientCA = login?.clientCA() ?? ''
-    return { serving: this.#serving, policy, ...(login !== undefined && { clientCA: this.#clientCA }) }
+    const onHandshakeFailed = (source: string): void => failures?.handshakeFailed(source)
+    return {
+      serving: this.#serving,
+      policy,
+      onHandshakeFailed,
+      ...(login !== undefined && { clientCA: this.#clientCA }),
+    }
   }
 
   #access(): AdminAccess {

@@ -57,7 +57,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     lastGood,
     given,
   )
-  plane.countFailures?.(parts.failures)
+  plane.guardPort?.(parts.admission, parts.failures)
   const { bytes, unbounded } = memory.ceiling
   parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   parts.recorder.set(MEMORY_LIMIT, memory.limitBytes)
@@ -69,6 +69,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     server: plane.server,
     lastGood,
     revoked: plane.revoked,
+    admission: parts.admission,
     clusters,
     clock,
     clocks,

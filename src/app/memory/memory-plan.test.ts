@@ -65,6 +65,8 @@ test('a group that may take more than there is does not count', () => {
 
 test('no more connections than files may be open, unless somebody wants that', () => {
   assert.equal(planMemory(settings(), { ...LARGE, openFiles: 4096 }).config.maxConnections, 3072)
+  const control = settings({ source: 'embedded', configDir: undefined, maxControlConnections: '200' })
+  assert.equal(planMemory(control, { ...LARGE, openFiles: 4096 }).config.maxConnections, 3072 - 200)
   assert.equal(planMemory(settings(), { ...LARGE, openFiles: 1024 }).config.maxConnections, 512)
   assert.equal(
     planMemory(settings({ maxConnections: '5000' }), { ...LARGE, openFiles: 1024 }).config.maxConnections,
@@ -116,4 +118,6 @@ const MEASURED = {
   top: true,
   embedded: false,
   webhooks: 0,
+  maxControlConnections: 512,
+  plainPorts: 0,
 }

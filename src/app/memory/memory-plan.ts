@@ -4,6 +4,7 @@
 import { totalmem } from 'node:os'
 import type { Logger } from '../../api/ports/ports.ts'
 import {
+  controlConnections,
   type MemoryCeiling,
   type MemoryLever,
   type MemorySettings,
@@ -84,12 +85,21 @@ function withinOpenFiles(
   openFiles: number,
 ): MemorySettings {
   if (openFiles === 0 || !isDefault.has('maxConnections')) return settings
-  const room = Math.max(Math.floor(openFiles / 2), openFiles - OTHER_FILES)
+  const room = Math.max(Math.floor(openFiles / 2), openFiles - OTHER_FILES - controlConnections(settings))
   return { ...settings, maxConnections: Math.min(settings.maxConnections, room) }
 }
 
 function settingsOf(config: Config): MemorySettings {
-  const { threads, maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes, top, source } = config
+  const {
+    threads,
+    maxConnections,
+    maxRequestsInflight,
+    maxWatches,
+    maxBufferedBytes,
+    maxControlConnections,
+    top,
+    source,
+  } = config
   const audit = config.auditLogPath !== '' || config.auditWebhookConfigFile !== ''
   const embedded = source === 'embedded'
   return {
@@ -105,6 +115,8 @@ function settingsOf(config: Config): MemorySettings {
     top,
     embedded,
     webhooks: Number(config.protection.listen !== undefined) + Number(source === 'kubernetes'),
+    maxControlConnections,
+    plainPorts: Number(config.adminTlsCertFile !== '') + Number(config.healthTlsCertFile !== ''),
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Logger } from '../../api/ports/ports.ts'
 import type { RequestHandler } from '../../api/ports/stream.ts'
 import { formatListenAddress } from '../../core/cluster/listen-address.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
@@ -19,6 +20,8 @@ export class ControlPort {
   readonly #log: Logger
   readonly #dir: string
   pki: ControlPki
+  /** Of who comes once it is open. */
+  admission: PortAdmission | undefined
   #open: RenewedPort | undefined
 
   constructor(config: Config, log: Logger) {
@@ -78,6 +81,7 @@ export class ControlPort {
       onInForce,
       files: [...pair, ...ca],
       handler,
+      admission: this.admission,
       log: this.#log,
     })
     // Its number is known now, and admin.kubeconfig has it.

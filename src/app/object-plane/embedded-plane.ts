@@ -18,6 +18,7 @@ import { createInProcessClient } from '../../apiserver/registry/in-process-clien
 import { Registry } from '../../apiserver/registry/registry.ts'
 import { selfReviews } from '../../apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../../apiserver/server.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
@@ -105,8 +106,9 @@ export class EmbeddedPlane implements ObjectPlane {
     })
   }
 
-  countFailures(failures: FailureCounts): void {
+  guardPort(admission: PortAdmission, failures: FailureCounts): void {
     this.#failures = failures
+    this.#control.admission = admission
   }
 
   get port(): number {

@@ -11,6 +11,7 @@ import { SwitchedSource } from '../../controllers/local-switches/switched-source
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { keepFollowed } from '../../io/last-good/kept-follow.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import type { LocalSwitch } from '../../io/local-switches/switch-file.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { localSwitchLine } from '../../io/logs/local-switch-audit.ts'
@@ -133,6 +134,10 @@ export class KubernetesPlane implements ObjectPlane {
 
   applied(change: SourceChange): void {
     this.#switched.applied(change)
+  }
+
+  guardPort(admission: PortAdmission): void {
+    this.#control.admission = admission
   }
 
   get port(): number {

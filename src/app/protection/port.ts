@@ -9,6 +9,7 @@ import type { RequestHandler } from '../../api/ports/stream.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
 import { DEFAULT_TLS_POLICY, type TlsPolicy } from '../../io/listener/tls-policy.ts'
@@ -31,6 +32,8 @@ export interface ProtectionPortOptions {
   readonly revoked?: RevocationCheck | undefined
   /** What clients may use. Default: TLS 1.2, the suites of Node. */
   readonly tls?: TlsPolicy
+  /** As of the listener. */
+  readonly admission?: PortAdmission | undefined
   readonly log: Logger
 }
 
@@ -119,6 +122,7 @@ export class ProtectionPort {
       onInForce,
       files: [...pair, ...caFiles],
       handler,
+      admission: this.#options.admission,
       log,
     })
   }

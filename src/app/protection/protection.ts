@@ -28,6 +28,7 @@ import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
 import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
@@ -53,6 +54,8 @@ export interface ProtectionDeps {
   readonly lastGood: LastGoodStates
   /** The credentials revoked for the webhook; undefined = there is no such list. */
   readonly revoked: RevocationCheck | undefined
+  /** How clients come in at the webhook. Default: as of the listener. */
+  readonly admission?: PortAdmission
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly clocks: CellClocks
@@ -339,10 +342,10 @@ export class Protection {
     const running = this.#running
     const address = parseSocketAddress(listen)
     if (running === undefined || 'error' in address) return
-    const { config, clock, log, revoked } = this.#deps
+    const { config, clock, log, revoked, admission } = this.#deps
     const { controlHosts: hosts, dataDir } = config
     const tls = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
-    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, tls, log })
+    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, tls, admission, log })
     this.#port = port
     const handler = createProtectionWebhook({
       gate: running.ledger,

@@ -4,7 +4,6 @@
 import { randomInt } from 'node:crypto'
 import type { Clock, Logger, ResourceSource } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../../controllers/rights/upstream-rights.ts'
@@ -17,6 +16,7 @@ import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { TopReport } from '../../core/top/report.ts'
 import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
 import { lookUp } from '../../io/dns/look-up.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
@@ -36,7 +36,7 @@ import { ClusterTable } from '../../state/clusters.ts'
 import type { OpenWebhook } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import type { Config } from '../config/config.ts'
-import { ownPortFailures } from '../failures/own-ports.ts'
+import { type OwnPortFailures, ownPortFailures } from '../failures/own-ports.ts'
 import { TopCounts } from '../insight/top-counts.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
@@ -46,6 +46,7 @@ import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
 import { type LimitSharing, shareLimits } from './limit-sharing.ts'
+import { createOwnPortAdmission } from './own-port-admission.ts'
 import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
 
 /** For tests. */
@@ -89,8 +90,10 @@ export interface WiredGateway {
   readonly changes: ConfigChanges
   /** The gateway's own certificate. */
   readonly reload: ServingReload
-  /** Credentials that fail at the ports of the main thread. */
-  readonly failures: FailureCounts
+  /** Credentials and handshakes that fail at the ports of the main thread. */
+  readonly failures: OwnPortFailures
+  /** Of the ports of control plane and webhooks. */
+  readonly admission: PortAdmission
 }
 
 export interface Outputs {
@@ -219,6 +222,7 @@ export function wire(
     changes,
     reload,
     failures: ownFailures,
+    admission: createOwnPortAdmission(config, ownFailures, metrics.recorder, clock, log),
   }
 }
 

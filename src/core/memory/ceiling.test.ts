@@ -21,6 +21,8 @@ const settings: fc.Arbitrary<MemorySettings> = fc.record({
   top: fc.boolean(),
   embedded: fc.boolean(),
   webhooks: fc.integer({ min: 0, max: 2 }),
+  maxControlConnections: fc.integer({ min: 16, max: 100_000 }),
+  plainPorts: fc.integer({ min: 0, max: 2 }),
 })
 
 const SMALL: MemorySettings = {
@@ -36,6 +38,8 @@ const SMALL: MemorySettings = {
   top: true,
   embedded: false,
   webhooks: 0,
+  maxControlConnections: 512,
+  plainPorts: 0,
 }
 
 test('the ceiling is the sum of its rows, the largest first, in whole bytes', () => {
@@ -58,11 +62,15 @@ test('the ceiling is the sum of its rows, the largest first, in whole bytes', ()
 
 test('more of anything never lowers it, and what a lever lowers has a row that names it', () => {
   fc.assert(
-    fc.property(settings, fc.constantFrom(...LEVERS, 'threads', 'logs', 'webhooks' as const), (given, name) => {
-      const before = memoryCeiling(given)
-      const after = memoryCeiling({ ...given, [name]: given[name] + 1 })
-      assert.ok(after.bytes > before.bytes)
-    }),
+    fc.property(
+      settings,
+      fc.constantFrom(...LEVERS, 'threads', 'logs', 'webhooks', 'plainPorts' as const),
+      (given, name) => {
+        const before = memoryCeiling(given)
+        const after = memoryCeiling({ ...given, [name]: given[name] + 1 })
+        assert.ok(after.bytes > before.bytes)
+      },
+    ),
   )
   for (const lever of LEVERS) {
     assert.ok(
@@ -76,6 +84,12 @@ test('each switch adds what it is about', () => {
   for (const name of ['auditBodies', 'auditWebhook', 'tracing', 'embedded'] as const) {
     assert.ok(memoryCeiling({ ...SMALL, [name]: true }).bytes > memoryCeiling(SMALL).bytes, name)
   }
+  for (const some of [{ embedded: true }, { webhooks: 1 }]) {
+    const few = memoryCeiling({ ...SMALL, ...some }).bytes
+    assert.ok(memoryCeiling({ ...SMALL, ...some, maxControlConnections: 1024 }).bytes > few)
+  }
+  // There is no such port.
+  assert.equal(memoryCeiling({ ...SMALL, maxControlConnections: 1024 }).bytes, memoryCeiling(SMALL).bytes)
   assert.ok(memoryCeiling({ ...SMALL, top: false }).bytes < memoryCeiling(SMALL).bytes)
 })
 

@@ -39,6 +39,10 @@ export interface MemorySettings {
   readonly embedded: boolean
   /** Ports with webhooks: of objects, of deletions. */
   readonly webhooks: number
+  /** Of all ports of control plane and webhooks together. */
+  readonly maxControlConnections: number
+  /** Ports for health and administration that have TLS; without it their connections are small. */
+  readonly plainPorts: number
 }
 
 /** Settings that the ceiling grows with, by which it can be lowered. */
@@ -106,6 +110,8 @@ export interface MemoryBounds {
   readonly auditWebhookCharacters: number
   /** webhooks/protection-webhook.ts and webhook.ts: the larger one. */
   readonly webhookBytes: number
+  /** io/listener/http-plain.ts, connections to a port for health or administration. */
+  readonly plainConnections: number
   /** io/store/objects.ts: JSON of objects that are remembered. */
   readonly storeBytes: number
 }
@@ -128,6 +134,7 @@ export const BOUNDS: MemoryBounds = {
   tapEvents: 256,
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
+  plainConnections: 256,
   storeBytes: 32 * MIB,
 }
 
@@ -192,14 +199,22 @@ function young(isolates: number): Cost {
   return { bytes: isolates * YOUNG_GENERATION, heap: 0 }
 }
 
+/** Of --control-listen and --protection-listen, where there is such a port. */
+export function controlConnections({ embedded, webhooks, maxControlConnections }: MemorySettings): number {
+  return embedded || webhooks > 0 ? maxControlConnections : 0
+}
+
+function connectionsCost(count: number): Cost {
+  return { bytes: count * (CONNECTION + SOCKET), heap: count * CONNECTION_HEAP }
+}
+
 /** What clients can make the gateway hold: each has a setting. */
 function clientRows(settings: MemorySettings): MemoryRow[] {
   const { maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes } = settings
   return [
     {
       what: 'connections of clients',
-      bytes: maxConnections * (CONNECTION + SOCKET),
-      heap: maxConnections * CONNECTION_HEAP,
+      ...connectionsCost(maxConnections),
       per: 'process',
       lever: 'maxConnections',
     },
@@ -255,13 +270,16 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
 }
 
 /** What the main thread remembers and queues. */
-function mainRows({ logs, auditWebhook, tracing, embedded, webhooks }: MemorySettings): MemoryRow[] {
+function mainRows(settings: MemorySettings): MemoryRow[] {
+  const { logs, auditWebhook, tracing, embedded, webhooks, plainPorts } = settings
   const one = (what: string, bytes: number, heap = 0): MemoryRow => ({ what, bytes, heap, per: 'process' })
   const lines = logs * BYTES_PER_CHARACTER * BOUNDS.logCharacters
   const traces = tracing ? BOUNDS.traces * TRACE : 0
   const webhook = auditWebhook ? BYTES_PER_CHARACTER * BOUNDS.auditWebhookCharacters : 0
   const store = embedded ? PARSED * BOUNDS.storeBytes : 0
+  const connections = controlConnections(settings) + plainPorts * BOUNDS.plainConnections
   return [
+    { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),

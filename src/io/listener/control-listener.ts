@@ -4,7 +4,7 @@
 import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
 import type { RequestHandler } from '../../api/ports/stream.ts'
-import type { ListenerContexts } from './connections.ts'
+import type { ListenerContexts, PortAdmission } from './connections.ts'
 import { type Listener, listen } from './listener-socket.ts'
 import { type SharedContextOptions, sharedSecureContext } from './secure-contexts.ts'
 import type { AddressContext, ServingPair } from './tls-contexts.ts'
@@ -23,7 +23,8 @@ export interface ControlListenerOptions {
   /** Default: TLS 1.2, the suites of Node. */
   readonly tls?: TlsPolicy
   readonly handler: RequestHandler
-  onHandshakeError?(error: Error): void
+  /** Default: handshakes of its own, any number of connections in all, and failures are not counted. */
+  readonly admission?: PortAdmission
 }
 
 export interface ControlListener extends Listener {
@@ -41,7 +42,7 @@ const MAX_CONNECTIONS_PER_ADDRESS = 256
 
 /** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
-  const { host, port, fds = [], handler, onHandshakeError } = options
+  const { host, port, fds = [], handler, admission } = options
   const contexts = new ControlContexts(options.serving, options.clientCA, options.tls ?? DEFAULT_TLS_POLICY)
   const listener = await listen({
     host,
@@ -56,9 +57,9 @@ export async function listenControl(options: ControlListenerOptions): Promise<Co
     clusterForServerName: () => undefined,
     clusterForAddress: () => undefined,
     handler,
+    ...admission,
     // Nothing here is upgraded: a watch over WebSocket is answered as an ordinary one.
     onUpgrade: (peer, answer, head) => handler(peer, answer, head, true),
-    ...(onHandshakeError !== undefined && { onHandshakeError }),
   })
   return { ...listener, setCertificates: (serving, clientCA) => contexts.set(serving, clientCA) }
 }

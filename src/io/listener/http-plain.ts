@@ -7,6 +7,7 @@ import { TLSSocket, type TlsOptions } from 'node:tls'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { addressSource } from '../../core/limits/call-source.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
 import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
@@ -81,6 +82,8 @@ export interface PlainTls {
   readonly policy: TlsPolicy
   /** PEM; clients are asked for certificates, which it verifies. Connections without one are open. Default: they are not asked. */
   readonly clientCA?: string
+  /** A client has sent what cannot be a handshake, has refused ours, or has not come to its end. Default: nobody. */
+  onHandshakeFailed?(source: string): void
 }
 
 /** Responses are small: a connection on which nothing moves is closed, unless it waits for an answer, which may be a profile of a minute. */
@@ -169,8 +172,11 @@ export function startPlainServer(
   const secure = tls && createTlsServer({ ...options, handshakeTimeout: HEAD_MS, ...own(tls), ...asking(tls, chains) })
   const server: Server | TlsServer = secure ?? createServer(options)
   server.on('request', onRequest)
-  // node:tls reports a handshake that takes too long, and leaves the socket open.
-  secure?.on('tlsClientError', (_, socket) => socket.destroy())
+  secure?.on('tlsClientError', (error, socket) => {
+    if (isFailedHandshake(error, socket)) tls?.onHandshakeFailed?.(addressSource(socket.remoteAddress ?? ''))
+    // node:tls reports a handshake that takes too long, and leaves the socket open.
+    socket.destroy()
+  })
   server.setTimeout(SILENCE_MS)
   server.on('connection', (socket) => connections.admit(socket))
   // Behind node:http's own listener. It shares the thread with verdicts, probes and changes of objects.
@@ -198,6 +204,12 @@ export function startPlainServer(
       resolve({ port, setServing, stop })
     })
   })
+}
+
+/** As at the gateway's ports: silence is not an attempt, and neither is a look whether the port is open. */
+function isFailedHandshake(error: Error, socket: Socket): boolean {
+  const code = String(Reflect.get(error, 'code'))
+  return code.startsWith('ERR_SSL_') || (code === 'ERR_TLS_HANDSHAKE_TIMEOUT' && socket.bytesRead > 0)
 }
 
 function own({ serving, policy, clientCA }: PlainTls): ServingPair & TlsPolicy & { ca?: string } {

@@ -10,6 +10,7 @@ import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { followFiles } from '../world/follow-files.ts'
 import { cannotListen, requireFreePort } from '../world/free-port.ts'
 import { takeInherited } from '../world/inherited-sockets.ts'
+import type { PortAdmission } from './connections.ts'
 import { listenControl } from './control-listener.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
@@ -45,17 +46,20 @@ export interface RenewedPortOptions {
   /** What `certificates` reads. */
   readonly files: readonly string[]
   readonly handler: RequestHandler
+  /** As of the listener. */
+  readonly admission?: PortAdmission | undefined
   readonly log: Logger
 }
 
 /** @throws {UserError} when the port cannot be opened */
 export async function openRenewedPort(options: RenewedPortOptions): Promise<RenewedPort> {
-  const { listen, flag, tls, handler, log, files } = options
+  const { listen, flag, tls, handler, admission, log, files } = options
   await requireFreePort(listen, flag)
   const fds = takeInherited(listen, flag)
   const { host, port } = listen
   let inForce = options.certificates()
-  const listener = await listenControl({ host, port, fds, ...inForce, tls, handler }).catch((error: unknown) => {
+  const listening = listenControl({ host, port, fds, ...inForce, tls, handler, ...(admission && { admission }) })
+  const listener = await listening.catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error)
     throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), flag)
   })
