@@ -2,13 +2,7 @@
 // back when the other side took it. Nothing is decided here but what a broken wire forces.
 
 import type { ListRequest } from '../api/ports/list-request.ts'
-import {
-  ANSWER_WATER_BYTES,
-  type HeaderList,
-  type ResetReason,
-  type Stream,
-  type StreamEvents,
-} from '../api/ports/stream.ts'
+import type { HeaderList, ResetReason, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
 import { answerSize } from '../core/list-cost/list-answer.ts'
@@ -187,6 +181,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     this.answeredNow()
     this.#begin(held.head, false)
     exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
+    exchange.chargeAnswer()
   }
 
   #watchAnswered(list: HeaderList, status: number): void {
@@ -214,11 +209,11 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (exchange.record.audit !== undefined) exchange.record.audit.responseBody(chunk)
     const { client, frames } = exchange
     client.body(chunk, end)
-    if (end) {
-      exchange.end()
-      return
-    }
-    if (client.queued < ANSWER_WATER_BYTES) this.stream?.credit(chunk.length)
+    if (end) exchange.end()
+    const { queued } = client
+    if (queued > 0) exchange.chargeAnswer()
+    if (end) return
+    if (queued === 0 || queued < exchange.answerWater) this.stream?.credit(chunk.length)
     else exchange.owedToUpstream += chunk.length
     if (frames !== undefined && followWatch(frames, chunk) && exchange.finishAtBoundary) exchange.endWatch()
   }

@@ -1,7 +1,15 @@
 // One stream: a Stream on an HTTP/2 connection, and the connection's state of it. Server and client sides are
 // the same class: they differ in when a head may arrive, which is in server.ts and client.ts.
 
-import type { Charge, HeaderList, ResetReason, Stream, StreamEvents } from '../api/ports/stream.ts'
+import {
+  type Charge,
+  type HeaderList,
+  LEAST_WATER_BYTES,
+  type QueueMeter,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../api/ports/stream.ts'
 import { type ByteSink, ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,
@@ -114,6 +122,7 @@ export class Http2Stream implements Stream {
   /** Client side: whose request it is. */
   charge: Charge | undefined = undefined
   queued: number = 0
+  meter: QueueMeter | undefined = undefined
   /** Queued data; undefined until there is some. */
   #queue: ChunkQueue | undefined
   #trailers: HeaderList | undefined
@@ -129,6 +138,10 @@ export class Http2Stream implements Stream {
   }
 
   // === the Stream interface ===
+
+  get memory(): number {
+    return this.#queue?.memory ?? 0
+  }
 
   headers(list: HeaderList, end: boolean): void {
     if (this.dead || this.ending) return
@@ -180,6 +193,7 @@ export class Http2Stream implements Stream {
     if (queue === undefined) return
     queue.moveTo(sink, size)
     this.queued = queue.bytes
+    this.meter?.onQueued(queue.memory)
   }
 
   /** Whether the DATA frame with the next `size` bytes has END_STREAM: nothing is queued behind it. */
@@ -208,12 +222,14 @@ export class Http2Stream implements Stream {
     this.#queue = undefined
     this.#trailers = undefined
     this.queued = 0
+    this.meter?.onQueued(0)
   }
 
   #enqueue(chunk: Buffer): void {
     this.#queue ??= new ChunkQueue()
     this.#queue.push(chunk)
     this.queued = this.#queue.bytes
-    if (this.queued >= this.#connection.highWaterBytes) this.#high = true
+    if (this.queued >= LEAST_WATER_BYTES) this.#high = true
+    this.meter?.onQueued(this.#queue.memory)
   }
 }

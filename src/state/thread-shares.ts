@@ -3,6 +3,7 @@
 import { SharedItems, SharedResource, type ShareLimit } from '../core/shares/shared-resource.ts'
 import type { Shares } from '../core/shares/shares.ts'
 import { reportShares, type ShareReport } from '../core/shares/shares-report.ts'
+import { WaitingAnswers } from '../core/shares/waiting-answers.ts'
 
 /** Of the process; 0 = unlimited. */
 export interface ShareSettings {
@@ -30,11 +31,13 @@ export class ThreadShares {
   readonly inflight: SharedResource
   readonly watches: SharedItems<EndableRequest>
 
-  /** Large heads and bodies of requests. */
+  /** Large heads and bodies of requests, and answers that wait for their clients. */
   readonly buffered: SharedResource
+  readonly answers: WaitingAnswers
 
   constructor({ maxRequestsInflight, maxWatches, maxBufferedBytes, threads }: ShareSettings) {
     this.buffered = new SharedResource('buffered-bytes', Math.ceil(maxBufferedBytes / threads))
+    this.answers = new WaitingAnswers(this.buffered, setImmediate)
     this.inflight = new SharedResource('requests-inflight', Math.ceil(maxRequestsInflight / threads))
     this.watches = new SharedItems('watches', Math.ceil(maxWatches / threads))
   }

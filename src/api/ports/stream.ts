@@ -90,10 +90,20 @@ export interface Peer {
   readonly memo: Map<string, unknown>
 }
 
+/** Counts the memory of an answer that waits. */
+export interface QueueMeter {
+  /** @param bytes of memory that it takes now; 0 = nothing waits, or the stream is over */
+  onQueued(bytes: number): void
+}
+
 /** One request and its response; the server side and the client side look alike. */
 export interface Stream {
   /** Bytes given to `body()` that the peer has not taken yet. */
   readonly queued: number
+  /** Server side: memory that they take. Default: as much. */
+  readonly memory?: number
+  /** Server side: is told of it whenever it has changed. Default: nobody is. */
+  meter?: QueueMeter | undefined
   /** Server side: the response head (`:status` first; 1xx any number of times). Client side: sent by `open`. */
   headers(list: HeaderList, end: boolean): void
   /** Never blocks; look at `queued`. What has to wait is copied: `chunk` may be of an `onBody`. */
@@ -113,7 +123,8 @@ export interface StreamEvents {
   onBody(chunk: Buffer, end: boolean): void
   onTrailers(list: HeaderList): void
   /**
-   * After a time above HIGH_WATER_BYTES, of an answer ANSWER_WATER_BYTES, `queued` has fallen below it, or fallen further; the last time at 0.
+   * After a time above LEAST_WATER_BYTES `queued` has fallen: below HIGH_WATER_BYTES, of an answer ANSWER_WATER_BYTES, or further; the last
+   * time at 0.
    */
   onDrained(): void
   /** The message will not be completed. */
@@ -123,8 +134,11 @@ export interface StreamEvents {
 /** Bytes of a request queued on a stream above which a producer is to be paused. */
 export const HIGH_WATER_BYTES: number = 256 * 1024
 
-/** Bytes of an answer: less, since one may be hundreds of megabytes and its client asks for many and takes none. */
+/** The same of an answer: less, since one may be hundreds of megabytes and its client asks for many and takes none. */
 export const ANSWER_WATER_BYTES: number = 64 * 1024
+
+/** Of an answer whose client's user holds too much already: about what goes into one write. */
+export const LEAST_WATER_BYTES: number = 16 * 1024
 
 /** Called by a server for each request; returns what is to hear of the request body. */
 export type RequestHandler = (peer: Peer, stream: Stream, head: HeaderList, end: boolean) => StreamEvents

@@ -233,7 +233,7 @@ function clientRows(settings: MemorySettings): MemoryRow[] {
       lever: 'maxWatches',
     },
     {
-      what: 'bodies and large heads',
+      what: 'bodies, large heads, and answers that clients have not taken',
       bytes: RESERVE * maxBufferedBytes,
       heap: 0,
       per: 'process',

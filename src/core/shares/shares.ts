@@ -40,7 +40,12 @@ export class Shares {
     return this.#capacity
   }
 
-  /** Of all sources together; at most capacity and reserve. */
+  /** What may be held on top, by those with less than a share. */
+  get reserve(): number {
+    return Math.floor(this.#capacity / RESERVE_OF)
+  }
+
+  /** Of all sources together; at most capacity and reserve, and what was charged beyond. */
   get held(): number {
     return this.#held
   }
@@ -74,12 +79,28 @@ export class Shares {
       const own = entry === undefined ? 0 : entry.held
       const others = own > 0 && entry !== undefined ? this.#weights - entry.weight : this.#weights
       if (own * (others + weight) >= capacity * weight) return 'over-share'
-      if (held > capacity + Math.floor(capacity / RESERVE_OF)) return 'full'
+      if (held > capacity + this.reserve) return 'full'
     }
     this.#held = held
     if (entry === undefined) this.#add(source, weight, amount)
     else this.#raise(entry, weight, amount)
     return 'taken'
+  }
+
+  /** Takes what is there already and cannot be refused, however much others hold. As `take` otherwise. */
+  charge(source: string, weight: number, amount: number): void {
+    if (this.#capacity === 0) return
+    const entry = this.#entries.get(source)
+    this.#held += amount
+    if (entry === undefined) this.#add(source, weight, amount)
+    else this.#raise(entry, weight, amount)
+  }
+
+  /** Nothing is left, and this source has its share: it would get no more. */
+  isOver(source: string, weight: number): boolean {
+    const capacity = this.#capacity
+    if (this.#held < capacity || capacity === 0) return false
+    return this.heldBy(source) >= this.shareOf(source, weight)
   }
 
   /** Gives back what was taken. @throws {RangeError} when the source does not hold so much: a bug */

@@ -7,6 +7,7 @@ import {
   ANSWER_WATER_BYTES,
   type Charge,
   type HeaderList,
+  LEAST_WATER_BYTES,
   type Peer,
   type ResetReason,
   type Stream,
@@ -18,6 +19,7 @@ import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
+import type { AnswerOwner } from '../../core/shares/waiting-answers.ts'
 import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
@@ -54,7 +56,7 @@ interface Decided {
   readonly live: Pick<LiveCluster, 'answers'>
 }
 
-export class Exchange implements StreamEvents, RunningRequest {
+export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   readonly gw: Gateway
   readonly peer: Peer
   readonly client: Stream
@@ -226,7 +228,8 @@ export class Exchange implements StreamEvents, RunningRequest {
   }
 
   onDrained(): void {
-    const bytes = creditFor(this.owedToUpstream, this.client.queued, ANSWER_WATER_BYTES)
+    if (this.owedToUpstream === 0) return
+    const bytes = creditFor(this.owedToUpstream, this.client.queued, this.answerWater)
     if (bytes === 0) return
     this.owedToUpstream -= bytes
     this.upstream?.stream?.credit(bytes)
@@ -256,6 +259,30 @@ export class Exchange implements StreamEvents, RunningRequest {
     const { cancelledRequests, cancelledLongRunning } = gw.budgets
     const budget = this.phase === 'answering' && record.longRunning ? cancelledLongRunning : cancelledRequests
     budget.spend(record.cluster, this.charge.source, gw.clock.monotonic())
+  }
+
+  // === what waits for the client ===
+
+  /** Bytes that may wait for the client while more comes from upstream. */
+  get answerWater(): number {
+    return this.gw.shares.answers.isOver(this.charge) ? LEAST_WATER_BYTES : ANSWER_WATER_BYTES
+  }
+
+  /** Something was given to the client: where it waits, its memory is charged to who asked. */
+  chargeAnswer(): void {
+    const { client } = this
+    if (client.meter === undefined && client.queued > 0) this.gw.shares.answers.add(this)
+  }
+
+  dropAnswer(): void {
+    const { gw, charge, record } = this
+    gw.events.limited(gw.shares.buffered.limit, charge.known)
+    this.client.reset('overloaded')
+    if (this.phase === 'over') return
+    record.aborted = 'client'
+    this.#spendCancelled()
+    this.upstream?.cancel()
+    this.end()
   }
 
   // === what comes of it ===

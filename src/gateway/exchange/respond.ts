@@ -33,6 +33,7 @@ export function respond(exchange: Exchange, refusal: Refusal): void {
     record.responseBytes = answer.body.length
   }
   exchange.end()
+  exchange.chargeAnswer()
 }
 
 /** Sends a response other than a refusal of the gateway, and ends the exchange. `fields` have a content-type, and no length. */
@@ -61,4 +62,5 @@ export function respondWith(
   record.responseBytes = body.length
   gw.events.responseStarted(record)
   exchange.end()
+  exchange.chargeAnswer()
 }

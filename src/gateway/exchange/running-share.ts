@@ -41,6 +41,9 @@ export function takeShare(
 ): Refusal | undefined {
   giveShare(request)
   const { charge } = request
+  if (request.gw.shares.answers.isOver(charge) && !isVital(request, live, live.compiled, info, requester)) {
+    return unread(request, charge)
+  }
   if (take(request, info, charge) === 'taken') return undefined
   if (isVital(request, live, live.compiled, info, requester)) return undefined
   return refused(request, charge)
@@ -86,6 +89,13 @@ function isVital(
 ): boolean {
   if (isNodeHeartbeat(info, user)) return flows.tryHeartbeat(user.name, monotonicMs)
   return isExempt(degrade, info, user, record.userAgent)
+}
+
+/** Answers to it fill the memory: no more until its clients have taken some of them. */
+function unread({ gw }: SharingRequest, charge: Charge): Refusal {
+  const { buffered } = gw.shares
+  gw.events.limited(buffered.limit, charge.known)
+  return refuseShare(buffered.limit, buffered.of(charge), charge, gw.random())
 }
 
 function refused(request: SharingRequest, charge: Charge): Refusal {

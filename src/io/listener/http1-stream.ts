@@ -5,6 +5,7 @@ import {
   type HeaderList,
   HIGH_WATER_BYTES,
   type Peer,
+  type QueueMeter,
   type ResetReason,
   type Stream,
   type StreamEvents,
@@ -38,6 +39,7 @@ export class Http1Stream implements Stream {
   #paused = false
   #requestEnded: boolean
   #over = false
+  meter: QueueMeter | undefined = undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, connection: Http1Connection, requestEnded: boolean) {
     this.#request = request
@@ -52,8 +54,12 @@ export class Http1Stream implements Stream {
     const response = this.#response
     request.on('error', () => undefined)
     response.on('error', () => undefined)
-    response.on('drain', () => events.onDrained())
+    response.on('drain', () => {
+      this.meter?.onQueued(response.writableLength)
+      events.onDrained()
+    })
     response.on('close', () => {
+      this.meter?.onQueued(0)
       if (response.writableFinished || this.#over) return
       this.#over = true
       events.onReset('connection')
@@ -82,8 +88,10 @@ export class Http1Stream implements Stream {
     return this.#connection.peer.charge.known ? HIGH_WATER_BYTES : SERVER_LIMITS.initialConnectionWindowBytes
   }
 
+  /** What the socket takes without saying when it is gone is not waiting. */
   get queued(): number {
-    return this.#response.writableLength
+    const response = this.#response
+    return response.writableNeedDrain || response.writableEnded ? response.writableLength : 0
   }
 
   headers(list: HeaderList, end: boolean): void {
@@ -129,6 +137,7 @@ export class Http1Stream implements Stream {
     // A copy: it waits in the socket, and the chunk is valid during this call only.
     if (chunk.length > 0) response.write(Buffer.from(chunk))
     if (end) this.#end()
+    this.meter?.onQueued(response.writableLength)
   }
 
   /** The connection closes after a response to an unfinished request; a client in the middle of an upload must be able to read it first. */

@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { HeaderList, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import type { HeaderList, QueueMeter, ResetReason, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import { closeAfter } from '../socket/socket-close.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -10,6 +10,7 @@ const EMPTY = Buffer.alloc(0)
 /** Written by hand, because node:http has let go of the socket. The connection ends behind it. */
 export class UpgradeAnswer implements Stream {
   events: StreamEvents | undefined
+  meter: QueueMeter | undefined = undefined
   readonly #socket: Duplex
   #chunked = false
   #ended = false
@@ -20,6 +21,7 @@ export class UpgradeAnswer implements Stream {
   }
 
   onClosed(): void {
+    this.meter?.onQueued(0)
     if (!this.#ended) this.events?.onReset('connection')
     this.#ended = true
   }
