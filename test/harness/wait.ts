@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface WaitOptions {
-  /** Milliseconds until it is given up. Default 30,000: generous, since it is the bound of a failure and not a measure. */
+  /** Milliseconds until it is given up. Default 60,000: generous, since it is the bound of a failure and not a measure. */
   readonly timeoutMs?: number
   /** Milliseconds between two looks. Default 50. */
   readonly intervalMs?: number
@@ -18,7 +18,7 @@ export async function waitFor<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
   options: WaitOptions = {},
 ): Promise<T> {
-  const deadline = performance.now() + (options.timeoutMs ?? 30_000)
+  const deadline = performance.now() + (options.timeoutMs ?? 60_000)
   let lastError = ''
   for (;;) {
     try {

@@ -18,7 +18,7 @@ import { type Alert, startPrometheus, type TestPrometheus } from './prometheus.t
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const GRAFANA = join(ROOT, 'deploy/grafana')
-const TIMEOUT = { timeoutMs: 60_000, intervalMs: 250 }
+const TIMEOUT = { timeoutMs: 180_000, intervalMs: 250 }
 const PREFIX = 'portcullis_'
 let busy: BusyGateway
 let stopped = false

@@ -7,7 +7,9 @@ import { http1Connect, http1Request, requestHead } from '../harness/clients/http
 import { attackedGateway, ended, HIDDEN, HOST } from '../harness/gateways/attacked-gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const { stub, gateway, asAlice, assertServing } = await attackedGateway()
+/** However busy the machine is. */
+const { stub, asAlice, assertServing } = await attackedGateway({ headerTimeoutMs: 60_000 })
+const impatient = await attackedGateway({ headerTimeoutMs: 1_000, handshakeTimeoutMs: 1_000 })
 
 describe('too much of it', () => {
   const big = 'x'.repeat(2_000_000)
@@ -41,15 +43,15 @@ describe('too much of it', () => {
 
 describe('too little of it', () => {
   test('HTTP/1.1: a head that comes a byte at a time: the connection ends', async () => {
-    const client = await http1Connect(asAlice)
+    const client = await http1Connect(impatient.asAlice)
     const drip = setInterval(() => client.send('x'), 50)
     client.send(`GET /api/v1/pods HTTP/1.1\r\nHost: ${HOST}\r\nX-Slow: `)
     await ended(client.raw).finally(() => clearInterval(drip))
-    assert.equal(stub.seen.length, 0)
+    assert.equal(impatient.stub.seen.length, 0)
   })
 
   test('HTTP/1.1: a connection on which nothing comes ends', async () => {
-    const client = await http1Connect(asAlice)
+    const client = await http1Connect(impatient.asAlice)
     await ended(client.raw)
   })
 
@@ -58,7 +60,7 @@ describe('too little of it', () => {
     ['stops in the middle', Buffer.from([22, 3, 1, 2, 0, 1, 0, 1])],
   ] as const) {
     test(`a TLS handshake that ${name}: the connection ends`, async () => {
-      const socket = tcpConnect({ host: '127.0.0.1', port: gateway.port })
+      const socket = tcpConnect({ host: '127.0.0.1', port: impatient.gateway.port })
       socket.on('error', () => undefined)
       socket.on('data', () => undefined)
       socket.write(first)
@@ -67,7 +69,7 @@ describe('too little of it', () => {
   }
 
   test('plain HTTP on the TLS port: the connection ends, nothing is served', async () => {
-    const socket = tcpConnect({ host: '127.0.0.1', port: gateway.port })
+    const socket = tcpConnect({ host: '127.0.0.1', port: impatient.gateway.port })
     let text = ''
     socket.on('error', () => undefined)
     socket.on('data', (chunk: Buffer) => {
@@ -76,6 +78,6 @@ describe('too little of it', () => {
     socket.write(requestHead('GET /api/v1/pods'))
     await waitFor('the gateway to close the connection', () => socket.destroyed)
     assert.ok(!text.includes('200'))
-    assert.equal(stub.seen.length, 0)
+    assert.equal(impatient.stub.seen.length, 0)
   })
 })

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 test('who has hundreds of deletions under way does not keep the main thread from those of another', async () => {
   const upstream = await startPodUpstream()
-  const spec = { podProtection: { timeoutSeconds: 10 } }
+  const spec = { podProtection: { timeoutSeconds: 30 } }
   const gateway = await startGuardedGateway(clusterObject([upstream.stub], { clientCA, spec }))
   cleanups.push(upstream.stub.stop, gateway.stop)
   for (let i = 0; i < MANY; i++) upstream.add(`hog-${i}`)

@@ -44,7 +44,7 @@ describe('a rolling update of three replicas', () => {
       })
       const start = ({ port, healthPort }: { port: number; healthPort: number }): Promise<TestGateway> => {
         const args = [`--health-listen=127.0.0.1:${healthPort}`, '--shutdown-delay=1h']
-        return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '3s', readyTimeoutMs: READY_MS })
+        return startGateway({ clusters, own: `127.0.0.1:${port}`, args, drainTimeout: '6s', readyTimeoutMs: READY_MS })
       }
       // One after the other: this may run beside many other tests.
       const running: TestGateway[] = []

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, beforeEach } from 'node:test'
+import type { Config } from '../../../src/app/config/config.ts'
 import { createCA, type KeyPair } from '../../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from '../clients/h2-client.ts'
 import type { RawConnection } from '../clients/raw-clients.ts'
@@ -35,8 +36,13 @@ export interface AttackedGateway {
   assertServing(): Promise<void>
 }
 
-/** Registers hooks: everything is as new before each test, and stopped behind the last. */
-export async function attackedGateway(): Promise<AttackedGateway> {
+/**
+ * Registers hooks: everything is as new before each test, and stopped behind the last.
+ * @param overrides how long a client may take. Default: a second for a head
+ */
+export async function attackedGateway(
+  overrides: Pick<Partial<Config>, 'headerTimeoutMs' | 'handshakeTimeoutMs'> = { headerTimeoutMs: 1_000 },
+): Promise<AttackedGateway> {
   const stub = await startStub()
   const other = await startStub()
   const http1 = await startHttp1Stub()
@@ -53,7 +59,7 @@ export async function attackedGateway(): Promise<AttackedGateway> {
         },
       }),
     ],
-    { headerTimeoutMs: 1_000 },
+    overrides,
   )
   const session = h2Connect({ port: gateway.port, serverName: HOST, certificate: alice })
   after(async () => {

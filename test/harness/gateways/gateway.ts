@@ -165,7 +165,7 @@ async function start(
     stdoutFile,
     fds: sockets.map(({ socket }) => socket.fd),
     ready: async () => (await fetchAdmin('/readyz')).ok,
-    readyTimeoutMs: options.readyTimeoutMs ?? 30_000,
+    readyTimeoutMs: options.readyTimeoutMs ?? 120_000,
   })
   const accessLog = (): AccessLogLine[] => jsonLines(readFileSync(stdoutFile, 'utf8'))
   const get = async (path: string): Promise<{ status: number; text: string }> => {
