@@ -17,6 +17,10 @@ export interface Target {
   readonly adminPort: number
   /** Address of loopback that the attack comes from. */
   readonly address: string
+  /** The addresses `127.NETWORK.x.y` are the attack's, too, for one that has many. */
+  readonly network: number
+  /** A port for clients with PROXY protocol: where, and from which address its headers are believed. */
+  readonly proxied: { readonly host: string; readonly balancer: string }
   readonly who: Who
   /** Of the attacker; undefined if unknown. */
   readonly certificate: KeyPair | undefined

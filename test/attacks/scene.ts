@@ -22,6 +22,8 @@ import type { TargetMessage } from './worker-messages.ts'
 
 export const HOST = 'prod.example.com'
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
+const PROXIED_HOST = '127.0.0.2'
+const BALANCER = '127.0.0.3'
 const SERVED = 'proxy.kubegateway.io/v1alpha1'
 
 export interface SceneOptions {
@@ -60,7 +62,8 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
   const [command = process.execPath, ...rest] = [...(options.gatewayPrefix ?? []), process.execPath, MAIN]
   const embedded = await startEmbedded({
     source: [...EMBEDDED_FLAGS, '--protection-listen=127.0.0.1:WEBHOOK'],
-    args: [`--threads=${options.threads}`, ...(options.flags ?? [])],
+    listen: [`${PROXIED_HOST}:PORT/proxy-protocol`],
+    args: [`--proxy-protocol-from=${BALANCER}/32`, `--threads=${options.threads}`, ...(options.flags ?? [])],
     program: [command, ...rest],
   })
   await createObjects(embedded, upstream.port, ca)
@@ -85,6 +88,8 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
       webhookPort: gateway.webhookPort,
       adminPort: gateway.adminPort,
       address: `127.0.${1 + Math.floor(++attackers / 250)}.${1 + (attackers % 250)}`,
+      network: 64 + (attackers % 180),
+      proxied: { host: PROXIED_HOST, balancer: BALANCER },
       who,
       certificate: who === 'known' ? clientPair(ca, user ?? `attacker-${attackers}`, ['dev']) : undefined,
       control,

@@ -155,6 +155,22 @@ describe('the declared source', () => {
     }
   }
 
+  test('addresses of one IPv6 network of 64 bits are one source of failures, and another network is another', async () => {
+    await start({ maxAuthenticationFailures: 5, authenticationFailureBlockMs: 60_000 })
+    let guesses = 0
+    const guess = async (client: string): Promise<number> => {
+      const header = v2(0x21, 0x21, Buffer.from(`${client}${'01'.repeat(16)}9c4001bb`, 'hex'))
+      const session = h2Connect({ port: await through(header), serverName: HOST })
+      const { status } = await h2Request(session, ['authorization', `Bearer guess-${guesses++}`])
+      session.destroy()
+      return status
+    }
+    const rotated = (): string => `20010db800000001${guesses.toString(16).padStart(16, '0')}`
+    for (let i = 0; i < 5; i++) assert.equal(await guess(rotated()), 401)
+    await waitFor('429', async () => (await guess(rotated())) === 429)
+    assert.equal(await guess('20010db8000000020000000000000001'), 401)
+  })
+
   test('access lists, both logs, with the load balancer beside it', async () => {
     const auditLogPath = join(dir, 'audit.log')
     await start({ auditLogPath })

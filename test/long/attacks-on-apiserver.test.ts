@@ -20,7 +20,7 @@ const LISTS = 15
 const OBJECTS = 40
 const OBJECT_BYTES = 100_000
 /** Aimed at ports that this gateway does not open, or of which upstream sees nothing. */
-const ELSEWHERE = /^(control|admin|webhook|tls)-/
+const ELSEWHERE = /^(control|admin|webhook|tls|proxied)-/
 /** Where the apiserver has no processor of its own its probes fail meanwhile, and no endpoint is ready. */
 const STARVES = /^requests-(20|200)-/
 /** What is logged of a connection to an endpoint that ended with requests on it. */
@@ -96,6 +96,8 @@ for (const [name, attack] of corpus) {
         webhookPort: 0,
         adminPort: gateway.adminPort,
         address: '127.0.0.2',
+        network: 64,
+        proxied: { host: '127.0.0.1', balancer: '127.0.0.2' },
         who,
         // No rights at all.
         certificate: who === 'known' ? clientPair(cluster.clientCA, 'attacker') : undefined,

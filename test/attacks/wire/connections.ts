@@ -24,6 +24,12 @@ export interface Wire {
 export interface ConnectionOptionsOfAttack {
   /** At once. Default 1. */
   readonly connections?: number
+  /** Default: 127.0.0.1. */
+  readonly host?: string
+  /** Of the next connection. Default: the attacker's address. */
+  readonly localAddress?: () => string
+  /** What the next connection sends in front of TLS. Default: nothing. */
+  readonly preamble?: () => Buffer
   /** Default: the port of clients. */
   readonly port?: number
   /** Default 'tls'. */
@@ -73,16 +79,19 @@ export async function attackConnections(
 function open(target: Target, signal: AbortSignal, options: ConnectionOptionsOfAttack): Promise<Socket | undefined> {
   const address = {
     port: options.port ?? target.port,
-    host: '127.0.0.1',
-    localAddress: target.address,
+    host: options.host ?? '127.0.0.1',
+    localAddress: options.localAddress?.() ?? target.address,
     noDelay: true,
   }
   const certificate = options.certificate === undefined ? target.certificate : (options.certificate ?? undefined)
+  const below = options.preamble && connectTcp(address)
+  below?.on('error', () => undefined)
+  below?.write(options.preamble?.() ?? '')
   const socket =
     options.transport === 'tcp'
-      ? connectTcp(address)
+      ? (below ?? connectTcp(address))
       : connectTls({
-          ...address,
+          ...(below === undefined ? address : { socket: below }),
           servername: options.servername?.() ?? target.host,
           rejectUnauthorized: false,
           ...(options.alpn !== undefined && { ALPNProtocols: [options.alpn] }),

@@ -15,6 +15,8 @@ const CREDIT_BYTES = 2 ** 29
 export interface Http2Options extends ConnectionOptionsOfAttack {
   /** SETTINGS beside a table of size 0 and windows of 2^31 - 1. */
   readonly settings?: readonly (readonly [number, number])[]
+  /** Whether the window of the connection is opened. Default true. */
+  readonly opensWindow?: boolean
   /** Whether SETTINGS and PING are acknowledged. Default true. */
   readonly acknowledges?: boolean
   /** Whether what comes is read. Default true. */
@@ -70,7 +72,8 @@ export class HostileHttp2 {
       [h2.INITIAL_WINDOW_SIZE, LARGEST_WINDOW],
       ...(options.settings ?? []),
     ])
-    this.#urgent = [Buffer.from(h2.PREFACE), h2.settings(...settings), h2.windowUpdate(0, LARGEST_WINDOW - 65_535)]
+    this.#urgent = [Buffer.from(h2.PREFACE), h2.settings(...settings)]
+    if (options.opensWindow !== false) this.#urgent.push(h2.windowUpdate(0, LARGEST_WINDOW - 65_535))
   }
 
   /** The id of a new stream. The connection ends behind the last one. */
@@ -79,6 +82,11 @@ export class HostileHttp2 {
     this.#nextStream += 2
     if (stream >= LAST_STREAM - 2) this.wire.close()
     return stream
+  }
+
+  /** Whether a stream was opened. */
+  begun(): boolean {
+    return this.#nextStream > 1
   }
 
   /** Continues behind the stream with this id. */
