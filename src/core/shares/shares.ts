@@ -25,6 +25,8 @@ interface Entry {
 export class Shares {
   #capacity: number
   #entries = new Map<string, Entry>()
+  /** Looked up last: what is taken and given back is often of one source, many times in a row. */
+  #last: Entry | undefined
   #sweep: Iterator<Entry> = NOTHING
   #held = 0
   /** Of the sources that hold something. */
@@ -73,7 +75,7 @@ export class Shares {
   take(source: string, weight: number, amount: number): Taken {
     const capacity = this.#capacity
     if (capacity === 0) return 'taken'
-    const entry = this.#entries.get(source)
+    const entry = this.#entryOf(source)
     const held = this.#held + amount
     if (held > capacity) {
       const own = entry === undefined ? 0 : entry.held
@@ -106,7 +108,7 @@ export class Shares {
   /** Gives back what was taken. @throws {RangeError} when the source does not hold so much: a bug */
   give(source: string, amount: number): void {
     if (this.#capacity === 0) return
-    const entry = this.#entries.get(source)
+    const entry = this.#entryOf(source)
     if (entry === undefined || entry.held < amount) throw new RangeError(`${source} gives back what it does not hold`)
     entry.held -= amount
     this.#held -= amount
@@ -114,6 +116,14 @@ export class Shares {
     this.#holders--
     // Exactly 0, whatever rounding of fractions has left.
     this.#weights = this.#holders === 0 ? 0 : this.#weights - entry.weight
+  }
+
+  #entryOf(source: string): Entry | undefined {
+    const last = this.#last
+    if (last !== undefined && last.source === source) return last
+    const entry = this.#entries.get(source)
+    if (entry !== undefined) this.#last = entry
+    return entry
   }
 
   heldBy(source: string): number {
@@ -159,7 +169,9 @@ export class Shares {
         this.#sweep = this.#entries.values()
         return
       }
-      if (next.value.held === 0) this.#entries.delete(next.value.source)
+      if (next.value.held > 0) continue
+      this.#entries.delete(next.value.source)
+      if (next.value === this.#last) this.#last = undefined
     }
   }
 }

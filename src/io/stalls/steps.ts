@@ -83,7 +83,8 @@ const NOTHING = -1
 const MOST_KEPT = 16
 
 let step = NOTHING
-let sinceMs = 0
+/** When it began; in an array, because a variable would be a new heap number with each mark. */
+const since = new Float64Array(1)
 let request: Worked | undefined
 let thresholdMs = Number.POSITIVE_INFINITY
 let long: LongStep[] = []
@@ -93,7 +94,7 @@ const spent = new Float64Array(MARKED.length)
 /** The event loop has called something. @param nowMs as `performance.now()` */
 export function beginStep(next: number, nowMs: number): void {
   step = next
-  sinceMs = nowMs
+  since[0] = nowMs
   request = undefined
 }
 
@@ -101,7 +102,7 @@ export function beginStep(next: number, nowMs: number): void {
 export function nextStep(next: number, nowMs: number): void {
   if (step !== NOTHING) close(nowMs)
   step = next
-  sinceMs = nowMs
+  since[0] = nowMs
 }
 
 /** The same with a time of the clock of all threads. @param monotonicMs as `systemClock.monotonic()` */
@@ -139,14 +140,18 @@ export function inStep<T>(name: MarkedStep, run: () => T, worked: Worked | undef
   }
 }
 
+function sinceMs(): number {
+  return since[0] ?? 0
+}
+
 function close(nowMs: number): void {
-  const ms = nowMs - sinceMs
+  const ms = nowMs - sinceMs()
   spent[step] = (spent[step] ?? 0) + ms
   if (ms >= thresholdMs && long.length < MOST_KEPT) long.push(marked(nowMs))
 }
 
 function marked(nowMs: number): LongStep {
-  return { step: MARKED[step] ?? 'observe', fromMs: sinceMs, toMs: nowMs, auditId: request?.auditId ?? '' }
+  return { step: MARKED[step] ?? 'observe', fromMs: sinceMs(), toMs: nowMs, auditId: request?.auditId ?? '' }
 }
 
 // === for the watch ===
@@ -174,7 +179,7 @@ export function takeMost(leastMs: number): MarkedStep | undefined {
 
 /** A step that began after `sinceWhenMs` and whose end nobody marked, such as what goes on after a promise. */
 export function takeOpen(sinceWhenMs: number, nowMs: number): LongStep | undefined {
-  if (step === NOTHING || sinceMs < sinceWhenMs) return undefined
+  if (step === NOTHING || sinceMs() < sinceWhenMs) return undefined
   const open = marked(nowMs)
   step = NOTHING
   request = undefined

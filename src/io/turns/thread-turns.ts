@@ -63,6 +63,9 @@ class ThreadTurns implements Tickable {
   // What an answer costs, as measured: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
+  /** Of these, what is charged to the source whose answers came last. */
+  #unitsOf: Charge | undefined
+  #unitsOfOne = 0
 
   constructor() {
     this.#accounts = new Accounts(performance.now())
@@ -169,6 +172,7 @@ class ThreadTurns implements Tickable {
   /** Answers were passed on since `sinceMs`; `chargeAnswer` has said whose. */
   sharedDone(sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
+    this.#settleAnswers()
     this.#sharedMs += ms
     if (this.#sharedMs >= NOTABLE_MS) this.schedule()
     if (this.#units > 0) this.#unitMs += (ms / this.#units - this.#unitMs) * 0.02
@@ -183,9 +187,21 @@ class ThreadTurns implements Tickable {
   /** Part of an answer to this source has come. */
   chargeAnswer(charge: Charge, bytes: number): void {
     const units = 1 + bytes / 4096
+    if (charge !== this.#unitsOf) {
+      this.#settleAnswers()
+      this.#unitsOf = charge
+    }
     this.#units += units
+    this.#unitsOfOne += units
+  }
+
+  /** Not with each answer: those that come together are often of one source. */
+  #settleAnswers(): void {
+    const charge = this.#unitsOf
+    if (charge === undefined || this.#unitsOfOne === 0) return
     const nowMs = this.#startMs
-    this.#accounts.charge(this.accountOf(charge, nowMs), units * this.#unitMs, nowMs)
+    this.#accounts.charge(this.accountOf(charge, nowMs), this.#unitsOfOne * this.#unitMs, nowMs)
+    this.#unitsOfOne = 0
   }
 
   /** When the slice that has begun is over. */
