@@ -68,7 +68,8 @@ function runCommand(name: string, [program = '', ...args]: readonly string[]): O
 async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'name' | 'seconds'>> {
   const found = globSync([...suite.files]).sort()
   // Hooks of a file run even when none of its tests does.
-  const files = suite.titles === 'long' ? found.filter((file) => IN_SOURCE.test(readFileSync(file, 'utf8'))) : found
+  const chosen = suite.titles === 'long' ? found.filter((file) => IN_SOURCE.test(readFileSync(file, 'utf8'))) : found
+  const files = longestEarly(chosen, suite.longest ?? [])
   const failures: string[] = []
   const times: { readonly file: string; readonly seconds: number }[] = []
   const timeoutMs = suite.timeoutMinutes * 60_000
@@ -102,6 +103,16 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     failures,
     slowest: times.slice(0, SLOWEST).map((time) => `${time.file} ${time.seconds.toFixed(0)} s`),
   }
+}
+
+/** The longest one by one among the first half of the others. @throws when one of them is not there */
+function longestEarly(files: readonly string[], longest: readonly string[]): string[] {
+  const missing = longest.filter((file) => !files.includes(file))
+  if (missing.length > 0) throw new Error(`there is no ${missing.join(', ')}`)
+  const ordered = files.filter((file) => !longest.includes(file))
+  const step = Math.floor(ordered.length / (2 * longest.length))
+  for (const [i, file] of longest.entries()) ordered.splice(i * (step + 1), 0, file)
+  return ordered
 }
 
 function report(all: readonly Result[]): void {

@@ -5,6 +5,11 @@ import { availableParallelism } from 'node:os'
 export interface NodeSuite {
   /** Globs, from the root of the repository. */
   readonly files: readonly string[]
+  /**
+   * The files that take longest: they begin one by one among the first half of the others, so that nobody waits for them in the end. Those that
+   * wait stand beside those that compute.
+   */
+  readonly longest?: readonly string[]
   /** Files at once, each a process. */
   readonly concurrency: number
   /** For one test. */
@@ -25,6 +30,16 @@ const REAL = { concurrency: 2, timeoutMinutes: 15, titles: 'short' } as const
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
     files: ['src/**/*.test.ts', 'test/!(e2e|long)/*.test.ts'],
+    longest: [
+      'test/storms/storms.test.ts',
+      'test/admission/global-limits.test.ts',
+      'test/process/demo.test.ts',
+      'test/upgrades/rolling-update.test.ts',
+      'test/memory/under-attack.test.ts',
+      'test/upgrades/inherited-sockets.test.ts',
+      'test/prometheus/live.test.ts',
+      'test/process/lifecycle.test.ts',
+    ],
     concurrency: AT_ONCE,
     timeoutMinutes: 10,
     titles: 'short',

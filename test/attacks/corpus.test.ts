@@ -14,7 +14,7 @@ import { stallsOf } from './stalls.ts'
 import type { Outcome } from './worker-messages.ts'
 
 /** Reads of the other user beside each attack: it lasts as long as they take. */
-const READS = 10
+const READS = 5
 const THREADS = Number(process.env['PORTCULLIS_TEST_THREADS'] ?? 2)
 /** For each attack on average: a machine that is busy with other tests has some by itself. */
 const STALLS_AN_ATTACK = 0.2

@@ -7,7 +7,7 @@ import type { Parser } from './parser.ts'
 import { KIB, type Shape } from './shapes.ts'
 
 /** As far as the inputs grow in every run: a square shows by then. In the long suite they grow to what is permitted. */
-const SHORT: number = 256 * KIB
+const SHORT: number = 128 * KIB
 
 export function checkCosts(parsers: readonly Parser[]): void {
   for (const parser of parsers) {

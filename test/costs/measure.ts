@@ -119,7 +119,7 @@ export function heldBytes(parser: Parser, shape: Shape, length: number): number 
 }
 
 /** So much is read for a measurement of memory: what the process itself allocates in the meantime is little beside it. */
-const MEASURED_CHARACTERS = 512 * KIB
+const MEASURED_CHARACTERS = 256 * KIB
 
 setFlagsFromString('--expose-gc')
 const collect: unknown = runInNewContext('gc')

@@ -2,10 +2,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** What is waited for often comes at once: a suite waits some thousands of times. */
+const FIRST_INTERVAL_MS = 1
+const LAST_INTERVAL_MS = 50
+
 export interface WaitOptions {
   /** Milliseconds until it is given up. Default 60,000: generous, since it is the bound of a failure and not a measure. */
   readonly timeoutMs?: number
-  /** Milliseconds between two looks. Default 50. */
+  /** Milliseconds between two looks. Default: 1, and twice as much after each look, up to 50. */
   readonly intervalMs?: number
 }
 
@@ -20,6 +24,7 @@ export async function waitFor<T>(
 ): Promise<T> {
   const deadline = performance.now() + (options.timeoutMs ?? 60_000)
   let lastError = ''
+  let intervalMs = options.intervalMs ?? FIRST_INTERVAL_MS
   for (;;) {
     try {
       const value = await look()
@@ -30,7 +35,8 @@ export async function waitFor<T>(
       lastError = `: ${error instanceof Error ? error.message : String(error)}`
     }
     if (performance.now() > deadline) throw new Error(`waited in vain for ${what}${lastError}`)
-    await sleep(options.intervalMs ?? 50)
+    await sleep(intervalMs)
+    if (options.intervalMs === undefined) intervalMs = Math.min(2 * intervalMs, LAST_INTERVAL_MS)
   }
 }
 

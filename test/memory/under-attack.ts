@@ -17,6 +17,8 @@ const ROOT = join(import.meta.dirname, '../..')
 /** Each runs a part of the attacks. */
 const ATTACKERS = 4
 const BETWEEN_MS = 20
+/** Characters that are told of a failure. */
+const LONGEST_WHY = 200
 /** As bin/portcullis starts it. */
 const HEAP_FLAG = '--max-semi-space-size=16'
 
@@ -31,7 +33,14 @@ export interface UnderAttack {
   readonly running: boolean
   /** Gateway threads that were replaced. */
   readonly restarts: number
-  readonly bystander: { readonly answered: number; readonly failed: number; readonly inTheEnd: number }
+  readonly bystander: Answered & { readonly inTheEnd: number }
+}
+
+interface Answered {
+  readonly answered: number
+  readonly failed: number
+  /** Of what failed: by status and the beginning of the body, or the error -> how often. */
+  readonly failures: Readonly<Record<string, number>>
 }
 
 export interface AttackOptions {
@@ -54,7 +63,7 @@ export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions
     const bystander = await servedMeanwhile(scene, forMs)
     for (const attacker of attackers) await stopAttacker(attacker)
     const { gateway } = scene.embedded
-    const inTheEnd = await statusOfBystander(scene)
+    const inTheEnd = (await askAsBystander(scene)).status
     const metrics = await gateway.metrics()
     return {
       ceilingBytes: sample(metrics, 'memory_ceiling_bytes'),
@@ -103,29 +112,32 @@ function stopAttacker(child: ChildProcess): Promise<void> {
   })
 }
 
-async function servedMeanwhile(scene: Scene, forMs: number): Promise<{ answered: number; failed: number }> {
-  const counts = { answered: 0, failed: 0 }
+async function servedMeanwhile(scene: Scene, forMs: number): Promise<Answered> {
+  let answered = 0
+  const failures: Record<string, number> = {}
   const endMs = performance.now() + forMs
   while (performance.now() < endMs) {
-    if ((await statusOfBystander(scene)) === 200) counts.answered++
-    else counts.failed++
+    const { status, why } = await askAsBystander(scene)
+    if (status === 200) answered++
+    else failures[`${status} ${why}`] = (failures[`${status} ${why}`] ?? 0) + 1
     await pause(BETWEEN_MS)
   }
-  return counts
+  return { answered, failed: Object.values(failures).reduce((sum, count) => sum + count, 0), failures }
 }
 
 let session: ReturnType<typeof h2Connect> | undefined
 
-/** On one connection, another one when it has ended. 0 = no answer. */
-async function statusOfBystander(scene: Scene): Promise<number> {
+/** On one connection, another one when it has ended. Status 0 = no answer. */
+async function askAsBystander(scene: Scene): Promise<{ readonly status: number; readonly why: string }> {
   if (session === undefined || session.destroyed || session.closed) {
     const { port } = scene.embedded.gateway
     session = h2Connect({ port, serverName: HOST, certificate: scene.bystander })
   }
   try {
-    return (await h2Request(session, [':path', SMALL_PATH])).status
-  } catch {
-    return 0
+    const { status, body, resetCode } = await h2Request(session, [':path', SMALL_PATH])
+    return { status, why: status === 0 ? `reset ${resetCode}` : body.toString().slice(0, LONGEST_WHY) }
+  } catch (error) {
+    return { status: 0, why: String(error).slice(0, LONGEST_WHY) }
   }
 }
 
