@@ -9,6 +9,7 @@ import type { Logger } from '../api/ports/ports.ts'
 import { resourceName } from '../api/ports/resource-kind.ts'
 import {
   ANSWER_WATER_BYTES,
+  type Charge,
   type HeaderList,
   type Peer,
   type RequestHandler,
@@ -29,6 +30,7 @@ import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
+import { BodyMemory } from './http/body-memory.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
 import { type RouteDeps, type Routed, Routes } from './routes.ts'
@@ -72,9 +74,10 @@ interface OpenAnswers {
 
 export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
+  const bodies = new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES)
   const routes = new Routes(deps)
   const handler: RequestHandler = (peer, stream, head, end) => {
-    const exchange = new ControlExchange(deps, routes, open, peer, stream)
+    const exchange = new ControlExchange(deps, routes, open, bodies, peer, stream)
     exchange.begin(head, end)
     return exchange
   }
@@ -95,6 +98,8 @@ const OWN_END =
 const MAX_AUDIT_ID = 128
 /** Watches that one user may have open: each write is serialized for each of them. */
 export const MAX_WATCHES_PER_USER = 500
+/** Bodies that are being received, of all users together: few write, and what they write has some KiB. */
+export const MAX_ALL_BODY_BYTES: number = 16 * 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
@@ -108,8 +113,11 @@ class ControlExchange implements StreamEvents {
   readonly #deps: ControlDeps
   readonly #routes: Routes
   readonly #open: OpenAnswers
+  readonly #bodies: BodyMemory
   readonly #peer: Peer
   readonly #stream: Stream
+  /** Who sends it. */
+  #charge: Charge
   #body: BodyReader | undefined
   readonly #warnings: string[] = []
   #auditId = ''
@@ -122,11 +130,13 @@ class ControlExchange implements StreamEvents {
   /** While authentication has to wait. */
   #early: EarlyBody | undefined
 
-  constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, peer: Peer, stream: Stream) {
+  constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, bodies: BodyMemory, peer: Peer, stream: Stream) {
     this.#deps = deps
     this.#routes = routes
     this.#open = open
+    this.#bodies = bodies
     this.#peer = peer
+    this.#charge = peer.addressCharge
     this.#stream = stream
   }
 
@@ -155,7 +165,10 @@ class ControlExchange implements StreamEvents {
     // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
     const reads = this.#isHead || request.method === 'GET'
     if (end || reads) this.#serve(this.#routed)
-    else this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(request.head))
+    else {
+      const share = this.#bodies.shareOf(this.#charge)
+      this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(request.head), share)
+    }
   }
 
   /** What arrives of the body meanwhile is not credited, so that the client sends no more than its window. */
@@ -207,6 +220,7 @@ class ControlExchange implements StreamEvents {
 
   onReset(_reason: ResetReason): void {
     this.#answered = true
+    this.#body?.drop()
     this.#watch?.onReset()
     this.#open.exchanges.delete(this)
     this.#audit?.completed(0)
@@ -246,7 +260,10 @@ class ControlExchange implements StreamEvents {
     }
     this.#audit?.sentBy(isRevoked(caller) ? caller.user : caller)
     if (!isRevoked(caller)) {
-      if (caller !== 'anonymous') this.#peer.charge = ownUserCharge(caller.name)
+      if (caller !== 'anonymous') {
+        this.#charge = ownUserCharge(caller.name)
+        this.#peer.charge = this.#charge
+      }
       return caller
     }
     if (this.#peer.certificate !== undefined) this.#peer.drain()
@@ -349,6 +366,7 @@ class ControlExchange implements StreamEvents {
 
   #send(answer: Answer, failed?: Status): void {
     this.#answered = true
+    this.#body?.drop()
     this.#audit?.completed(answer.code, failed)
     const empty = this.#isHead || answer.body.length === 0
     const head: HeaderList = [':status', String(answer.code), ...answer.headers]

@@ -6,7 +6,7 @@ import { failure } from '../api/kube/status.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
-import { BodyBudget } from '../apiserver/http/read-body.ts'
+import { BodyMemory } from '../apiserver/http/body-memory.ts'
 import { ranksPods } from '../core/protection/competition/order-settings.ts'
 import { factsReader } from '../core/protection/competition/ranked-facts.ts'
 import { reviewSubject } from '../core/protection/quota/review-subject.ts'
@@ -38,7 +38,7 @@ export interface WebhookOutcome {
 }
 
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
-/** Limit for all bodies that are being received. Callers are authenticated, and a review of a pod has some 10 KiB. */
+/** Limit for all bodies that are being received, divided among cells. Callers are authenticated, and a review of a pod has some 10 KiB. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 /** kube-apiserver waits this long by default, for body and response. */
 const DEFAULT_TIMEOUT_MS = 10_000
@@ -46,9 +46,9 @@ const DEFAULT_TIMEOUT_MS = 10_000
 const MARGIN_MS = 500
 
 export function createProtectionWebhook(deps: ProtectionWebhookDeps): RequestHandler {
-  const budget = new BodyBudget(MAX_WAITING_BYTES)
+  const bodies = new BodyMemory('reviews of pod protection', MAX_WAITING_BYTES)
   return (peer, stream, head, end) => {
-    const exchange = new ProtectionExchange(deps, stream, head, budget)
+    const exchange = new ProtectionExchange(deps, stream, head, bodies)
     exchange.begin(peer, head, end)
     return exchange
   }
@@ -66,15 +66,16 @@ class ProtectionExchange extends ReviewExchange {
     allowed: false,
   }
 
-  constructor(deps: ProtectionWebhookDeps, stream: Stream, head: HeaderList, budget: BodyBudget) {
-    super(stream, head, budget)
+  constructor(deps: ProtectionWebhookDeps, stream: Stream, head: HeaderList, bodies: BodyMemory) {
+    super(stream, head, bodies)
     this.#deps = deps
     this.#startMs = deps.clock.monotonic()
   }
 
   /** The body of an unauthenticated caller is not kept. */
   begin(peer: Peer, head: HeaderList, end: boolean): void {
-    this.start(this.#health() ?? this.#admit(peer, head), end, this.#timeoutMs())
+    const plain = this.#health() ?? this.#admit(peer, head)
+    this.start(plain, end, this.#timeoutMs(), `cell ${JSON.stringify(this.#cell)}`)
   }
 
   #health(): Answer | undefined {

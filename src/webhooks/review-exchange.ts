@@ -5,7 +5,8 @@ import { failure, StatusError, statusError } from '../api/kube/status.ts'
 import type { HeaderList, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { errorMessage } from '../api/validation/error-message.ts'
 import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
-import { type BodyBudget, BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
+import type { BodyMemory } from '../apiserver/http/body-memory.ts'
+import { BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { inStep } from '../io/stalls/steps.ts'
 
@@ -17,18 +18,19 @@ export abstract class ReviewExchange implements StreamEvents {
   protected readonly path: string
   protected readonly query: string
   readonly #stream: Stream
-  readonly #body: BodyReader
+  readonly #bodies: BodyMemory
+  #body: BodyReader | undefined
   #deadline: NodeJS.Timeout | undefined
   #answered = false
 
-  constructor(stream: Stream, head: HeaderList, budget: BodyBudget) {
+  constructor(stream: Stream, head: HeaderList, bodies: BodyMemory) {
     this.#stream = stream
     this.method = headerValue(head, ':method') ?? ''
     const target = headerValue(head, ':path') ?? ''
     const mark = target.indexOf('?')
     this.path = mark < 0 ? target : target.slice(0, mark)
     this.query = mark < 0 ? '' : target.slice(mark + 1)
-    this.#body = new BodyReader(MAX_BODY_BYTES, 0, budget)
+    this.#bodies = bodies
   }
 
   /** The body was received and is JSON. What is thrown becomes the response of `refusal`. */
@@ -43,10 +45,16 @@ export abstract class ReviewExchange implements StreamEvents {
   /**
    * @param plain the response to a request that is not a review; undefined = the body is awaited
    * @param end there is no body
+   * @param sender an authenticated caller, who pays for the body
    */
-  protected start(plain: Answer | undefined, end: boolean, timeoutMs: number): void {
-    if (plain !== undefined) this.send(plain)
-    else if (end) this.onBody(EMPTY, true)
+  protected start(plain: Answer | undefined, end: boolean, timeoutMs: number, sender: string): void {
+    if (plain !== undefined) {
+      this.send(plain)
+      return
+    }
+    const share = this.#bodies.shareOf({ source: sender, weight: 1, known: true })
+    this.#body = new BodyReader(MAX_BODY_BYTES, 0, share)
+    if (end) this.onBody(EMPTY, true)
     else {
       const late = statusError('Timeout', 'the AdmissionReview did not come in time')
       this.#deadline = setTimeout(() => this.send(this.#refusal(late)), timeoutMs)
@@ -73,10 +81,10 @@ export abstract class ReviewExchange implements StreamEvents {
     if (chunk.length > 0) this.#stream.credit(chunk.length)
     if (this.#answered) return
     this.attempt(() => {
-      this.#body.add(chunk)
+      this.#body?.add(chunk)
       if (!end) return
       clearTimeout(this.#deadline)
-      this.review(parseJson(this.#body.bytes()))
+      this.review(parseJson(this.#body?.bytes() ?? EMPTY))
     })
   }
 
@@ -98,7 +106,7 @@ export abstract class ReviewExchange implements StreamEvents {
   #finish(): void {
     this.#answered = true
     clearTimeout(this.#deadline)
-    this.#body.drop()
+    this.#body?.drop()
   }
 
   onHeaders(): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import { SCHEME } from '../api/kinds/scheme.ts'
 import type { HeaderList, Peer, Stream, StreamEvents } from '../api/ports/stream.ts'
+import { addressCharge } from '../core/shares/charge.ts'
 import { nodePemChecks } from '../io/pki/pem-checks.ts'
 import type { WebhookCaller } from './protection-webhook-callers.ts'
 import { createWebhookHandler } from './webhook.ts'
@@ -28,7 +29,7 @@ class Answered implements Stream {
 }
 
 const quiet = (): void => undefined
-const PEER = {} as Peer
+const PEER = { addressCharge: addressCharge('10.0.0.1') } as Peer
 const PIECE = Buffer.alloc(1024 * 1024, ' ')
 /** By the token of the path. */
 const CALLERS: Readonly<Record<string, WebhookCaller>> = { good: 'by-path', other: 'other' }

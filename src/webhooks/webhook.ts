@@ -9,7 +9,7 @@ import type { ResourceKind } from '../api/ports/resource-kind.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
-import { BodyBudget } from '../apiserver/http/read-body.ts'
+import { BodyMemory } from '../apiserver/http/body-memory.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
@@ -31,7 +31,7 @@ export const WEBHOOK_PATH = '/admission'
 /** Its credentials are bound to this name, as those of the protection webhook are to a cell; no cell can have it. */
 export const OBJECTS_WEBHOOK = '/admission'
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
-/** Limit for all bodies that are being received. Callers are authenticated. */
+/** Limit for all bodies that are being received, divided among addresses. Callers are authenticated. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
 /** kube-apiserver waits 10 s by default, for body and response. */
 const BODY_TIMEOUT_MS = 10_000
@@ -39,9 +39,9 @@ const BODY_TIMEOUT_MS = 10_000
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
 
 export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
-  const budget = new BodyBudget(MAX_WAITING_BYTES)
+  const bodies = new BodyMemory('reviews of objects', MAX_WAITING_BYTES)
   return (peer, stream, head, end) => {
-    const exchange = new WebhookExchange(deps, stream, head, budget)
+    const exchange = new WebhookExchange(deps, stream, head, bodies)
     exchange.begin(peer, head, end)
     return exchange
   }
@@ -55,14 +55,14 @@ function objectOf(review: unknown): unknown {
 class WebhookExchange extends ReviewExchange {
   readonly #deps: WebhookDeps
 
-  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, budget: BodyBudget) {
-    super(stream, head, budget)
+  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, bodies: BodyMemory) {
+    super(stream, head, bodies)
     this.#deps = deps
   }
 
   /** The body of an unauthenticated caller is not kept. */
   begin(peer: Peer, head: HeaderList, end: boolean): void {
-    this.start(this.#plainAnswer() ?? this.#refusal(peer, head), end, BODY_TIMEOUT_MS)
+    this.start(this.#plainAnswer() ?? this.#refusal(peer, head), end, BODY_TIMEOUT_MS, peer.addressCharge.source)
   }
 
   /** The response to everything but reviews. */

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import { UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
@@ -10,11 +11,14 @@ import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import { ANSWER_WATER_BYTES, type HeaderList, type Peer, type Stream } from '../../src/api/ports/stream.ts'
 import { Query } from '../../src/apiserver/http/query.ts'
+import { MAX_BODY_BYTES } from '../../src/apiserver/http/read-body.ts'
 import { readWatchOptions } from '../../src/apiserver/list/options.ts'
 import { createControlHandler, MAX_WATCHES_PER_USER } from '../../src/apiserver/server.ts'
 import { WatchStream } from '../../src/apiserver/watch-stream.ts'
+import { issueControlCertificate } from '../../src/io/pki/control-pki.ts'
 import { issueControlToken } from '../../src/io/pki/control-tokens.ts'
 import { ControlClient, cluster, type Json, UC } from '../harness/clients/control-client.ts'
+import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { startControl, type TestControl } from '../harness/gateways/control.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -97,6 +101,37 @@ describe('bodies', () => {
     const { code, json } = await nobody.post(REVIEWS, { ...review, metadata: { name: 'x'.repeat(40_000) } })
     assert.equal(code, 413)
     assert.equal(json.reason, 'RequestEntityTooLarge')
+  })
+
+  test('that one user begins and does not end take nothing from another one, and have a bound together', async () => {
+    const pki = join(control.dir, 'pki')
+    const mallory = issueControlCertificate(pki, { user: 'mallory', groups: ['portcullis:admins'] })
+    const session = h2Connect({ port: control.port, certificate: mallory })
+    const part = Buffer.alloc(MAX_BODY_BYTES - 1, ' ')
+    const refusals: string[] = []
+    for (let i = 0; i < 10; i++) {
+      const stream = h2Open(session, [':method', 'POST', ':path', UC], { endStream: false })
+      stream.write(part)
+      stream.on('response', (head) => refusals.push(`${head[':status']}, ${head['retry-after']}: `))
+      stream.on('data', (chunk: Buffer) => refusals.push(chunk.toString()))
+    }
+    const refused = await waitFor('a refusal', () => {
+      const text = refusals.join('')
+      return text.includes('come back in') && text
+    })
+    assert.match(
+      refused,
+      /^429, 1: .*user .*mallory.* of the control plane is sending \d+ of 16777216 bytes that bodies of requests to the API server/,
+    )
+    const large = { ...cluster('large'), metadata: { name: 'large', annotations: { text: 'x'.repeat(200_000) } } }
+    assert.equal((await admin.post(UC, large)).code, 201)
+    session.destroy()
+    const again = h2Connect({ port: control.port, certificate: mallory })
+    await waitFor('room for mallory', async () => {
+      const answer = await h2Request(again, [':method', 'POST', ':path', UC], Buffer.alloc(MAX_BODY_BYTES - 1, ' '))
+      return answer.status !== 429
+    })
+    again.destroy()
   })
 })
 

@@ -4,29 +4,10 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/objects/strict-decode.ts'
+import type { BodyShare } from './body-memory.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
-
-/** Limit for the total size of bodies that are being received, where any user may send them. */
-export class BodyBudget {
-  #left: number
-
-  constructor(bytes: number) {
-    this.#left = bytes
-  }
-
-  /** @throws {StatusError} 429 */
-  take(bytes: number): void {
-    if (bytes > this.#left)
-      throw statusError('TooManyRequests', 'too many request bodies are being sent at the same time')
-    this.#left -= bytes
-  }
-
-  give(bytes: number): void {
-    this.#left += bytes
-  }
-}
 
 /** Limit for self reviews, which every authenticated user may send, and for DeleteOptions: they have a few hundred bytes. */
 export const MAX_SMALL_BYTES: number = 16 * 1024
@@ -58,17 +39,18 @@ function yamlTooLarge(limit: number): Error {
 /** Collects chunks; each is copied, because it is valid only during the call. */
 export class BodyReader {
   readonly #limit: number
-  readonly #budget: BodyBudget | undefined
+  readonly #share: BodyShare
   #chunks: Buffer[] = []
   #bytes = 0
 
   /**
    * @param announced Content-Length; 0 = none
+   * @param share pays for what is collected
    * @throws {StatusError} 413, when it is above the limit
    */
-  constructor(limit: number, announced: number, budget?: BodyBudget) {
+  constructor(limit: number, announced: number, share: BodyShare) {
     this.#limit = limit
-    this.#budget = budget
+    this.#share = share
     if (announced > limit) throw this.#tooLarge()
   }
 
@@ -79,7 +61,7 @@ export class BodyReader {
       throw this.#tooLarge()
     }
     if (chunk.length === 0) return
-    this.#budget?.take(chunk.length)
+    this.#take(chunk.length)
     this.#bytes += chunk.length
     this.#chunks.push(Buffer.from(chunk))
   }
@@ -95,8 +77,18 @@ export class BodyReader {
     return statusError('RequestEntityTooLarge', `Request entity too large: limit is ${this.#limit}`)
   }
 
+  /** Who is refused gives back what has come before. */
+  #take(bytes: number): void {
+    try {
+      this.#share.take(bytes)
+    } catch (error) {
+      this.drop()
+      throw error
+    }
+  }
+
   drop(): void {
-    this.#budget?.give(this.#bytes)
+    if (this.#bytes > 0) this.#share.give(this.#bytes)
     this.#bytes = 0
     this.#chunks = []
   }

@@ -110,6 +110,8 @@ export interface MemoryBounds {
   readonly auditWebhookCharacters: number
   /** webhooks/protection-webhook.ts and webhook.ts: the larger one. */
   readonly webhookBytes: number
+  /** apiserver/server.ts */
+  readonly apiBodyBytes: number
   /** io/listener/http-plain.ts, connections to a port for health or administration. */
   readonly plainConnections: number
   /** io/store/objects.ts: JSON of objects that are remembered. */
@@ -134,6 +136,7 @@ export const BOUNDS: MemoryBounds = {
   tapEvents: 256,
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
+  apiBodyBytes: 16 * MIB,
   plainConnections: 256,
   storeBytes: 32 * MIB,
 }
@@ -143,6 +146,8 @@ const LEVERS: readonly MemoryLever[] = ['maxConnections', 'maxRequestsInflight',
 const SPARE_HEAP_MIB = 192
 /** What a resource that is divided among users may take beyond its size, so that nobody is shut out: core/shares/. */
 const RESERVE = 1.375
+/** The same where nobody unknown has a part. */
+const KNOWN_RESERVE = 1.125
 
 /** What a thing takes, in all and in V8's heap. */
 interface Cost {
@@ -284,6 +289,7 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),
     one('objects that the store remembers', store, store),
-    one('bodies sent to webhooks', webhooks * BOUNDS.webhookBytes),
+    one('bodies sent to the API server for objects', embedded ? RESERVE * BOUNDS.apiBodyBytes : 0),
+    one('bodies sent to webhooks', webhooks * KNOWN_RESERVE * BOUNDS.webhookBytes),
   ]
 }
