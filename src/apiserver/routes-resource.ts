@@ -17,7 +17,7 @@ import { readListOptions, readWatchOptions, revisionOf } from './list/options.ts
 import { type IncludeObject, partialListOf, partialOf, tableOf } from './list/tables.ts'
 import { metadataOf, metaText } from './objects/object-metadata.ts'
 import { methodNotAllowed, unclassified } from './objects/registry-errors.ts'
-import { decodeBody, type Incoming } from './objects/write-object-decode.ts'
+import { decodeBody, type Incoming, takesTooLong, tooLarge } from './objects/write-object-decode.ts'
 import type { WriteCall, Written } from './registry/context.ts'
 import { deletedStatus } from './registry/deletion.ts'
 import { readDeleteOptions } from './registry/deletion-options.ts'
@@ -199,12 +199,13 @@ function patchOf(call: ResourceCall): SentPatch {
   return { type, incoming: decodePatch(body, type === APPLY ? 'yaml' : 'json'), options: writeCall(call, options) }
 }
 
-/** @throws {StatusError} 400 */
+/** @throws {StatusError} 400, 413 */
 function decodePatch(text: string, format: 'json' | 'yaml'): Incoming {
   try {
     return { ...decodeObject(text, format), text }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
+    if (takesTooLong(error)) throw tooLarge(error)
     const what = format === 'yaml' ? 'YAML: error converting YAML to JSON' : 'patch'
     throw statusError('BadRequest', `error decoding ${what}: ${error.message}`)
   }

@@ -6,10 +6,11 @@ import { admissionAnswer, admissionRequest, malformedReview, oneLine } from '../
 import type { FieldError } from '../api/kube/field-error.ts'
 import { type JsonObject, nameOf } from '../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../api/kube/object-shape.ts'
-import { invalid, type Status } from '../api/kube/status.ts'
+import { invalid, type Status, StatusError } from '../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../api/ports/resource-kind.ts'
 import { asCause, errorText } from '../api/validation/field-causes.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
+import { limitValues } from '../core/objects/value-count.ts'
 import { sameJson } from '../core/text/same-json.ts'
 
 /** kube-apiserver truncates longer warnings (AdmissionResponse). */
@@ -34,6 +35,8 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   // Other kinds, deletions and subresources are allowed, in case the webhook is configured too widely.
   if (kind === undefined || !changes || (request['subResource'] ?? '') !== '') return answer(uid, [], undefined)
   if (!isRecord(object)) throw malformedReview('request.object is not an object')
+  const tooLarge = valuesRefusal(object)
+  if (tooLarge !== undefined) return answer(uid, [], tooLarge)
   const before = isRecord(request['oldObject']) ? request['oldObject'] : undefined
   const found = problemsOf(kind, object, before, checks.pem, others)
   const errors = found.filter(({ severity }) => severity === 'error')
@@ -45,6 +48,17 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   }
   const causes = errors.map((problem) => asCause(problem, object))
   return answer(uid, warnings, invalid(kind.group, kind.kind, nameOf(object), causes).status)
+}
+
+/** As the API server of the gateway itself refuses such an object: checking it takes one turn of the event loop. */
+function valuesRefusal(object: JsonObject): Status | undefined {
+  try {
+    limitValues(object)
+    return undefined
+  } catch (error) {
+    if (error instanceof StatusError) return error.status
+    throw error
+  }
 }
 
 function kindOf(request: JsonObject, scheme: readonly ResourceKind[]): ResourceKind | undefined {

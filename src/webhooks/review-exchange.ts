@@ -7,10 +7,13 @@ import { errorMessage } from '../api/validation/error-message.ts'
 import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
 import type { BodyMemory } from '../apiserver/http/body-memory.ts'
 import { BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
+import { hasMoreValues } from '../core/objects/value-count.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { inStep } from '../io/stalls/steps.ts'
 
 const EMPTY = Buffer.alloc(0)
+/** Of a review: the object before and after, with its managedFields. */
+export const MAX_REVIEW_VALUES = 100_000
 
 export abstract class ReviewExchange implements StreamEvents {
   protected readonly method: string
@@ -127,8 +130,13 @@ export abstract class ReviewExchange implements StreamEvents {
 }
 
 function parseJson(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8')
+  if (hasMoreValues(text, MAX_REVIEW_VALUES)) {
+    const message = `Request entity too large: limit is ${MAX_REVIEW_VALUES} values (texts, numbers, lists, maps) of a review`
+    throw statusError('RequestEntityTooLarge', message)
+  }
   try {
-    return JSON.parse(bytes.toString('utf8'))
+    return JSON.parse(text)
   } catch (error) {
     throw statusError('BadRequest', `the body is not JSON: ${errorMessage(error)}`)
   }

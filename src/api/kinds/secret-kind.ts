@@ -79,7 +79,7 @@ function checkSecret(
   }
   if (before !== undefined) checkChange(object, before, out)
   if (object['type'] === 'kubernetes.io/tls') checkPair(data, pem, out)
-  return reportable(out.found)
+  return reportable(out.found, out.more)
 }
 
 /** ValidateSecretUpdate. */

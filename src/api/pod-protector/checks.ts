@@ -27,7 +27,7 @@ export function checkPodProtector(object: unknown): readonly FieldError[] {
     out.warning('spec.minReadySeconds', `${minReadySeconds} is negative, which means 0`, 'write seconds, 0 or more')
   }
   checkHistory(admissionHistoryConfig, 'spec.admissionHistoryConfig', out)
-  return reportable(out.found)
+  return reportable(out.found, out.more)
 }
 
 /** Pods that are protected and not counted: a defect of Podseidon (D6), which lets it happen. */

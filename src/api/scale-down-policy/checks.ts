@@ -18,7 +18,7 @@ export function checkScaleDownPolicy(object: unknown): readonly FieldError[] {
   for (const [index, preference] of prefer.entries()) {
     if (preference !== undefined) checkPreference(preference, `spec.prefer[${index}]`, out)
   }
-  return reportable(out.found)
+  return reportable(out.found, out.more)
 }
 
 const FIELDS = [

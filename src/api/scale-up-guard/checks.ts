@@ -23,7 +23,7 @@ export function checkScaleUpGuard(object: unknown): readonly FieldError[] {
   }
   checkFailure(failure, out)
   checkBackoff(backoff, out)
-  return reportable(out.found)
+  return reportable(out.found, out.more)
 }
 
 /** What is too long is the schema's to say. */

@@ -5,7 +5,7 @@
 import type { FieldError } from '../kube/field-error.ts'
 import { complete, DURATION_PATTERN, fieldOf } from '../kube/json-schema.ts'
 import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
-import { FieldErrors, reportable, shown, withoutPassword } from '../validation/field-errors.ts'
+import { FieldErrors, reportable, type SeverityCounts, shown, withoutPassword } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
 import { isTimestamp, parseEndpoint } from '../validation/name-syntax.ts'
 import { nearestName } from '../validation/nearest-name.ts'
@@ -61,11 +61,18 @@ export function checkUpstreamCluster(
   const problems = [...out.found, ...shape.problems]
   // The schema has vouched for what is left in the view.
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
-  if (view === undefined) return reportable(problems, shape.more)
+  const shapeMore = sum(shape.more, out.more)
+  // Of what follows from errors that were not looked for, the rules would say too much.
+  if (view === undefined || shape.ended) return reportable(problems, shapeMore, shape.ended)
   const rules = new FieldErrors()
   checkSpec(view, pem, options, rules)
   const followsShape = consequencesOf(shape)
-  return reportable([...problems, ...rules.found.filter(({ path }) => !followsShape(path))], shape.more)
+  const ofRules = rules.found.filter(({ path }) => !followsShape(path))
+  return reportable([...problems, ...ofRules], sum(shapeMore, rules.more))
+}
+
+function sum(a: Readonly<SeverityCounts>, b: Readonly<SeverityCounts>): SeverityCounts {
+  return { error: a.error + b.error, warning: a.warning + b.warning }
 }
 
 /**

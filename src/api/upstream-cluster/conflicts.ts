@@ -25,7 +25,7 @@ export function conflictsWith(object: JsonObject, others: readonly JsonObject[])
       out.invalid(claim.path, message, 'choose another, or take it from that cluster first')
     }
   }
-  return reportable(out.found)
+  return reportable(out.found, out.more)
 }
 
 /** The keys of everything that it claims. */

@@ -14,9 +14,15 @@ export class UserError extends Error {
   }
 }
 
+/** Errors, and warnings, of an object that are kept: of more it is only counted how many there are. */
+const MOST_KEPT = 1_000
+
 /** Collects errors and warnings. A message goes on after the path: `is required`. */
 export class FieldErrors {
   readonly found: FieldError[] = []
+  /** Beyond those that are kept. */
+  readonly more: SeverityCounts = { error: 0, warning: 0 }
+  readonly #kept: SeverityCounts = { error: 0, warning: 0 }
 
   required(path: string, message: string, fix: string): void {
     this.#add('FieldValueRequired', path, message, fix)
@@ -40,11 +46,16 @@ export class FieldErrors {
   }
 
   warning(path: string, message: string, fix: string): void {
-    this.found.push({ reason: 'FieldValueInvalid', path, message, fix, severity: 'warning' })
+    this.#keep({ reason: 'FieldValueInvalid', path, message, fix, severity: 'warning' })
   }
 
   #add(reason: FieldErrorReason, path: string, message: string, fix: string): void {
-    this.found.push({ reason, path, message, fix, severity: 'error' })
+    this.#keep({ reason, path, message, fix, severity: 'error' })
+  }
+
+  #keep(error: FieldError): void {
+    if (this.#kept[error.severity]++ < MOST_KEPT) this.found.push(error)
+    else this.more[error.severity]++
   }
 }
 
@@ -57,17 +68,20 @@ export type SeverityCounts = Record<FieldError['severity'], number>
 /**
  * The first of each severity, in their order, and behind them how many more there are.
  * @param others that were found beside `errors`, and counted only
+ * @param atLeast whether it was looked no further, so that there may be even more. Default false
  */
 export function reportable(
   errors: readonly FieldError[],
   others: Readonly<SeverityCounts> = { error: 0, warning: 0 },
+  atLeast = false,
 ): readonly FieldError[] {
   const seen = { error: 0, warning: 0 }
   const reported = errors.filter(({ severity }) => seen[severity]++ < MOST_REPORTED)
   for (const severity of ['warning', 'error'] as const) {
     const more = Math.max(0, seen[severity] - MOST_REPORTED) + others[severity]
     if (more === 0) continue
-    const message = more === 1 ? `1 more ${severity} is not listed` : `${more} more ${severity}s are not listed`
+    const count = `${atLeast ? 'at least ' : ''}${more}`
+    const message = more === 1 ? `${count} more ${severity} is not listed` : `${count} more ${severity}s are not listed`
     const fix = 'correct those that are listed, then look again'
     reported.push({ reason: 'FieldValueInvalid', path: '', message, fix, severity })
   }

@@ -24,7 +24,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
     // As many edits as the lengths differ by are needed anyway.
     if (candidate.length > MAX_LENGTH || Math.abs(candidate.length - wanted.length) >= fewest) continue
     compared++
-    const edits = editDistance(wanted, candidate.toLowerCase())
+    const edits = editDistance(wanted, candidate.toLowerCase(), fewest)
     if (edits < fewest) {
       fewest = edits
       best = candidate
@@ -33,16 +33,31 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   return best
 }
 
-/** Levenshtein distance. */
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+/** A letter in lower case may be two. */
+const ROW_LENGTH = 2 * MAX_LENGTH + 1
+/** Of the table of distances: one comparison ends before the next begins. */
+const ROWS = [new Uint8Array(ROW_LENGTH), new Uint8Array(ROW_LENGTH)] as const
+
+/** Levenshtein distance of two names of at most MAX_LENGTH; where it is `enough` or more, `enough`. */
+function editDistance(a: string, b: string, enough: number): number {
+  let [previous, row] = ROWS
+  for (let j = 0; j <= b.length; j++) previous[j] = j
   for (let i = 1; i <= a.length; i++) {
-    const row = [i]
+    const code = a.charCodeAt(i - 1)
+    let least = i
+    row[0] = i
     for (let j = 1; j <= b.length; j++) {
-      const changed = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      row.push(Math.min(changed, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1))
+      const changed = (previous[j - 1] ?? 0) + (code === b.charCodeAt(j - 1) ? 0 : 1)
+      const moved = Math.min(previous[j] ?? 0, row[j - 1] ?? 0) + 1
+      const edits = changed < moved ? changed : moved
+      row[j] = edits
+      if (edits < least) least = edits
     }
-    previous = row
+    // No row has less than the one before.
+    if (least >= enough) return enough
+    const done = row
+    row = previous
+    previous = done
   }
-  return previous[b.length] ?? 0
+  return previous[b.length] ?? enough
 }

@@ -1,9 +1,9 @@
 // What every Kubernetes object carries: apiVersion, kind, metadata. For cluster-scoped objects with names like host names.
 
 import { isRecord } from '../kube/object-shape.ts'
-import { childPath, type FieldErrors, MOST_REPORTED, shown } from './field-errors.ts'
+import { childPath, type FieldErrors, shown } from './field-errors.ts'
 import { isObjectName } from './name-syntax.ts'
-import { unknownNameFix } from './schema-errors.ts'
+import { MOST_SUGGESTIONS, unknownNameFix } from './schema-errors.ts'
 
 const OBJECT_FIELDS = ['apiVersion', 'kind', 'metadata', 'spec', 'status']
 /** metav1.ObjectMeta. */
@@ -59,8 +59,8 @@ function checkKnown(object: Fields, known: readonly string[], path: string, out:
   let unknown = 0
   for (const key of Object.keys(object)) {
     if (known.includes(key)) continue
-    // Looking for what was meant takes longer than finding, and no more than so many are reported.
-    const fix = unknown++ < MOST_REPORTED ? unknownNameFix(key, known) : 'remove it'
+    // Looking for what was meant takes longer than finding.
+    const fix = unknown++ < MOST_SUGGESTIONS ? unknownNameFix(key, known) : 'remove it'
     out.warning(childPath(path, key), 'unknown field, ignored', fix)
   }
 }

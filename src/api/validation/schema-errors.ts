@@ -12,6 +12,8 @@ export interface ShapeErrors {
   readonly problems: readonly FieldError[]
   /** Those beyond. */
   readonly more: Readonly<SeverityCounts>
+  /** Whether it was looked no further, because there were so many errors: `more` is what was seen, and the other sets have gaps. */
+  readonly ended: boolean
   /** Of all of them, reported or not. */
   readonly paths: ReadonlySet<string>
   /** Paths at which something of a wrong type stands: what it should have said is unknown. */
@@ -20,6 +22,11 @@ export interface ShapeErrors {
 
 /** `path` is where `value` stands in its object. */
 export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
+
+/** Errors, reported or not, after which no more are looked for. Unknown fields are none: behind them may be what is wrong. */
+const MOST_ERRORS = 1_000
+/** Unknown fields for which it is looked what was meant. */
+export const MOST_SUGGESTIONS = 20
 
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   const view = viewOf(schema)
@@ -39,11 +46,12 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
       paths.add(violation.path)
       const severity = violation.violated === 'unknown' ? 'warning' : 'error'
       // Describing takes longer than finding.
+      const suggests = seen.error + seen.warning < MOST_SUGGESTIONS
       if (seen[severity]++ >= MOST_REPORTED) more[severity]++
-      else problems.push({ reason: said, path: violation.path, ...describe(violation), severity })
-      return true
+      else problems.push({ reason: said, path: violation.path, ...describe(violation, suggests), severity })
+      return seen.error < MOST_ERRORS
     })
-    return { problems, more, paths, mistyped }
+    return { problems, more, ended: seen.error >= MOST_ERRORS, paths, mistyped }
   }
 }
 
@@ -63,17 +71,26 @@ const REASONS: Readonly<Partial<Record<Violated, FieldErrorReason>>> = {
   duplicate: 'FieldValueDuplicate',
 }
 
-function describe({ violated, schema, value, name }: Violation): Pick<FieldError, 'message' | 'fix'> {
+function describe(
+  { violated, schema, value, name }: Violation,
+  suggests: boolean,
+): Pick<FieldError, 'message' | 'fix'> {
   const error = (message: string, fix: string): Pick<FieldError, 'message' | 'fix'> => ({ message, fix })
   switch (violated) {
     case 'required':
       return error('is required', `add ${name}: ${firstSentence(ownProperty(schema, name)?.description ?? '')}`)
     case 'unknown':
-      return error('unknown field, ignored', unknownNameFix(name, Object.keys(schema.properties ?? {})))
+      return error(
+        'unknown field, ignored',
+        suggests ? unknownNameFix(name, Object.keys(schema.properties ?? {})) : 'remove it',
+      )
     case 'type':
       return error(`is ${typeOf(value)}, not ${TYPE_NAMES.get(schema.type ?? '') ?? ''}`, typeFix(schema))
     case 'enum':
-      return error(`${shown(value)} is not known`, choiceFix((schema.enum ?? []).map(String), value))
+      return error(
+        `${shown(value)} is not known`,
+        choiceFix((schema.enum ?? []).map(String), suggests ? value : undefined),
+      )
     case 'minimum':
     case 'maximum':
       return error(`${shown(value)} is out of range`, `write a number ${rangeOf(schema)}`)

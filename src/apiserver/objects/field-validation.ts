@@ -4,20 +4,20 @@
 import type { FieldValidation } from '../http/query-options.ts'
 
 /**
- * The strict errors of a body, in kube-apiserver's order.
+ * The strict errors of a body, in kube-apiserver's order; of very many the first, and how many more there are.
  * @param decoding errors of the decoder: `duplicate field "spec.y"`
- * @param unknown paths of unknown fields
+ * @param unknown paths of unknown fields, each once
  */
 export function strictErrors(decoding: readonly string[], unknown: readonly string[]): string[] {
-  return [...new Set([...decoding, ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`)])]
+  const told = [...new Set(decoding)].slice(0, MOST_LISTED)
+  const named = unknown.slice(0, MOST_LISTED - told.length).map((path) => `unknown field ${JSON.stringify(path)}`)
+  const listed = [...told, ...named]
+  const count = told.length + unknown.length
+  return count > listed.length ? [...listed, `and ${count - listed.length} more errors`] : listed
 }
 
 /** A body may have as many errors as members. */
 const MOST_LISTED = 100
-
-function moreThan(count: number): string {
-  return `and ${count - MOST_LISTED} more errors`
-}
 
 /** The message of the refusal; undefined = accepted. With Warn every error becomes a warning. */
 export function applyFieldValidation(
@@ -26,8 +26,7 @@ export function applyFieldValidation(
   warnings: string[],
 ): string | undefined {
   if (errors.length === 0 || validation === 'Ignore') return undefined
-  const listed = errors.length > MOST_LISTED ? [...errors.slice(0, MOST_LISTED), moreThan(errors.length)] : errors
-  if (validation === 'Strict') return `strict decoding error: ${listed.join(', ')}`
-  for (const error of listed) warnings.push(error)
+  if (validation === 'Strict') return `strict decoding error: ${errors.join(', ')}`
+  for (const error of errors) warnings.push(error)
   return undefined
 }

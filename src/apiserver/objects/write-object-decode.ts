@@ -6,8 +6,9 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { apiVersionOf, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { TooManyValues } from '../../core/objects/json-text.ts'
 import { shapeMetadata } from '../../core/objects/metadata-shape.ts'
-import { type DecodedObject, decodeObject } from '../../core/objects/strict-decode.ts'
+import { type DecodedObject, decodeObject, YamlTooLong } from '../../core/objects/strict-decode.ts'
 import { shapeObject, validateShape } from '../../core/objects/structural-schema.ts'
 import type { FieldValidation } from '../http/query-options.ts'
 import { applyFieldValidation, strictErrors } from './field-validation.ts'
@@ -29,14 +30,24 @@ export interface Shaped {
 
 const SUMMARY_LENGTH = 30
 
-/** @throws {StatusError} 400 when the text cannot be parsed */
+/** @throws {StatusError} 400 when the text cannot be parsed, 413 when it takes too long */
 export function decodeBody(text: string, format: 'json' | 'yaml', kind: ResourceKind): Incoming {
   try {
     return { ...decodeObject(text, format), text }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
+    if (takesTooLong(error)) throw tooLarge(error)
     throw unrecognized(kind, `couldn't get version/kind; json parse error: ${error.message}`, text)
   }
+}
+
+export function takesTooLong(error: SyntaxError): boolean {
+  return error instanceof TooManyValues || error instanceof YamlTooLong
+}
+
+/** 413: the text was not read. */
+export function tooLarge({ message }: SyntaxError): Error {
+  return statusError('RequestEntityTooLarge', `Request entity too large: ${message}`)
 }
 
 /**

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../../api/kube/status.ts'
+import { MAX_FIELDS } from '../../core/text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../core/text/protobuf-writer.ts'
 import { decodeProtobuf } from './objects.ts'
 
@@ -157,11 +158,24 @@ function isBadRequest(error: unknown): boolean {
 }
 
 test('a list of very many elements takes linear time', () => {
-  const finalizers = Buffer.alloc(1_000_000)
+  const finalizers = Buffer.alloc(2 * 90_000)
   for (let at = 0; at < finalizers.length; at += 2) finalizers[at] = 14 * 8 + 2
   const secret = decodeProtobuf(body('v1', 'Secret', (out) => out.bytes(1, finalizers)))
   const decoded = secret['metadata'] as { readonly finalizers: readonly string[] }
-  assert.equal(decoded.finalizers.length, 500_000)
+  assert.equal(decoded.finalizers.length, 90_000)
+})
+
+test('of a message with more fields than are read nothing more is read: 413', () => {
+  const most = Buffer.alloc(2 * (MAX_FIELDS + 1))
+  for (let at = 0; at < most.length; at += 2) most[at] = 14 * 8 + 2
+  // As well inside as around the object.
+  const around = Buffer.concat([Buffer.from('k8s\0'), most])
+  for (const large of [body('v1', 'Secret', (out) => out.bytes(1, most)), around]) {
+    assert.throws(
+      () => decodeProtobuf(large),
+      (error) => error instanceof StatusError && error.code === 413 && error.message.includes(String(MAX_FIELDS)),
+    )
+  }
 })
 
 test('a malformed body is a bad request, wherever it is truncated or changed', () => {

@@ -4,7 +4,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
-import { ProtobufReader } from '../../core/text/protobuf-reader.ts'
+import { ProtobufReader, TooManyFields } from '../../core/text/protobuf-reader.ts'
 import { type FieldType, MESSAGES, type MessageField, type Messages, type MessageType, messageType } from './kinds.ts'
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
@@ -15,13 +15,16 @@ const MAGIC = Buffer.from('k8s\0')
 /**
  * The object as parsed JSON. Takes time in proportion to its length.
  * @param messages of the kinds that are served. Default: those of the gateway's kinds
- * @throws {StatusError} 400 when it is malformed, or of a kind that is not sent as protobuf
+ * @throws {StatusError} 413 when it has too many fields, 400 when it is malformed, or of a kind that is not sent as protobuf
  */
 export function decodeProtobuf(body: Buffer, messages: Messages = MESSAGES): JsonObject {
   try {
     return decodeObject(body, messages)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
+    if (error instanceof TooManyFields) {
+      throw statusError('RequestEntityTooLarge', `Request entity too large: ${error.message}`)
+    }
     throw statusError('BadRequest', `unable to decode the protobuf body: ${error.message}`)
   }
 }
@@ -33,13 +36,13 @@ function decodeObject(body: Buffer, messages: Messages): JsonObject {
   }
   let apiVersion = ''
   let kind = ''
-  let raw: Buffer = Buffer.alloc(0)
+  let raw: ProtobufReader | undefined
   const unknown = new ProtobufReader(body.subarray(MAGIC.length))
   while (unknown.next()) {
-    if (unknown.number === 2) raw = unknown.bytes()
+    if (unknown.number === 2) raw = new ProtobufReader(unknown.bytes(), unknown)
     if (unknown.number === 3 && unknown.text() !== '') throw new SyntaxError('content encodings are not supported')
     if (unknown.number !== 1) continue
-    const typeMeta = new ProtobufReader(unknown.bytes())
+    const typeMeta = new ProtobufReader(unknown.bytes(), unknown)
     while (typeMeta.next()) {
       if (typeMeta.number === 1) apiVersion = typeMeta.text()
       if (typeMeta.number === 2) kind = typeMeta.text()
@@ -49,17 +52,16 @@ function decodeObject(body: Buffer, messages: Messages): JsonObject {
   if (type === undefined) {
     throw new SyntaxError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`)
   }
-  return { apiVersion, kind, ...decodeMessage(raw, type) }
+  return { apiVersion, kind, ...(raw !== undefined && decodeMessage(raw, type)) }
 }
 
 /** Omits empty fields, as Go does. Unknown fields are skipped. */
-function decodeMessage(bytes: Buffer, type: MessageType): Record<string, unknown> {
+function decodeMessage(reader: ProtobufReader, type: MessageType): Record<string, unknown> {
   const object: Record<string, unknown> = {}
-  const reader = new ProtobufReader(bytes)
   while (reader.next()) {
     const field = type.get(reader.number)
     if (field === undefined) continue
-    if (field.shape === 'map') addEntry(object, field, reader.bytes())
+    if (field.shape === 'map') addEntry(object, field, new ProtobufReader(reader.bytes(), reader))
     else if (field.shape === 'list') addElement(object, field, reader)
     else {
       const value = decodeValue(reader, field.type)
@@ -76,10 +78,9 @@ function addElement(object: Record<string, unknown>, { name, type }: MessageFiel
 }
 
 /** A map is a list of messages: key = 1, value = 2. The keys are the client's, `__proto__` may be one. */
-function addEntry(object: Record<string, unknown>, { name, type }: MessageField, entry: Buffer): void {
+function addEntry(object: Record<string, unknown>, { name, type }: MessageField, reader: ProtobufReader): void {
   let key = ''
   let value: unknown = ''
-  const reader = new ProtobufReader(entry)
   while (reader.next()) {
     if (reader.number === 1) key = reader.text()
     if (reader.number === 2) value = decodeValue(reader, type)
@@ -90,7 +91,7 @@ function addEntry(object: Record<string, unknown>, { name, type }: MessageField,
 }
 
 function decodeValue(reader: ProtobufReader, type: FieldType): unknown {
-  if (typeof type === 'object') return decodeMessage(reader.bytes(), type)
+  if (typeof type === 'object') return decodeMessage(new ProtobufReader(reader.bytes(), reader), type)
   if (typeof type === 'function') return type(reader.bytes())
   switch (type) {
     case 'string':

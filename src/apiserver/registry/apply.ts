@@ -14,6 +14,7 @@ import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
 import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { inNamespace, insertObject } from './create.ts'
+import { limitWork } from './limit-work.ts'
 import { checkName, replaceObject, withLiveVersion } from './update.ts'
 
 export function applyObject(
@@ -26,6 +27,7 @@ export function applyObject(
 ): Written {
   const stored = context.store.get(keyOf(kind, at))
   const applied = appliedObject(kind, at, incoming)
+  limitWork(kind, applied, call)
   if (stored === undefined && subresource !== '') throw notFound(kind, at.name)
   if (stored === undefined && metaText(applied, 'uid') !== '') {
     const uid = metaText(applied, 'uid')
@@ -34,6 +36,7 @@ export function applyObject(
   }
   const result = merge(context, kind, stored, applied, subresource, call)
   warnOfDuplicates(incoming, call)
+  limitWork(kind, result, call)
   const shaped = shape(kind, result, undefined, stored?.object)
   if (stored === undefined) {
     // A version without an existing object has no meaning, but is not an error.

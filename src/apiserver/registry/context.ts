@@ -29,6 +29,8 @@ export interface WriteCall {
   readonly options: WriteOptions
   /** Warnings for the client are added here. */
   readonly warnings: string[]
+  /** Whether the gateway itself writes: then the object may have any number of values. Default: a client does. */
+  readonly isOwn?: boolean
 }
 
 export interface Written {

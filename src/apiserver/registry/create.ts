@@ -12,6 +12,7 @@ import { alreadyExists, unclassified } from '../objects/registry-errors.ts'
 import { newObject, type Others, validate } from '../objects/write-object.ts'
 import { type Incoming, objectOfBody, type Shaped } from '../objects/write-object-decode.ts'
 import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
+import { limitWork } from './limit-work.ts'
 import { isNamespace, namespaceErrors, newNamespace, requireNamespace } from './namespaces.ts'
 
 /** Names to try with generateName. */
@@ -25,6 +26,7 @@ export function createObject(
   incoming: Incoming,
   call: WriteCall,
 ): Written {
+  limitWork(kind, incoming.value, call)
   const shaped = objectOfBody(kind, incoming, call.options.fieldValidation, call.warnings)
   return insertObject(context, kind, namespace, shaped, call)
 }

@@ -156,7 +156,7 @@ function incoming(object: unknown): Incoming {
 }
 
 function callOf(manager: string, force: boolean): WriteCall {
-  return { options: { dryRun: false, fieldValidation: 'Strict', manager, force }, warnings: [] }
+  return { options: { dryRun: false, fieldValidation: 'Strict', manager, force }, warnings: [], isOwn: true }
 }
 
 function readSelector(text: string): ReturnType<typeof parseLabelSelector> {

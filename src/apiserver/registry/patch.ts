@@ -14,6 +14,7 @@ import { applyFieldValidation, strictErrors } from '../objects/field-validation.
 import type { Subresource } from '../objects/write-object.ts'
 import { type Incoming, isBuiltIn, shape } from '../objects/write-object-decode.ts'
 import type { RegistryContext, WriteCall, Written } from './context.ts'
+import { limitWork } from './limit-work.ts'
 import { strategicPatch } from './strategic-patch.ts'
 import { checkName, replaceObject, storedObject, withLiveVersion } from './update.ts'
 
@@ -44,6 +45,7 @@ export function patchObject(
   const stored = storedObject(context, kind, at)
   const patched = patchedObject(stored.object, type, incoming.value, kind.schema)
   if (!isRecord(patched)) throw statusError('BadRequest', 'the result of the patch is not an object')
+  limitWork(kind, patched, call)
   const typed = checkKept(kind, patched, at.name)
   checkName(typed, at)
   const shaped = shape(kind, typed, (problem) => badPatch(patched, problem), stored.object)

@@ -19,6 +19,7 @@ import { type Incoming, isBuiltIn, objectOfBody, type Shaped } from '../objects/
 import { keyOf, type RegistryContext, type WriteCall, type Written } from './context.ts'
 import { inNamespace } from './create.ts'
 import { removalWrites } from './deletion-writes.ts'
+import { limitWork } from './limit-work.ts'
 import { isNamespace, keptNamespace } from './namespaces.ts'
 
 export function updateObject(
@@ -29,6 +30,7 @@ export function updateObject(
   incoming: Incoming,
   call: WriteCall,
 ): Written {
+  limitWork(kind, incoming.value, call)
   const shaped = objectOfBody(kind, incoming, call.options.fieldValidation, call.warnings)
   checkName(shaped.object, at)
   const stored = storedObject(context, kind, at)

@@ -10,6 +10,7 @@ import { type ResourceKind, resourceName, type ViewSubresource } from '../../api
 import { metaText, withMetadata } from '../objects/object-metadata.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
 import type { RegistryContext, WriteCall } from './context.ts'
+import { limitWork } from './limit-work.ts'
 import { type APPLY, patchedObject, type RegistryPatchType } from './patch.ts'
 import { checkName, replaceObject, storedObject, withLiveVersion } from './update.ts'
 
@@ -52,6 +53,7 @@ function writeView(
   if (!isRecord(view)) throw statusError('BadRequest', `the body is not a ${name}`)
   checkName(view, stored)
   checkUid(view, kind, stored)
+  limitWork(kind, view, call)
   const resourceVersion = metaText(view, 'resourceVersion')
   const written = withMetadata(withView(stored.object, view), {
     resourceVersion: resourceVersion === '' ? undefined : resourceVersion,

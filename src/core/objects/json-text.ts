@@ -12,6 +12,18 @@ export const MAX_DEPTH = 500
 export const MAX_DUPLICATES = 100
 /** Characters of paths that are put together for them, all in all: one key of a megabyte may hold a hundred thousand. */
 export const MAX_DUPLICATE_TEXT: number = 64 * 1024
+/**
+ * Values (texts, numbers, lists, maps ...) that are read of a body: what is done with an object takes time for each of them, and
+ * all of it in one turn of an event loop. An UpstreamCluster with 200 servers and 500 policies has some 15,000.
+ */
+export const MAX_VALUES = 40_000
+
+/** A body of more values than may be read. Nothing of it was looked at but its syntax, up to there. */
+export class TooManyValues extends SyntaxError {
+  constructor(limit: number) {
+    super(`the body has more than ${limit} values (texts, numbers, lists, maps), which is the limit of this server`)
+  }
+}
 
 export interface JsonText {
   readonly value: unknown
@@ -19,7 +31,10 @@ export interface JsonText {
   readonly duplicates: readonly string[]
 }
 
-/** @throws {SyntaxError} with the message of Go's encoding/json */
+/**
+ * @throws {TooManyValues} above MAX_VALUES
+ * @throws {SyntaxError} with the message of Go's encoding/json
+ */
 export function parseJson(text: string): JsonText {
   const scanner = new Scanner(text)
   scanner.document()
@@ -37,6 +52,7 @@ class Scanner {
   readonly #text: string
   #at = 0
   #depth = 0
+  #values = 0
   /** Characters of the paths of duplicates so far. */
   #told = 0
   /** Where the scanner is: `.spec`, `.servers`, `[0]`. */
@@ -53,6 +69,7 @@ class Scanner {
   }
 
   #value(): void {
+    if (++this.#values > MAX_VALUES) throw new TooManyValues(MAX_VALUES)
     this.#space()
     const c = this.#text.charAt(this.#at)
     if (c === '{') this.#nested(() => this.#object())

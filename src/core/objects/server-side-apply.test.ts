@@ -149,6 +149,8 @@ function compareFailure({ status }: StatusError, step: Step, what: string): void
 
 const texts = fc.constantFrom('aa', 'bb', 'cc')
 const small = fc.integer({ min: 1, max: 3 })
+/** As JSON.parse makes them: what does not change of an object is not copied. */
+const PLAIN = { noNullPrototype: true } as const
 /** What one manager may want: never the same as its neighbour's when `mine` differs. */
 const spec = fc.record(
   {
@@ -158,12 +160,15 @@ const spec = fc.record(
     named: fc.uniqueArray(fc.record({ id: small, value: texts }, { requiredKeys: ['id'] }), {
       selector: ({ id }) => id,
     }),
-    map: fc.dictionary(texts, texts, { maxKeys: 3 }),
-    objects: fc.dictionary(texts, fc.record({ a: small, b: small }, { requiredKeys: [] }), { maxKeys: 3 }),
+    map: fc.dictionary(texts, texts, { ...PLAIN, maxKeys: 3 }),
+    objects: fc.dictionary(texts, fc.record({ a: small, b: small }, { requiredKeys: [] }), { ...PLAIN, maxKeys: 3 }),
     object: fc.record({ a: texts, inner: fc.record({ x: small }, { requiredKeys: [] }) }, { requiredKeys: [] }),
     atomicMap: fc.record({ a: texts, b: texts }, { requiredKeys: [] }),
     servers: fc.array(fc.record({ endpoint: texts, weight: small }), { maxLength: 2 }),
-    free: fc.dictionary(texts, fc.oneof(texts, small, fc.dictionary(texts, small, { maxKeys: 2 })), { maxKeys: 2 }),
+    free: fc.dictionary(texts, fc.oneof(texts, small, fc.dictionary(texts, small, { ...PLAIN, maxKeys: 2 })), {
+      ...PLAIN,
+      maxKeys: 2,
+    }),
   },
   { requiredKeys: [] },
 )
@@ -223,8 +228,12 @@ function leaves(value: unknown, path = ''): string[] {
 }
 
 test('two managers with fields of their own may come in either order', () => {
-  const mine = fc.record({ text: texts, set: fc.constant(['aa']), map: fc.dictionary(fc.constant('k'), texts) })
-  const theirs = fc.record({ count: small, set: fc.constant(['bb']), map: fc.dictionary(fc.constant('l'), texts) })
+  const mine = fc.record({ text: texts, set: fc.constant(['aa']), map: fc.dictionary(fc.constant('k'), texts, PLAIN) })
+  const theirs = fc.record({
+    count: small,
+    set: fc.constant(['bb']),
+    map: fc.dictionary(fc.constant('l'), texts, PLAIN),
+  })
   fc.assert(
     fc.property(mine, theirs, (a, b) => {
       const one = apply(apply(undefined, 'a', a), 'b', b, false)

@@ -13,9 +13,12 @@ import { shapeErrors } from './shape-errors.ts'
 
 export interface ShapedObject {
   readonly object: JsonObject
-  /** Paths of what was pruned (`spec.foo`, `spec.servers[0].bar`), sorted. */
+  /** Paths of what was pruned (`spec.foo`, `spec.servers[0].bar`), sorted unless there are very many. */
   readonly unknown: readonly string[]
 }
+
+/** Paths that are sorted: an answer lists a hundred. */
+const MOST_SORTED = 1_000
 
 /**
  * A copy with the fields that the schema knows. `apiVersion`, `kind` and `metadata` of the object itself are left alone
@@ -28,7 +31,8 @@ export function shapeObject(schema: JsonSchema, object: JsonObject, stored?: Jso
   const root: SchemaView = { ...viewOf(schema), 'x-kubernetes-embedded-resource': true }
   const pruned = prune(root, object, stored, '', unknown)
   const shaped = fillDefaults(viewOf(schema), dropNulls(viewOf(schema), pruned))
-  return { object: isRecord(shaped) ? shaped : {}, unknown: unknown.sort(compareText) }
+  const sorted = unknown.length > MOST_SORTED ? unknown : unknown.sort(compareText)
+  return { object: isRecord(shaped) ? shaped : {}, unknown: sorted }
 }
 
 /** The object with the defaults of its schema. */
@@ -56,22 +60,55 @@ function prune(
 ): unknown {
   if (Array.isArray(value)) {
     const before: readonly unknown[] = Array.isArray(stored) ? stored : []
-    return value.map((item, at) => prune(itemsOf(schema), item, before[at], `${path}[${at}]`, unknown))
+    const items = itemsOf(schema)
+    return mapped(value, (item, at) => {
+      // The path of what has no members is not made: there may be very many.
+      return typeof item === 'object' ? prune(items, item, before[at], `${path}[${at}]`, unknown) : item
+    })
   }
   if (!isRecord(value)) return value
   const before = isRecord(stored) ? stored : {}
   const preserved = schema?.['x-kubernetes-preserve-unknown-fields'] === true
   const embedded = schema?.['x-kubernetes-embedded-resource'] === true
-  const kept: [string, unknown][] = []
-  for (const [key, member] of Object.entries(value)) {
-    const at = path === '' ? key : `${path}.${key}`
+  return withMembers(value, (key, member) => {
+    if (embedded && META_FIELDS.has(key)) return member
     const known = memberSchema(schema, key)
-    if (embedded && META_FIELDS.has(key)) kept.push([key, member])
-    else if (known !== undefined) kept.push([key, prune(known, member, before[key], at, unknown)])
-    else if (preserved || (Object.hasOwn(before, key) && sameJson(member, before[key]))) kept.push([key, member])
-    else unknown.push(at)
+    if (known !== undefined) {
+      return typeof member === 'object' ? prune(known, member, before[key], below(path, key), unknown) : member
+    }
+    if (preserved || (Object.hasOwn(before, key) && sameJson(member, before[key]))) return member
+    unknown.push(below(path, key))
+    return undefined
+  })
+}
+
+function below(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/**
+ * The map with other members; undefined = without this one. The same map where nothing changes, which is mostly so: to build one of
+ * many members takes longer than all that is done with it.
+ */
+function withMembers(map: Members, change: (key: string, member: unknown) => unknown): Members {
+  const entries = Object.entries(map)
+  let changed: [string, unknown][] | undefined
+  for (const [at, entry] of entries.entries()) {
+    const [key, member] = entry
+    const now = change(key, member)
+    if (changed === undefined && now === member && now !== undefined) continue
+    changed ??= entries.slice(0, at)
+    if (now !== undefined) changed.push(now === member ? entry : [key, now])
   }
-  return Object.fromEntries(kept)
+  return changed === undefined ? map : Object.fromEntries(changed)
+}
+
+/** The list with other items; the same where nothing changes. */
+function mapped(list: readonly unknown[], change: (item: unknown, at: number) => unknown): readonly unknown[] {
+  const all = list.map(change)
+  return all.every((item, at) => item === list[at]) ? list : all
 }
 
 /** What holds for the items of a list that itself keeps unknown fields. */
@@ -82,39 +119,44 @@ function itemsOf(schema: SchemaView | undefined): SchemaView | undefined {
 
 /** Null members, unless the schema allows them or has a default in their place. */
 function dropNulls(schema: SchemaView | undefined, value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => dropNulls(schema?.items, item))
+  if (Array.isArray(value)) return mapped(value, (item) => dropNulls(schema?.items, item))
   if (!isRecord(value)) return value
-  const kept: [string, unknown][] = []
-  for (const [key, member] of Object.entries(value)) {
+  return withMembers(value, (key, member) => {
+    if (typeof member !== 'object') return member
     const known = memberSchema(schema, key)
     const dropped = member === null && known !== undefined && known.nullable !== true && known.default === undefined
-    if (!dropped) kept.push([key, dropNulls(known, member)])
-  }
-  return Object.fromEntries(kept)
+    return dropped ? undefined : dropNulls(known, member)
+  })
 }
 
 function fillDefaults(schema: SchemaView | undefined, value: unknown): unknown {
   if (schema === undefined) return value
   if (Array.isArray(value)) {
-    return value.map((item) =>
+    return mapped(value, (item) =>
       fillDefaults(schema.items, isUnwantedNull(item, schema.items) ? defaultOf(schema.items) : item),
     )
   }
   if (!isRecord(value)) return value
-  const members = new Map(Object.entries(value))
+  const additional = additionalSchema(schema)
+  return withMembers(withMissing(schema, value), (key, member) => {
+    if (typeof member !== 'object') return member
+    const known = ownProperty(schema, key)
+    if (known !== undefined) return fillDefaults(known, member)
+    if (additional === undefined) return member
+    return fillDefaults(additional, isUnwantedNull(member, additional) ? defaultOf(additional) : member)
+  })
+}
+
+/** With the defaults of members that are not there; of what is null, in its place. */
+function withMissing(schema: SchemaView, value: Members): Members {
+  let filled: Record<string, unknown> | undefined
   for (const [key, known] of Object.entries(schema.properties ?? {})) {
     if (known.default === undefined) continue
-    if (!members.has(key) || isUnwantedNull(members.get(key), known)) members.set(key, known.default)
+    if (Object.hasOwn(value, key) && !isUnwantedNull(value[key], known)) continue
+    filled ??= { ...value }
+    filled[key] = known.default
   }
-  const additional = additionalSchema(schema)
-  for (const [key, member] of members) {
-    const known = ownProperty(schema, key)
-    if (known !== undefined) members.set(key, fillDefaults(known, member))
-    else if (additional !== undefined) {
-      members.set(key, fillDefaults(additional, isUnwantedNull(member, additional) ? defaultOf(additional) : member))
-    }
-  }
-  return Object.fromEntries(members)
+  return filled ?? value
 }
 
 function isUnwantedNull(value: unknown, schema: SchemaView | undefined): boolean {

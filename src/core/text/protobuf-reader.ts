@@ -9,24 +9,39 @@ const MAX_VARINT_BYTES = 10
 /** Go takes the lower 32 bits of a larger number, and would read another field than this reader. */
 const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
+/** Fields of a message and of all inside it that are read: a field may be two bytes, and takes time however short it is. */
+export const MAX_FIELDS = 100_000
+
+/** Of a message with more fields than are read. */
+export class TooManyFields extends SyntaxError {
+  constructor() {
+    super(`the message has more than ${MAX_FIELDS} fields, which is the limit of this server`)
+  }
+}
+
 /** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are not a message. */
 export class ProtobufReader {
   /** Of the field that `next` found. */
   number = 0
   readonly #message: Buffer
+  /** Fields that were read, here and in what is inside. */
+  readonly #read: { fields: number }
   /** Where the next field, or number, begins. */
   #at = 0
   #isVarint = false
   /** The content of the field: from here to #at. */
   #from = 0
 
-  constructor(message: Buffer) {
+  /** @param around of the message that this one is part of. Default: none */
+  constructor(message: Buffer, around?: ProtobufReader) {
     this.#message = message
+    this.#read = around === undefined ? { fields: 0 } : around.#read
   }
 
   /** Whether there is another field. */
   next(): boolean {
     if (this.#at >= this.#message.length) return false
+    if (++this.#read.fields > MAX_FIELDS) throw new TooManyFields()
     const tag = this.#varint()
     this.number = Math.floor(tag / 8)
     if (this.number < 1 || this.number > MAX_FIELD_NUMBER) throw malformed(`field number ${this.number}`)

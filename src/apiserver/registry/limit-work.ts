@@ -1,0 +1,16 @@
+// How much work an object may be that a client writes: what is done with it takes one turn of the event loop that everybody shares.
+
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { objectAtom } from '../../core/objects/atom.ts'
+import { limitOwnedFields, limitValues } from '../../core/objects/value-count.ts'
+import type { WriteCall } from './context.ts'
+
+/**
+ * Before the object is shaped, validated, and compared with what is stored.
+ * @throws {StatusError} 413
+ */
+export function limitWork(kind: ResourceKind, object: unknown, { isOwn = false }: WriteCall): void {
+  if (isOwn) return
+  limitValues(object)
+  limitOwnedFields(objectAtom(kind.schema), object)
+}
