@@ -31,6 +31,8 @@ const ABUSE = {
   priorityFlood: 0,
   /** Ended because of too many frames of unknown types. */
   unknownFrames: 0,
+  /** Ended because of TLS without content, as KeyUpdate messages; over HTTP/1.1, too. */
+  emptyRecords: 0,
   /** Connections ended because the peer broke RFC 9113 or RFC 7541. */
   protocolErrors: 0,
 }

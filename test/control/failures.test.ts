@@ -17,6 +17,7 @@ import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
 import { issueControlToken } from '../../src/io/pki/control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
+import { floodWithKeyUpdates, openTls13 } from '../harness/clients/tls13-client.ts'
 import { serverCertificate } from '../harness/pki.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -185,5 +186,16 @@ for (const [name, port] of Object.entries(PORTS)) {
     })
     await say(port(), 'no TLS', OTHER)
     assert.equal((await control(OTHER, 'wrong')).status, 401)
+  })
+  test(`KeyUpdate messages without end close their connection to the ${name}, and count`, async () => {
+    const flood = async (): Promise<void> => {
+      const client = await openTls13(port(), 'localhost', GUESSER, 'http/1.1')
+      closers.push(() => client.socket.destroy())
+      await floodWithKeyUpdates(client)
+    }
+    await waitFor('429 for a credential that was counted before', async () => {
+      await Promise.all(Array.from({ length: FREE }, flood))
+      return (await control(GUESSER, 'guess-known')).status === 429
+    })
   })
 }

@@ -247,7 +247,8 @@ test('every kind of abuse is in operating, next to the limit that it exceeds', a
   const engine = readdirSync(join(ROOT, 'src/http2'), { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),
   )
-  const counted = [...engine.map((name) => `src/http2/${name}`), 'src/io/socket/http2-socket.ts']
+  const below = ['src/io/socket/http2-socket.ts', 'src/io/listener/connections.ts']
+  const counted = [...engine.map((name) => `src/http2/${name}`), ...below]
     .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'\)/g)])
     .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
     .filter((kind) => kinds.has(kind))

@@ -22,6 +22,7 @@ import { type Http2Session, serveHttp2 } from './http2-server.ts'
 import { OpenConnections } from './open-connections.ts'
 import { describePeer, PresentedChains } from './peer.ts'
 import { ProxyProtocol, type ProxyProtocolOptions } from './proxy-protocol.ts'
+import { watchRecords } from './record-watch.ts'
 import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
@@ -224,6 +225,7 @@ export class Connections {
       if (!(below instanceof Socket)) return void socket.destroy()
       this.#handshakes.secured(below)
       this.#open.setBusy(below, false)
+      watchRecords(socket, below, () => this.#endFlood(below))
       this.#secure(socket, below)
     })
     server.on('tlsClientError', (error, socket) => {
@@ -234,6 +236,14 @@ export class Connections {
       socket.destroy()
     })
     return server
+  }
+
+  #endFlood(below: Socket): void {
+    this.#counters.emptyRecords++
+    const open = this.#open.of(below)
+    if (open === undefined) return
+    this.#options.onAbuse?.(open.address, 'emptyRecords')
+    this.#options.onHandshakeFailed?.(addressSource(open.address))
   }
 
   /** @param below the socket that was accepted */

@@ -2,7 +2,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { TLSSocket, type TlsOptions } from 'node:tls'
 import type { PeerCertificate } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
@@ -13,6 +13,7 @@ import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
 import { Http1Feed } from './http1-feed.ts'
 import { PresentedChains } from './peer.ts'
+import { watchRecords } from './record-watch.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
 
@@ -181,6 +182,11 @@ export function startPlainServer(
   server.on('connection', (socket) => connections.admit(socket))
   // Behind node:http's own listener. It shares the thread with verdicts, probes and changes of objects.
   server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    const below: unknown = Reflect.get(socket, '_parent')
+    const source = addressSource(socket.remoteAddress ?? '')
+    if (secure !== undefined && below instanceof Socket) {
+      watchRecords(socket, below, () => tls?.onHandshakeFailed?.(source))
+    }
     if (!socket.destroyed) new Http1Feed(socket, { charge: addressCharge(socket.remoteAddress ?? '') })
   })
   const stop = (): Promise<void> =>

@@ -40,12 +40,12 @@ export class HostileTls13 {
   #isReady = false
 
   /** @param extensions beside those that are needed */
-  constructor(serverName: string, extensions: readonly Extension[] = []) {
+  constructor(serverName: string, protocol: 'h2' | 'http/1.1' = 'h2', extensions: readonly Extension[] = []) {
     const { privateKey, publicKey } = generateKeyPairSync('x25519')
     this.#privateKey = privateKey
     this.hello = madeClientHello([
       EXTENSIONS.serverName(serverName),
-      EXTENSIONS.alpn('h2'),
+      EXTENSIONS.alpn(protocol),
       EXTENSIONS.keyShare(shareOf(publicKey)),
       ...extensions,
     ])
