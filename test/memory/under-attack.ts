@@ -61,7 +61,7 @@ export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions
   try {
     for (const attacks of await partsOf(scene)) attackers.push(startAttacker({ attacks }))
     const bystander = await servedMeanwhile(scene, forMs)
-    for (const attacker of attackers) await stopAttacker(attacker)
+    await Promise.all(attackers.map(stopAttacker))
     const { gateway } = scene.embedded
     const inTheEnd = (await askAsBystander(scene)).status
     const metrics = await gateway.metrics()

@@ -9,6 +9,9 @@ import { type Config, loadConfig } from '../../../src/app/config/config.ts'
 import type { GatewayOverrides } from '../../../src/app/lifecycle/running-gateway.ts'
 import { startGateway } from '../../../src/app/lifecycle/start-gateway.ts'
 
+/** Longer than any drain of a test takes that is not about one without end; each further stop ends more of it. */
+const LONGEST_STOP_MS = 120_000
+
 export interface InProcessGateway {
   readonly port: number
   readonly ports: readonly number[]
@@ -96,7 +99,10 @@ export async function startInProcess(
     crashThread: (thread) => gateway.crashThread(thread),
     metrics: async () => (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text(),
     async stop() {
-      await gateway.stop()
+      const stopped = gateway.stop()
+      // What a failed test has left open must not hold up its whole file.
+      const impatient = setInterval(() => void gateway.stop(), LONGEST_STOP_MS)
+      await stopped.finally(() => clearInterval(impatient))
       rmSync(dataDir, { recursive: true, force: true })
     },
   }

@@ -182,7 +182,9 @@ export function allWatching(crowd: Crowd, timeoutMs: number = ALL_BACK_MS): Prom
     'every client to have a watch',
     async () => {
       const stats = await crowd.command('stats')
-      return stats.watching === stats.clients && stats
+      const { watching, clients, handshakes, answers } = stats
+      if (watching === clients) return stats
+      throw new Error(`${watching} of ${clients} after ${handshakes} handshakes: ${JSON.stringify(answers)}`)
     },
     { timeoutMs, intervalMs: 200 },
   )
