@@ -115,6 +115,41 @@ describe('failures of an address', () => {
     assert.equal(blocks.length, 1)
   })
 
+  test('no more addresses are known to have been blocked than there is memory for; all others are blocked each time for the first time', async () => {
+    const known = new Set<string>()
+    const shared: FailureOptions['shared'] = (keyPrefix, points, duration) => {
+      const counter = new RateLimiterMemory({ keyPrefix, points, duration })
+      const set = counter.set.bind(counter)
+      counter.set = (key, ...rest) => {
+        known.add(String(key))
+        return set(key, ...rest)
+      }
+      return () => counter
+    }
+    const { failures, blocks } = create({ free: 1, shared })
+    for (let i = 0; i < MAX_COUNTED; i++) await failures.failed(`a${i}`, 2)
+    assert.deepEqual([blocks.length, known.size], [MAX_COUNTED, MAX_COUNTED])
+    mock.timers.tick(61_000)
+    for (let i = 0; i < 3; i++) {
+      await failures.failed('one more', 2)
+      mock.timers.tick(1_000)
+    }
+    await failures.failed('a7', 2)
+    assert.deepEqual(
+      blocks.slice(MAX_COUNTED).map(({ forMs }) => forMs),
+      [1_000, 1_000, 1_000, 2_000],
+    )
+    assert.equal(known.size, MAX_COUNTED)
+    mock.timers.tick(2 * QUIET_MS)
+    await failures.failed('one more', 2)
+    mock.timers.tick(1_000)
+    await failures.failed('one more', 2)
+    assert.deepEqual(
+      blocks.slice(-2).map(({ forMs }) => forMs),
+      [1_000, 2_000],
+    )
+  })
+
   test('counters that fail block nobody, and are told', async () => {
     const told: string[] = []
     const broken = { consume: unavailable, get: unavailable, set: unavailable }

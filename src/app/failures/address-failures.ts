@@ -29,6 +29,8 @@ const MINUTE_S = 60
 export const QUIET_MS: number = 600_000
 /** Addresses that are counted at a time; failures of more have no consequence, and cost no memory. */
 export const MAX_COUNTED: number = 16_384
+/** Addresses that are known to have been blocked, a key in Redis each; others are blocked each time as for the first time. */
+export const MAX_KNOWN: number = 16_384
 const FIRST_BLOCK_S = 1
 
 export class AddressFailures {
@@ -39,6 +41,8 @@ export class AddressFailures {
   /** Failures that wait for the answer to those before, of the same source. */
   readonly #underway = new Map<string, { count: number; ended: Promise<void> }>()
   readonly #counted = new Set<string>()
+  /** Those that this process has remembered a block of, and for how long that is known; the latest last. */
+  readonly #known = new Map<string, number>()
   readonly #listeners: ((blocks: readonly Block[]) => void)[] = []
   #renewedMs = 0
 
@@ -101,13 +105,30 @@ export class AddressFailures {
     if (before === 0 && (await isFree(this.#window(), source, count))) return
     const longestS = this.#options.longestBlockMs / 1000
     const seconds = Math.min(longestS, FIRST_BLOCK_S * 2 ** Math.min(before, 30))
-    await this.#strikes().set(source, before + 1, QUIET_MS / 1000 + seconds)
+    if (this.#remembers(source, QUIET_MS + seconds * 1000)) {
+      await this.#strikes().set(source, before + 1, QUIET_MS / 1000 + seconds)
+    }
     this.#block(source, seconds * 1000)
   }
 
   #block(source: string, forMs: number): void {
     this.#blocked.block(source, forMs, this.#options.nowMs())
     for (const listener of this.#listeners) listener([{ source, forMs }])
+  }
+
+  /** Whether there is room to remember it. */
+  #remembers(source: string, forMs: number): boolean {
+    const nowMs = this.#options.nowMs()
+    this.#known.delete(source)
+    if (this.#known.size >= MAX_KNOWN) {
+      for (const [oldest, untilMs] of this.#known) {
+        if (untilMs > nowMs) break
+        this.#known.delete(oldest)
+      }
+    }
+    if (this.#known.size >= MAX_KNOWN) return false
+    this.#known.set(source, nowMs + forMs)
+    return true
   }
 
   /** Renewed each minute: whoever is counted then has its counter still. */
