@@ -97,6 +97,14 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     this.exchange.record.responseBytes += chunk.length
     this.exchange.record.audit?.responseBody(chunk)
     this.exchange.client.body(chunk, false)
+    this.exchange.chargeAnswer()
+  }
+
+  onWaiting(): void {
+    const { exchange } = this
+    const { client } = exchange
+    if (client.meter === undefined) exchange.chargeAnswer()
+    else client.meter.onQueued(client.queued)
   }
 
   onBodyEnd(): void {

@@ -11,8 +11,9 @@ import { WaitingAnswers } from '../../src/core/shares/waiting-answers.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
-import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
+import { startUpgradeUpstream } from '../harness/upstreams/upgrade-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const HOST = 'prod.example.com'
@@ -141,7 +142,11 @@ test('over HTTP/1.1 as well', async () => {
   await waitFor('nothing is held', async () => (await held(gateway)) === 0)
 })
 
-function unreadHttp1(gateway: InProcessGateway, { certPem, keyPem }: KeyPair): TLSSocket {
+function unreadHttp1(
+  gateway: InProcessGateway,
+  { certPem, keyPem }: KeyPair,
+  text: string | Buffer = `GET /api/v1/pods HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`,
+): TLSSocket {
   const socket = connect({
     host: '127.0.0.1',
     port: gateway.port,
@@ -152,10 +157,34 @@ function unreadHttp1(gateway: InProcessGateway, { certPem, keyPem }: KeyPair): T
     key: keyPem,
   })
   socket.on('error', () => undefined)
-  socket.on('secureConnect', () => socket.write(`GET /api/v1/pods HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`))
+  socket.on('secureConnect', () => socket.write(text))
   cleanups.push(() => void socket.destroy())
   return socket
 }
+
+test('what is sent to a client over an upgraded connection is charged as well', async () => {
+  const upstream = await startUpgradeUpstream()
+  const cluster = clusterObject([], {
+    clientCA,
+    spec: {
+      servers: [{ endpoint: upstream.url }],
+      clientConfig: { caData: base64(upstream.caPem), bearerToken: base64('gateway-token') },
+    },
+  })
+  const capacity = MIB / 2
+  const gateway = await startInProcess([cluster], { maxBufferedBytes: capacity })
+  cleanups.push(upstream.stop, gateway.stop)
+  const exec =
+    'POST /api/v1/namespaces/default/pods/web/exec?command=sh HTTP/1.1\r\n' +
+    `Host: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n`
+  // Upstream sends it back, and nobody reads it.
+  const echoed = Buffer.concat([Buffer.from(exec), Buffer.alloc(BODY_BYTES)])
+  const sockets = Array.from({ length: 16 }, () => unreadHttp1(gateway, clientPair(clientCA, 'hog'), echoed))
+  await waitFor('some that are ended', async () => (await limited(gateway)) > 0)
+  assert.ok((await held(gateway)) <= mostOf(capacity))
+  for (const socket of sockets) socket.destroy()
+  await waitFor('nothing is held', async () => (await held(gateway)) === 0)
+})
 
 test('short answers that are taken as they come are not charged, though some are written in a later turn', async (t) => {
   const gateway = await setUp(256 * MIB)

@@ -277,6 +277,11 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   dropAnswer(): void {
     const { gw, charge, record } = this
     gw.events.limited(gw.shares.buffered.limit, charge.known)
+    if (this.phase === 'upgraded') {
+      // What it was comes with its end.
+      this.upstream?.cancel()
+      return
+    }
     this.client.reset('overloaded')
     if (this.phase === 'over') return
     record.aborted = 'client'

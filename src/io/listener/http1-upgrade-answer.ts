@@ -17,7 +17,10 @@ export class UpgradeAnswer implements Stream {
 
   constructor(socket: Duplex) {
     this.#socket = socket
-    socket.on('drain', () => this.events?.onDrained())
+    socket.on('drain', () => {
+      this.meter?.onQueued(socket.writableLength)
+      this.events?.onDrained()
+    })
   }
 
   onClosed(): void {
@@ -54,6 +57,7 @@ export class UpgradeAnswer implements Stream {
       this.#socket.write(chunk)
       if (this.#chunked) this.#socket.write('\r\n')
     }
+    this.meter?.onQueued(this.#socket.writableLength)
     if (end) {
       if (this.#chunked) this.#socket.write('0\r\n\r\n')
       this.#finish()

@@ -10,6 +10,7 @@ export class FairPipe implements Waiter {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
+  readonly #onWaiting: (() => void) | undefined
   #account: Account | undefined
   /** What was read and waits: no more than `from` had in hand when it was paused. */
   #kept: Buffer[] = []
@@ -22,11 +23,15 @@ export class FairPipe implements Waiter {
   /** Bytes passed on. */
   bytes = 0
 
-  /** @param charge who pays for both directions: whoever asked for the connection */
-  constructor(from: Duplex, to: Duplex, charge: Charge) {
+  /**
+   * @param charge who pays for both directions: whoever asked for the connection
+   * @param onWaiting called when `to` takes no more for now. Default: nobody is told
+   */
+  constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
     this.#from = from
     this.#to = to
     this.#charge = charge
+    this.#onWaiting = onWaiting
     from.on('data', (chunk: Buffer) => this.#onData(chunk))
     from.on('end', () => {
       this.#ended = true
@@ -108,6 +113,7 @@ export class FairPipe implements Waiter {
       if (!to.write(chunk)) {
         this.#isFull = true
         this.#from.pause()
+        this.#onWaiting?.()
       }
     }
     const nowMs = performance.now()

@@ -18,6 +18,8 @@ export interface SpliceEvents {
   onBodyEnd(): void
   /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
   onFailed(error: Error, sent: boolean): void
+  /** The client takes no more for now of what has come. */
+  onWaiting(): void
   /** The joined connection was closed. */
   onClosed(bytesFromClient: number, bytesToClient: number): void
 }
@@ -152,7 +154,7 @@ class Splicing implements Splice {
       this.#close()
     })
     const fromClient = new FairPipe(client, upstream, this.#charge)
-    const toClient = new FairPipe(upstream, client, this.#charge)
+    const toClient = new FairPipe(upstream, client, this.#charge, () => this.#events.onWaiting())
     fromClient.bytes = this.#first.length
     toClient.bytes = first.length
     this.#fromClient = fromClient
