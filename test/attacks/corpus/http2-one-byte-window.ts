@@ -8,7 +8,8 @@ export const attack: Attack = {
   reference: 'CVE-2019-9511',
   does: 'opens windows of 250 lists byte by byte',
   who: ['known', 'unknown'],
-  answers: ['200', '401', '403', 'RST_STREAM REFUSED_STREAM'],
+  // An answer without progress is reset when its user has too many of them.
+  answers: ['200', '401', '403', 'RST_STREAM REFUSED_STREAM', 'RST_STREAM INTERNAL_ERROR'],
   run: (target, signal) =>
     attackHttp2(target, signal, { settings: [[h2.INITIAL_WINDOW_SIZE, 1]] }, (connection) => {
       const list = request(head(target, 'GET', '/api/v1/pods?bytes=1000000'))
