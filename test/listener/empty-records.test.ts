@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { createCA } from '../../src/io/pki/pki.ts'
+import { tickAll } from '../../src/io/world/coarse-ticker.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { floodWithKeyUpdates, openTls13, type Tls13Client } from '../harness/clients/tls13-client.ts'
 import { headerBlock, headersFrames, PREFACE, settings } from '../harness/frames/h2-frames.ts'
@@ -37,14 +38,14 @@ async function start(): Promise<InProcessGateway> {
   return gateway
 }
 
-async function open({ port }: InProcessGateway): Promise<Tls13Client> {
-  const client = await openTls13(port, HOST, ADDRESS)
+async function open({ port }: InProcessGateway, protocol: 'h2' | 'http/1.1' = 'h2'): Promise<Tls13Client> {
+  const client = await openTls13(port, HOST, ADDRESS, protocol)
   cleanups.push(() => client.socket.destroy())
   return client
 }
 
-function isServed(): Promise<unknown> {
-  return waitFor('the request to be served', () => stub.seen.some(({ path }) => path === '/api'))
+function isServed(path = '/api'): Promise<unknown> {
+  return waitFor('the request to be served', () => stub.seen.some((request) => request.path === path))
 }
 
 describe('KeyUpdate messages', () => {
@@ -74,4 +75,20 @@ test('a request in records of one byte is served', async () => {
   client.send(REQUEST, 1)
   await isServed()
   assert.equal(client.closed(), false)
+})
+
+test('requests over HTTP/2 and HTTP/1.1 weigh as much as they are', async () => {
+  const gateway = await start()
+  const session = h2Connect({ port: gateway.port, serverName: HOST })
+  cleanups.push(() => session.destroy())
+  assert.equal((await h2Request(session, [':method', 'POST', ':path', '/api'], Buffer.alloc(1024 * 1024))).status, 200)
+  const client = await open(gateway, 'http/1.1')
+  for (let i = 0; i < 20; i++) {
+    client.send(Buffer.from(`GET /http1/${i} HTTP/1.1\r\nHost: ${HOST}\r\nX-Long: ${LONG}\r\n\r\n`))
+    await isServed(`/http1/${i}`)
+  }
+  tickAll(performance.now())
+  assert.equal((await h2Request(session, [':path', '/api'])).status, 200)
+  assert.equal(client.closed(), false)
+  assert.match(await gateway.metrics(), /portcullis_http2_abuse_total\{side="client",kind="empty-records"\} 0/)
 })
