@@ -10,8 +10,10 @@ import { PARSERS as OF_CHECKS } from './objects/checks.ts'
 import { PARSERS as OF_MANAGED_FIELDS } from './objects/managed-fields.ts'
 import { PARSERS as OF_PATCHES } from './objects/patches.ts'
 import type { Parser } from './parser.ts'
+import { PARSERS as OF_ADMIN } from './requests/admin.ts'
 import { PARSERS as OF_CONNECTION } from './requests/connection.ts'
 import { PARSERS as OF_CONTROL_REQUEST } from './requests/control-request.ts'
+import { PARSERS as OF_DECISIONS } from './requests/decisions.ts'
 import { PARSERS as OF_HEAD } from './requests/head.ts'
 import { PARSERS as OF_HTTP1 } from './requests/http1.ts'
 import { PARSERS as OF_IDENTITY } from './requests/identity.ts'
@@ -19,10 +21,14 @@ import { PARSERS as OF_REQUEST_TARGET } from './requests/request-target.ts'
 import { PARSERS as OF_SELECTORS } from './requests/selectors.ts'
 import { PARSERS as OF_TEXTS } from './requests/texts.ts'
 import { PARSERS as OF_ANSWERS } from './upstream/answers.ts'
+import { PARSERS as OF_UPSTREAM_CONNECTION } from './upstream/connection.ts'
+import { PARSERS as OF_DOCUMENTS } from './upstream/documents.ts'
 
 export const REQUESTS: readonly Parser[] = [
+  ...OF_ADMIN,
   ...OF_CONNECTION,
   ...OF_CONTROL_REQUEST,
+  ...OF_DECISIONS,
   ...OF_HEAD,
   ...OF_HTTP1,
   ...OF_IDENTITY,
@@ -35,7 +41,7 @@ export const BODIES: readonly Parser[] = [...OF_DELETION, ...OF_JSON, ...OF_PROT
 
 export const OBJECTS: readonly Parser[] = [...OF_CHECKS, ...OF_MANAGED_FIELDS, ...OF_PATCHES]
 
-export const UPSTREAM: readonly Parser[] = [...OF_ANSWERS]
+export const UPSTREAM: readonly Parser[] = [...OF_ANSWERS, ...OF_UPSTREAM_CONNECTION, ...OF_DOCUMENTS]
 
 export const FILES: readonly Parser[] = [...OF_FILES]
 

@@ -161,12 +161,17 @@ class SessionTable {
   }
 
   #idOf({ header }: PlainRequest): string {
-    for (const pair of header('cookie').split(';')) {
-      const [name, value = ''] = pair.trim().split('=')
-      if (name === this.#cookieName && SESSION_ID.test(value)) return value
-    }
-    return ''
+    return sessionIn(header('cookie'), this.#cookieName)
   }
+}
+
+/** The id in the cookie of this name; '' = there is none. */
+export function sessionIn(cookies: string, wanted: string): string {
+  for (const pair of cookies.split(';')) {
+    const [name, value = ''] = pair.trim().split('=', 2)
+    if (name === wanted && SESSION_ID.test(value)) return value
+  }
+  return ''
 }
 
 /** Browsers say where a request comes from; a client that says nothing is not a browser. */
@@ -175,7 +180,8 @@ function isForeign({ header }: PlainRequest): boolean {
   return site !== '' && site !== 'same-origin' && site !== 'none'
 }
 
-function tokenIn(form: string): string {
+/** Of the form of the login page; '' = there is none. */
+export function tokenIn(form: string): string {
   return (new URLSearchParams(form).get('token') ?? '').trim()
 }
 

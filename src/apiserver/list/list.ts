@@ -138,7 +138,8 @@ function readToken(options: ListOptions): ContinueToken {
   return token
 }
 
-function decodeToken(text: string): ContinueToken | undefined {
+/** undefined = it is not from this server. */
+export function decodeToken(text: string): ContinueToken | undefined {
   let token: unknown
   try {
     token = JSON.parse(Buffer.from(text, 'base64url').toString())

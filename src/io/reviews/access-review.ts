@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
+import { parseAnswer } from './read-answer.ts'
 import { type ReviewCall, unanswered } from './token-review.ts'
 
 export type AccessReviewResult =
@@ -101,16 +102,20 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
     if (answer.status !== 200 && answer.status !== 201) {
       return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
     }
-    const status: unknown = Reflect.get(JSON.parse(answer.body) as object, 'status')
-    if (typeof status !== 'object' || status === null) return unanswered('answer without status')
-    // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
-    const denied: unknown = Reflect.get(status, 'denied')
-    if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
-    const reason: unknown = Reflect.get(status, 'reason')
-    return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
+    return readAccess(parseAnswer(answer.body))
   } catch (error) {
     return unanswered(error)
   }
+}
+
+export function readAccess(answer: unknown): AccessReviewResult {
+  const status: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'status') : undefined
+  if (typeof status !== 'object' || status === null) return unanswered('answer without status')
+  // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
+  const denied: unknown = Reflect.get(status, 'denied')
+  if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
+  const reason: unknown = Reflect.get(status, 'reason')
+  return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
 }
 
 /** In memory of its own: a part of a string keeps all of it alive. */

@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { CallLimitError } from '../upstream/kube-call.ts'
+import { parseAnswer } from './read-answer.ts'
 
 /** Makes the call; if it throws, that means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
@@ -141,7 +142,7 @@ async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenRe
     if (answer.status !== 200 && answer.status !== 201) {
       return unanswered(`TokenReview was answered with ${answer.status}`)
     }
-    return readVerdict(JSON.parse(answer.body), query.audiences)
+    return readVerdict(parseAnswer(answer.body), query.audiences)
   } catch (error) {
     return unanswered(error)
   }
@@ -158,7 +159,7 @@ export function unanswered(cause: unknown): Unanswered {
 }
 
 /** Only `authenticated === true` with a user name is an identity (CVE-2023-48312 class). */
-function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
+export function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
   const status = field(answer, 'status')
   if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
   // An audience-unaware server returns none: its result does not count for us.

@@ -1,6 +1,7 @@
 // Bodies that ask: AdmissionReviews of both webhooks, reviews about oneself, writes of replicas; and what is recorded of bodies.
 
 import { SCHEME } from '../../../src/api/kinds/scheme.ts'
+import { decodeSmallBody } from '../../../src/apiserver/http/read-body.ts'
 import { accessAsked } from '../../../src/apiserver/self-reviews.ts'
 import { recordObject } from '../../../src/core/audit/recorded-object.ts'
 import { reviewSubject } from '../../../src/core/protection/quota/review-subject.ts'
@@ -93,7 +94,8 @@ export const PARSERS: readonly Parser[] = [
     name: 'review about oneself',
     limit: 16 * KIB,
     fillsMaps: true,
-    read: (text) => accessAsked({ group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview' }, JSON.parse(text)),
+    read: (text) =>
+      accessAsked({ group: 'authorization.k8s.io', kind: 'SelfSubjectAccessReview' }, decodeSmallBody(text, 'json')),
     tokens: JSON_TOKENS,
     shapes: {
       'unknown fields': list('"k{n}":1', '{"spec":{"resourceAttributes":{', '}}}'),

@@ -2,12 +2,30 @@
 
 import { negotiate } from '../../../src/apiserver/http/accept.ts'
 import { Query } from '../../../src/apiserver/http/query.ts'
+import { decodeToken } from '../../../src/apiserver/list/list.ts'
 import { type Parser, parser } from '../parser.ts'
-import { KIB, repeat } from '../shapes.ts'
+import { KIB, repeat, write } from '../shapes.ts'
 
 const HEAD = 64 * KIB
 
 export const PARSERS: readonly Parser[] = [
+  parser({
+    name: 'token of a continued list',
+    limit: 256 * KIB,
+    fillsMaps: true,
+    read: decodeToken,
+    tokens: ['eyJ', Buffer.from('{"v":').toString('base64url'), 'AAAA', '=', '-', '_', '!'],
+    shapes: {
+      'no token': repeat('A'),
+      'what is no base64': repeat('!'),
+      'a long name': (length) =>
+        Buffer.from(`{"v":"meta.k8s.io/v1","rv":1,"start":"/${'a'.repeat(length * 0.7)}\\u0000"}`).toString(
+          'base64url',
+        ),
+      brackets: (length) => Buffer.from('['.repeat(length * 0.7)).toString('base64url'),
+      members: (length) => Buffer.from(write(repeat('"k{n}":1,', '{', '"a":1}'), length * 0.7)).toString('base64url'),
+    },
+  }),
   parser({
     name: 'query of the embedded API server',
     limit: HEAD,

@@ -1,8 +1,10 @@
 // What upstream answers: a server that is taken over, or a client who writes what it answers with, is not to hold up a thread either.
 
+import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../src/api/ports/protection.ts'
 import { sliceAddresses } from '../../../src/core/endpoints/slice-addresses.ts'
 import { nodeState } from '../../../src/core/incident/node-state.ts'
 import { answerSize } from '../../../src/core/list-cost/list-answer.ts'
+import { cellsToRemove, statusWithoutCells } from '../../../src/core/protection/ledger/remove-cells.ts'
 import { podFacts } from '../../../src/core/protection/quota/pod-facts.ts'
 import { readProtector } from '../../../src/core/protection/requests/read-protector.ts'
 import { createWatchFrames, followWatch } from '../../../src/core/request/watch-frames.ts'
@@ -10,6 +12,7 @@ import { readAutoscalerStatus } from '../../../src/core/scale/autoscaler-status/
 import { withoutProbeTimes, writtenAt } from '../../../src/core/scale/autoscaler-status/without-probe-times.ts'
 import { podMetric } from '../../../src/core/scale/pod-metrics/metric-values.ts'
 import { scalePod } from '../../../src/core/scale/rank/scale-pod.ts'
+import { ownCost } from '../../../src/core/scale/victim-choice/own-cost.ts'
 import { statusErrorOf } from '../../../src/io/kube/client-errors.ts'
 import { WatchLines } from '../../../src/io/kube/watch-lines.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
@@ -46,6 +49,7 @@ const PODS: Readonly<Record<string, Shape>> = {
 const CONFIG_MAP = '{"data":{"status":"'
 const TEXT_STATUS = 'Cluster-autoscaler status at 2026-01-01 00:00:00 +0000 UTC:\\n'
 
+const LIMITS = { maxConcurrentLag: 0, compactThreshold: 100, aggregationRateMs: 0, staleAfterMs: 0 }
 const PROTECTOR =
   '{"metadata":{"name":"a","namespace":"b","uid":"c"},"spec":{"minAvailable":1,"selector":{"matchLabels":{'
 
@@ -138,7 +142,7 @@ export const PARSERS: readonly Parser[] = [
     fillsMaps: true,
     read: (text) => {
       const pod = JSON.parse(text)
-      return [podFacts(pod), scalePod(pod), nodeState(pod)]
+      return [podFacts(pod), scalePod(pod), nodeState(pod), ownCost(pod)]
     },
     tokens: JSON_TOKENS,
     shapes: PODS,
@@ -162,6 +166,31 @@ export const PARSERS: readonly Parser[] = [
         '{"startTime":"2026-01-01T00:00:00.{n}Z","podUid":"u{n}"}',
         `${PROTECTOR}}}},"status":{"cells":[{"cellID":"a","admissionHistory":{"buckets":[`,
         ']}}]}}',
+      ),
+    },
+  }),
+  parser({
+    name: 'cells that are removed',
+    limit: MIB,
+    fillsMaps: true,
+    read: (text) => {
+      const object = JSON.parse(text)
+      const { protector } = readProtector(object, undefined)
+      return statusWithoutCells(protector, cellsToRemove(object) ?? [], LIMITS, 0)
+    },
+    tokens: JSON_TOKENS,
+    shapes: {
+      'names beside as many cells': (length) => {
+        const count = Math.floor(length / 24)
+        const names = Array.from({ length: count }, (_, n) => `b${n}`).join(',')
+        const cells = Array.from({ length: count }, (_, n) => ({ cellID: `a${n}` }))
+        const metadata = { name: 'a', namespace: 'b', uid: 'c', annotations: { [REMOVE_CELL_ONCE_ANNOTATION]: names } }
+        return JSON.stringify({ metadata, spec: { minAvailable: 1, selector: {} }, status: { cells } })
+      },
+      commas: repeat(
+        ',',
+        `{"metadata":{"name":"a","annotations":{"${REMOVE_CELL_ONCE_ANNOTATION}":"`,
+        '"}},"spec":{}}',
       ),
     },
   }),

@@ -25,7 +25,9 @@ export function statusWithoutCells(
   nowMicros: number,
 ): PodProtectorStatus | undefined {
   const before = protector.status?.cells ?? []
-  const kept = before.filter(({ cellID }) => !cells.includes(cellID))
+  // A set: an annotation may name a hundred thousand.
+  const removed = new Set(cells)
+  const kept = before.filter(({ cellID }) => !removed.has(cellID))
   if (kept.length === before.length) return undefined
   return summarize(kept, limitsOf(protector, limits), nowMicros)
 }

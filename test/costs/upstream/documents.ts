@@ -1,0 +1,56 @@
+// Documents that decide who somebody is and what he may: answers to reviews, and the keys of OpenID providers.
+
+import { readKeySet } from '../../../src/io/oidc/signing-keys.ts'
+import { readAccess } from '../../../src/io/reviews/access-review.ts'
+import { parseAnswer } from '../../../src/io/reviews/read-answer.ts'
+import { readVerdict } from '../../../src/io/reviews/token-review.ts'
+import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
+import { type Parser, parser } from '../parser.ts'
+import { MIB, type Recipe, repeat } from '../shapes.ts'
+
+const list = (item: string, before: string, after: string): Recipe => repeat(`${item},`, before, `${item}${after}`)
+const USER = '{"status":{"authenticated":true,"user":{"username":"a"'
+const KEY = '{"kid":"a","kty":"RSA","use":"sig","alg":"RS256","e":"AQAB"'
+
+export const PARSERS: readonly Parser[] = [
+  parser({
+    name: 'answer to a TokenReview',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    read: (text) => readVerdict(parseAnswer(text), ['a']),
+    tokens: JSON_TOKENS,
+    shapes: {
+      ...JSON_SHAPES,
+      groups: list('"g{n}"', `${USER},"groups":[`, ']},"audiences":["a"]}}'),
+      'groups of a wrong type': list('1', `${USER},"groups":[`, ']},"audiences":["a"]}}'),
+      'extra keys': list('"k{n}":["v"]', `${USER},"extra":{`, '}},"audiences":["a"]}}'),
+      'values of an extra key': list('"v{n}"', `${USER},"extra":{"k":[`, ']}},"audiences":["a"]}}'),
+      audiences: list('"b{n}"', `${USER}},"audiences":[`, ']}}'),
+    },
+  }),
+  parser({
+    name: 'answer to a SubjectAccessReview',
+    limit: 3 * MIB,
+    fillsMaps: true,
+    read: (text) => readAccess(parseAnswer(text)),
+    tokens: JSON_TOKENS,
+    shapes: {
+      'a long reason': repeat('a', '{"status":{"allowed":false,"reason":"', '"}}'),
+      'unknown fields': list('"k{n}":1', '{"status":{', '}}'),
+    },
+  }),
+  parser({
+    name: 'JWK Set',
+    limit: MIB,
+    fillsMaps: true,
+    read: (text) => readKeySet(JSON.parse(text)),
+    tokens: [...JSON_TOKENS, KEY, '"n":"AQAB"'],
+    shapes: {
+      'keys that are none': list('1', '{"keys":[', ']}'),
+      'keys of a wrong type': list('{"kid":"a{n}","kty":"oct"}', '{"keys":[', ']}'),
+      'keys without a modulus': list(`${KEY}}`, '{"keys":[', ']}'),
+      'a long modulus': repeat('A', `{"keys":[${KEY},"n":"`, '"}]}'),
+      'a long exponent': repeat('A', '{"keys":[{"kty":"RSA","n":"AQAB","e":"', '"}]}'),
+    },
+  }),
+]
