@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { Agent, request } from 'undici'
 import { ADMIN_GROUP } from '../../src/api/kube/own-names.ts'
-import { SILENT } from '../../src/api/ports/ports.ts'
+import { type Logger, SILENT } from '../../src/api/ports/ports.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import type { RunningGateway } from '../../src/app/lifecycle/running-gateway.ts'
 import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
@@ -26,6 +26,7 @@ const [GUESSER, OTHER] = ['127.0.0.7', '127.0.0.8']
 const TOKEN = 'S3cret-of-the-file'
 let dir: string
 let gateway: RunningGateway
+const warnings: { readonly message: string; readonly fields: Readonly<Record<string, unknown>> | undefined }[] = []
 const closers: (() => unknown)[] = []
 
 beforeEach(async () => {
@@ -48,7 +49,8 @@ beforeEach(async () => {
     maxAuthenticationFailures: String(FREE),
     authenticationFailureBlock: '60s',
   }
-  gateway = await startGateway(loadConfig({ flags, env: {}, readFile: () => '' }), { inline: true, log: SILENT })
+  const log: Logger = { ...SILENT, warn: (message, fields) => void warnings.push({ message, fields }) }
+  gateway = await startGateway(loadConfig({ flags, env: {}, readFile: () => '' }), { inline: true, log })
   closers.push(
     () => gateway.stop(),
     () => rmSync(dir, { recursive: true, force: true }),
@@ -56,6 +58,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   for (const close of closers.splice(0)) await close()
+  warnings.length = 0
 })
 
 function pki(name: string): string {
@@ -197,5 +200,9 @@ for (const [name, port] of Object.entries(PORTS)) {
       await Promise.all(Array.from({ length: FREE }, flood))
       return (await control(GUESSER, 'guess-known')).status === 429
     })
+    if (name !== 'API server') return
+    const { text } = await admin(OTHER, '/metrics', TOKEN)
+    assert.match(text, /portcullis_http2_abuse_total\{side="client",kind="empty-records"\} [1-9]/)
+    assert.ok(warnings.some(({ fields }) => fields?.['address'] === GUESSER && fields['kind'] === 'emptyRecords'))
   })
 }

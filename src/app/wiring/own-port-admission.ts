@@ -22,6 +22,7 @@ export function createOwnPortAdmission(
   log: Logger,
 ): PortAdmission {
   const givenUp = new RareWarnings({ clock, log })
+  const abuse = new RareWarnings({ clock, log })
   const handshakes = new Handshakes({
     timeoutMs: HANDSHAKE_TIMEOUT_MS,
     isBlocked: (source) => failures.isBlocked(source),
@@ -43,6 +44,10 @@ export function createOwnPortAdmission(
   return {
     handshakes,
     open,
+    counters: recorder.http2Clients,
+    onAbuse(address, kind) {
+      abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })
+    },
     onHandshakeError: () => recorder.add(HANDSHAKE_ERRORS, 1),
     onHandshakeFailed: (source) => failures.handshakeFailed(source),
   }

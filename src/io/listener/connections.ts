@@ -93,8 +93,11 @@ export interface ConnectionsOptions {
   readonly proxyProtocol?: ProxyProtocolOptions | undefined
 }
 
-/** What ports of a thread share: when handshakes begin, how many connections there may be, and who hears of handshakes that fail. */
-export type PortAdmission = Pick<ConnectionsOptions, 'handshakes' | 'open' | 'onHandshakeError' | 'onHandshakeFailed'>
+/** What ports of a thread share: when handshakes begin, how many connections there may be, and who hears of those that fail or are ended. */
+export type PortAdmission = Pick<
+  ConnectionsOptions,
+  'handshakes' | 'open' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
+>
 
 /** Longest handshake; also no longer than a request head may take. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000
