@@ -1,5 +1,6 @@
 // What upstream answers: a server that is taken over, or a client who writes what it answers with, is not to hold up a thread either.
 
+import { isRecord } from '../../../src/api/kube/object-shape.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../src/api/ports/protection.ts'
 import { sliceAddresses } from '../../../src/core/endpoints/slice-addresses.ts'
 import { nodeState } from '../../../src/core/incident/node-state.ts'
@@ -198,7 +199,10 @@ export const PARSERS: readonly Parser[] = [
     name: 'metric of pods',
     limit: 4 * MIB,
     fillsMaps: true,
-    read: (text) => podMetric(JSON.parse(text), 'a', 0),
+    read: (text) => {
+      const list = JSON.parse(text)
+      return isRecord(list) ? podMetric(list, 'a', 0) : undefined
+    },
     tokens: JSON_TOKENS,
     shapes: {
       items: list(
