@@ -247,16 +247,18 @@ describe('what a server does', () => {
   })
 
   test('a server that has gone silent: a PING asks after 30 s, the connection is lost 15 s later', async () => {
+    const acknowledgement = frame(SETTINGS, 1, 0)
+    let received = Buffer.alloc(0)
     const raw = await startRawUpstream((socket) => {
-      socket.write(frame(SETTINGS, 0, 0))
       // The acknowledgement of our SETTINGS, and nothing more.
-      socket.write(frame(SETTINGS, 1, 0))
-      socket.resume()
+      socket.write(Buffer.concat([frame(SETTINGS, 0, 0), acknowledgement]))
+      socket.on('data', (chunk: Buffer) => (received = Buffer.concat([received, chunk])))
     })
     const { pool, broken } = endpointAt(raw.port)
     cleanups.push(raw.stop, () => pool.destroy())
     const watch = ask(pool, { kind: 'watch' })
     await waitFor('the request to be sent', () => pool.describe().classes.watch.streams === 1)
+    await waitFor('what the server has sent to be read', () => received.includes(acknowledgement))
     const now = performance.now()
     tickAll(now + 31_000)
     tickAll(now + 45_000)
