@@ -126,7 +126,9 @@ test('a real kube-apiserver is killed and starts again under 2,000 reflectors (l
   const cluster = await startCluster()
   t.after(() => cluster.stop())
   await cluster.kubectl(['create', 'namespace', 'storm'])
-  await cluster.kubectl(['create', 'clusterrolebinding', 'storm', '--clusterrole=view', '--group=storm'])
+  // "view" has no rules here: the controller manager would have to aggregate them.
+  await cluster.kubectl(['create', 'clusterrole', 'storm', '--verb=list,watch', '--resource=configmaps'])
+  await cluster.kubectl(['create', 'clusterrolebinding', 'storm', '--clusterrole=storm', '--group=storm'])
   const [apiserver] = cluster.apiservers
   assert.ok(apiserver)
   const world = await worldOf(t, {
