@@ -127,7 +127,7 @@ export class Shares {
   }
 
   heldBy(source: string): number {
-    return this.#entries.get(source)?.held ?? 0
+    return this.#entryOf(source)?.held ?? 0
   }
 
   /** What a source may hold while there is not enough for all: a part of the capacity, by its weight beside those that hold something. */

@@ -94,6 +94,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   readonly #onWritten: (error?: Error | null) => void
   #step = AT.http2
   readonly #payer: Payer | undefined
+  readonly #isBulk: boolean
   /** Of the payer, and for which charge. */
   #account: Account | undefined
   #charged: Charge | undefined
@@ -122,9 +123,13 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   #recentBytes = 0
   #recentTurn = 0
 
-  /** @param payer who is charged for what it costs; default: nobody, what is read is charged answer by answer */
-  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents, payer?: Payer) {
+  /**
+   * @param payer who is charged for what it costs; default: nobody, what is read is charged answer by answer
+   * @param isBulk what is read waits behind what others of nobody's have read
+   */
+  constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents, payer?: Payer, isBulk = false) {
     this.#payer = payer
+    this.#isBulk = isBulk
     this.#socket = socket
     this.#counters = counters
     this.#events = events
@@ -175,7 +180,8 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     }
     const nowMs = performance.now()
     const payer = this.#payer
-    const begun = payer === undefined ? turns.beginShared(nowMs) : turns.begin(this.#accountOf(payer, nowMs), nowMs)
+    const begun =
+      payer === undefined ? turns.beginShared(nowMs, this.#isBulk) : turns.begin(this.#accountOf(payer, nowMs), nowMs)
     const at = begun ? this.#read(chunk, 0, nowMs) : 0
     if (begun) {
       const endMs = performance.now()
@@ -186,7 +192,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     if (at === chunk.length || this.#closed) return
     this.#keep(chunk, at)
     this.#socket.pause()
-    if (payer === undefined) turns.waitShared(this)
+    if (payer === undefined) turns.waitShared(this, this.#isBulk)
     else turns.wait(this.#accountOf(payer, nowMs), this)
   }
 

@@ -25,6 +25,8 @@ const FRAMES_A_LOOK = 8
  * full speed beyond that makes the answers of others wait behind its own, here and upstream.
  */
 const MOST_OWED = 64
+/** Of the slice that endpoints have in a turn, the part of connections with what such sources have asked for. */
+const BULK_PART = 0.25
 
 /** Output of connections, which is written once in each turn. */
 export interface Outputs {
@@ -47,6 +49,8 @@ class ThreadTurns implements Tickable {
   #isLater = false
   /** Work that is nobody's alone: what an endpoint has sent. Done in each turn, before what waits. */
   readonly #shared: Waiter[] = []
+  /** The same of connections that bulk has for itself: behind the others. */
+  readonly #bulk: Waiter[] = []
   #scheduled = false
   /** Of the event loop, as far as something was done in it. */
   #turn = 0
@@ -120,7 +124,7 @@ class ThreadTurns implements Tickable {
 
   /** Connections whose work waits. */
   get waiting(): number {
-    return this.#queue.length + this.#shared.length
+    return this.#queue.length + this.#shared.length + this.#bulk.length
   }
 
   /**
@@ -138,7 +142,12 @@ class ThreadTurns implements Tickable {
 
   /** There are others, and many answers are on their way to it. */
   #isOwedMuch(account: Account): boolean {
-    return this.#accounts.size > 1 && this.#inFlight(account) >= MOST_OWED
+    return this.isBulk(account)
+  }
+
+  /** Whether a source has so many requests in flight, while others are there, that its answers should not be in the way of other sources. */
+  isBulk(charge: Charge): boolean {
+    return this.#accounts.size > 1 && this.#inFlight(charge) >= MOST_OWED
   }
 
   /** The source has worked since `sinceMs`, in one go. */
@@ -161,10 +170,14 @@ class ThreadTurns implements Tickable {
     this.schedule()
   }
 
-  /** The same for what an endpoint has sent: it is a turn's share for all of them together, and nothing while output waits. */
-  beginShared(nowMs: number): boolean {
-    const sliceMs = this.#sliceMs
+  /**
+   * The same for what an endpoint has sent: it is a turn's share for all of them together, and nothing while output waits.
+   * @param isBulk of a connection that bulk has for itself. Default: no
+   */
+  beginShared(nowMs: number, isBulk = false): boolean {
+    const sliceMs = isBulk ? this.#sliceMs * BULK_PART : this.#sliceMs
     if (this.#outputWaits || this.#sharedMs >= sliceMs) return false
+    if (isBulk && this.#shared.length + this.#bulk.length > 0) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - this.#sharedMs)
     return true
   }
@@ -179,8 +192,9 @@ class ThreadTurns implements Tickable {
     this.#units = 0
   }
 
-  waitShared(waiter: Waiter): void {
-    this.#shared.push(waiter)
+  waitShared(waiter: Waiter, isBulk = false): void {
+    if (isBulk) this.#bulk.push(waiter)
+    else this.#shared.push(waiter)
     this.schedule()
   }
 
@@ -241,13 +255,17 @@ class ThreadTurns implements Tickable {
     const outputs = this.#outputs
     let nowMs = performance.now()
     this.#outputWaits = outputs?.flush(nowMs, nowMs + sliceMs) ?? false
-    if (this.#shared.length > 0 && !this.#outputWaits) this.#serveShared(sliceMs)
+    if (!this.#outputWaits) {
+      if (this.#shared.length > 0) this.#serveShared(this.#shared, sliceMs)
+      if (this.#bulk.length > 0) this.#serveShared(this.#bulk, sliceMs * BULK_PART)
+    }
     let isPaused = false
     if (this.#queue.length > 0) {
       nowMs = performance.now()
       isPaused = this.#queue.serve(nowMs + sliceMs)
     }
-    if (this.#outputWaits || this.#shared.length > 0 || (this.#queue.length > 0 && !isPaused)) this.schedule()
+    const isSharedLeft = this.#shared.length + this.#bulk.length > 0
+    if (this.#outputWaits || isSharedLeft || (this.#queue.length > 0 && !isPaused)) this.schedule()
     else if (this.#queue.length > 0) this.#scheduleLater()
   }
 
@@ -261,12 +279,12 @@ class ThreadTurns implements Tickable {
     }, OWED_PAUSE_MS)
   }
 
-  #serveShared(sliceMs: number): void {
+  #serveShared(waiters: Waiter[], sliceMs: number): void {
     let nowMs = performance.now()
     const untilMs = nowMs + sliceMs
-    for (let left = this.#shared.length; left > 0 && nowMs < untilMs; left--) {
-      const waiter = this.#shared.shift()
-      if (waiter?.work(untilMs)) this.#shared.push(waiter)
+    for (let left = waiters.length; left > 0 && nowMs < untilMs; left--) {
+      const waiter = waiters.shift()
+      if (waiter?.work(untilMs)) waiters.push(waiter)
       nowMs = performance.now()
     }
   }

@@ -69,12 +69,22 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   /** Whether its head backlog was full after the last request. */
   #full = false
 
-  /** @param chance in [0, 1) */
-  constructor(socket: Duplex, counters: Http2Counters, owner: ConnectionOwner, nowMs: number, chance: number) {
+  /**
+   * @param chance in [0, 1)
+   * @param isBulk as of Http2Socket
+   */
+  constructor(
+    socket: Duplex,
+    counters: Http2Counters,
+    owner: ConnectionOwner,
+    nowMs: number,
+    chance: number,
+    isBulk: boolean,
+  ) {
     this.#owner = owner
     this.#expiresAtMs = nowMs + MAX_AGE_MS * (1 - AGE_JITTER + 2 * AGE_JITTER * chance)
     this.#idleSinceMs = nowMs
-    this.#driver = new Http2Socket(socket, counters, this)
+    this.#driver = new Http2Socket(socket, counters, this, undefined, isBulk)
     this.#connection = new ClientConnection(CLIENT_LIMITS, counters, this.#driver, this, nowMs)
     this.#driver.start(this.#connection)
   }

@@ -40,6 +40,8 @@ export interface Http2GroupShape {
   readonly spread: number
   /** Most connections; beyond them requests wait for a free stream. */
   readonly connections: number
+  /** Answers wait behind those of other groups. Default: no */
+  readonly bulk?: true
 }
 
 /** Load (streams, and bytes counted as such) of a connection before requests go to another one as well. */
@@ -200,7 +202,8 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
       return
     }
     const { http2 } = this.#counters
-    this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random()))
+    const isBulk = this.#shape.bulk === true
+    this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random(), isBulk))
   }
 
   /** Rejects all waiting requests: none was sent, so they may be sent elsewhere. */

@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
+import { turns } from '../turns/thread-turns.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
@@ -14,7 +15,7 @@ import type { Relists } from './relists.ts'
 import type { Carrier } from './waiting.ts'
 
 /** Requests of different classes never share a connection. */
-export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
+export type RequestClass = 'unary' | 'bulk' | 'watch' | 'anonymous' | 'reserved'
 
 /**
  * What is let in at the pace of the server's answers after connections broke: lists, over the connections of `unary`, and watches that are
@@ -91,6 +92,8 @@ const MAX_SPARE_CONNECTIONS = 8
  */
 const SHAPES: Readonly<Record<RequestClass | 'lane' | 'spare', Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
+  // The same for those who have many requests in flight while others are there: hundreds of lists would be in the way of small answers.
+  bulk: { spread: 4, connections: MAX_CONNECTIONS, bulk: true },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
   // What waits for nobody: used while the unary ones are full.
@@ -124,6 +127,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   #protocolSinceMs = 0
   #lostAtMs: number = Number.NEGATIVE_INFINITY
   readonly #unary: Http2Group
+  readonly #bulk: Http2Group
   readonly #watch: Http2Group
   readonly #anonymous: Http2Group
   readonly #reserved: Http2Group
@@ -152,6 +156,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#connector = new UpstreamConnector(endpoint, client)
     this.#protocol = endpoint.scheme === 'http' ? 'http/1.1' : 'unknown'
     this.#unary = this.#createGroup('unary')
+    this.#bulk = this.#createGroup('bulk')
     this.#watch = this.#createGroup('watch')
     this.#anonymous = this.#createGroup('anonymous')
     this.#reserved = this.#createGroup('reserved')
@@ -184,6 +189,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     switch (kind) {
       case 'unary':
         return this.#unary
+      case 'bulk':
+        return this.#bulk
       case 'watch':
         return this.#watch
       case 'anonymous':
@@ -215,7 +222,9 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   #carrierOf(kind: RequestKind, charge: Charge): Carrier {
     if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind))
     const lane = this.#offences.laneOf(charge)
-    return lane < 0 ? this.#group(classOf(kind)) : this.#laneGroup(lane)
+    if (lane >= 0) return this.#laneGroup(lane)
+    const ofClass = classOf(kind)
+    return this.#group(ofClass === 'unary' && turns.isBulk(charge) ? 'bulk' : ofClass)
   }
 
   #laneGroup(lane: number): Http2Group {
@@ -228,7 +237,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
 
   /** Those of everybody, and of each lane. */
   get #groups(): Http2Group[] {
-    return [this.#unary, this.#watch, this.#anonymous, this.#reserved, ...this.#lanes.values()]
+    return [this.#unary, this.#bulk, this.#watch, this.#anonymous, this.#reserved, ...this.#lanes.values()]
   }
 
   async #connectH2(): Promise<TLSSocket> {
@@ -242,6 +251,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     socket.destroy()
     for (const group of this.#lanes.values()) group.handOver(this.#http1Class('unary'))
     this.#unary.handOver(this.#http1Class('unary'))
+    this.#bulk.handOver(this.#http1Class('unary'))
     this.#watch.handOver(this.#http1Class('watch'))
     this.#anonymous.handOver(this.#http1Class('anonymous'))
     this.#reserved.handOver(this.#http1Class('reserved'))
@@ -330,6 +340,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   describe(): EndpointConnections {
     const classes = {
       unary: describeGroup(this.#unary),
+      bulk: describeGroup(this.#bulk),
       watch: describeGroup(this.#watch),
       anonymous: describeGroup(this.#anonymous),
       reserved: describeGroup(this.#reserved),

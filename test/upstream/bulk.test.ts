@@ -1,0 +1,60 @@
+// Requests of somebody who has many in flight while others are there: on connections on which nobody else waits.
+
+import assert from 'node:assert/strict'
+import { afterEach, test } from 'node:test'
+import type { Charge } from '../../src/api/ports/stream.ts'
+import { turns } from '../../src/io/turns/thread-turns.ts'
+import { reply } from '../harness/upstreams/stub-upstream.ts'
+import { ask, endpointAt, startUpstream } from '../harness/upstreams/upstream-exchange.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+test('who has many requests in flight does not share connections with others, and does so again behind that', async () => {
+  const upstream = await startUpstream({ maxConcurrentStreams: 100 })
+  const { pool } = endpointAt(upstream.port)
+  cleanups.push(upstream.stop, () => pool.destroy())
+  let inFlight = 1_000
+  cleanups.push(() => turns.setInFlight(() => 0))
+  turns.setInFlight(({ source }: Charge) => (source === 'hog' ? inFlight : 1))
+  useTime('hog')
+  useTime('alice')
+  upstream.answer = (request) => {
+    if (request.path !== '/hold') reply(request, 200, 'served')
+  }
+  const bulk = (): number => pool.describe().classes.bulk.streams
+  const unary = (): number => pool.describe().classes.unary.streams
+  for (let i = 0; i < 10; i++) ask(pool, { source: 'hog', path: '/hold' })
+  await waitFor('the requests', () => upstream.seen.length === 10)
+  assert.deepEqual([bulk(), unary()], [10, 0])
+  ask(pool, { source: 'alice', path: '/hold' })
+  await waitFor('the other request', () => upstream.seen.length === 11)
+  assert.deepEqual([bulk(), unary()], [10, 1])
+  inFlight = 10
+  assert.equal((await ask(pool, { source: 'hog' }).outcome).text, 'served')
+  ask(pool, { source: 'hog', path: '/hold' })
+  await waitFor('the last request', () => upstream.seen.length === 13)
+  assert.deepEqual([bulk(), unary()], [10, 2])
+})
+
+test('who is alone uses the connections of everybody', async () => {
+  const upstream = await startUpstream({ maxConcurrentStreams: 100 })
+  const { pool } = endpointAt(upstream.port)
+  cleanups.push(upstream.stop, () => pool.destroy())
+  cleanups.push(() => turns.setInFlight(() => 0))
+  turns.setInFlight(() => 1_000)
+  turns.tick(performance.now() + 10_000)
+  ask(pool, { source: 'hog', path: '/hold' })
+  upstream.answer = () => undefined
+  await waitFor('the request', () => upstream.seen.length === 1)
+  assert.equal(pool.describe().classes.bulk.connections, 0)
+})
+
+/** It counts among those who share the thread. */
+function useTime(source: string): void {
+  const nowMs = performance.now()
+  turns.charge(turns.accountOf({ source, weight: 1, known: true }, nowMs), nowMs - 1, nowMs)
+}
