@@ -199,6 +199,7 @@ describe('impersonation asked for by a client', () => {
         ...Array.from({ length: 512 }, (_, i) => (i % 2 === 0 ? 'impersonate-group' : `g${i}`)),
       ],
     ],
+    ['more bytes than are read', ['impersonate-user', 'a', 'impersonate-extra-a', 'v'.repeat(64 * 1024)]],
   ]
   for (const [name, list] of invalid) it(`refuses ${name}`, () => assert.ok(refused(list).message.length > 0))
 

@@ -40,6 +40,11 @@ const EXTRA_PREFIX = 'impersonate-extra-'
 const AUTHENTICATION_GROUP = 'authentication.k8s.io'
 /** Each value costs one access review, so their number is bounded. */
 const MAX_IMPERSONATED_VALUES = 256
+/**
+ * Names and values together. They are decoded, reviewed, and encoded again on one thread, and the identity is kept for as long as the request
+ * runs: 256 groups of 128 characters fit in twice.
+ */
+const MAX_IMPERSONATED_BYTES: number = 64 * 1024
 
 /**
  * The fields that make upstream see `user`. Only for users without an `identityProblem`. The result depends on the user
@@ -90,13 +95,18 @@ export function readImpersonation(list: HeaderList): ClientImpersonation | undef
   const groups: string[] = []
   let extra: Map<string, string[]> | undefined
   let count = 0
+  let bytes = 0
   for (let i = 0; i + 1 < list.length; i += 2) {
     const field = list[i] ?? ''
     // 'impersonate-' has 12 characters; nearly every field ends here.
     if (field.length < 12 || (field.charCodeAt(0) | 0x20) !== 0x69) continue
     const lower = field.toLowerCase()
     if (lower !== USER && lower !== GROUP && lower !== UID && !lower.startsWith(EXTRA_PREFIX)) continue
-    const value = decodeUtf8(list[i + 1] ?? '')
+    const sent = list[i + 1] ?? ''
+    bytes += field.length + sent.length
+    if (bytes > MAX_IMPERSONATED_BYTES)
+      return invalid(`more than ${MAX_IMPERSONATED_BYTES} bytes of Impersonate-* fields`)
+    const value = decodeUtf8(sent)
     const key = lower.startsWith(EXTRA_PREFIX) ? unescapeExtraKey(lower.slice(EXTRA_PREFIX.length)) : ''
     if (value === undefined || key === undefined) return invalid(`${lower} is not valid UTF-8`)
     if (++count > MAX_IMPERSONATED_VALUES) return invalid(`more than ${MAX_IMPERSONATED_VALUES} Impersonate-* values`)
