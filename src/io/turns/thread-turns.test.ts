@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Charge } from '../../api/ports/stream.ts'
 import { OWED_PAUSE_MS, QUANTUM_MS } from '../../core/thread-time/fair-queue.ts'
 import { LONG_SLICE_MS, turns } from './thread-turns.ts'
 
@@ -74,6 +75,26 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
   for (let i = 0; i < 20; i++) small()
   await rounds()
   assert.equal(ends, 2)
+})
+
+test('who reads in bulk goes on at once when alone, else a few in a turn, sources in turns', async () => {
+  turns.tick(performance.now() + 10_000)
+  const done: string[] = []
+  const reader = (name: string): { resume(): void } => ({ resume: () => void done.push(name) })
+  const charge = (source: string): Charge => ({ source, weight: 1, known: true })
+  turns.readOn(charge('a'), reader('alone'))
+  assert.deepEqual(done, ['alone'])
+  for (const source of ['a', 'b']) {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf(charge(source), nowMs), nowMs - 1, nowMs)
+  }
+  for (let i = 0; i < 4; i++) turns.readOn(charge('a'), reader(`a${i}`))
+  turns.readOn(charge('b'), reader('b'))
+  assert.deepEqual(done, ['alone'])
+  await nextTurn()
+  assert.equal(done.length, 3)
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(done, ['alone', 'a0', 'b', 'a1', 'a2', 'a3'])
 })
 
 test('a source with many requests in flight is read on at a pace while others are there', async (t) => {

@@ -3,6 +3,7 @@
 // One instance for each thread, as there is one event loop.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import { SourceTurns } from '../../core/handshakes/source-turns.ts'
 import type { ShareReport } from '../../core/shares/shares-report.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
 import { FairQueue, OWED_PAUSE_MS } from '../../core/thread-time/fair-queue.ts'
@@ -27,11 +28,19 @@ const FRAMES_A_LOOK = 8
 const MOST_OWED = 64
 /** Of the slice that endpoints have in a turn, the part of connections with what such sources have asked for. */
 const BULK_PART = 0.25
+/** Readers that go on in a turn: each takes some 0.1 ms in which the system and TLS work, and no code of ours that could measure it. */
+const READS_A_TURN = 2
 
 /** Output of connections, which is written once in each turn. */
 export interface Outputs {
   /** Writes from `nowMs` until `untilMs`. @returns whether something is left */
   flush(nowMs: number, untilMs: number): boolean
+}
+
+/** What reads in bulk, and stops when it has read some. */
+export interface BulkReader {
+  /** Reads on. */
+  resume(): void
 }
 
 /** Of users, and of those who are not authenticated. */
@@ -51,6 +60,7 @@ class ThreadTurns implements Tickable {
   readonly #shared: Waiter[] = []
   /** The same of connections that bulk has for itself: behind the others. */
   readonly #bulk: Waiter[] = []
+  readonly #readers: SourceTurns<BulkReader> = new SourceTurns()
   #scheduled = false
   /** Of the event loop, as far as something was done in it. */
   #turn = 0
@@ -122,9 +132,24 @@ class ThreadTurns implements Tickable {
     return this.#accounts.size > 1 ? SLICE_MS : LONG_SLICE_MS
   }
 
+  /** Somebody else than one source uses the thread. */
+  get hasOthers(): boolean {
+    return this.#accounts.size > 1
+  }
+
+  /** `reader` has stopped, and goes on: at once for whoever is alone, else when it is its source's turn. */
+  readOn({ source }: Charge, reader: BulkReader): void {
+    if (!this.hasOthers) {
+      reader.resume()
+      return
+    }
+    this.#readers.add(source, reader)
+    this.schedule()
+  }
+
   /** Connections whose work waits. */
   get waiting(): number {
-    return this.#queue.length + this.#shared.length + this.#bulk.length
+    return this.#queue.length + this.#shared.length + this.#bulk.length + this.#readers.size
   }
 
   /**
@@ -264,7 +289,8 @@ class ThreadTurns implements Tickable {
       nowMs = performance.now()
       isPaused = this.#queue.serve(nowMs + sliceMs)
     }
-    const isSharedLeft = this.#shared.length + this.#bulk.length > 0
+    for (let i = 0; i < READS_A_TURN && this.#readers.size > 0; i++) this.#readers.next()?.resume()
+    const isSharedLeft = this.#shared.length + this.#bulk.length + this.#readers.size > 0
     if (this.#outputWaits || isSharedLeft || (this.#queue.length > 0 && !isPaused)) this.schedule()
     else if (this.#queue.length > 0) this.#scheduleLater()
   }

@@ -4,9 +4,12 @@ import type { Duplex } from 'node:stream'
 import type { Charge } from '../../api/ports/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
-import { turns } from '../turns/thread-turns.ts'
+import { type BulkReader, turns } from '../turns/thread-turns.ts'
 
-export class FairPipe implements Waiter {
+/** Bytes that are read without a turn while others are there. */
+const READ_BYTES = 64 * 1024
+
+export class FairPipe implements Waiter, BulkReader {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
@@ -20,6 +23,8 @@ export class FairPipe implements Waiter {
   #ended = false
   /** Bytes that came when `to` had closed. */
   #discarded = 0
+  /** Bytes that came since its last turn to read. */
+  #read = 0
   /** Bytes passed on. */
   bytes = 0
 
@@ -40,19 +45,24 @@ export class FairPipe implements Waiter {
     to.on('drain', () => {
       this.#isFull = false
       if (this.#kept.length > 0) this.#enqueue()
-      else from.resume()
+      else turns.readOn(charge, this)
     })
     to.once('close', () => this.#drop())
     from.resume()
   }
 
   #onData(chunk: Buffer): void {
+    this.#read += chunk.length
     if (this.#kept.length === 0 && !this.#isFull) {
       const nowMs = performance.now()
       const account = this.#accountNow(nowMs)
       if (turns.begin(account, nowMs)) {
         this.#write(chunk, account, nowMs)
         turns.charge(account, nowMs, performance.now())
+        if (this.#read >= READ_BYTES && turns.hasOthers && !this.#isFull) {
+          this.#from.pause()
+          turns.readOn(this.#charge, this)
+        }
         return
       }
     }
@@ -75,8 +85,14 @@ export class FairPipe implements Waiter {
     this.#inQueue = false
     if (this.#kept.length > 0) return false
     if (this.#ended) this.#to.end()
-    else if (!this.#isFull) this.#from.resume()
+    else if (!this.#isFull) turns.readOn(this.#charge, this)
     return false
+  }
+
+  /** Called when it is its turn to read. */
+  resume(): void {
+    this.#read = 0
+    if (this.#kept.length === 0 && !this.#isFull) this.#from.resume()
   }
 
   /** `from` has closed: what is left is passed on at once. */
