@@ -22,9 +22,9 @@ test('nothing is given up while the capacity is enough', () => {
 })
 
 test('who is most above a share gives up the oldest, one for each that is above the capacity', () => {
-  const held = new LongHeld<Watch>(16)
-  fill(held, 'hog', 12)
-  fill(held, 'other', 4)
+  const held = new LongHeld<Watch>(32)
+  fill(held, 'hog', 24)
+  fill(held, 'other', 8)
   fill(held, 'newcomer', 2)
   assert.deepEqual(held.toGiveUp(), { source: 'hog', n: 0 })
   const second = held.toGiveUp()

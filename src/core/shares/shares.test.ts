@@ -21,9 +21,19 @@ describe('a share', () => {
   test('a newcomer is served although a hog holds everything, up to the reserve', () => {
     const shares = new Shares(80)
     takeAll(shares, 'hog')
-    assert.equal(takeAll(shares, 'newcomer'), 10)
+    assert.equal(takeAll(shares, 'newcomer'), 5)
     assert.equal(shares.take('newcomer', 1, 1), 'full')
     assert.equal(shares.reserveInUse, true)
+  })
+
+  test('who holds nothing is served although many below their share have used all that there is for them', () => {
+    const shares = new Shares(800)
+    for (let round = 0; round < 800; round++) for (let i = 0; i < 10; i++) shares.take(`hog-${i}`, 1, 1)
+    takeAll(shares, 'late')
+    assert.equal(shares.take('late', 1, 1), 'full')
+    assert.equal(takeAll(shares, 'light'), 8, 'an eighth of a share')
+    assert.equal(shares.take('lighter', 1, 1), 'taken')
+    assert.ok(shares.held <= 900)
   })
 
   test('what the hog gives back goes to the newcomer, until both have a share', () => {
@@ -99,7 +109,7 @@ test('two busy sources converge to shares by weight', () => {
   )
 })
 
-test('sums are right, nothing is above capacity and reserve, and who has less than a share is refused only by a full reserve', () => {
+test('sums are right, nothing is above capacity and reserve, and who has less than a share is refused only by a full reserve, or a half of it', () => {
   const step = fc.record({
     source: fc.integer({ min: 0, max: 7 }),
     weight: fc.integer({ min: 1, max: 5 }),
@@ -127,7 +137,11 @@ test('sums are right, nothing is above capacity and reserve, and who has less th
         const weights = [...held].reduce((sum, [other, one]) => (other === name ? sum : sum + one.weight), weight)
         const isBelow = (own?.held ?? 0) < (capacity * weight) / weights
         const free = total() + amount <= capacity
-        const expected = free || (isBelow && total() + amount <= most) ? 'taken' : isBelow ? 'full' : 'over-share'
+        const after = (own?.held ?? 0) + amount
+        const isLittle = own === undefined || after * 8 * weights <= capacity * weight
+        const reserve = isLittle ? most - capacity : Math.ceil((most - capacity) / 2)
+        const expected =
+          free || (isBelow && total() + amount <= capacity + reserve) ? 'taken' : isBelow ? 'full' : 'over-share'
         assert.equal(shares.take(name, weight, amount), expected)
         if (expected === 'taken') held.set(name, { held: (own?.held ?? 0) + amount, weight })
         assert.equal(shares.held, total())

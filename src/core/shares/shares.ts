@@ -13,6 +13,8 @@ export interface Holder {
 
 /** Part of the capacity that is kept on top, for those with less than their share. */
 const RESERVE_OF = 8
+/** Half of the reserve is for those who hold nothing, or at most this part of their share: many sources below their share would use up all of it. */
+const LITTLE_OF = 8
 /** Entries of the table that are looked at when one is added: so that it never has many more than there are holders. */
 const SWEPT = 2
 
@@ -81,7 +83,8 @@ export class Shares {
       const own = entry === undefined ? 0 : entry.held
       const others = own > 0 && entry !== undefined ? this.#weights - entry.weight : this.#weights
       if (own * (others + weight) >= capacity * weight) return 'over-share'
-      if (held > capacity + this.reserve) return 'full'
+      const isLittle = own === 0 || (own + amount) * LITTLE_OF * (others + weight) <= capacity * weight
+      if (held > capacity + (isLittle ? this.reserve : Math.ceil(this.reserve / 2))) return 'full'
     }
     this.#held = held
     if (entry === undefined) this.#add(source, weight, amount)
