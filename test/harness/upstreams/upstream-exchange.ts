@@ -128,6 +128,8 @@ export async function startUpstream(settings: Settings = {}): Promise<TestUpstre
     stop: () =>
       new Promise((resolve) => {
         for (const session of upstream.sessions) session.destroy()
+        // Those of which there is no session yet, too.
+        for (const socket of sockets) socket.destroy()
         server.close(() => resolve())
       }),
   }
