@@ -117,6 +117,25 @@ describe('connections of users', () => {
     assert.equal(await limited(gateway, 'connections'), 1)
     for (const user of [newcomer, ...others]) assert.equal((await h2Request(user, [])).status, 200)
   })
+
+  test('more users than places: those who are here go on, and the newcomer is answered and asked to leave', async () => {
+    const gateway = await start()
+    const goaways = new Set<string>()
+    const connect = async (name: string): Promise<ClientHttp2Session> => {
+      const user = session(gateway.port, clientPair(clientCA, name))
+      user.on('goaway', () => goaways.add(name))
+      assert.equal((await h2Request(user, [])).status, 200)
+      return user
+    }
+    const users: ClientHttp2Session[] = []
+    for (let i = 0; i < MAX - MAX_STRANGERS; i++) users.push(await connect(`user-${i}`))
+    for (const name of ['late', 'later']) {
+      await connect(name)
+      await waitFor('GOAWAY', () => goaways.has(name))
+    }
+    for (const user of users) assert.equal((await h2Request(user, [])).status, 200)
+    assert.deepEqual([...goaways], ['late', 'later'])
+  })
 })
 
 test('--first-request-timeout: a connection without a request is drained', async () => {

@@ -54,6 +54,20 @@ describe('when there are more than places', () => {
     )
   })
 
+  test('of sources with as many each, the newcomer goes where the others are to go on, and otherwise as before', () => {
+    const room = (capacity: number): FairRoom<Item> => new FairRoom<Item>(capacity, true)
+    assert.deepEqual(fill(room(3), ['a1', 'b1', 'c1', 'd1', 'e1']), ['d1', 'e1'])
+    assert.deepEqual(fill(room(4), ['a1', 'a2', 'b1', 'b2', 'c1', 'd1']), ['a1', 'b1'])
+    assert.deepEqual(fill(room(4), ['a1', 'a2', 'b1', 'b2', 'b3']), ['b1'], 'its oldest')
+    const left = room(1)
+    const [a1, b1] = [itemOf('a1'), itemOf('b1')]
+    left.add(a1, 'a')
+    left.add(b1, 'b')
+    left.delete(b1)
+    left.add(itemOf('c1'), 'c')
+    assert.equal(left.toGiveUp()?.name, 'c1')
+  })
+
   test('0 is any number', () => {
     assert.deepEqual(fill(new FairRoom<Item>(0), ['a1', 'a2', 'a3']), [])
   })

@@ -1,5 +1,6 @@
 // A bounded number of places that are held for long, one for each item. When there are more items than places, the source that has the most
 // gives one up: its oldest idle one, or else its newest, so that those who have waited longest for something get it.
+// Among sources that have as many each, either whoever is idle has to go, or the newcomer.
 
 interface Holding<Item> {
   /** The oldest first. */
@@ -22,14 +23,22 @@ const LEAST_STACK = 16
 
 export class FairRoom<Item extends object> {
   readonly #capacity: number
+  readonly #newcomersLeave: boolean
+  /** That an item was added to last. */
+  #newcomer: Holding<Item> | undefined
   readonly #holdings = new Map<string, Holding<Item>>()
   readonly #holdingOf = new Map<Item, Holding<Item>>()
   /** By how many they have; those with an idle one, and the others. */
   readonly #levels: Level<Item>[] = []
 
-  /** @param capacity 0 = any number */
-  constructor(capacity: number) {
+  /**
+   * @param capacity 0 = any number
+   * @param newcomersLeave whether, among sources that have as many each, the one that came last has to go. Otherwise that is one that is
+   *   idle. Default: no
+   */
+  constructor(capacity: number, newcomersLeave = false) {
     this.#capacity = capacity
+    this.#newcomersLeave = newcomersLeave
   }
 
   get size(): number {
@@ -46,6 +55,7 @@ export class FairRoom<Item extends object> {
     holding.idle.add(item)
     this.#holdingOf.set(item, holding)
     this.#rank(holding)
+    this.#newcomer = holding
   }
 
   /** Among its like it is the newest then. */
@@ -76,7 +86,8 @@ export class FairRoom<Item extends object> {
     if (this.#capacity === 0 || this.size <= this.#capacity) return undefined
     const top = this.#levels.at(-1)
     // Among equals one that costs nobody anything: a newcomer is idle, and so it goes itself before those that wait for something.
-    const most = first(top?.withIdle) ?? first(top?.others)
+    const equal = this.#newcomersLeave && this.#newcomer?.count === this.#levels.length - 1 ? this.#newcomer : undefined
+    const most = equal ?? first(top?.withIdle) ?? first(top?.others)
     const item = first(most?.idle) ?? newestBusy(most)
     if (item !== undefined) this.delete(item)
     return item

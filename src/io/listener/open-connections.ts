@@ -57,7 +57,8 @@ export class OpenConnections implements Tickable {
     const { max, maxUnauthenticated } = options
     const strangers = max === 0 ? maxUnauthenticated : strangersOf(max, maxUnauthenticated)
     this.#strangers = new FairRoom(strangers)
-    this.#users = new FairRoom(max === 0 ? 0 : max - strangers)
+    // Whoever is here goes on: more users than places would otherwise put each other out, each with a handshake, for ever.
+    this.#users = new FairRoom(max === 0 ? 0 : max - strangers, true)
     this.#most = max
   }
 
