@@ -185,8 +185,6 @@ export class Bench {
     const root = options.root ?? this.root
     const threads = root === this.root && this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []
     const args = [
-      ...(options.nodeArgs ?? []),
-      join(root, 'src/main.ts'),
       'serve',
       '--source=files',
       `--config-dir=${this.material.clusters(`clusters-${port}`, options)}`,
@@ -200,13 +198,17 @@ export class Bench {
       ...(options.auditLog === undefined ? [] : [`--audit-log-path=${options.auditLog}`]),
     ]
     const { name = 'Portcullis', place = 'proxy' } = options
-    const command = process.execPath
+    // As users start it: with the flags of Node that it has there.
+    const program = join(root, 'bin/portcullis')
+    const { nodeArgs } = options
+    const [command = program, ...before] =
+      nodeArgs === undefined ? [program] : ['env', `NODE_OPTIONS=${nodeArgs.join(' ')}`, program]
     const output = options.logged === true ? this.material.path(`access-${port}.log`) : undefined
     const server = await startServer({
       name,
       port,
       command,
-      args,
+      args: [...before, ...args],
       place,
       cwd: root,
       startSeconds: START_SECONDS,

@@ -21,7 +21,8 @@ import type { Who } from './attack.ts'
 import type { TargetMessage } from './worker-messages.ts'
 
 export const HOST = 'prod.example.com'
-const MAIN = join(import.meta.dirname, '../../src/main.ts')
+/** As users start it: with the flags of Node that it has there. */
+const PROGRAM = join(import.meta.dirname, '../../bin/portcullis')
 const PROXIED_HOST = '127.0.0.2'
 const BALANCER = '127.0.0.3'
 const SERVED = 'proxy.kubegateway.io/v1alpha1'
@@ -59,7 +60,7 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
     issueCertificate(ca, { commonName: 'upstream', usage: 'server', ...names }),
   )
   const upstream = await startUpstream(serving, options.upstreamPrefix ?? [])
-  const [command = process.execPath, ...rest] = [...(options.gatewayPrefix ?? []), process.execPath, MAIN]
+  const [command = PROGRAM, ...rest] = [...(options.gatewayPrefix ?? []), PROGRAM]
   const embedded = await startEmbedded({
     source: [...EMBEDDED_FLAGS, '--protection-listen=127.0.0.1:WEBHOOK'],
     listen: [`${PROXIED_HOST}:PORT/proxy-protocol`],

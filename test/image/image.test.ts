@@ -52,7 +52,11 @@ describe('the image', root, () => {
     assert.deepEqual(rest, {
       User: '65532:65532',
       ExposedPorts: { '8443/tcp': {}, '9443/tcp': {} },
-      Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', `PORTCULLIS_DATA_DIR=${DATA_DIR}`],
+      Env: [
+        'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+        `PORTCULLIS_DATA_DIR=${DATA_DIR}`,
+        'NODE_OPTIONS=--v8-pool-size=1',
+      ],
       Entrypoint: ['/usr/local/bin/portcullis'],
       Cmd: ['serve'],
       Volumes: { [DATA_DIR]: {} },

@@ -126,6 +126,18 @@ describe('without a Node that can run it', () => {
   }
 })
 
+test('Node gets the flags of the program, and of its helper threads as many as NODE_OPTIONS says', () => {
+  const folder = mkdtempSync(join(dir, 'flags-'))
+  const script = '#!/bin/sh\n[ "$1" = --version ] && echo v24.20.0 || echo "$@"\n'
+  writeFileSync(join(folder, 'node'), script, { mode: 0o755 })
+  const flags = (options: string): string => {
+    const variables = { PATH: `${folder}:/usr/bin:/bin`, NODE_OPTIONS: options }
+    return run(join(installed, 'bin/portcullis'), ['serve'], variables).stdout.replace(/ \S+main\.mjs/, '')
+  }
+  assert.equal(flags(''), '--max-semi-space-size=16 --v8-pool-size=1 serve\n')
+  assert.equal(flags('--v8-pool-size=4'), '--max-semi-space-size=16 serve\n')
+})
+
 describe('installed', () => {
   let gateway: EmbeddedGateway
 

@@ -20,7 +20,7 @@ const BETWEEN_MS = 20
 /** Characters that are told of a failure. */
 const LONGEST_WHY = 200
 /** As bin/portcullis starts it. */
-const HEAP_FLAG = '--max-semi-space-size=16'
+const NODE_FLAGS = '--max-semi-space-size=16 --v8-pool-size=1'
 
 export interface UnderAttack {
   /** What the gateway says is the most that it takes. */
@@ -55,7 +55,7 @@ export async function attackWithin({ threads, limitBytes, forMs }: AttackOptions
   const group = createControlGroup(limitBytes)
   // In place of the sources, whose compiler takes memory that a gateway does not.
   const [shell = '', flag = '', , procs = ''] = group.prefix
-  const script = `echo $$ > "$0" && node=$1 && shift 2 && exec "$node" ${HEAP_FLAG} ${dir}/dist/main.mjs "$@"`
+  const script = `echo $$ > "$0" && shift && exec "${process.execPath}" ${NODE_FLAGS} ${dir}/dist/main.mjs "$@"`
   const scene = await startScene({ threads, gatewayPrefix: [shell, flag, script, procs] })
   const attackers: ChildProcess[] = []
   try {
