@@ -2,10 +2,11 @@
 // DATA is passed on as it arrives, so that bodies are not copied.
 
 import * as frame from './frames.ts'
+import { FRAME_MEMORY_BYTES, releaseFrameMemory, takeFrameMemory } from './slabs.ts'
 
 /** Receives the frames. */
 export interface FrameSink {
-  /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on. */
+  /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on, valid during the call. */
   onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void
   /** DATA begins; `length` is that of the frame with padding. False: its bytes are to be skipped. */
   onDataStart(length: number, flags: number, id: number): boolean
@@ -27,6 +28,8 @@ export interface Pace {
 export const WITHOUT_PAUSE: Pace = { goOn: () => true }
 
 const EMPTY = Buffer.alloc(0)
+/** Shorter partial frames are kept in parts of what Node allocates for many. */
+const SHORT_BYTES = 4096
 const { DATA, FLAG_PADDED, FRAME_HEADER_BYTES, LARGEST_STREAM_ID } = frame
 
 export class FrameReader {
@@ -60,8 +63,7 @@ export class FrameReader {
   /** Stops passing on frames. */
   stop(): void {
     this.#stopped = true
-    this.#held = EMPTY
-    this.#heldBytes = 0
+    this.#drop()
   }
 
   /** Reads `chunk` from `from` on, as long as `pace` goes on. @returns how far: the rest is to be read before anything else */
@@ -130,12 +132,19 @@ export class FrameReader {
         this.#heldBytes = 0
         if (held[3] === DATA) this.#startData(length, held, 0)
         else this.#sink.onFrame(held[3] ?? 0, held[4] ?? 0, streamAt(held, 0), held, FRAME_HEADER_BYTES, length)
+        releaseFrameMemory(held)
         return at
       }
       this.#heldNeed = FRAME_HEADER_BYTES + length
-      this.#held = Buffer.allocUnsafe(this.#heldNeed)
+      this.#held = memoryFor(this.#heldNeed)
       held.copy(this.#held, 0, 0, FRAME_HEADER_BYTES)
     }
+  }
+
+  #drop(): void {
+    releaseFrameMemory(this.#held)
+    this.#held = EMPTY
+    this.#heldBytes = 0
   }
 
   #startData(length: number, bytes: Buffer, at: number): void {
@@ -177,6 +186,11 @@ export class FrameReader {
     if (this.#dataLeft === 0) this.#sink.onDataEnd()
     return at
   }
+}
+
+/** The largest frame that we allow fits into the pool's pieces. */
+function memoryFor(size: number): Buffer {
+  return size > SHORT_BYTES && size <= FRAME_MEMORY_BYTES ? takeFrameMemory() : Buffer.allocUnsafe(size)
 }
 
 function lengthAt(bytes: Buffer, at: number): number {

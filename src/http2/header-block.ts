@@ -1,4 +1,7 @@
-// A header block in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10).
+// A header block in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10). It is kept in pooled memory.
+
+import { ChunkQueue } from './chunk-queue.ts'
+import { blockScratch } from './hpack/scratch.ts'
 
 /** Frames that any block may have. Where large blocks are allowed, one more for each of these octets. */
 const MAX_CONTINUATIONS = 128
@@ -10,38 +13,49 @@ export class HeaderBlock {
   /** Whether its HEADERS frame has END_STREAM. */
   end = false
   sinceMs = 0
-  #parts: Buffer[] = []
-  #bytes = 0
+  readonly #pieces: ChunkQueue = new ChunkQueue()
   #frames = 0
+
+  /** Octets so far. */
+  get bytes(): number {
+    return this.#pieces.bytes
+  }
+
+  /** Memory that it takes. */
+  get memory(): number {
+    return this.#pieces.memory
+  }
 
   begin(stream: number, end: boolean, bytes: Buffer, from: number, to: number, nowMs: number): void {
     this.stream = stream
     this.end = end
     this.sinceMs = nowMs
     this.#frames = 0
-    this.#bytes = to - from
-    // Copies: a small part of a chunk would keep the whole chunk alive.
-    this.#parts = [Buffer.from(bytes.subarray(from, to))]
+    this.#pieces.push(bytes.subarray(from, to))
   }
 
   /** False when there are too many frames, or more bytes than `maxBytes`. */
   add(bytes: Buffer, from: number, to: number, maxBytes: number): boolean {
-    this.#bytes += to - from
     const maxFrames = Math.max(MAX_CONTINUATIONS, maxBytes / CONTINUATION_BYTES)
-    if (++this.#frames > maxFrames || this.#bytes > maxBytes) return false
-    this.#parts.push(Buffer.from(bytes.subarray(from, to)))
+    if (++this.#frames > maxFrames || this.#pieces.bytes + to - from > maxBytes) return false
+    this.#pieces.push(bytes.subarray(from, to))
     return true
   }
 
-  /** The whole block; none is open then. */
-  take(): Buffer {
-    const block = Buffer.concat(this.#parts)
-    this.clear()
+  /** The first `bytes` of it are the block, in one piece; valid until it is cleared, or another one is asked for. */
+  whole(): Buffer {
+    const pieces = this.#pieces.pieces()
+    const [first] = pieces
+    if (first !== undefined && pieces.length === 1) return first
+    const block = blockScratch.of(this.#pieces.bytes)
+    let at = 0
+    for (const piece of pieces) at += piece.copy(block, at)
     return block
   }
 
+  /** None is open. */
   clear(): void {
-    this.#parts = []
+    this.#pieces.clear()
     this.stream = 0
   }
 }

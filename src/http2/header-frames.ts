@@ -115,14 +115,14 @@ export class HeaderFrames {
       return
     }
     if ((flags & FLAG_END_HEADERS) !== 0) {
-      const whole = block.take()
-      this.#onBlock(id, block.end, whole, 0, whole.length)
+      this.#onBlock(id, block.end, block.whole(), 0, block.bytes)
     } else if (length === 0 && !this.#emptyFrames.take(host.nowMs)) host.abuse('emptyFrames')
   }
 
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
     const decoder = this.#decoder
     let outcome: number = decoder.decode(bytes, from, to, this.#maxListBytes)
+    if (this.#block.stream !== 0) this.#block.clear()
     const isLarge = outcome === DECODED && this.#host.isServer && decoder.listBytes > UNPACKED_BYTES
     if (isLarge && decoder.listBytes > (to - from) * BOMB_FACTOR) outcome = TOO_LARGE
     if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.#maxListBytes) this.#counters.hpackBomb++

@@ -1,7 +1,7 @@
 // Output: frames are written one after the other into pooled memory. Bodies are copied: that costs less than
 // keeping the memory in which they arrived until the socket has taken them.
 
-import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
+import { releaseSlab, takeSlab } from './slabs.ts'
 
 const NOTHING = Buffer.alloc(0)
 
@@ -11,19 +11,16 @@ export class Output {
   at = 0
   /** Bytes that `take` would return. */
   bytes = 0
-  #pooled = false
   /** Finished parts of slabs, the slabs, and the ones taken but not written yet. */
   readonly #parts: Buffer[] = []
   readonly #full: Buffer[] = []
   readonly #taken: Buffer[] = []
 
-  /** Makes room for `size` bytes in one piece at `buffer[at]`. */
+  /** Makes room for `size` bytes, at most SLAB_BYTES, in one piece at `buffer[at]`. */
   reserve(size: number): void {
     if (this.buffer.length - this.at >= size) return
     this.#closePart()
-    // Larger pieces get memory of their own, which is not reused.
-    this.#pooled = size <= SLAB_BYTES
-    this.buffer = this.#pooled ? takeSlab() : Buffer.allocUnsafeSlow(size)
+    this.buffer = takeSlab()
   }
 
   /** `size` bytes have been written at `at`. */
@@ -63,8 +60,7 @@ export class Output {
 
   #closePart(): void {
     if (this.at > 0) this.#parts.push(this.at === this.buffer.length ? this.buffer : this.buffer.subarray(0, this.at))
-    if (this.#pooled) this.#full.push(this.buffer)
-    this.#pooled = false
+    if (this.buffer.length > 0) this.#full.push(this.buffer)
     this.buffer = NOTHING
     this.at = 0
   }

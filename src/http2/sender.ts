@@ -5,7 +5,9 @@ import type { EncodedFields } from '../api/ports/stream.ts'
 import { type Budget, WINDOW_UPDATES_PER_DATA } from './budget.ts'
 import * as frame from './frames.ts'
 import { encodeBound, HpackEncoder, listBytesOf } from './hpack/encoder.ts'
+import { blockScratch } from './hpack/scratch.ts'
 import { Output } from './output.ts'
+import { SLAB_BYTES } from './slabs.ts'
 import type { Http2Stream } from './stream.ts'
 
 /** The connection. */
@@ -79,7 +81,8 @@ export class Sender {
     if (listBytesOf(own, list.length >>> 1) + (shared === undefined ? 0 : shared.listBytes) > this.maxListBytes)
       return false
     const bound = own + (shared === undefined ? 0 : shared.octets.length)
-    if (bound > this.frameBytes) this.#longHead(id, list, shared?.octets, end, bound)
+    if (bound > this.frameBytes || bound > SLAB_BYTES - FRAME_HEADER_BYTES)
+      this.#longHead(id, list, shared?.octets, end, bound)
     else this.#shortHead(id, list, shared?.octets, end, bound)
     return true
   }
@@ -100,7 +103,7 @@ export class Sender {
   }
 
   #longHead(id: number, list: readonly string[], shared: Uint8Array | undefined, end: boolean, bound: number): void {
-    const block = Buffer.allocUnsafe(bound)
+    const block = blockScratch.of(bound)
     let size = this.encoder.encode(list, block, 0)
     if (shared !== undefined) {
       block.set(shared, size)

@@ -1,18 +1,64 @@
 // Pooled memory for bytes in transit, shared by all connections of a thread: nothing is allocated per message, and
 // nothing has to be garbage-collected.
 
+import { DEFAULT_FRAME_BYTES, FRAME_HEADER_BYTES } from './frames.ts'
+
 /** Size of one slab. */
 export const SLAB_BYTES: number = 32 * 1024
 /** Slabs kept in the pool: 8 MiB. */
 const MAX_POOLED = 256
+/** Size of the memory for a frame that comes in several pieces: the largest that we allow, with its header. */
+export const FRAME_MEMORY_BYTES: number = DEFAULT_FRAME_BYTES + FRAME_HEADER_BYTES
+/** Of such memory, pieces kept in the pool: 2 MiB. */
+const MAX_POOLED_FRAMES = 128
 
-const pool: Buffer[] = []
+/** Pieces of memory of one size. */
+class Pool {
+  readonly #size: number
+  readonly #most: number
+  readonly #free: Buffer[] = []
+  /** Pieces that were taken and not returned. */
+  out = 0
 
-export function takeSlab(): Buffer {
-  return pool.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES)
+  constructor(size: number, most: number) {
+    this.#size = size
+    this.#most = most
+  }
+
+  take(): Buffer {
+    this.out++
+    return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#size)
+  }
+
+  release(piece: Buffer): void {
+    if (piece.length !== this.#size) return
+    this.out--
+    if (this.#free.length < this.#most) this.#free.push(piece)
+  }
 }
 
-/** Returns a slab that nobody reads or writes any more. */
+const slabs = new Pool(SLAB_BYTES, MAX_POOLED)
+const frames = new Pool(FRAME_MEMORY_BYTES, MAX_POOLED_FRAMES)
+
+export function takeSlab(): Buffer {
+  return slabs.take()
+}
+
+/** Returns a slab that nobody reads or writes any more; does nothing with memory of another size. */
 export function releaseSlab(slab: Buffer): void {
-  if (slab.length === SLAB_BYTES && pool.length < MAX_POOLED) pool.push(slab)
+  slabs.release(slab)
+}
+
+export function takeFrameMemory(): Buffer {
+  return frames.take()
+}
+
+/** As `releaseSlab`. */
+export function releaseFrameMemory(memory: Buffer): void {
+  frames.release(memory)
+}
+
+/** Pieces in use, of both sizes: those of connections that were lost while they wrote are never returned. */
+export function piecesInUse(): { readonly slabs: number; readonly frames: number } {
+  return { slabs: slabs.out, frames: frames.out }
 }

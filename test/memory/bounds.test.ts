@@ -21,6 +21,8 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   budgetUsers: ['src/state/user-budgets.ts', 'MAX_USERS'],
   heldAnswerBytes: ['src/gateway/held-answer.ts', 'MAX_ALL_HELD_BYTES'],
   pooledBytes: ['src/http2/slabs.ts', 'MAX_POOLED'],
+  pooledFrameBytes: ['src/http2/slabs.ts', 'MAX_POOLED_FRAMES'],
+  scratchBytes: ['src/http2/hpack/scratch.ts', 'MAX_SCRATCH_BYTES'],
   unreadBytes: ['src/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
   topNames: ['src/core/top/traffic.ts', 'CAPACITY'],
   auditBodyBytes: ['src/core/audit/body-memory.ts', 'MAX_RECORDED_BYTES'],
@@ -37,7 +39,10 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   storeBytes: ['src/io/store/objects.ts', 'REMEMBERED_BYTES'],
 }
 /** What stands in the code as a number of pieces. */
-const PIECES: Partial<Record<keyof MemoryBounds, number>> = { pooledBytes: 32 * 1024 }
+const PIECES: Partial<Record<keyof MemoryBounds, number>> = {
+  pooledBytes: 32 * 1024,
+  pooledFrameBytes: 16 * 1024 + 9,
+}
 
 test('each bound is that of the constant', () => {
   for (const [name, [file, constant]] of Object.entries(CONSTANTS)) {

@@ -265,7 +265,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES
   const largestWindow = CLIENT_LIMITS.streamWindowBytes + CLIENT_LIMITS.streamWindowGrowthBytes
   const answers = maxConcurrentStreams * (ANSWER_WATER_BYTES + largestWindow)
-  const block = 2 * (maxHeaderListBytes + slack)
+  const block = maxHeaderListBytes + slack
   const output = 3 * SERVER_LIMITS.maxBacklogBytes
   const hpack =
     2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/hpack/literal-memo.ts', 'MAX_OCTETS') ?? Number.NaN)

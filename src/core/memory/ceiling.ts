@@ -90,6 +90,10 @@ export interface MemoryBounds {
   readonly heldAnswerBytes: number
   /** http2/slabs.ts */
   readonly pooledBytes: number
+  /** The same. */
+  readonly pooledFrameBytes: number
+  /** http2/hpack/scratch.ts, of two. */
+  readonly scratchBytes: number
   /** io/socket/unread-output.ts */
   readonly unreadBytes: number
   /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
@@ -125,6 +129,8 @@ export const BOUNDS: MemoryBounds = {
   budgetUsers: 4096,
   heldAnswerBytes: 16 * MIB,
   pooledBytes: 8 * MIB,
+  pooledFrameBytes: 128 * (16 * KIB + 9),
+  scratchBytes: 2 * MIB,
   unreadBytes: 32 * MIB,
   topNames: 8192,
   auditBodyBytes: 32 * MIB,
@@ -265,7 +271,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
     each('budgets of users', budgets, budgets),
     each('names that portcullis top counts', names, names / 2),
     each('answers to reads, held until they are whole', BOUNDS.heldAnswerBytes),
-    each('buffers that are kept for use', BOUNDS.pooledBytes),
+    each('buffers that are kept for use', BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + 2 * BOUNDS.scratchBytes),
     each('output that clients do not read', BOUNDS.unreadBytes),
     each('bodies for the audit log', auditBodies ? BOUNDS.auditBodyBytes : 0),
     each('log lines on their way to the main thread', lines, lines / 2),

@@ -6,6 +6,7 @@ import { KNOWN_FLAGS, NAME_FLAGS, nameFlags, valueFlags } from './field-rules.ts
 import { huffmanBound, huffmanDecode } from './huffman.ts'
 import { latin1Text } from './latin1.ts'
 import { LiteralMemo } from './literal-memo.ts'
+import { Scratch } from './scratch.ts'
 import { KNOWN_NAMES, knownNumber, STATIC_COUNT, STATIC_NAMES } from './static.ts'
 
 /** No valid integer in a block is as large as this. */
@@ -19,6 +20,8 @@ const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
 /** Where Huffman-coded strings are decoded to. One thread decodes one string at a time, so all decoders share it. */
 const SCRATCH_BYTES = 16_384
 const SCRATCH: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
+/** For longer ones. */
+const longScratch: Scratch = new Scratch()
 
 /** Reads the literals of one decoder; its fields hold the last result. */
 export class LiteralReader {
@@ -130,7 +133,7 @@ export class LiteralReader {
       return true
     }
     const room = huffmanBound(length)
-    this.#octets = room <= SCRATCH_BYTES ? SCRATCH : Buffer.allocUnsafeSlow(room)
+    this.#octets = room <= SCRATCH_BYTES ? SCRATCH : longScratch.of(room)
     this.#from = 0
     this.#to = huffmanDecode(block, at, at + length, this.#octets)
     return this.#to >= 0
