@@ -41,6 +41,12 @@ describe('turns', () => {
     assert.equal(turns.waiting, 15)
   })
 
+  test('without a bound of what is under way, a source has as many at a time as it asks for', () => {
+    const turns = new CallTurns(Number.POSITIVE_INFINITY)
+    for (let i = 0; i < 20; i++) turns.ask(turnOf('a'), UNLIMITED, 0)
+    assert.deepEqual([turns.inFlight, turns.waiting], [20, 0])
+  })
+
   test('who finds the queue full is told how long it takes, from how fast calls end', () => {
     const turns = new CallTurns(2, 100)
     for (let i = 0; i < 102; i++) turns.ask(turnOf(`u${i}`), UNLIMITED, 0)

@@ -28,12 +28,12 @@ export const MAX_CALLS_IN_FLIGHT = 64
 /** One place in this many is reserved for sources with no call in flight: a few busy sources cannot take all of them. */
 const ONE_KEPT_OF = 8
 /** Calls that wait for a place, of all sources together. */
-export const MAX_CALLS_WAITING = 1024
+const MAX_CALLS_WAITING = 1024
 /** When others are in the way, and neither a rate nor the calls before say when there will be room. */
 const BUSY_RETRY_MS = 1000
-/** Longer than this nobody is sent away for. */
+/** The longest Retry-After. */
 const LONGEST_RETRY_MS = 15_000
-/** For as long at least the ends of calls are counted: calls that begin together end together. */
+/** The ends of calls are counted for this long at least, because calls that begin together end together. */
 const COUNT_MS = 1000
 
 /** What waits of one source. */
@@ -61,9 +61,10 @@ export class CallTurns {
   #ends = 0
   #countedSinceMs = 0
 
+  /** @param maxInFlight infinite = any number, bounded by a rate only */
   constructor(maxInFlight: number = MAX_CALLS_IN_FLIGHT, maxWaiting: number = MAX_CALLS_WAITING) {
     this.#maxInFlight = maxInFlight
-    this.#kept = Math.floor(maxInFlight / ONE_KEPT_OF)
+    this.#kept = Number.isFinite(maxInFlight) ? Math.floor(maxInFlight / ONE_KEPT_OF) : 0
     this.#maxWaiting = maxWaiting
   }
 
