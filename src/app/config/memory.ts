@@ -1,6 +1,6 @@
-// The setting of memory: how much there is. What of the other settings is a default, the start may lower so that all fits.
+// The setting of memory: how much there is. Other settings that have their defaults may be lowered at the start, so that all of it fits.
 
-import type { MemoryLever } from '../../core/memory/ceiling.ts'
+import { MEMORY_LEVERS, type MemoryLever } from '../../core/memory/ceiling.ts'
 import { SERVING_TABLE } from './serving.ts'
 import { bytesBetween } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
@@ -23,14 +23,6 @@ export const MEMORY_TABLE: { readonly memoryLimit: Setting<number> } = {
     'memory that the process may take; defaults of other settings are lowered to fit; default: the limit of its control group, else half of the machine',
   ),
 }
-
-/** In the order in which they are named. */
-export const MEMORY_LEVERS: readonly MemoryLever[] = [
-  'maxConnections',
-  'maxRequestsInflight',
-  'maxWatches',
-  'maxBufferedBytes',
-]
 
 export function readMemory(reader: SettingsReader): MemoryConfig {
   return {

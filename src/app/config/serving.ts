@@ -53,23 +53,24 @@ export interface ServingConfig {
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
   readonly handshakeTimeoutMs: number
-  /** Over HTTP/2. */
+  /** Over HTTP/2; over HTTP/1.1 it is `headerTimeoutMs`. */
   readonly firstRequestTimeoutMs: number
   /** Of the process; 0 = any number. */
   readonly maxConnections: number
+  /** Of the process; 0 = half of `maxConnections`. */
   readonly maxUnauthenticatedConnections: number
   /** Of an address, in a minute; 0 = they are not counted. */
   readonly maxAuthenticationFailures: number
-  /** The longest time. */
+  /** The longest time for which an address is blocked. */
   readonly authenticationFailureBlockMs: number
   readonly idleTimeoutMs: number
   /** For each gateway thread; 0 = any number. */
   readonly maxConnectionsPerAddress: number
-  /** Not long-running, of the process; 0 = any number. */
+  /** Without those that are long-running; of the process; 0 = any number. */
   readonly maxRequestsInflight: number
-  /** And other long-running requests, of the process; 0 = any number. */
+  /** With other long-running requests; of the process; 0 = any number. */
   readonly maxWatches: number
-  /** Of requests, of the process; 0 = any number. */
+  /** Of large heads, bodies, and answers that clients have not taken; of the process; 0 = any number. */
   readonly maxBufferedBytes: number
   /** A tenth more or less; 0 = any age. */
   readonly maxConnectionAgeMs: number
@@ -290,7 +291,7 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     '<bytes>',
     '268435456',
     bytesBetween(0, 1024 * 1024 * 1024 * 1024),
-    'heads above 8 KiB and bodies of requests in memory, divided by threads and then by users; 0: any number',
+    'memory for heads above 8 KiB, bodies, and answers that clients have not taken, divided by threads and then by users; 0: any number',
   ),
   maxConnectionAge: setting(
     'maxConnectionAge',

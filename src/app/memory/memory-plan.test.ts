@@ -119,5 +119,5 @@ const MEASURED = {
   embedded: false,
   webhooks: 0,
   maxControlConnections: 512,
-  plainPorts: 0,
+  adminTlsPorts: 0,
 }

@@ -45,7 +45,7 @@ export interface GrantedByMachine {
 const OTHER_FILES = 1024
 const ROWS_LOGGED = 5
 
-export function grantedByMachine(): GrantedByMachine {
+function grantedByMachine(): GrantedByMachine {
   return { controlGroupBytes: memoryLimit(), machineBytes: totalmem(), openFiles: openFilesLimit() }
 }
 
@@ -116,7 +116,7 @@ function settingsOf(config: Config): MemorySettings {
     embedded,
     webhooks: Number(config.protection.listen !== undefined) + Number(source === 'kubernetes'),
     maxControlConnections,
-    plainPorts: Number(config.adminTlsCertFile !== '') + Number(config.healthTlsCertFile !== ''),
+    adminTlsPorts: Number(config.adminTlsCertFile !== '') + Number(config.healthTlsCertFile !== ''),
   }
 }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type MemoryLever, type MemorySettings, memoryCeiling } from './ceiling.ts'
-import { CONNECTION } from './costs.ts'
+import { SharedResource } from '../shares/shared-resource.ts'
+import { MEMORY_LEVERS, type MemorySettings, memoryCeiling } from './ceiling.ts'
+import { CONNECTION, REQUEST, WATCH } from './costs.ts'
 import { fitMemory, LEAST } from './fit.ts'
 
 const MIB = 1024 * 1024
-const LEVERS: readonly MemoryLever[] = ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes']
 
 const settings: fc.Arbitrary<MemorySettings> = fc.record({
   threads: fc.integer({ min: 1, max: 64 }),
@@ -22,7 +22,7 @@ const settings: fc.Arbitrary<MemorySettings> = fc.record({
   embedded: fc.boolean(),
   webhooks: fc.integer({ min: 0, max: 2 }),
   maxControlConnections: fc.integer({ min: 16, max: 100_000 }),
-  plainPorts: fc.integer({ min: 0, max: 2 }),
+  adminTlsPorts: fc.integer({ min: 0, max: 2 }),
 })
 
 const SMALL: MemorySettings = {
@@ -39,7 +39,7 @@ const SMALL: MemorySettings = {
   embedded: false,
   webhooks: 0,
   maxControlConnections: 512,
-  plainPorts: 0,
+  adminTlsPorts: 0,
 }
 
 test('the ceiling is the sum of its rows, the largest first, in whole bytes', () => {
@@ -64,7 +64,7 @@ test('more of anything never lowers it, and what a lever lowers has a row that n
   fc.assert(
     fc.property(
       settings,
-      fc.constantFrom(...LEVERS, 'threads', 'logs', 'webhooks', 'plainPorts' as const),
+      fc.constantFrom(...MEMORY_LEVERS, 'threads', 'logs', 'webhooks', 'adminTlsPorts' as const),
       (given, name) => {
         const before = memoryCeiling(given)
         const after = memoryCeiling({ ...given, [name]: given[name] + 1 })
@@ -72,7 +72,7 @@ test('more of anything never lowers it, and what a lever lowers has a row that n
       },
     ),
   )
-  for (const lever of LEVERS) {
+  for (const lever of MEMORY_LEVERS) {
     assert.ok(
       memoryCeiling(SMALL).rows.some((row) => row.lever === lever),
       lever,
@@ -98,41 +98,61 @@ test('one more connection costs what was measured, and the garbage beside it', (
   assert.ok(one >= CONNECTION && one <= 1.5 * CONNECTION, String(one))
 })
 
-test('without a limit, or where it fits, nothing is lowered', () => {
+test('what users and those without a name may hold beyond the setting is counted', () => {
+  for (const [lever, what, each] of [
+    ['maxRequestsInflight', 'requests in flight', REQUEST],
+    ['maxWatches', 'watches', WATCH],
+  ] as const) {
+    const size = 8192
+    const { known, unknown } = new SharedResource('requests-inflight', size)
+    const most = known.capacity + known.reserve + unknown.capacity + unknown.reserve
+    const row = memoryCeiling({ ...SMALL, [lever]: size }).rows.find((one) => one.what === what)
+    assert.equal(row?.bytes, most * each)
+  }
+})
+
+test('where it fits, nothing is lowered', () => {
   const { bytes } = memoryCeiling(SMALL)
-  for (const limit of [0, bytes, bytes + 1]) {
-    const fitted = fitMemory(SMALL, new Set(LEVERS), limit)
-    assert.deepEqual([fitted.settings, fitted.lowered, fitted.fits], [SMALL, [], true])
+  for (const limit of [bytes, bytes + 1]) {
+    const fitted = fitMemory(SMALL, new Set(MEMORY_LEVERS), limit)
+    assert.deepEqual(fitted, { settings: SMALL, ceiling: memoryCeiling(SMALL), lowered: [] })
   }
 })
 
 test('defaults are lowered so that the ceiling fits, what was set stays', () => {
   fc.assert(
-    fc.property(settings, fc.subarray([...LEVERS]), fc.integer({ min: 1, max: 2 ** 42 }), (given, defaults, limit) => {
-      const fitted = fitMemory(given, new Set(defaults), limit)
-      assert.equal(fitted.fits, fitted.ceiling.bytes <= limit)
-      assert.deepEqual(fitted.ceiling, memoryCeiling(fitted.settings))
-      for (const lever of LEVERS) {
-        const [before, now] = [given[lever], fitted.settings[lever]]
-        if (!defaults.includes(lever)) assert.equal(now, before)
-        assert.ok(now <= before)
-        assert.ok(now >= Math.min(before, LEAST[lever]), lever)
-        assert.equal(
-          fitted.lowered.some(({ setting }) => setting === lever),
-          now < before,
+    fc.property(
+      settings,
+      fc.subarray([...MEMORY_LEVERS]),
+      fc.integer({ min: 1, max: 2 ** 42 }),
+      (given, defaults, limit) => {
+        const fitted = fitMemory(given, new Set(defaults), limit)
+        assert.deepEqual(fitted.ceiling, memoryCeiling(fitted.settings))
+        for (const lever of MEMORY_LEVERS) {
+          const [before, now] = [given[lever], fitted.settings[lever]]
+          if (!defaults.includes(lever)) assert.equal(now, before)
+          assert.ok(now <= before)
+          assert.ok(now >= Math.min(before, LEAST[lever]), lever)
+          assert.equal(
+            fitted.lowered.some(({ setting }) => setting === lever),
+            now < before,
+          )
+        }
+        const least = Object.fromEntries(
+          MEMORY_LEVERS.map((lever) => [
+            lever,
+            defaults.includes(lever) ? Math.min(given[lever], LEAST[lever]) : given[lever],
+          ]),
         )
-      }
-      const least = Object.fromEntries(
-        LEVERS.map((lever) => [lever, defaults.includes(lever) ? Math.min(given[lever], LEAST[lever]) : given[lever]]),
-      )
-      // It does not fit only where even the least of all defaults would not.
-      if (!fitted.fits) assert.ok(memoryCeiling({ ...given, ...least }).bytes > limit)
-    }),
+        // It does not fit only where even the least of all defaults would not.
+        if (fitted.ceiling.bytes > limit) assert.ok(memoryCeiling({ ...given, ...least }).bytes > limit)
+      },
+    ),
   )
 })
 
 test('what there is room for is used', () => {
   const limit = memoryCeiling(SMALL).bytes - 100 * MIB
-  const { ceiling } = fitMemory(SMALL, new Set(LEVERS), limit)
+  const { ceiling } = fitMemory(SMALL, new Set(MEMORY_LEVERS), limit)
   assert.ok(ceiling.bytes <= limit && ceiling.bytes > limit - MIB, String(limit - ceiling.bytes))
 })

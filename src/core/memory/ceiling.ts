@@ -1,6 +1,8 @@
 // The most memory that the process takes, computed from its settings: what can grow, how far, and what each of it costs. What grows without
 // being in here is a fault: test/memory/ runs a gateway under attack in a cgroup of this size.
 
+import { UNKNOWN_PART } from '../shares/shared-resource.ts'
+import { SHORT_PART } from '../shares/waiting-answers.ts'
 import {
   ACCESS_REVIEW,
   BUDGET,
@@ -42,11 +44,12 @@ export interface MemorySettings {
   /** Of all ports of control plane and webhooks together. */
   readonly maxControlConnections: number
   /** Ports for health and administration that have TLS; without it their connections are small. */
-  readonly plainPorts: number
+  readonly adminTlsPorts: number
 }
 
-/** Settings that the ceiling grows with, by which it can be lowered. */
-export type MemoryLever = 'maxConnections' | 'maxRequestsInflight' | 'maxWatches' | 'maxBufferedBytes'
+/** Settings that the ceiling grows with, by which it can be lowered; in the order in which they are named. */
+export const MEMORY_LEVERS = ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes'] as const
+export type MemoryLever = (typeof MEMORY_LEVERS)[number]
 
 /** One thing that takes memory. */
 export interface MemoryRow {
@@ -100,11 +103,11 @@ export interface MemoryBounds {
   readonly topNames: number
   /** core/audit/body-memory.ts */
   readonly auditBodyBytes: number
-  /** app/threads/outbox.ts, characters. */
+  /** app/threads/thread/outbox.ts, characters. */
   readonly outboxCharacters: number
   /** io/logs/line-writer.ts, characters. */
   readonly logCharacters: number
-  /** app/threads/traces.ts, of a thread, and io/traces/otlp-exporter.ts. */
+  /** app/threads/thread/traces.ts, of a thread, and io/traces/otlp-exporter.ts. */
   readonly threadTraces: number
   readonly traces: number
   /** app/tap/tap-route.ts */
@@ -117,7 +120,7 @@ export interface MemoryBounds {
   /** apiserver/server.ts */
   readonly apiBodyBytes: number
   /** io/listener/http-plain.ts, connections to a port for health or administration. */
-  readonly plainConnections: number
+  readonly adminConnections: number
   /** io/store/objects.ts: JSON of objects that are remembered. */
   readonly storeBytes: number
 }
@@ -143,17 +146,18 @@ export const BOUNDS: MemoryBounds = {
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
   apiBodyBytes: 16 * MIB,
-  plainConnections: 256,
+  adminConnections: 256,
   storeBytes: 32 * MIB,
 }
 
-const LEVERS: readonly MemoryLever[] = ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes']
 /** Of a thread, beside what grows: its code and configuration, and room for what the model does not know. */
 const SPARE_HEAP_MIB = 192
-/** What a resource that is divided among users may take beyond its size, so that nobody is shut out: core/shares/. */
-const RESERVE = 1.375
-/** The same where nobody unknown has a part. */
-const KNOWN_RESERVE = 1.125
+/** A resource that is divided among users takes this many times its size, with the reserve of core/shares/shares.ts ... */
+const WITH_RESERVE: number = 1 + 1 / 8
+/** ... and with what those who are not authenticated have of their own (core/shares/shared-resource.ts), and its reserve. */
+const WITH_UNKNOWN: number = WITH_RESERVE * (1 + 1 / UNKNOWN_PART)
+/** And with the short answers that are not charged: core/shares/waiting-answers.ts. */
+const WITH_SHORT_ANSWERS: number = WITH_UNKNOWN + 1 / SHORT_PART
 
 /** What a thing takes, in all and in V8's heap. */
 interface Cost {
@@ -174,14 +178,16 @@ export function memoryCeiling(settings: MemorySettings): MemoryCeiling {
   rows.push({ what: 'garbage that V8 has not collected yet', bytes: heap * GARBAGE, heap: 0, per: 'process' })
   const whole = rows.map((row) => ({ ...row, bytes: Math.ceil(row.bytes), heap: Math.ceil(row.heap) }))
   const taken = whole.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes)
-  const unbounded = LEVERS.filter((lever) => settings[lever] === 0)
+  const unbounded = MEMORY_LEVERS.filter((lever) => settings[lever] === 0)
   const sum = taken.reduce((all, { bytes }) => all + bytes, 0)
   return { bytes: unbounded.length > 0 ? Number.POSITIVE_INFINITY : sum, unbounded, rows: taken }
 }
 
-/** What V8 may use in a gateway thread, MiB. */
+/** What V8 may use in a thread, MiB; a thread that needs more ends. */
 export interface ThreadHeap {
+  /** Where objects live that have survived. */
   readonly oldMiB: number
+  /** Where new objects live. */
   readonly youngMiB: number
 }
 
@@ -231,21 +237,21 @@ function clientRows(settings: MemorySettings): MemoryRow[] {
     },
     {
       what: 'requests in flight',
-      bytes: RESERVE * maxRequestsInflight * REQUEST,
-      heap: RESERVE * maxRequestsInflight * REQUEST_HEAP,
+      bytes: WITH_UNKNOWN * maxRequestsInflight * REQUEST,
+      heap: WITH_UNKNOWN * maxRequestsInflight * REQUEST_HEAP,
       per: 'process',
       lever: 'maxRequestsInflight',
     },
     {
       what: 'watches',
-      bytes: RESERVE * maxWatches * WATCH,
-      heap: RESERVE * maxWatches * WATCH_HEAP,
+      bytes: WITH_UNKNOWN * maxWatches * WATCH,
+      heap: WITH_UNKNOWN * maxWatches * WATCH_HEAP,
       per: 'process',
       lever: 'maxWatches',
     },
     {
       what: 'bodies, large heads, and answers that clients have not taken',
-      bytes: RESERVE * maxBufferedBytes,
+      bytes: WITH_SHORT_ANSWERS * maxBufferedBytes,
       heap: 0,
       per: 'process',
       lever: 'maxBufferedBytes',
@@ -282,20 +288,20 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
 
 /** What the main thread remembers and queues. */
 function mainRows(settings: MemorySettings): MemoryRow[] {
-  const { logs, auditWebhook, tracing, embedded, webhooks, plainPorts } = settings
+  const { logs, auditWebhook, tracing, embedded, webhooks, adminTlsPorts } = settings
   const one = (what: string, bytes: number, heap = 0): MemoryRow => ({ what, bytes, heap, per: 'process' })
   const lines = logs * BYTES_PER_CHARACTER * BOUNDS.logCharacters
   const traces = tracing ? BOUNDS.traces * TRACE : 0
   const webhook = auditWebhook ? BYTES_PER_CHARACTER * BOUNDS.auditWebhookCharacters : 0
   const store = embedded ? PARSED * BOUNDS.storeBytes : 0
-  const connections = controlConnections(settings) + plainPorts * BOUNDS.plainConnections
+  const connections = controlConnections(settings) + adminTlsPorts * BOUNDS.adminConnections
   return [
     { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),
     one('objects that the store remembers', store, store),
-    one('bodies sent to the API server for objects', embedded ? RESERVE * BOUNDS.apiBodyBytes : 0),
-    one('bodies sent to webhooks', webhooks * KNOWN_RESERVE * BOUNDS.webhookBytes),
+    one('bodies sent to the API server for objects', embedded ? WITH_UNKNOWN * BOUNDS.apiBodyBytes : 0),
+    one('bodies sent to webhooks', webhooks * WITH_RESERVE * BOUNDS.webhookBytes),
   ]
 }

@@ -1,5 +1,5 @@
-// What things cost in resident memory, measured on a running gateway (docs/decisions/0048-memory-ceiling.md, bench/memory/costs.ts): objects
-// of V8, Node and OpenSSL, buffers and the kernel's part of a socket together. Rounded up.
+// What things cost in resident memory, measured on a running gateway (docs/decisions/0048-memory-ceiling.md): objects of V8, Node and OpenSSL,
+// buffers and the kernel's part of a socket together. Rounded up.
 
 const KIB = 1024
 const MIB = 1024 * KIB

@@ -14,8 +14,6 @@ export interface FittedMemory {
   readonly settings: MemorySettings
   readonly ceiling: MemoryCeiling
   readonly lowered: readonly LoweredSetting[]
-  /** Whether the ceiling is within the limit. */
-  readonly fits: boolean
 }
 
 /** A gateway with less would refuse clients of small clusters: defaults are not lowered further. */
@@ -26,19 +24,15 @@ export const LEAST: Readonly<Record<MemoryLever, number>> = {
   maxBufferedBytes: 32 * 1024 * 1024,
 }
 
-/**
- * @param isDefault levers that nobody has set
- * @param limitBytes 0 = there is none
- */
+/** The ceiling is still above the limit where the least of all defaults is. @param isDefault levers that nobody has set */
 export function fitMemory(
   settings: MemorySettings,
   isDefault: ReadonlySet<MemoryLever>,
   limitBytes: number,
 ): FittedMemory {
   const ceiling = memoryCeiling(settings)
-  if (ceiling.unbounded.length > 0) return { settings, ceiling, lowered: [], fits: false }
-  if (limitBytes === 0 || ceiling.bytes <= limitBytes || isDefault.size === 0) {
-    return { settings, ceiling, lowered: [], fits: limitBytes === 0 || ceiling.bytes <= limitBytes }
+  if (ceiling.unbounded.length > 0 || ceiling.bytes <= limitBytes || isDefault.size === 0) {
+    return { settings, ceiling, lowered: [] }
   }
   // Linear in each lever, so that two points say what there is room for.
   const least = scaled(settings, isDefault, 0)
@@ -50,7 +44,7 @@ export function fitMemory(
     const [from, to] = [settings[setting], lower[setting]]
     return to < from ? [{ setting, from, to }] : []
   })
-  return { settings: lower, ceiling: fitted, lowered, fits: fitted.bytes <= limitBytes }
+  return { settings: lower, ceiling: fitted, lowered }
 }
 
 /** Between the least and the default, and never more than that. */

@@ -9,6 +9,7 @@ import {
   Worker,
   workerData,
 } from 'node:worker_threads'
+import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 
 /** What a message may take along: sockets, too, if nothing was read from them. @types/node does not know of it. */
 export type Movable = Transferable | Socket
@@ -39,14 +40,6 @@ export interface Thread<To> {
   terminate(): Promise<void>
 }
 
-/** What V8 may use in a thread, MiB; one that needs more ends. */
-export interface HeapLimits {
-  /** Where objects live that have survived. */
-  readonly oldMiB: number
-  /** Where new objects live. */
-  readonly youngMiB: number
-}
-
 /**
  * Starts `entry` as a thread. `data` and all messages are cloned; shared memory stays shared.
  * @param data what the thread finds with `threadData`
@@ -56,7 +49,7 @@ export function startThread<To, From>(
   name: string,
   data: unknown,
   events: ThreadEvents<From>,
-  { oldMiB, youngMiB }: HeapLimits,
+  { oldMiB, youngMiB }: ThreadHeap,
 ): Thread<To> {
   const resourceLimits = { maxOldGenerationSizeMb: oldMiB, maxYoungGenerationSizeMb: youngMiB }
   const worker = new Worker(entry, { workerData: data, name, resourceLimits })
