@@ -1,7 +1,6 @@
-// Addresses that a thread gives nothing to but what a valid credential gets, and until when. Bounded: the one that was blocked first is
-// forgotten first.
+// Addresses that get nothing without a valid credential, and until when. Bounded: the one that was blocked first is forgotten first.
 
-export const MAX_BLOCKED = 16_384
+const MAX_BLOCKED = 16_384
 
 export class BlockedSources {
   /** Monotonic milliseconds. */
@@ -21,7 +20,12 @@ export class BlockedSources {
     }
   }
 
-  /** For how long it is; 0 = it is not. */
+  /** All that are blocked, and for how much longer. */
+  *all(nowMs: number): Iterable<{ readonly source: string; readonly forMs: number }> {
+    for (const [source, untilMs] of this.#untilMs) if (untilMs > nowMs) yield { source, forMs: untilMs - nowMs }
+  }
+
+  /** For how much longer the source is blocked; 0 = it is not. */
   blockedMs(source: string, nowMs: number): number {
     if (this.#untilMs.size === 0) return 0
     const untilMs = this.#untilMs.get(source)

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { AddressFailures, type Block, type FailureOptions, MAX_COUNTED, QUIET_MS } from './address-failures.ts'
+import {
+  AddressFailures,
+  type Block,
+  type FailureOptions,
+  MAX_COUNTED,
+  MAX_KNOWN,
+  QUIET_MS,
+} from './address-failures.ts'
 
 const START_MS = 1_000_000
 const LONGEST_MS = 300_000
@@ -115,7 +122,7 @@ describe('failures of an address', () => {
     assert.equal(blocks.length, 1)
   })
 
-  test('no more addresses are known to have been blocked than there is memory for; all others are blocked each time for the first time', async () => {
+  test('no more blocks are remembered than there is memory for; each block of any other address is as short as the first', async () => {
     const known = new Set<string>()
     const shared: FailureOptions['shared'] = (keyPrefix, points, duration) => {
       const counter = new RateLimiterMemory({ keyPrefix, points, duration })
@@ -127,8 +134,8 @@ describe('failures of an address', () => {
       return () => counter
     }
     const { failures, blocks } = create({ free: 1, shared })
-    for (let i = 0; i < MAX_COUNTED; i++) await failures.failed(`a${i}`, 2)
-    assert.deepEqual([blocks.length, known.size], [MAX_COUNTED, MAX_COUNTED])
+    for (let i = 0; i < MAX_KNOWN; i++) await failures.failed(`a${i}`, 2)
+    assert.deepEqual([blocks.length, known.size], [MAX_KNOWN, MAX_KNOWN])
     mock.timers.tick(61_000)
     for (let i = 0; i < 3; i++) {
       await failures.failed('one more', 2)
@@ -136,10 +143,10 @@ describe('failures of an address', () => {
     }
     await failures.failed('a7', 2)
     assert.deepEqual(
-      blocks.slice(MAX_COUNTED).map(({ forMs }) => forMs),
+      blocks.slice(MAX_KNOWN).map(({ forMs }) => forMs),
       [1_000, 1_000, 1_000, 2_000],
     )
-    assert.equal(known.size, MAX_COUNTED)
+    assert.equal(known.size, MAX_KNOWN)
     mock.timers.tick(2 * QUIET_MS)
     await failures.failed('one more', 2)
     mock.timers.tick(1_000)

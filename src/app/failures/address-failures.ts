@@ -1,5 +1,5 @@
-// Credentials and handshakes that fail, counted for each source address in the main thread: some are free in each minute, then the address is
-// blocked, each time for twice as long. Shared by replicas where there is a Redis. Known by source, an address or an IPv6 network of 64 bits.
+// Credentials and handshakes that fail, counted in the main thread for each source (an address, or an IPv6 network of 64 bits): some are free in
+// each minute, then the source is blocked, each time for twice as long. Shared by replicas where there is a Redis.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { errorMessage } from '../../api/validation/error-message.ts'
@@ -15,12 +15,13 @@ export interface FailureOptions {
   /** Counters that replicas share; must answer when there is no Redis, too. Default: of this process. */
   shared?(name: string, points: number, durationSeconds: number): () => FailureCounter
   nowMs(): number
-  /** It cannot be counted. Default: ignored. */
+  /** A failure could not be counted. Default: ignored. */
   onError?(message: string): void
 }
 
 export interface Block {
   readonly source: string
+  /** From now on. */
   readonly forMs: number
 }
 
@@ -29,7 +30,7 @@ const MINUTE_S = 60
 export const QUIET_MS: number = 600_000
 /** Addresses that are counted at a time; failures of more have no consequence, and cost no memory. */
 export const MAX_COUNTED: number = 16_384
-/** Addresses that are known to have been blocked, a key in Redis each; others are blocked each time as for the first time. */
+/** Addresses whose blocks are remembered, with a key in Redis each; each block of any other one is as short as the first. */
 export const MAX_KNOWN: number = 16_384
 const FIRST_BLOCK_S = 1
 
@@ -41,7 +42,7 @@ export class AddressFailures {
   /** Failures that wait for the answer to those before, of the same source. */
   readonly #underway = new Map<string, { count: number; ended: Promise<void> }>()
   readonly #counted = new Set<string>()
-  /** Those that this process has remembered a block of, and for how long that is known; the latest last. */
+  /** Addresses whose blocks this process has remembered, and until when; the latest last. */
   readonly #known = new Map<string, number>()
   readonly #listeners: ((blocks: readonly Block[]) => void)[] = []
   #renewedMs = 0
@@ -53,7 +54,7 @@ export class AddressFailures {
     this.#strikes = shared('blocks', Number.MAX_SAFE_INTEGER, QUIET_MS / 1000)
   }
 
-  /** Hears of every block. */
+  /** @param listener is called with every block */
   onBlocked(listener: (blocks: readonly Block[]) => void): void {
     this.#listeners.push(listener)
   }
@@ -61,6 +62,11 @@ export class AddressFailures {
   /** For how long the source is blocked; 0 = it is not. */
   blockedMs(source: string): number {
     return this.#blocked.blockedMs(source, this.#options.nowMs())
+  }
+
+  /** All that are blocked now. */
+  blocks(): readonly Block[] {
+    return [...this.#blocked.all(this.#options.nowMs())]
   }
 
   /** Something of this source has failed, so many times. Resolves when it is counted; never rejects. */
@@ -83,7 +89,7 @@ export class AddressFailures {
       while (entry.count > 0) {
         const { count } = entry
         entry.count = 0
-        // Whatever was under way when it was blocked is not another reason.
+        // What was under way when it was blocked does not lengthen the block.
         if (this.blockedMs(source) === 0) await this.#add(source, count)
       }
     } catch (error) {
@@ -95,7 +101,7 @@ export class AddressFailures {
 
   async #add(source: string, count: number): Promise<void> {
     const known = await this.#strikes().get(source)
-    // It is kept for the quiet time and the block before it: what is left of the block, if another replica has blocked it.
+    // Kept for the block and the quiet time after it: another replica may have blocked the source, and then this is what is left of the block.
     const leftMs = (known?.msBeforeNext ?? 0) - QUIET_MS
     if (leftMs > 0) {
       this.#block(source, leftMs)

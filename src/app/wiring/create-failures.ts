@@ -2,34 +2,29 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { Config } from '../config/config.ts'
-import { AddressFailures } from '../failures/address-failures.ts'
-import type { LimitSharing } from './limit-sharing.ts'
+import { AddressFailures, type FailureOptions } from '../failures/address-failures.ts'
+import { RareWarnings } from '../threads/thread/rare-warnings.ts'
 
-const TOLD_MS = 60_000
-
+/** @param shared counters of all replicas; undefined = there is no Redis */
 export function createFailures(
-  { maxAuthenticationFailures, authenticationFailureBlockMs }: Config,
-  sharing: Pick<LimitSharing, 'counter'> | undefined,
+  {
+    maxAuthenticationFailures,
+    authenticationFailureBlockMs,
+  }: Pick<Config, 'maxAuthenticationFailures' | 'authenticationFailureBlockMs'>,
+  shared: FailureOptions['shared'],
   clock: Clock,
   log: Logger,
 ): AddressFailures {
-  let toldMs = Number.NEGATIVE_INFINITY
-  const rarely = (tell: () => void): void => {
-    if (clock.monotonic() - toldMs < TOLD_MS) return
-    toldMs = clock.monotonic()
-    tell()
-  }
+  const [uncounted, blocked] = [new RareWarnings({ clock, log }), new RareWarnings({ clock, log })]
   const failures = new AddressFailures({
     free: maxAuthenticationFailures,
     longestBlockMs: authenticationFailureBlockMs,
     nowMs: () => clock.monotonic(),
-    ...(sharing !== undefined && { shared: sharing.counter }),
-    onError: (error) => rarely(() => log.warn('failed credentials could not be counted', { error })),
+    ...(shared !== undefined && { shared }),
+    onError: (error) => uncounted.warn('failed credentials could not be counted', { error }),
   })
   failures.onBlocked((blocks) =>
-    rarely(() =>
-      log.warn('an address is blocked: too many of its credentials or handshakes have failed', { ...blocks[0] }),
-    ),
+    blocked.warn('an address is blocked: too many of its credentials or handshakes have failed', { ...blocks[0] }),
   )
   return failures
 }

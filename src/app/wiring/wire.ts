@@ -1,5 +1,5 @@
 // Builds and wires the main thread. How a change of the objects is applied is in apply-change.ts, what a gateway
-// thread consists of in threads/gateway-thread.ts.
+// thread consists of in threads/thread/gateway-thread.ts.
 
 import { randomInt } from 'node:crypto'
 import type { Clock, Logger, ResourceSource } from '../../api/ports/ports.ts'
@@ -12,6 +12,7 @@ import { createUpstreamClustersController } from '../../controllers/upstream-clu
 import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
+import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { TopReport } from '../../core/top/report.ts'
 import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
@@ -31,7 +32,7 @@ import { PROGRAM_FILES } from '../../io/program/build.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
-import { type HeapLimits, startThread } from '../../io/world/threads.ts'
+import { startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import type { OpenWebhook } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
@@ -115,7 +116,7 @@ const WORD = 2 ** 32
  * @param inline one gateway thread, inside this one
  * @param protection returns the gate that evaluates pod deletions, as it is at the moment
  * @param lastGood where parts of shared limits are kept
- * @param lookUpName looks up the names of servers
+ * @param given replacements for tests
  */
 export function wire(
   config: Config,
@@ -169,7 +170,7 @@ export function wire(
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   const limits = sharing?.limits
-  const failures = createFailures(config, sharing, clock, log)
+  const failures = createFailures(config, sharing?.counter, clock, log)
   const ownFailures = ownPortFailures({
     failures,
     random: Math.random,
@@ -254,7 +255,7 @@ function cellOf({ name, protection }: CompiledCluster): string {
   return protection?.cell ?? name
 }
 
-function startWorker(heap: HeapLimits): StartThread {
+function startWorker(heap: ThreadHeap): StartThread {
   return (data, events) => startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events, heap)
 }
 

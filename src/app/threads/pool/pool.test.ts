@@ -17,6 +17,7 @@ import { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Movable, ThreadEvents } from '../../../io/world/threads.ts'
 import { ClusterTable } from '../../../state/clusters.ts'
 import { loadConfig } from '../../config/config.ts'
+import { AddressFailures } from '../../failures/address-failures.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import { ThreadOutbox } from '../thread/outbox.ts'
 import { ThreadPool } from './pool.ts'
@@ -76,6 +77,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
   const seed = [1, 2] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   const time = { ms: 1_000_000 }
+  const failures = new AddressFailures({ free: 1, longestBlockMs: 300_000, nowMs: () => time.ms })
   const writer = {
     write: (line: string): void => void written.push(line),
     dropped: () => 0,
@@ -111,6 +113,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
     log: { debug: logAs, info: logAs, warn: logAs, error: logAs },
     access: writer,
     audit: undefined,
+    failures,
     protection: () => protection,
     onBroken: (cluster, endpoint) => void broken.push(`${cluster} ${endpoint}`),
   })
@@ -126,7 +129,7 @@ function setUp(threads = 2, protection?: ProtectionGate) {
     assert.ok(found, `thread ${n} was not started`)
     return found
   }
-  return { pool, clusters, fakes, fake, logged, written, broken, time, put }
+  return { pool, clusters, failures, fakes, fake, logged, written, broken, time, put }
 }
 
 type Scene = ReturnType<typeof setUp>
@@ -236,6 +239,23 @@ describe('a thread that dies', () => {
     assert.equal(pool.slots[0]?.restarts, 1)
     const [told] = logged.filter(({ message }) => message.includes('died'))
     assert.equal(told?.fields['stack'], error.stack)
+  })
+
+  it('is followed by one that knows who is blocked, and for how much longer', async () => {
+    const { failures, fake, time } = await started(1)
+    const told = (n: number): unknown[] =>
+      fake(n).received.flatMap((message) => (message.type === 'blocked' ? message.blocks : []))
+    await failures.failed('early', 2)
+    time.ms += 600
+    await failures.failed('late', 2)
+    assert.deepEqual(told(0), [
+      { source: 'early', forMs: 1_000 },
+      { source: 'late', forMs: 1_000 },
+    ])
+    time.ms += 500
+    fake(0).crash()
+    fake(1).say({ type: 'online' })
+    assert.deepEqual(told(1), [{ source: 'late', forMs: 500 }])
   })
 
   it('again and again is followed later and later', async (context) => {

@@ -311,6 +311,8 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#tell(slot, [...this.#deps.clusters.names()], [])
     this.#tellLists(slot)
     this.#standing.welcome(slot)
+    const blocks = this.#deps.failures?.blocks() ?? []
+    if (blocks.length > 0) slot.post({ type: 'blocked', blocks })
     this.#join(slot)
     this.#questions.online(slot)
     // Nobody waits for the answer.

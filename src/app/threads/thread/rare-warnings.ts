@@ -13,7 +13,7 @@ export class RareWarnings {
     this.#gateway = gateway
   }
 
-  warn(message: string, fields: Readonly<Record<string, string>>): void {
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void {
     const { log, clock } = this.#gateway
     const nowMs = clock.monotonic()
     if (nowMs - this.#toldMs < RARE_WARNING_MS) return
