@@ -1,7 +1,7 @@
 // Bearer tokens that were accepted lately, in memory that all threads share: which of them is good is asked again in time, but whoever has
 // one is not a stranger who guesses. A table of bounded size; a new token may take the place of an old one.
 
-/** Two words each: a hit means 64 equal bits of a SHA-256. */
+/** Two words each: a hit means that at least 63 bits of a SHA-256 are equal. */
 const SLOTS = 16_384
 const WORDS = 2
 

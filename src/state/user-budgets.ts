@@ -9,7 +9,7 @@ import { Budget, type BudgetSize } from '../http2/budget.ts'
  */
 export const CANCELLED_REQUESTS: BudgetSize = { burst: 500, perSecond: 100 }
 /** Long-running requests (watches, logs, proxied requests) cancelled after the response began: the way watches end, all of a client at once. */
-export const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 }
+const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 }
 /**
  * Reads sent again because upstream reset only their stream. An endpoint that dies breaks connections, which is not charged; this may
  * be caused by the request, so the budget is a part of the retries of a cluster (MINIMUM_RETRIES): half of them in ten seconds.

@@ -1,4 +1,4 @@
-// The rules of upstream-cluster-checks.ts that CEL can express, for a kube-apiserver that serves the CRD: it refuses there
+// The rules of checks.ts and the *-checks.ts that CEL can express, for a kube-apiserver that serves the CRD: it refuses there
 // what the gateway would refuse, with the same words. Sizes that the cost estimate of the API server needs are in SIZES.
 
 import type { CelRule } from '../kube/json-schema.ts'

@@ -18,7 +18,7 @@ export function switchedBy(dataDir: string, cluster: string, resolved: ResolvedC
 }
 
 /** The manager of spec.degrade.mode in metadata.managedFields; the latest of several. */
-export function modeOwner(metadata: unknown): SwitchedBy | undefined {
+function modeOwner(metadata: unknown): SwitchedBy | undefined {
   const entries: unknown = isRecord(metadata) ? metadata['managedFields'] : undefined
   if (!Array.isArray(entries)) return undefined
   const owners = entries.flatMap((entry: unknown): SwitchedBy[] => {

@@ -1,13 +1,12 @@
 // Failures of addresses for the ports that the main thread serves: the embedded API server, the webhooks and the admin listener.
 
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import { retryAfterBlock } from '../../core/limits/spread-retry-after.ts'
 import { sha256 } from '../../io/pki/credential-hashes.ts'
 import type { AddressFailures } from './address-failures.ts'
 
 /** Wrong credentials that are remembered, so that one client that goes on with an expired one does not block its address. */
 export const MAX_REMEMBERED = 4096
-/** The part of the time by which answers are spread, so that those who were refused together do not come back together. */
-const SPREAD = 0.25
 
 export interface OwnPortFailures extends FailureCounts {
   /** A TLS handshake of this address has failed. */
@@ -40,7 +39,7 @@ export function ownPortFailures({ failures, random, onRefused }: OwnPortFailures
       const blockedMs = failures.blockedMs(source)
       if (blockedMs === 0) return 0
       onRefused()
-      return Math.ceil((blockedMs / 1000) * (1 + SPREAD * random()))
+      return retryAfterBlock(blockedMs, random())
     },
   }
 }

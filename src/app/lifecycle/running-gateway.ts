@@ -1,3 +1,5 @@
+// What a gateway that runs can be asked and told, and what may be replaced in one that starts.
+
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger, ResourceSource } from '../../api/ports/ports.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'

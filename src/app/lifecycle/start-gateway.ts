@@ -1,3 +1,5 @@
+// Builds the parts of a gateway from its settings, and starts them.
+
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
@@ -15,7 +17,6 @@ import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
 import { Protection, type ProtectionDeps } from '../protection/protection.ts'
 import { wire } from '../wiring/wire.ts'
-
 import { Lifecycle } from './lifecycle.ts'
 import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
 

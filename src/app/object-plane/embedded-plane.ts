@@ -34,7 +34,6 @@ import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
 import { type ControlOidc, createControlOidc } from './control-oidc.ts'
 import { ControlPort } from './control-port.ts'
-
 import type { ObjectPlane } from './object-plane.ts'
 import { kindsOf, sourceOptions } from './plane-options.ts'
 

@@ -36,7 +36,6 @@ import type { Config } from '../config/config.ts'
 import { CrdInstallation } from '../last-good/crd-installation.ts'
 import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
 import { ControlPort } from './control-port.ts'
-
 import type { ObjectPlane } from './object-plane.ts'
 import { kindsOf, sourceOptions } from './plane-options.ts'
 

@@ -1,3 +1,5 @@
+// Where the objects are: in the embedded API server, in a cluster, or in files; the three are used alike.
+
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceSource, SourceChange } from '../../api/ports/ports.ts'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'

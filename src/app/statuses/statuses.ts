@@ -5,11 +5,8 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { startAutoDegradeController } from '../../controllers/auto-degrade/auto-degrade.ts'
 import type { AutoscalerStatuses } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
-
 import { startClusterHealth } from '../../controllers/cluster-health/cluster-health.ts'
-
 import { startDegradeRecovery } from '../../controllers/degrade/recovery.ts'
-
 import { startClusterStatus } from '../../controllers/status/cluster-status.ts'
 import { LEADER_LEASE } from '../../core/status/gateways.ts'
 import { REDIS_AWAY } from '../../core/status/messages.ts'

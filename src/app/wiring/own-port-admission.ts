@@ -3,15 +3,14 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
-import { Handshakes } from '../../io/listener/handshakes/handshakes.ts'
-import { OpenConnections } from '../../io/listener/open-connections.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import type { Config } from '../config/config.ts'
+import { admitClients } from '../connections/admit-clients.ts'
 import type { OwnPortFailures } from '../failures/own-ports.ts'
 import { RareWarnings } from '../threads/thread/rare-warnings.ts'
 
-/** Of the connections: one in this many may be of those who have not sent a request with a valid credential. */
+/** One in this many connections may be of clients that have not sent a request with a valid credential. */
 const STRANGERS_PART = 4
 
 export function createOwnPortAdmission(
@@ -23,32 +22,27 @@ export function createOwnPortAdmission(
 ): PortAdmission {
   const givenUp = new RareWarnings({ clock, log })
   const abuse = new RareWarnings({ clock, log })
-  const handshakes = new Handshakes({
-    timeoutMs: HANDSHAKE_TIMEOUT_MS,
-    isBlocked: (source) => failures.isBlocked(source),
-    onFailed(source, reason) {
-      recorder.add(HANDSHAKE_ERRORS, 1)
-      // As at the ports of the gateway.
-      if (reason === 'not-tls' || reason === 'timeout') failures.handshakeFailed(source)
-    },
-  })
-  const open = new OpenConnections({
+  const admission = admitClients({
+    handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
     max: maxControlConnections,
     maxUnauthenticated: Math.ceil(maxControlConnections / STRANGERS_PART),
+    isBlocked: (source) => failures.isBlocked(source),
+    onHandshakeFailed: (source) => failures.handshakeFailed(source),
     onGivenUp(limit, source) {
-      recorder.add(LIMITED, 1, 'control-connections', limit === 'connections' ? 'true' : 'false')
-      const message = 'connections to the ports of control plane and webhooks had to go: as many are open as'
-      givenUp.warn(`${message} --max-control-connections allows, and most of them are of one source`, { source })
+      const isKnown = limit === 'connections'
+      recorder.add(LIMITED, 1, 'control-connections', isKnown ? 'true' : 'false')
+      const full = isKnown ? '' : `1/${STRANGERS_PART} of `
+      const message = `a connection to a port of control plane or webhooks is closed: ${full}--max-control-connections is reached`
+      givenUp.warn(`${message}, and its source has most of them`, { source })
     },
+    metrics: recorder,
   })
   return {
-    handshakes,
-    open,
+    ...admission,
     counters: recorder.http2Clients,
     onAbuse(address, kind) {
       abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })
     },
     onHandshakeError: () => recorder.add(HANDSHAKE_ERRORS, 1),
-    onHandshakeFailed: (source) => failures.handshakeFailed(source),
   }
 }

@@ -19,8 +19,9 @@ export function recoveryReport(object: JsonObject): string {
   const seen = recoveryOf(object)
   if (seen === undefined) return 'recovery: the leader has not looked yet\n'
   const { step, since, startedFrom, holdingSince, checks, waitingFor } = seen
-  const rung = DEGRADE_MODES.length - DEGRADE_MODES.findIndex((mode) => mode === step)
-  const head = `recovery: ${step} since ${since}, step ${rung} of ${DEGRADE_MODES.length}, started from ${startedFrom}`
+  const ladder: readonly string[] = DEGRADE_MODES
+  const rung = ladder.length - ladder.indexOf(step)
+  const head = `recovery: ${step} since ${since}, step ${rung} of ${ladder.length}, started from ${startedFrom}`
   const rows = checks.map(({ name, ok, message }) => [name, ok ? 'yes' : 'no', message])
   const table = rows.length === 0 ? '' : textTable([['CHECK', 'HOLDS', 'SEEN'], ...rows], '  ')
   const held = holdingSince === undefined ? '' : `  all hold since ${holdingSince}\n`

@@ -32,7 +32,7 @@ export async function simulationOfServer(options: ServedClustersOptions): Promis
   return simulationOf([...served.clusters.values()])
 }
 
-export function simulationOf(clusters: readonly CompiledCluster[]): Simulation {
+function simulationOf(clusters: readonly CompiledCluster[]): Simulation {
   const local = clusters.map(withLocalLimits)
   const tables = new Map(local.map((cluster) => [cluster, tableOf(cluster)]))
   return new Simulation(buildClusterIndex(local), (cluster) => tables.get(cluster) ?? tableOf(cluster))

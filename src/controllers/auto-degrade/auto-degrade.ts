@@ -51,7 +51,7 @@ export interface AutoDegradeController {
 }
 
 /** The owner of spec.degrade.mode, for managedFields. */
-export const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
+const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
 const LOOK_MS = 1_000
 
 /** What this process knows of one cluster. */

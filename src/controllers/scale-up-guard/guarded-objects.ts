@@ -28,7 +28,7 @@ const FIRST_RETRY_MS = 250
 const LONGEST_RETRY_MS = 10_000
 const NODES = foreignKind({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false })
 
-export const GROUP_PLURALS: Readonly<Record<GroupKind, string>> = {
+const GROUP_PLURALS: Readonly<Record<GroupKind, string>> = {
   MachineDeployment: 'machinedeployments',
   MachineSet: 'machinesets',
   MachinePool: 'machinepools',

@@ -28,7 +28,7 @@ export interface FollowedSlicesDeps {
 }
 
 /** In the place of a server, in conditions and metrics. */
-export const SLICE_NAME = 'EndpointSlice default/kubernetes'
+const SLICE_NAME = 'EndpointSlice default/kubernetes'
 const NAMESPACE = 'default'
 const LABEL_SELECTOR = 'kubernetes.io/service-name=kubernetes'
 /** A cluster has one or two; what somebody else labels so is bounded. */

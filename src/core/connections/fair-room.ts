@@ -58,7 +58,7 @@ export class FairRoom<Item extends object> {
     this.#newcomer = holding
   }
 
-  /** Among its like it is the newest then. */
+  /** It is then the newest of the idle ones, or of the busy ones, of its source. */
   setIdle(item: Item, idle: boolean): void {
     const holding = this.#holdingOf.get(item)
     if (holding === undefined) return

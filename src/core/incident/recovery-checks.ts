@@ -45,14 +45,14 @@ export interface RecoveryVerdict extends RecoveryCheck {
 }
 
 /** Older than this, what is known counts as unknown. Milliseconds */
-export const STALE_AFTER_MS = 60_000
+const STALE_AFTER_MS = 60_000
 /** Never more than so many per cent of nodes have to be Ready: some are always being repaired. */
-export const ENOUGH_READY_PERCENT = 95
+const ENOUGH_READY_PERCENT = 95
 /** So many nodes, and so many per cent, below what is enough are a loss that sends the recovery back. */
 const LOST_NODES = { okTotalUnreadyCount: 3, maxTotalUnreadyPercentage: 20 } as const
 const UPSTREAM = { maxErrorPercent: 10, maxLatencyMs: 2_000, minRequests: 20 } as const
 /** With so few refused disruptive requests nobody is waiting. */
-export const SMALL_QUEUE = 10
+const SMALL_QUEUE = 10
 
 /** Refused disruptive requests since a mode began: how many there were at most in a minute, and since when they are no more than that. */
 export interface RefusedQueue {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { spreadRetryAfter } from './spread-retry-after.ts'
+import { retryAfterBlock, spreadRetryAfter } from './spread-retry-after.ts'
 
 /** The earliest and the latest. */
 const range = (likelyMs: number): [number, number] => [spreadRetryAfter(likelyMs, 0), spreadRetryAfter(likelyMs, 0.999)]
@@ -17,4 +17,9 @@ test('who could come back at once is spread over four seconds', () => {
 test('who has to wait for longer is spread around that time', () => {
   assert.deepEqual(range(8_000), [4, 11])
   assert.deepEqual(range(30_000), [15, 44])
+})
+
+test('who is blocked comes back when that is over, and up to a quarter later', () => {
+  assert.deepEqual([retryAfterBlock(1, 0), retryAfterBlock(1_500, 0.5)], [1, 2])
+  assert.deepEqual([retryAfterBlock(8_000, 0), retryAfterBlock(8_000, 0.99)], [8, 10])
 })

@@ -3,6 +3,9 @@
 /** The least range, also of those who could come back at once. */
 const LEAST_SPREAD_SECONDS = 4
 
+/** The part of a block by which answers are spread behind its end. */
+const BLOCK_SPREAD = 0.25
+
 /**
  * Whole seconds around the time at which there is likely to be room: as many come as are served meanwhile. At least 1; client-go counts
  * whole seconds only, and waits exactly that time (client-go/rest/with_retry.go).
@@ -12,4 +15,13 @@ const LEAST_SPREAD_SECONDS = 4
 export function spreadRetryAfter(likelyMs: number, random: number): number {
   const likely = Math.max(1, Math.ceil(likelyMs / 1000))
   return Math.ceil(likely / 2) + Math.floor(random * Math.max(LEAST_SPREAD_SECONDS, likely))
+}
+
+/**
+ * Whole seconds until a block is over, or a quarter later: before that nothing helps. At least 1.
+ * @param leftMs more than 0
+ * @param random at least 0, less than 1
+ */
+export function retryAfterBlock(leftMs: number, random: number): number {
+  return Math.ceil((leftMs / 1000) * (1 + BLOCK_SPREAD * random))
 }

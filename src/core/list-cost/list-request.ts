@@ -9,7 +9,7 @@ import { seatsOf } from './seats.ts'
 import { type SelectorShape, selectorShape } from './selector-shape.ts'
 
 /** A larger limit does not make a page: most lists are shorter. */
-export const MAX_PAGE = 5_000
+const MAX_PAGE = 5_000
 /** Of an item, until a page has been seen. */
 export const ASSUMED_ITEM_BYTES = 4_000
 

@@ -3,7 +3,7 @@
 /** Bytes of an answer that cost one seat. */
 export const BYTES_PER_SEAT = 100_000
 /** No list costs more. */
-export const MAX_SEATS = 100
+const MAX_SEATS = 100
 
 /**
  * Not capped at a megabyte for what kube-apiserver answers from its watch cache, as it does for itself since it streams such answers: what

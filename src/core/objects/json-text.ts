@@ -18,10 +18,12 @@ export const MAX_DUPLICATE_TEXT: number = 64 * 1024
  */
 export const MAX_VALUES = 40_000
 
-/** A body of more values than may be read. Nothing of it was looked at but its syntax, up to there. */
+/** The body has more than MAX_VALUES; of what follows not even the syntax was read. */
 export class TooManyValues extends SyntaxError {
-  constructor(limit: number) {
-    super(`the body has more than ${limit} values (texts, numbers, lists, maps), which is the limit of this server`)
+  constructor() {
+    super(
+      `the body has more than ${MAX_VALUES} values (texts, numbers, lists, maps), which is the limit of this server`,
+    )
   }
 }
 
@@ -69,7 +71,7 @@ class Scanner {
   }
 
   #value(): void {
-    if (++this.#values > MAX_VALUES) throw new TooManyValues(MAX_VALUES)
+    if (++this.#values > MAX_VALUES) throw new TooManyValues()
     this.#space()
     const c = this.#text.charAt(this.#at)
     if (c === '{') this.#nested(() => this.#object())

@@ -60,7 +60,7 @@ function textOf(value: unknown): string {
 }
 
 /** In the order of kube-apiserver: appliers before updaters, then by time and name. */
-export function encodeManagedFields(entries: ManagedEntries): JsonObject[] {
+function encodeManagedFields(entries: ManagedEntries): JsonObject[] {
   return [...entries.values()].sort(compareEntries).map(({ manager, fields, time }) => ({
     ...(manager.name !== '' && { manager: manager.name }),
     operation: manager.operation,

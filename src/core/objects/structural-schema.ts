@@ -17,11 +17,11 @@ export interface ShapedObject {
   readonly unknown: readonly string[]
 }
 
-/** Paths that are sorted: an answer lists a hundred. */
+/** More paths than this are not sorted: an answer lists a hundred of them. */
 const MOST_SORTED = 1_000
 
 /**
- * A copy with the fields that the schema knows. `apiVersion`, `kind` and `metadata` of the object itself are left alone
+ * The object with the fields that the schema knows; maps and lists in which nothing changes are not copied. `apiVersion`, `kind` and `metadata` of the object itself are left alone
  * (metadata-shape.ts).
  * @param stored what is stored, when the object was made by changing that: an unknown field that has stayed as it was is kept, as a newer
  * version of this program has written it. Default: none is kept
@@ -89,8 +89,8 @@ function below(path: string, key: string): string {
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * The map with other members; undefined = without this one. The same map where nothing changes, which is mostly so: to build one of
- * many members takes longer than all that is done with it.
+ * The map with each member changed; undefined = without it. The same map where nothing changes, which is the usual case: building a map of
+ * many members takes longer than everything else here.
  */
 function withMembers(map: Members, change: (key: string, member: unknown) => unknown): Members {
   const entries = Object.entries(map)
@@ -105,7 +105,7 @@ function withMembers(map: Members, change: (key: string, member: unknown) => unk
   return changed === undefined ? map : Object.fromEntries(changed)
 }
 
-/** The list with other items; the same where nothing changes. */
+/** The list with each item changed; the same list where nothing changes. */
 function mapped(list: readonly unknown[], change: (item: unknown, at: number) => unknown): readonly unknown[] {
   const all = list.map(change)
   return all.every((item, at) => item === list[at]) ? list : all
@@ -147,7 +147,7 @@ function fillDefaults(schema: SchemaView | undefined, value: unknown): unknown {
   })
 }
 
-/** With the defaults of members that are not there; of what is null, in its place. */
+/** The map with the defaults of members that are missing, or null where null is not allowed. */
 function withMissing(schema: SchemaView, value: Members): Members {
   let filled: Record<string, unknown> | undefined
   for (const [key, known] of Object.entries(schema.properties ?? {})) {

@@ -1,4 +1,4 @@
-// How many values (texts, numbers, lists, maps ...) something has: the measure of the work that an object is, before it is done.
+// How many values (texts, numbers, lists, maps ...) something has: a measure of the work that an object will cost, taken before that is done.
 
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
@@ -11,15 +11,15 @@ import { MAX_VALUES } from './json-text.ts'
  */
 export const MAX_OWNED_FIELDS = 6_000
 
-/** What a patch has made of an object. @throws {StatusError} 413 when it has more values than a body may have */
+/** A patch may have made an object larger than any body. @throws {StatusError} 413 when it has more values than a body may have */
 export function limitValues(object: unknown): void {
   if (countValues(object, MAX_VALUES) <= MAX_VALUES) return
   const message = `Request entity too large: the object would have more than ${MAX_VALUES} values (texts, numbers, lists, maps)`
   throw statusError('RequestEntityTooLarge', message)
 }
 
-/** Counts no further than to one more than `most`. */
-export function countValues(value: unknown, most: number): number {
+/** Stops counting soon after `most`. */
+function countValues(value: unknown, most: number): number {
   let count = 1
   const members = Array.isArray(value) ? value : isRecord(value) ? Object.values(value) : []
   for (const member of members) {
@@ -61,8 +61,8 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 
 /**
- * Whether a JSON text has more values, for those who leave the rest to JSON.parse: there is one behind each comma and each opening
- * bracket. Of what is not JSON it says nothing.
+ * Whether a JSON text has more than `most` values, for callers that leave its syntax to JSON.parse. Counts what begins at each comma and each
+ * opening bracket, so that an empty list or map counts as two.
  */
 export function hasMoreValues(text: string, most: number): boolean {
   // A value and what stands before it have two characters at least.
@@ -76,7 +76,7 @@ export function hasMoreValues(text: string, most: number): boolean {
   return false
 }
 
-/** Of the quote that ends it; of the end when there is none. */
+/** The index of the closing quote; at least the length where there is none. @param start the index of the opening quote */
 function endOfText(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at++) {

@@ -71,7 +71,7 @@ function createComposer(errors: FirstError): Composer<ParsedNode, false> {
     prettyErrors: false,
     logLevel: 'silent',
   })
-  // The library has no option for it; yaml-document.test.ts fails when it no longer calls this.
+  // The library has no option for it; strict-decode.test.ts fails when it no longer calls this.
   const replaced = Reflect.set(
     composer,
     'onError',

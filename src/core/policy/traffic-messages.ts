@@ -65,8 +65,10 @@ export function upstreamFailedMessage(cluster: string): string {
   return `the connection to an endpoint of cluster "${cluster}" failed before it answered`
 }
 
-/** @param who a user, or the address of somebody anonymous */
-/** @param longRunning it is watches and the like that were cancelled, when they had been answered */
+/**
+ * @param who a user, or the address of somebody anonymous
+ * @param longRunning they were watches and the like, and had been answered
+ */
 export function tooManyCancelledMessage(
   who: string,
   { perSecond, burst }: { readonly perSecond: number; readonly burst: number },

@@ -8,7 +8,7 @@ import { TimeQueue } from '../replay/time-queue.ts'
 import { isWatch } from '../request/long-running.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { Peak, SecondCounter } from './peak.ts'
-import { classOf, PRIORITY_CLASSES } from './priority-classes.ts'
+import { classOf } from './priority-classes.ts'
 
 /** What one user asks for in one class. */
 export interface UserDemand {
@@ -166,9 +166,4 @@ function userFor({ users }: MutableClass, name: string): UserDemand & UserCounte
     users.set(as, user)
   }
   return user
-}
-
-/** Of the exempt classes, too: what is seen of them shows how much there is. */
-export function className(at: number): string {
-  return PRIORITY_CLASSES[at]?.name ?? ''
 }

@@ -16,10 +16,10 @@ export interface TapRequest {
   readonly limit: number
 }
 
-export const DEFAULT_RPS = 100
-export const MAX_RPS = 1000
-export const DEFAULT_FOR_MS = 300_000
-export const MAX_FOR_MS = 3_600_000
+const DEFAULT_RPS = 100
+const MAX_RPS = 1000
+const DEFAULT_FOR_MS = 300_000
+const MAX_FOR_MS = 3_600_000
 const MAX_LIMIT = 1_000_000
 /** Of each list. */
 const MAX_VALUES = 32

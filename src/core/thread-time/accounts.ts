@@ -12,7 +12,7 @@ export interface Waiter {
   work(untilMs: number): boolean
 }
 
-/** In which time what was used is forgotten, by two thirds. */
+/** What was used is forgotten in this time: all of it when no more is used, about two thirds while use goes on. */
 const MEMORY_MS = 1_000
 /** Below it a source does not count among those that share the thread, and its account is closed: one request every few seconds. */
 const LEAST_MS = 0.05

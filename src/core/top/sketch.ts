@@ -116,7 +116,7 @@ function mostOf(rows: Float64Array, place: number, measure: number): number {
 }
 
 /** No rows; whoever there is has at most what is missing. */
-export function emptySketch(missing: Float64Array): Sketch {
+function emptySketch(missing: Float64Array): Sketch {
   return { names: [], rows: new Float64Array(0), missing }
 }
 

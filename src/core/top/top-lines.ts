@@ -100,7 +100,7 @@ function table(rows: readonly Cells[], columns: number | undefined): string[] {
 
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 
-export function bytesText(bytes: number): string {
+function bytesText(bytes: number): string {
   let value = bytes
   let unit = 0
   while (value >= 1024 && unit < BINARY.length - 1) {

@@ -11,7 +11,7 @@ export const SLOW_ANSWER_MS = 1_000
 /** When nobody has waited for this long, it is over. */
 const CALM_MS = 5_000
 
-/** What came of one that was let in: in time, late, an error that says "too much" (429 and 5xx, or none at all), or nobody knows. */
+/** How a request that was let in ended: answered in time, answered late, refused by 429 or 5xx or not answered at all, or cancelled. */
 export type RelistOutcome = 'good' | 'slow' | 'overload' | 'given-up'
 
 export class RelistWindow {

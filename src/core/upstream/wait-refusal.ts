@@ -17,14 +17,14 @@ export interface WaitRefusal {
   readonly likelySeconds: number
 }
 
-/** Those who were refused together do not come back together. */
-const MOST_RETRY_SECONDS = 4
-/** Longer than this nobody is sent away for. */
+/** Those who were refused together do not come back together: they are spread over this time at least. */
+const LEAST_SPREAD_SECONDS = 4
+/** The longest Retry-After. */
 const LONGEST_RETRY_SECONDS = 30
 
 /** @param random at least 0, less than 1 */
 export function refuseWaiting(cluster: string, charge: Charge, why: WaitRefusal, random: number): Refusal {
-  const spread = Math.min(LONGEST_RETRY_SECONDS, Math.max(MOST_RETRY_SECONDS, why.likelySeconds))
+  const spread = Math.min(LONGEST_RETRY_SECONDS, Math.max(LEAST_SPREAD_SECONDS, why.likelySeconds))
   const retryAfterSeconds = 1 + Math.floor(random * spread)
   const message = `${messageOf(cluster, charge.source, why)}; come back in ${retryAfterSeconds} s`
   return refuse('share-exceeded', message, { retryAfterSeconds, rule: why.limit })

@@ -1,13 +1,11 @@
 // An address whose credentials have failed too often gets nothing without a valid one. Users behind the same address are not locked out: a
 // valid client certificate, a token that the connection has shown before, or one that any thread has accepted lately, is looked at as ever.
 
+import { retryAfterBlock } from '../../core/limits/spread-retry-after.ts'
 import { tooManyFailuresMessage } from '../../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { tokenHashes } from '../../io/pki/credential-hashes.ts'
 import type { Exchange } from './exchange.ts'
-
-/** The part of the time by which answers are spread, so that those who were refused together do not come back together. */
-const SPREAD = 0.25
 
 /** @param token that has to be asked for; undefined = there is none. @returns undefined = it may go on */
 export function refuseBlocked({ gw, peer, monotonicMs }: Exchange, token?: string): Refusal | undefined {
@@ -18,7 +16,7 @@ export function refuseBlocked({ gw, peer, monotonicMs }: Exchange, token?: strin
   if (blockedMs === 0) return undefined
   const hash = token === undefined ? undefined : tokenHashes(token)[0]
   if (hash !== undefined && failures.isKnownToken(hash)) return undefined
-  const seconds = Math.ceil((blockedMs / 1000) * (1 + SPREAD * gw.random()))
+  const seconds = retryAfterBlock(blockedMs, gw.random())
   gw.events.limited('authentication-failures', false)
   return refuse('too-many-failures', tooManyFailuresMessage(source, seconds), {
     retryAfterSeconds: seconds,

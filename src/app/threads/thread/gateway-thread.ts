@@ -252,7 +252,7 @@ export class GatewayThread {
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
     this.#protection.end()
-    // Also of requests that ended after a drain that was abandoned.
+    // Requests may have ended since the drain was abandoned.
     this.#traces?.flush()
     this.#answers.end()
     this.#outbox.flush()

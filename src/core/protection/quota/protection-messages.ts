@@ -40,7 +40,7 @@ export function refusalCause(refusal: Refusal): ProtectionCause {
   return { reason, message, field: 'spec.minAvailable' }
 }
 
-export const BETTER_VICTIM_REASON = 'PodProtectorBetterVictim'
+const BETTER_VICTIM_REASON = 'PodProtectorBetterVictim'
 /** The autoscaler cuts its events at 500 characters. */
 const MAX_MESSAGE = 400
 

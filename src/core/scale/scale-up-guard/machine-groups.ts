@@ -47,7 +47,7 @@ export function findGroups(objects: ClusterApiObjects, selects: CompiledSelector
   })
 }
 
-export function groupId({ kind, namespace, name }: Pick<GroupFacts, 'kind' | 'namespace' | 'name'>): string {
+function groupId({ kind, namespace, name }: Pick<GroupFacts, 'kind' | 'namespace' | 'name'>): string {
   return `${kind}/${namespace}/${name}`
 }
 

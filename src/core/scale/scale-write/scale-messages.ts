@@ -19,7 +19,7 @@ export interface ScaleDown {
   readonly to: number
 }
 
-export function scaleText({ name, from, to }: ScaleDown): string {
+function scaleText({ name, from, to }: ScaleDown): string {
   return `${shortened(name)}: ${from} -> ${to} replicas`
 }
 

@@ -6,7 +6,7 @@ import { DELETION_COST_ANNOTATION } from '../rank/deletion-cost.ts'
 
 export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'
 /** Before all pods that nobody has given a cost. */
-export const VICTIM_COST = '-1'
+const VICTIM_COST = '-1'
 
 export interface OwnCost {
   /** Of the scale-down. */
