@@ -86,12 +86,16 @@ const DEAREST: Readonly<Record<string, JsonObject>> = {
 
 /** What a request of the largest size costs whatever it is: JSON.parse of 3 MiB of members. */
 const TEXT = write(repeat('"k{n}":0,', '{', '"a":0}'), 3 * MIB)
-const reading = nanoseconds(() => JSON.parse(TEXT), TRIALS)
+const nanosecondsOfReading = (trials: number): number => nanoseconds(() => JSON.parse(TEXT), trials)
+const reading = nanosecondsOfReading(TRIALS)
 
 function assertCost(read: () => unknown): void {
-  let cost = nanoseconds(read, 1)
-  for (let look = 0; cost > reading && look < SECOND_LOOKS; look++) cost = Math.min(cost, nanoseconds(read, 1))
-  assert.ok(cost <= reading, `${(cost / reading).toFixed(2)} times the reading of 3 MiB`)
+  let ratio = nanoseconds(read, 1) / reading
+  // Both again, one right after the other: a machine that has become busy is slower at both.
+  for (let look = 0; ratio > 1 && look < SECOND_LOOKS; look++) {
+    ratio = Math.min(ratio, nanoseconds(read, 1) / nanosecondsOfReading(1))
+  }
+  assert.ok(ratio <= 1, `${ratio.toFixed(2)} times the reading of 3 MiB`)
 }
 
 interface Server {
@@ -158,7 +162,9 @@ describe('the dearest objects that are permitted', () => {
       const resource = { group: 'proxy.kubegateway.io', version: 'v1alpha1', resource: 'upstreamclusters' }
       const request = { uid: 'u', operation: 'CREATE', resource, object }
       const body = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request }
-      assertCost(() => reviewAdmission(body, { scheme: SCHEME, pem: nodePemChecks }, []))
+      const review = () => reviewAdmission(body, { scheme: SCHEME, pem: nodePemChecks }, [])
+      assert.doesNotMatch(JSON.stringify(review()), /"code":413/)
+      assertCost(review)
     })
   }
 
@@ -224,7 +230,10 @@ describe('what is larger is refused before the work, and says the limit', () => 
     const body = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', request }
     const { response } = reviewAdmission(body, { scheme: SCHEME, pem: nodePemChecks }, []) as { response: JsonObject }
     assert.equal(response['allowed'], false)
-    assert.match(JSON.stringify(response), new RegExp(`"code":413.*|${MAX_VALUES} values`))
+    assert.match(
+      JSON.stringify(response),
+      new RegExp(`${MAX_VALUES} values.*"code":413|"code":413.*${MAX_VALUES} values`),
+    )
   })
 
   test('values are counted where they are, and not in texts', () => {

@@ -40,5 +40,24 @@ export async function waitFor<T>(
   }
 }
 
+const STILL_LOOKS = 5
+const STILL_INTERVAL_MS = 40
+
+/** Resolves with a number above 0 that has stopped to grow: it was the same for some looks in a row. */
+export async function standsStill(what: string, read: () => number): Promise<number> {
+  let before = -1
+  let same = 0
+  return await waitFor(
+    `${what} to stand still`,
+    () => {
+      const now = read()
+      same = now === before && now > 0 ? same + 1 : 0
+      before = now
+      return same >= STILL_LOOKS && now
+    },
+    { intervalMs: STILL_INTERVAL_MS },
+  )
+}
+
 /** Thrown by a look that knows that it will never hold. */
 export class GiveUp extends Error {}

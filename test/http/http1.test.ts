@@ -10,7 +10,7 @@ import { type InProcessGateway, startInProcess } from '../harness/gateways/in-pr
 import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { type Http1Stub, type SeenHttp1, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
-import { waitFor } from '../harness/wait.ts'
+import { standsStill, waitFor } from '../harness/wait.ts'
 
 const HOST = 'prod.example.com'
 const TLS_HOST = 'http1.example.com'
@@ -402,7 +402,7 @@ describe('HTTP/1.1 clients', () => {
     const client = await connect()
     client.raw.socket.pause()
     client.send(requestHead('GET /api/v1/pods'))
-    await stable(() => written)
+    await standsStill('what upstream writes', () => written)
     assert.ok(written < 60_000_000, `${written} bytes were taken for a client that reads none`)
   })
 
@@ -425,22 +425,6 @@ describe('HTTP/1.1 clients', () => {
     await waitFor('the end', () => client.closed())
   })
 })
-
-/** Resolves when a number above 0 has stopped to grow. */
-async function stable(read: () => number): Promise<void> {
-  let before = -1
-  let same = 0
-  await waitFor(
-    'it to stand still',
-    () => {
-      const now = read()
-      same = now === before && now > 0 ? same + 1 : 0
-      before = now
-      return same >= 5
-    },
-    { intervalMs: 40 },
-  )
-}
 
 describe('large uploads are held back, and arrive whole', () => {
   const SIZE = 200_000_000
@@ -488,7 +472,7 @@ describe('large uploads are held back, and arrive whole', () => {
       }
       pump()
       await waitFor('the request', () => body !== undefined)
-      await stable(() => sent - socket.writableLength)
+      await standsStill('the upload', () => sent - socket.writableLength)
       assert.ok(sent < 60_000_000, `${sent} bytes were taken that upstream reads none of`)
       let received = 0
       body?.on('data', (piece: Buffer) => {
@@ -648,7 +632,7 @@ for (const [name, host, of] of [
       })
       const stream = h2Open(session, [':authority', host])
       stream.pause()
-      await stable(() => written)
+      await standsStill('what upstream writes', () => written)
       assert.ok(written < 60_000_000, `${written} bytes were taken for a client that reads none`)
       let received = 0
       stream.on('data', (piece: Buffer) => {

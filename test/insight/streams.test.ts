@@ -13,7 +13,7 @@ import {
   type StreamOut,
   startPlainServer,
 } from '../../src/io/listener/http-plain.ts'
-import { waitFor } from '../harness/wait.ts'
+import { standsStill, waitFor } from '../harness/wait.ts'
 
 const TEXT = 'text/plain'
 const closers: (() => unknown)[] = []
@@ -114,12 +114,7 @@ test('a client that does not read stops the writer; when it goes, the writer end
   socket.pause()
   socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
   // Until nothing moves: the buffers of both systems are full.
-  let before = -1
-  await waitFor('the writer to stand', () => {
-    const stands = written > 0 && written === before
-    before = written
-    return stands
-  })
+  await standsStill('the writer', () => written)
   assert.ok(written < 1000, `${written} chunks were taken from the writer`)
   socket.destroy()
   await waitFor('the end of the writer', () => ended !== '')

@@ -30,6 +30,8 @@ import { waitFor } from '../harness/wait.ts'
 
 const FIRST = 'https://10.0.0.1:6443'
 const SECOND = 'https://10.0.0.2:6443'
+/** Between two writes of a status. */
+const SPACING_MS = 20
 const quiet = (): void => undefined
 const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 const running: Replica[] = []
@@ -82,7 +84,7 @@ class Replica {
       clocks: this.clocks,
       random: Math.random,
       log,
-      pace: { spacingMs: 20, sweepMs: 10, settleMs: 50, beatMs: 20 },
+      pace: { spacingMs: SPACING_MS, sweepMs: 10, settleMs: 50, beatMs: 20 },
     }
     // Read at each look, so that a test can give it after the start.
     Object.defineProperty(parts, 'limitsMessage', {
@@ -545,13 +547,16 @@ test('endpoints that flap: the transitions count, and writes keep their distance
   assert.deepEqual(statusOf(objects, 'prod').endpoints, { ready: 1, total: 2 })
   assert.equal(condition(objects, 'prod', 'Ready')?.lastTransitionTime, readyBefore?.lastTransitionTime)
   const before = statusWrites(objects, 'prod')
+  const sinceMs = performance.now()
   for (let i = 0; i < 200; i++) {
     replica.probed('prod', FIRST, i % 2 === 0 ? 'answered with 500' : '')
     await new Promise((resolve) => setImmediate(resolve))
   }
   replica.probed('prod', FIRST, 'answered with 401')
   await waitFor('none', () => reasonOf(objects, 'prod', 'Ready') === 'False NoHealthyEndpoint')
-  assert.ok(statusWrites(objects, 'prod') - before < 100, `${statusWrites(objects, 'prod') - before} writes`)
+  const writes = statusWrites(objects, 'prod') - before
+  const spacings = (performance.now() - sinceMs) / SPACING_MS
+  assert.ok(writes <= 2 + spacings, `${writes} writes in ${spacings} times the distance`)
   await waitFor('the event', () => {
     const counted = objects.all(EVENTS).filter((event) => event['reason'] === 'EndpointsUnhealthy')
     return counted.length === 1

@@ -9,6 +9,7 @@ import { h2Connect, h2Open, h2Request, h2Response, valuesOf } from '../harness/c
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { standsStill, waitFor } from '../harness/wait.ts'
 
 const clientCA: KeyPair = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice', ['dev', 'ops'])
@@ -43,19 +44,6 @@ function answerBoth(answer: (request: SeenRequest) => void): void {
 
 function allSeen(): SeenRequest[] {
   return [...first.seen, ...second.seen]
-}
-
-/** Polls the world until it is as expected; fails with the last error when it never is. */
-async function eventually(check: () => void): Promise<void> {
-  for (let i = 0; ; i++) {
-    try {
-      check()
-      return
-    } catch (error) {
-      if (i === 400) throw error
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-  }
 }
 
 describe('forwarding', () => {
@@ -134,13 +122,7 @@ describe('forwarding', () => {
     const stream = h2Open(session, [])
     stream.pause()
     await once(stream, 'response')
-    let before = -1
-    await eventually(() => {
-      const now = written
-      const stable = now === before
-      before = now
-      assert.ok(stable && now > 0, 'upstream still writes')
-    })
+    await standsStill('what upstream writes', () => written)
     assert.ok(written < 20_000_000, `${written} bytes were taken for a client that reads none`)
     stream.close(8)
   })
@@ -156,7 +138,7 @@ describe('forwarding', () => {
       const stream = h2Open(session, [':path', '/api/v1/pods?watch=1'])
       await once(stream, 'data')
       stream.close(code)
-      await eventually(() => assert.equal(closed, 1))
+      await waitFor('the end upstream', () => closed === 1)
     })
 })
 
@@ -244,18 +226,6 @@ describe('when upstream breaks', () => {
     assert.equal(got.status, 503)
     assert.equal(valuesOf(got.head, 'retry-after').length, 0)
     gateway.apply([clusterObject([first, second], { clientCA })])
-    await eventuallyAsync(async () => assert.equal((await h2Request(session, [])).status, 200))
+    await waitFor('an answer', async () => (await h2Request(session, [])).status === 200)
   })
 })
-
-async function eventuallyAsync(check: () => Promise<void>): Promise<void> {
-  for (let i = 0; ; i++) {
-    try {
-      await check()
-      return
-    } catch (error) {
-      if (i === 100) throw error
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  }
-}

@@ -71,13 +71,16 @@ async function list(session: ClientHttp2Session | undefined, path: string, ...fi
   return (await h2Request(session, [':path', path, ...fields])).status
 }
 
-/** Asks again until the tap shows it: a thread takes a moment to begin. */
-async function shownOf(reader: TapReader, session: ClientHttp2Session | undefined, path: string): Promise<void> {
+/** Asks again until the tap shows it: a thread takes a moment to begin. @returns how often it has asked */
+async function shownOf(reader: TapReader, session: ClientHttp2Session | undefined, path: string): Promise<number> {
   const before = reader.requests().length
+  let asked = 0
   await waitFor(`${path} in the tap`, async () => {
     await list(session, path)
+    asked++
     return reader.requests().length > before
   })
+  return asked
 }
 
 test('requests of all threads are shown, with decision and timing, and only those that match', async () => {
@@ -160,7 +163,7 @@ test('no secret of a request is shown, and nothing that a terminal would obey', 
 
 test('a flood is shown at the rate of the tap, every event is shown or counted, and every request succeeds', async () => {
   const reader = await tap('maxRps=50&resource=pods')
-  await shownOf(reader, sessions[0], '/api/v1/pods')
+  const asked = await shownOf(reader, sessions[0], '/api/v1/pods')
   const warmUp = 5000
   const flood = async (requests: number): Promise<number[]> => {
     const codes: number[] = []
@@ -184,9 +187,7 @@ test('a flood is shown at the rate of the tap, every event is shown or counted, 
   assert.ok(shown <= 50 + 50 * (seconds + 2), `${shown} in ${seconds} s`)
   await waitFor('all to be told', () => reader.requests().length + reader.dropped() >= 5001)
   const extra = reader.requests().length + reader.dropped() - 5000
-  // shownOf may have asked more than once.
-  assert.ok(extra >= 1 && extra < 50, String(extra))
-  assert.ok(reader.dropped() > 3000)
+  assert.ok(extra >= 1 && extra <= asked, `${extra} of ${asked}`)
 })
 
 test('a reader that does not read costs a bounded number of events, and hears how many it has missed', async () => {

@@ -9,7 +9,7 @@ import { systemClock } from '../../io/world/clock.ts'
 import { RefusalEvents } from './refusal-events.ts'
 
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
-const quickly = { intervalMs: 2, timeoutMs: 10_000 }
+const quickly = { intervalMs: 2 }
 
 function requestOf(uid: string, more: Partial<ProtectionRequest> = {}): ProtectionRequest {
   const facts = {

@@ -45,7 +45,7 @@ export async function http1Connect(options: RawOptions): Promise<Http1Client> {
           if (parsed === undefined && over) return 'closed' as const
           return parsed
         },
-        { timeoutMs: 15_000, intervalMs: 5 },
+        { intervalMs: 5 },
       )
       if (found === 'closed') throw new Error(`closed without a response; received: ${raw.text().slice(at)}`)
       at += found.length

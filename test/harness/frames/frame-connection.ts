@@ -90,7 +90,6 @@ export class FrameConnection {
   /** The first frame that matches. Throws when the connection closes before it comes. */
   async frame(what: string, matches: (frame: Frame) => boolean): Promise<Frame> {
     const found = await waitFor(what, () => this.frames.find(matches) ?? (this.isClosed && 'closed'), {
-      timeoutMs: 20_000,
       intervalMs: 5,
     })
     if (found === 'closed') throw new Error(`closed before ${what}; GOAWAY: ${this.goawayCode}`)

@@ -120,8 +120,5 @@ export function assertAlice(request: SeenRequest | undefined): void {
 
 /** Resolves when the gateway has closed the connection. */
 export function ended(connection: RawConnection): Promise<true> {
-  return waitFor('the gateway to close the connection', () => connection.socket.destroyed, {
-    timeoutMs: 10_000,
-    intervalMs: 10,
-  })
+  return waitFor('the gateway to close the connection', () => connection.socket.destroyed, { intervalMs: 10 })
 }
