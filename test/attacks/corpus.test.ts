@@ -16,16 +16,20 @@ import type { Outcome } from './worker-messages.ts'
 /** Reads of the other user beside each attack: it lasts as long as they take. */
 const READS = 5
 const THREADS = Number(process.env['PORTCULLIS_TEST_THREADS'] ?? 2)
-/** For each attack on average: a machine that is busy with other tests has some by itself. */
-const STALLS_AN_ATTACK = 0.2
+/**
+ * Turns of 50 ms and more, beside those of an idle run: for each attack on average, and of one attack. In each the thread itself computed for
+ * so long (stalls.ts), so that a busy machine adds none; a slow one may have some.
+ */
+const STALLS_AN_ATTACK = 0.1
+const STALLS_OF_ONE = 5
 
 const corpus = await loadCorpus()
 let scene: Scene
 let attacker: Attacker
 let bystander: Bystander
 let attacks = 0
-let besideAttacks = 0
-const stalled: string[] = []
+/** By attack. */
+const stalled = new Map<string, number>()
 
 before(async () => {
   scene = await startScene({ threads: THREADS })
@@ -69,19 +73,20 @@ for (const [name, attack] of corpus) {
       assert.equal(scene.embedded.gateway.running, true)
       attacks++
       const found = (await stalls()) - before
-      if (found > 0) stalled.push(`${name}: ${found}`)
-      besideAttacks += found
+      if (found > 0) stalled.set(title, found)
     })
   })
 }
 
-// Answers that clients do not take, and refusals at full speed, hold a thread.
-test('no turn of an event loop takes long because of an attack', { todo: true }, async () => {
+test('no turn of an event loop takes long because of an attack', async (t) => {
   const before = await stalls()
   for (let n = 0; n < attacks; n++) await bystander.ask(READS)
   const idle = (await stalls()) - before
-  const most = idle + STALLS_AN_ATTACK * attacks
-  assert.ok(besideAttacks <= most, `${besideAttacks} beside attacks (${stalled.join(', ')}), ${idle} without`)
+  const beside = [...stalled.values()].reduce((sum, found) => sum + found, 0)
+  const told = `${beside} beside ${attacks} attacks (${JSON.stringify([...stalled])}), ${idle} without`
+  t.diagnostic(told)
+  assert.ok(beside <= idle + Math.max(STALLS_OF_ONE, STALLS_AN_ATTACK * attacks), told)
+  assert.ok(Math.max(0, ...stalled.values()) <= idle + STALLS_OF_ONE, told)
 })
 
 test('nothing of the attacks is left', async () => {

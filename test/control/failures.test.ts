@@ -42,10 +42,14 @@ beforeEach(async () => {
     listen: ['127.0.0.1:0'],
     adminListen: '127.0.0.1:0',
     controlListen: '127.0.0.1:0',
+    protectionListen: '127.0.0.1:0',
+    healthListen: '127.0.0.1:0',
     accessLog: false,
     adminTokenFile: write('token', TOKEN),
     adminTlsCertFile: write('tls.crt', certPem),
     adminTlsPrivateKeyFile: write('tls.key', keyPem),
+    healthTlsCertFile: join(dir, 'tls.crt'),
+    healthTlsPrivateKeyFile: join(dir, 'tls.key'),
     maxAuthenticationFailures: String(FREE),
     authenticationFailureBlock: '60s',
   }
@@ -176,7 +180,11 @@ async function say(port: number, bytes: string, localAddress: string): Promise<v
   await once(socket, 'close')
 }
 
-const PORTS = { 'API server': () => gateway.controlPort, 'admin listener': () => gateway.adminPort }
+const PORTS = {
+  'API server': () => gateway.controlPort,
+  'webhook of pod protection': () => gateway.webhookPort,
+  'admin listener': () => gateway.adminPort,
+}
 
 for (const [name, port] of Object.entries(PORTS)) {
   test(`handshakes that fail at the ${name} count; a look whether the port is open does not`, async () => {
@@ -206,3 +214,8 @@ for (const [name, port] of Object.entries(PORTS)) {
     assert.ok(warnings.some(({ fields }) => fields?.['address'] === GUESSER && fields['kind'] === 'emptyRecords'))
   })
 }
+
+test('handshakes that fail at the health listener do not count', async () => {
+  for (let i = 0; i < 5 * FREE; i++) await say(gateway.healthPort, 'no TLS', GUESSER)
+  assert.equal((await guess(GUESSER)).status, 401)
+})

@@ -1,4 +1,5 @@
-// Every file that takes a text or bytes apart: the row of the table that measures it, or why there is none.
+// Every file that takes a text or bytes apart: the row of the table that measures it, or why there is none. No file reads replies of Redis:
+// ioredis does, and what is asked for is three numbers, or the names of replicas, of which 1,000 are taken.
 
 const OPERATOR = "the operator's: files, flags and variables of the gateway itself"
 const OWN = 'written by the gateway itself'
@@ -151,13 +152,4 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/state/scale-up-guards.ts': notInput(OWN),
   'src/webhooks/protection-webhook.ts': row('request target'),
   'src/webhooks/review-exchange.ts': row('review of a write'),
-}
-
-/** What others send and no file of these reads. */
-export const ELSEWHERE: Readonly<Record<string, string>> = {
-  'CEL rules of the CRDs':
-    'kube-apiserver evaluates them, within its own limits; the embedded API server has the checks in TypeScript',
-  'replies of Redis': 'ioredis; what is asked for is three numbers, or the names of replicas, of which 1,000 are read',
-  'Prometheus text': 'only written',
-  'discovery documents': 'only written',
 }

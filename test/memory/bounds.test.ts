@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/app/config/config.ts'
-import { planMemory } from '../../src/app/memory/memory-plan.ts'
+import { logMemoryPlan, planMemory } from '../../src/app/memory/memory-plan.ts'
 import { BOUNDS, type MemoryBounds } from '../../src/core/memory/ceiling.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -84,6 +84,18 @@ test('the table of sizes in docs/operating.md is what is computed', () => {
       row,
     )
   }
+})
+
+test('the line of the log in docs/operating.md is what is said', () => {
+  const page = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
+  const shown = /^\{"level":"info","ceiling":"2048Mi".*\n.*\}$/m.exec(page)?.[0] ?? ''
+  const infos: Readonly<Record<string, unknown>>[] = []
+  const quiet = (): void => undefined
+  const info = (_: string, fields: Readonly<Record<string, unknown>> = {}): void => void infos.push(fields)
+  logMemoryPlan(planned(1, 2 * GIB), { debug: quiet, info, warn: quiet, error: quiet })
+  const [{ maxConnections, maxRequestsInflight, largest } = assert.fail()] = infos
+  assert.ok(shown.includes(`"maxConnections":${maxConnections},"maxRequestsInflight":${maxRequestsInflight},`))
+  assert.ok(Array.isArray(largest) && shown.includes(`"largest":["${largest[0]}",...]`), String(largest))
 })
 
 test('the pod of the chart has the memory that the gateway needs for thousands of connections', () => {

@@ -131,10 +131,11 @@ test('life of a request has the filters in their order', () => {
 })
 
 test('operating has every setting with its variable and default', () => {
-  const rows = new Map(tableRows(OPERATING).map((row) => [codeOf(row[0]), row]))
+  const rows = Map.groupBy(tableRows(OPERATING), (row) => codeOf(row[0]))
   for (const { flag, env, defaultText } of SETTINGS) {
-    const row = rows.get(flag)
+    const [row, ...others] = rows.get(flag) ?? []
     assert.ok(row !== undefined, `docs/operating.md: no row for ${flag}`)
+    assert.equal(others.length, 0, `docs/operating.md: several rows for ${flag}`)
     assert.equal(codeOf(row[1]), env, flag)
     assert.equal(codeOf(row[2]), defaultText, `default of ${flag}`)
   }

@@ -19,6 +19,7 @@ export const attack: Attack = {
   does: 'sends heads of 600,000 bytes in Huffman code, every other one wrong',
   who: ['known', 'unknown'],
   answers: ['200', '401', '403', '400', '431', 'RST_STREAM REFUSED_STREAM', 'GOAWAY COMPRESSION_ERROR'],
+  must: ['GOAWAY COMPRESSION_ERROR'],
   run: (target, signal) => {
     let n = 0
     return attackHttp2(target, signal, { connections: 4 }, (connection) => {
