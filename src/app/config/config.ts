@@ -11,6 +11,7 @@ import {
   readAuditTruncation,
 } from './audit-truncation.ts'
 import { AUDIT_WEBHOOK_TABLE, type AuditWebhookConfig, readAuditWebhook } from './audit-webhook.ts'
+import { CLIENT_LIMITS_TABLE, type ClientLimitsConfig, readClientLimits } from './client-limits.ts'
 import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
 import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
@@ -29,6 +30,7 @@ export interface Config
     ControlOidcConfig,
     ReplicasConfig,
     ServingConfig,
+    ClientLimitsConfig,
     MemoryConfig,
     AuditConfig,
     AuditWebhookConfig,
@@ -58,6 +60,7 @@ export const SETTINGS: readonly Setting[] = [
   CONTROL_OIDC_TABLE,
   REPLICAS_TABLE,
   SERVING_TABLE,
+  CLIENT_LIMITS_TABLE,
   MEMORY_TABLE,
   AUDIT_TABLE,
   AUDIT_WEBHOOK_TABLE,
@@ -85,6 +88,7 @@ export function loadConfig(input: SettingsInput): Config {
     ...readControlOidc(reader),
     ...readReplicas(reader),
     ...readServing(reader),
+    ...readClientLimits(reader),
     ...readMemory(reader),
     ...readAudit(reader),
     ...readAuditWebhook(reader),

@@ -1,7 +1,7 @@
 // The setting of memory: how much there is. Other settings that have their defaults may be lowered at the start, so that all of it fits.
 
 import { MEMORY_LEVERS, type MemoryLever } from '../../core/memory/ceiling.ts'
-import { SERVING_TABLE } from './serving.ts'
+import { CLIENT_LIMITS_TABLE } from './client-limits.ts'
 import { bytesBetween } from './setting-values.ts'
 import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
 
@@ -27,6 +27,6 @@ export const MEMORY_TABLE: { readonly memoryLimit: Setting<number> } = {
 export function readMemory(reader: SettingsReader): MemoryConfig {
   return {
     memoryLimit: reader.take(MEMORY_TABLE.memoryLimit, 0),
-    memoryDefaults: MEMORY_LEVERS.filter((lever) => reader.isDefault(SERVING_TABLE[lever])),
+    memoryDefaults: MEMORY_LEVERS.filter((lever) => reader.isDefault(CLIENT_LIMITS_TABLE[lever])),
   }
 }

@@ -1,5 +1,4 @@
-// The settings of serving: where clients connect, the number of threads, limits for clients, and what is
-// logged.
+// The settings of serving: where clients connect, the number of threads, and what is logged. Limits for clients are in client-limits.ts.
 
 import { availableParallelism } from 'node:os'
 import { parseCidr } from '../../core/cluster/cidr.ts'
@@ -10,10 +9,8 @@ import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/
 import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
-  bytesBetween,
   durationBetween,
   integerBetween,
-  numberBetween,
   oneOf,
   parseAddress,
   parseAddresses,
@@ -49,33 +46,6 @@ export interface ServingConfig {
   readonly top: boolean
   /** What has metrics of its first ten. */
   readonly topMetrics: readonly Dimension[]
-  readonly maxHeaderBytes: number
-  readonly maxConcurrentStreams: number
-  readonly headerTimeoutMs: number
-  readonly handshakeTimeoutMs: number
-  /** Over HTTP/2; over HTTP/1.1 it is `headerTimeoutMs`. */
-  readonly firstRequestTimeoutMs: number
-  /** Of the process; 0 = any number. */
-  readonly maxConnections: number
-  /** Of the process; 0 = half of `maxConnections`. */
-  readonly maxUnauthenticatedConnections: number
-  /** Of an address, in a minute; 0 = they are not counted. */
-  readonly maxAuthenticationFailures: number
-  /** The longest time for which an address is blocked. */
-  readonly authenticationFailureBlockMs: number
-  readonly idleTimeoutMs: number
-  /** For each gateway thread; 0 = any number. */
-  readonly maxConnectionsPerAddress: number
-  /** Without those that are long-running; of the process; 0 = any number. */
-  readonly maxRequestsInflight: number
-  /** With other long-running requests; of the process; 0 = any number. */
-  readonly maxWatches: number
-  /** Of large heads, bodies, and answers that clients have not taken; of the process; 0 = any number. */
-  readonly maxBufferedBytes: number
-  /** A tenth more or less; 0 = any age. */
-  readonly maxConnectionAgeMs: number
-  /** Part of the HTTP/2 requests, 0 to 0.02. */
-  readonly goawayChance: number
   /** Gateway threads. */
   readonly threads: number
   /** A turn of an event loop of at least this long is reported. */
@@ -87,21 +57,10 @@ export type ProxyProtocolOthers = (typeof PROXY_PROTOCOL_OTHERS)[number]
 const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
 
 /** Settings whose values have the same names, without the unit. */
-type TimeName =
-  | 'shutdownDelay'
-  | 'drainTimeout'
-  | 'headerTimeout'
-  | 'handshakeTimeout'
-  | 'firstRequestTimeout'
-  | 'authenticationFailureBlock'
-  | 'idleTimeout'
-  | 'maxConnectionAge'
-  | 'stallThreshold'
+type TimeName = 'shutdownDelay' | 'drainTimeout' | 'stallThreshold'
 type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
 
 const HOUR = 3_600_000
-/** As kube-apiserver. */
-const MOST_GOAWAY_CHANCE = 0.02
 /** More than the processors of any machine. */
 const MOST_THREADS = 1024
 
@@ -195,118 +154,6 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     `what has metrics of the first ten: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
     true,
   ),
-  maxHeaderBytes: setting(
-    'maxHeaderBytes',
-    '<bytes>',
-    '1048576',
-    bytesBetween(4096, 64 * 1024 * 1024),
-    'largest request head',
-  ),
-  maxConcurrentStreams: setting(
-    'maxConcurrentStreams',
-    '<n>',
-    '250',
-    integerBetween(1, 100_000),
-    'requests that one HTTP/2 connection may have open',
-  ),
-  headerTimeout: setting(
-    'headerTimeout',
-    '<duration>',
-    '10s',
-    durationBetween(100, HOUR),
-    'how long a client may take to send a request head',
-  ),
-  handshakeTimeout: setting(
-    'handshakeTimeout',
-    '<duration>',
-    '10s',
-    durationBetween(100, HOUR),
-    'how long a client may take to begin the TLS handshake, and from its turn on to complete it',
-  ),
-  idleTimeout: setting(
-    'idleTimeout',
-    '<duration>',
-    '2m',
-    durationBetween(1_000, 24 * HOUR),
-    'how long an idle connection stays open; before its first request --first-request-timeout at most',
-  ),
-  firstRequestTimeout: setting(
-    'firstRequestTimeout',
-    '<duration>',
-    '30s',
-    durationBetween(1_000, HOUR),
-    'how long an HTTP/2 connection stays open without a first request; over HTTP/1.1 --header-timeout',
-  ),
-  maxConnections: setting(
-    'maxConnections',
-    '<n>',
-    '20000',
-    integerBetween(0, 10_000_000),
-    'connections of clients, divided by the threads; beyond, the user with most of them loses one; 0: any number',
-  ),
-  maxUnauthenticatedConnections: setting(
-    'maxUnauthenticatedConnections',
-    '<n>',
-    '4000',
-    integerBetween(0, 10_000_000),
-    'those of them, half at most, that have not sent a request with a valid credential; beyond, the address with most loses one; 0: half of all',
-  ),
-  maxAuthenticationFailures: setting(
-    'maxAuthenticationFailures',
-    '<n>',
-    '10',
-    integerBetween(0, 1_000_000),
-    'credentials and TLS handshakes of one address that may fail in a minute; then it is blocked; 0: they are not counted',
-  ),
-  authenticationFailureBlock: setting(
-    'authenticationFailureBlock',
-    '<duration>',
-    '5m',
-    durationBetween(1_000, 24 * HOUR),
-    'how long such an address is blocked at most: 1s at first, then each time twice as long',
-  ),
-  maxConnectionsPerAddress: setting(
-    'maxConnectionsPerAddress',
-    '<n>',
-    '1000',
-    integerBetween(0, 1_000_000),
-    'connections of one IPv4 address, or IPv6 /64, to each thread; 0: any number',
-  ),
-  maxRequestsInflight: setting(
-    'maxRequestsInflight',
-    '<n>',
-    '4096',
-    integerBetween(0, 10_000_000),
-    'requests in flight, without watches and the like, divided by threads and then by users; 0: any number',
-  ),
-  maxWatches: setting(
-    'maxWatches',
-    '<n>',
-    '50000',
-    integerBetween(0, 10_000_000),
-    'watches and other long-running requests, divided by threads and then by users; 0: any number',
-  ),
-  maxBufferedBytes: setting(
-    'maxBufferedBytes',
-    '<bytes>',
-    '268435456',
-    bytesBetween(0, 1024 * 1024 * 1024 * 1024),
-    'memory for heads above 8 KiB, bodies, and answers that clients have not taken, divided by threads and then by users; 0: any number',
-  ),
-  maxConnectionAge: setting(
-    'maxConnectionAge',
-    '<duration>',
-    '0s',
-    durationBetween(0, 24 * HOUR),
-    'after this time, a tenth more or less, a client is asked to open another connection; what runs goes on; 0s: never',
-  ),
-  goawayChance: setting(
-    'goawayChance',
-    '<fraction>',
-    '0',
-    numberBetween(0, MOST_GOAWAY_CHANCE),
-    'part of the HTTP/2 requests whose client is asked to open another connection; what runs goes on',
-  ),
   threads: setting(
     'threads',
     '<n>',
@@ -342,22 +189,6 @@ export function readServing(reader: SettingsReader): ServingConfig {
     logLevel: reader.take(table.logLevel, 'info'),
     top: reader.take(table.top, true),
     topMetrics: reader.take(table.topMetrics, []),
-    maxHeaderBytes: reader.take(table.maxHeaderBytes, 0),
-    maxConcurrentStreams: reader.take(table.maxConcurrentStreams, 0),
-    headerTimeoutMs: reader.take(table.headerTimeout, 0),
-    handshakeTimeoutMs: reader.take(table.handshakeTimeout, 0),
-    firstRequestTimeoutMs: reader.take(table.firstRequestTimeout, 0),
-    maxConnections: reader.take(table.maxConnections, 0),
-    maxUnauthenticatedConnections: reader.take(table.maxUnauthenticatedConnections, 0),
-    maxAuthenticationFailures: reader.take(table.maxAuthenticationFailures, 0),
-    authenticationFailureBlockMs: reader.take(table.authenticationFailureBlock, 0),
-    idleTimeoutMs: reader.take(table.idleTimeout, 0),
-    maxConnectionsPerAddress: reader.take(table.maxConnectionsPerAddress, 0),
-    maxRequestsInflight: reader.take(table.maxRequestsInflight, 0),
-    maxWatches: reader.take(table.maxWatches, 0),
-    maxBufferedBytes: reader.take(table.maxBufferedBytes, 0),
-    maxConnectionAgeMs: reader.take(table.maxConnectionAge, 0),
-    goawayChance: reader.take(table.goawayChance, 0),
     threads: reader.take(table.threads, availableParallelism()),
     stallThresholdMs: reader.take(table.stallThreshold, 0),
   }

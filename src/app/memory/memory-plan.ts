@@ -14,8 +14,8 @@ import {
 import { type FittedMemory, fitMemory } from '../../core/memory/fit.ts'
 import { memoryLimit } from '../../io/world/memory-limit.ts'
 import { openFilesLimit } from '../../io/world/open-files.ts'
+import { CLIENT_LIMITS_TABLE } from '../config/client-limits.ts'
 import type { Config } from '../config/config.ts'
-import { SERVING_TABLE } from '../config/serving.ts'
 
 /** Where the limit comes from. */
 export type MemoryLimitSource = 'setting' | 'control group' | 'half of the machine'
@@ -146,7 +146,7 @@ export function logMemoryPlan(plan: MemoryPlan, log: Logger): void {
 }
 
 function flagOf(lever: MemoryLever): string {
-  return SERVING_TABLE[lever].flag
+  return CLIENT_LIMITS_TABLE[lever].flag
 }
 
 function mebibytes(bytes: number): string {
