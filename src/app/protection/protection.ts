@@ -1,11 +1,8 @@
-// Wires pod protection together: the ledger, the cells whose pods are counted, the webhook, the generator, and their metrics.
+// Wires pod protection together: the ledger, the cells whose pods are counted, the webhook (webhook.ts), the generator, and their metrics.
 // It starts when an UpstreamCluster or a flag asks for it; until then nothing is read and nothing runs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
-import { PODS, SUBJECT_ACCESS_REVIEWS } from '../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isMissing } from '../../api/kube/status.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -29,20 +26,17 @@ import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
 import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
-import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
-import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
-import { createProtectionWebhook } from '../../webhooks/protection-webhook.ts'
-import type { WebhookReviewDeps } from '../../webhooks/protection-webhook-review.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
 import { type KeptProtectors, keepProtectors } from '../last-good/kept-protectors.ts'
 import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
 import { holdElection, ProtectionCells } from './cells.ts'
-import { ProtectionPort } from './port.ts'
+import type { ProtectionPort } from './port.ts'
 import { type ProtectorRows, protectorRows } from './protector-rows.ts'
+import { createWebhook, type WebhookDeps } from './webhook.ts'
 
 export interface ProtectionDeps {
   readonly config: Config
@@ -342,67 +336,14 @@ export class Protection {
     const running = this.#running
     const address = parseSocketAddress(listen)
     if (running === undefined || 'error' in address) return
-    const { config, clock, log, revoked, admission } = this.#deps
-    const { controlHosts: hosts, dataDir } = config
-    const tls = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
-    const port = new ProtectionPort({ listen: address, hosts, dataDir, revoked, tls, admission, log })
+    const { ledger, cells } = running
+    const { log } = this.#deps
+    const onReview: WebhookDeps['onReview'] = (outcome) => this.metrics.webhookAnswered(outcome)
+    const { port, handler } = createWebhook({ ...this.#deps, listen: address, ledger, cells, onReview })
     this.#port = port
-    const handler = createProtectionWebhook({
-      gate: running.ledger,
-      cell: (id) => {
-        const protection = running.cells.protection(id)
-        return protection === undefined ? undefined : { protection }
-      },
-      getPods: (cell, namespace, name) => podsOfName(running.cells.clients(cell), namespace, name),
-      mayList: listRights(running.cells, clock),
-      authenticate: port.authenticate,
-      ready: () => running.ledger.knowsProtectors,
-      onReview: (outcome) => this.metrics.webhookAnswered(outcome),
-      clock,
-      log,
-    })
     await port.open(handler)
     log.info('the protection webhook is open', { address: listen, port: port.port })
   }
-}
-
-/** Whether a user may list the pods of a namespace of a cell. */
-function listRights(cells: ProtectionCells, clock: Clock): NonNullable<WebhookReviewDeps['mayList']> {
-  const access = createAccessReviewer(
-    () => clock.monotonic(),
-    () => undefined,
-  )
-  return async (cell, user, namespace) => {
-    const [client] = cells.clients(cell)
-    if (client === undefined) return false
-    const attributes = { verb: 'list', group: '', resource: 'pods', subresource: '', namespace, name: '' }
-    const verdict = await access.review({ cluster: cell, epoch: 0, user, attributes }, async (body) => {
-      const answer = await client.create(SUBJECT_ACCESS_REVIEWS, JSON.parse(body) as JsonObject)
-      return { status: 201, body: JSON.stringify(answer) }
-    })
-    return verdict.kind === 'allowed'
-  }
-}
-
-/**
- * Pods of one name in the clusters of a cell, each once; several only where these are different clusters.
- * @throws {StatusError} (rejects) NotFound when none has one; whatever kept one of them from answering
- */
-async function podsOfName(
-  clients: readonly ObjectClient[],
-  namespace: string,
-  name: string,
-): Promise<readonly JsonObject[]> {
-  if (clients.length === 0) throw new Error('there is no such cell')
-  const pods: JsonObject[] = []
-  let missing: unknown
-  for (const answer of await Promise.allSettled(clients.map((client) => client.get(PODS, { namespace, name })))) {
-    if (answer.status === 'fulfilled') pods.push(answer.value)
-    else if (isMissing(answer.reason, name)) missing = answer.reason
-    else throw answer.reason
-  }
-  if (pods.length === 0) throw missing
-  return pods
 }
 
 function ownClient(
