@@ -5,10 +5,11 @@ import type { AccessRefusal } from '../../admin/route.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
+import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { createAccessReviewer, type NonResourceAttributes } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../io/reviews/token-review.ts'
 import { CallLimitError } from '../../io/upstream/kube-call.ts'
-import { ReviewTurns } from './review-turns.ts'
+import { REVIEW_RATE, ReviewTurns } from './review-turns.ts'
 
 /** A token that is revoked works for this much longer. */
 const TOKEN_TTL_MS = 60_000
@@ -38,8 +39,9 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
   let reported = ''
   const failed = ({ message, retryAfterSeconds }: Unanswered): AccessRefusal => {
     if (retryAfterSeconds > 0) return { code: 429, message, retryAfterSeconds }
-    if (message !== reported)
+    if (message !== reported) {
       log.warn(`nobody can be allowed ${what}: the API server does not review`, { reason: message })
+    }
     reported = message
     return { code: 503, message: 'the API server that reviews tokens does not answer', retryAfterSeconds: 1 }
   }
@@ -47,7 +49,7 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
     const source = addressSource(remoteAddress)
     return async (body) => {
       const heldMs = await turns.take(source)
-      if (heldMs > 0) throw new CallLimitError('too many tokens are being reviewed', Math.ceil(heldMs / 1000))
+      if (heldMs > 0) throw tooManyReviews(source, heldMs)
       return post(path, body).finally(() => turns.done(source))
     }
   }
@@ -70,6 +72,13 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
       return refusal(403, `user ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}`)
     },
   }
+}
+
+function tooManyReviews(source: string, heldMs: number): CallLimitError {
+  const seconds = spreadRetryAfter(heldMs, Math.random())
+  const limit = `${REVIEW_RATE.qps} a second are sent, and every address has a share`
+  const message = `too many reviews of tokens and rights because of ${source}: ${limit}; come back in ${seconds} s`
+  return new CallLimitError(message, seconds)
 }
 
 export function refusal(code: AccessRefusal['code'], message: string): AccessRefusal {

@@ -8,7 +8,7 @@ const MAX_REVIEWS = 8
 const MAX_WAITING = 32
 const LONGEST_WAIT_MS = 2_000
 /** Prometheus asks every few seconds, and results are cached. */
-const RATE = { qps: 10, burst: 20 } as const
+export const REVIEW_RATE = { qps: 10, burst: 20 } as const
 
 export class ReviewTurns {
   readonly #turns = new CallTurns(MAX_REVIEWS, MAX_WAITING)
@@ -22,7 +22,7 @@ export class ReviewTurns {
   /** Resolves with 0 when a review may be sent, `done` follows; otherwise with the milliseconds until another attempt. */
   take(source: string): Promise<number> {
     return new Promise((resolve) => {
-      const expiry = setTimeout(() => this.#turns.expire(turn, RATE), LONGEST_WAIT_MS).unref()
+      const expiry = setTimeout(() => this.#turns.expire(turn, REVIEW_RATE), LONGEST_WAIT_MS).unref()
       const settle = (heldMs: number): void => {
         clearTimeout(expiry)
         resolve(heldMs)
@@ -33,18 +33,18 @@ export class ReviewTurns {
         granted: () => settle(0),
         refused: (retryAfterMs) => settle(Math.max(1, retryAfterMs)),
       }
-      this.#later(this.#turns.ask(turn, RATE, this.#monotonic()))
+      this.#later(this.#turns.ask(turn, REVIEW_RATE, this.#monotonic()))
     })
   }
 
   done(source: string): void {
-    this.#later(this.#turns.done(source, RATE, this.#monotonic()))
+    this.#later(this.#turns.done(source, REVIEW_RATE, this.#monotonic()))
   }
 
   #later(waitMs: number): void {
     clearTimeout(this.#next)
     if (waitMs > 0) {
-      this.#next = setTimeout(() => this.#later(this.#turns.advance(RATE, this.#monotonic())), waitMs).unref()
+      this.#next = setTimeout(() => this.#later(this.#turns.advance(REVIEW_RATE, this.#monotonic())), waitMs).unref()
     }
   }
 }

@@ -114,7 +114,15 @@ describe('/metrics by the API server of the objects', () => {
       answers.shift()?.()
       await new Promise((resolve) => setImmediate(resolve))
     }
-    const codes = (await all).map(code)
+    const refusals = await all
+    for (const refusal of refusals) {
+      if (refusal?.code !== 429) continue
+      const { message, retryAfterSeconds } = refusal
+      const end = `10 a second are sent, and every address has a share; come back in ${retryAfterSeconds} s`
+      assert.equal(message, `too many reviews of tokens and rights because of address 192.0.2.1: ${end}`)
+      assert.ok(retryAfterSeconds >= 1)
+    }
+    const codes = refusals.map(code)
     assert.ok(codes.filter((one) => one === 429).length >= 150, codes.join())
     assert.ok(codes.every((one) => one === 429 || one === 401))
   })
