@@ -41,8 +41,8 @@ export interface LiveCluster {
 }
 
 /** Evaluations of deletions of a cluster under way, of one thread; of one source half of them, of two a third each ... */
-const MAX_DELETIONS = 512
-/** And that wait for their turn. */
+export const MAX_DELETIONS = 512
+/** Deletions that wait for their turn. */
 const MAX_DELETIONS_WAITING = 8192
 
 /** A cluster for another thread: plain data and the shared memory. */

@@ -49,7 +49,7 @@ export function startEndpointProbes(
   log: Logger,
   events: ProbeEvents,
 ): EndpointProbes {
-  /** @returns whether nothing is wrong with it */
+  /** @returns whether nothing is known to be wrong with the endpoint: the check was good, or does not count */
   const report = (live: LiveCluster, endpoint: Endpoint, { message, late }: Probed, sentMs: number): boolean => {
     const before = endpoint.health.state
     const { healthCheck } = live.compiled
@@ -58,11 +58,12 @@ export function startEndpointProbes(
     const counts = live.endpoints.onProbe(endpoint, good, message, healthCheck, clock.monotonic(), lateSinceMs)
     const after = endpoint.health.state
     events.probed(live.compiled.name, endpoint.url, after === 'healthy')
-    if (before === after) return good || !counts
+    const passed = good || !counts
+    if (before === after) return passed
     const fields = { cluster: live.compiled.name, endpoint: endpoint.url, from: before, to: after, reason: message }
     if (after === 'unhealthy') log.warn('endpoint health changed', fields)
     else log.info('endpoint health changed', fields)
-    return good
+    return passed
   }
   const probeOne = async (prober: EndpointProber): Promise<boolean> => {
     const live = clusters.get(prober.cluster)

@@ -1,6 +1,6 @@
 // A bounded number of places that are held for long, one for each item. When there are more items than places, the source that has the most
 // gives one up: its oldest idle one, or else its newest, so that those who have waited longest for something get it.
-// Among sources that have as many each, either whoever is idle has to go, or the newcomer.
+// Of several sources that have the most, the one with an idle item gives one up, or (`newcomersLeave`) the one that an item was added to last.
 
 interface Holding<Item> {
   /** The oldest first. */

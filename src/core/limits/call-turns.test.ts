@@ -7,6 +7,8 @@ const UNLIMITED: CallRate = { qps: 0, burst: 0 }
 
 interface Asked extends Turn {
   outcome: 'waits' | 'granted' | number
+  /** As `refused` was told. */
+  atMost?: number | undefined
 }
 
 function turnOf(source: string, log: string[] = [], longestWaitMs = 10_000): Asked {
@@ -19,9 +21,10 @@ function turnOf(source: string, log: string[] = [], longestWaitMs = 10_000): Ask
       turn.outcome = 'granted'
       log.push(source)
     },
-    refused(retryAfterMs) {
+    refused(retryAfterMs, atMost) {
       assert.equal(turn.outcome, 'waits')
       turn.outcome = retryAfterMs
+      turn.atMost = atMost
     },
   }
   return turn
@@ -45,6 +48,22 @@ describe('turns', () => {
     const turns = new CallTurns(Number.POSITIVE_INFINITY)
     for (let i = 0; i < 20; i++) turns.ask(turnOf('a'), UNLIMITED, 0)
     assert.deepEqual([turns.inFlight, turns.waiting], [20, 0])
+  })
+
+  test('who is refused hears whether calls that are under way are the limit, or their rate', () => {
+    const rate: CallRate = { qps: 10, burst: 1 }
+    const refused = (turns: CallTurns, limited: CallRate): number | undefined => {
+      turns.ask(turnOf('a'), limited, 0)
+      const waits = turnOf('a')
+      turns.ask(waits, limited, 0)
+      turns.expire(waits, limited)
+      assert.notEqual(waits.outcome, 'waits')
+      return waits.atMost
+    }
+    assert.equal(refused(new CallTurns(2), UNLIMITED), 2)
+    assert.equal(refused(new CallTurns(2), { qps: 1000, burst: 1000 }), 2)
+    assert.equal(refused(new CallTurns(8), rate), undefined)
+    assert.equal(refused(new CallTurns(Number.POSITIVE_INFINITY), rate), undefined)
   })
 
   test('who finds the queue full is told how long it takes, from how fast calls end', () => {

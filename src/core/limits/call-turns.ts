@@ -19,8 +19,11 @@ export interface Turn {
   readonly longestWaitMs: number
   /** `CallTurns.done` must be called when the call is over. */
   granted(): void
-  /** @param retryAfterMs when another attempt is likely to succeed */
-  refused(retryAfterMs: number): void
+  /**
+   * @param retryAfterMs when another attempt is likely to succeed
+   * @param atMost so many calls may be under way, and that is why; undefined = it is the rate
+   */
+  refused(retryAfterMs: number, atMost: number | undefined): void
 }
 
 /** Calls in flight to one cluster, of one kind and in one thread. */
@@ -187,9 +190,11 @@ export class CallTurns {
     const turns = this.#waiting.get(turn.source)?.turns
     const index = turns?.lastIndexOf(turn) ?? -1
     if (turns === undefined || index < 0) return
+    // Where somebody could have the next place, it is the rate that they all wait for.
+    const atMost = this.#next() === undefined ? this.#maxInFlight : undefined
     turns.splice(index, 1)
     if (turns.length === 0) this.#waiting.delete(turn.source)
     this.#waitingCount--
-    turn.refused(retryAfterMs)
+    turn.refused(retryAfterMs, atMost)
   }
 }

@@ -1,7 +1,6 @@
 // The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
-import { MAX_CALLS_IN_FLIGHT } from '../limits/call-turns.ts'
 
 /** @param byAll the limit is the one that all replicas share; @param seats as which the request counts */
 export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false, seats = 1): string {
@@ -35,22 +34,33 @@ export function comeBackText(seconds: number): string {
 
 /**
  * Of a call that the gateway would have to make itself, and does not make now.
- * @param what the calls, in the plural; @param source who causes them: an address or a user, named as such
+ * @param what the calls, in the plural
+ * @param source who causes them: an address or a user, named as such
+ * @param atMost as of `Turn.refused`
  */
 export function callLimitMessage(
   cluster: string,
   what: string,
   source: string,
-  qps: number,
+  atMost: number | undefined,
   retryAfterSeconds: number,
 ): string {
-  const limit = qps > 0 ? 'spec.clientConfig.qps allows no more' : `${MAX_CALLS_IN_FLIGHT} are under way at most`
+  const limit = atMost === undefined ? 'spec.clientConfig.qps allows no more' : `${atMost} are under way at most`
   return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, and everybody has a share; come back in ${retryAfterSeconds} s`
 }
 
-/** Of a deletion that was not evaluated: its turn did not come in time. @param source who wants to delete */
-export function deletionTurnMessage(cluster: string, source: string, retryAfterSeconds: number): string {
-  return `too many deletions of pods of cluster "${cluster}" wait to be evaluated because of ${source}, and everybody has a share; come back in ${retryAfterSeconds} s`
+/**
+ * Of a deletion that was not evaluated: its turn did not come in time.
+ * @param source who wants to delete
+ * @param atMost are evaluated at a time
+ */
+export function deletionTurnMessage(
+  cluster: string,
+  source: string,
+  atMost: number,
+  retryAfterSeconds: number,
+): string {
+  return `too many deletions of pods of cluster "${cluster}" wait to be evaluated because of ${source}: ${atMost} are evaluated at a time, and everybody has a share; come back in ${retryAfterSeconds} s`
 }
 
 export function misdirectedMessage(serverName: string, cluster: string): string {

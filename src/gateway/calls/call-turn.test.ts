@@ -37,3 +37,26 @@ test('a higher clientConfig.qps counts at once for the next call that waits, and
   await pass(500)
   assert.equal(granted, 3)
 })
+
+test('who gets no turn is told which limit it is: calls under way, also where clientConfig.qps is set', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const refusedFor = async (turns: CallTurns, client: { qps: number; burst: number }): Promise<string> => {
+    const gw = { clock: { monotonic: () => 0 }, random: () => 0 } as unknown as Gateway
+    const live = { compiled: { name: 'prod', client }, turns: { 'token-review': turns } } as unknown as LiveCluster
+    const charge = { source: 'address 192.0.2.1', weight: 1, known: false }
+    await takeTurn(gw, live, 'token-review', charge, 10_000)
+    const refused = takeTurn(gw, live, 'token-review', charge, 10_000).then(
+      () => 'granted',
+      (error: unknown) => String(error),
+    )
+    t.mock.timers.tick(10_000)
+    return refused
+  }
+  const start = /too many token reviews for cluster "prod" because of address 192.0.2.1: /
+  const busy = await refusedFor(new CallTurns(2), { qps: 1000, burst: 1000 })
+  assert.match(busy, start)
+  assert.match(busy, /: 2 are under way at most, and everybody has a share; come back in 1 s$/)
+  const slow = await refusedFor(new CallTurns(), { qps: 0.2, burst: 1 })
+  assert.match(slow, start)
+  assert.match(slow, /: spec.clientConfig.qps allows no more, and everybody has a share; come back in \d+ s$/)
+})

@@ -36,10 +36,7 @@ export function takeTurn(
 ): Promise<() => void> {
   return takeTurnIn(gw, live.turns[kind], charge, timeoutMs, {
     rate: () => live.compiled.client,
-    message: (retryAfterSeconds) => {
-      const { name, client } = live.compiled
-      return callLimitMessage(name, NAMES[kind], charge.source, client.qps, retryAfterSeconds)
-    },
+    message: (atMost, seconds) => callLimitMessage(live.compiled.name, NAMES[kind], charge.source, atMost, seconds),
   })
 }
 
@@ -47,8 +44,8 @@ export function takeTurn(
 export interface TurnRules {
   /** As it is now. */
   rate(): CallRate
-  /** Why there is no turn. */
-  message(retryAfterSeconds: number): string
+  /** Why there is no turn. @param atMost as of `Turn.refused` */
+  message(atMost: number | undefined, retryAfterSeconds: number): string
 }
 
 /** As takeTurn. */
@@ -71,10 +68,10 @@ export function takeTurnIn(
         clearTimeout(deadline)
         resolve(done)
       },
-      refused(retryAfterMs) {
+      refused(retryAfterMs, atMost) {
         clearTimeout(deadline)
         const retryAfterSeconds = spreadRetryAfter(retryAfterMs, gw.random())
-        reject(new CallLimitError(message(retryAfterSeconds), retryAfterSeconds))
+        reject(new CallLimitError(message(atMost, retryAfterSeconds), retryAfterSeconds))
       },
     }
     const deadline = setTimeout(() => turns.expire(turn, rate()), longestWaitMs)

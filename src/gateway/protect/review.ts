@@ -5,6 +5,7 @@ import type { CallRate } from '../../core/limits/call-turns.ts'
 import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { CallLimitError } from '../../io/upstream/kube-call.ts'
+import { MAX_DELETIONS } from '../../state/clusters.ts'
 import { takeTurnIn } from '../calls/call-turn.ts'
 import type { Deletion } from './deletion.ts'
 import { errorVerdict } from './verdict.ts'
@@ -22,7 +23,7 @@ export async function reviewDeletions(
   try {
     const done = await takeTurnIn(gw, decision.live.deletions, charge, settings.timeoutMs, {
       rate: () => UNLIMITED,
-      message: (seconds) => deletionTurnMessage(decision.cluster.name, charge.source, seconds),
+      message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
     })
     return await ask(deletion, requests).finally(done)
   } catch (error) {
