@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
-import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -16,6 +15,7 @@ import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
 import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/webhooks/protection-webhook-callers.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { openSilent, type SilentConnections } from '../harness/clients/silent-connections.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const MAX = 16
@@ -50,19 +50,10 @@ afterEach(async () => {
   warnings.length = 0
 })
 
-function openSilent(port: number, count: number, localAddress: string): () => number {
-  const sockets = new Set<Socket>()
-  for (let i = 0; i < count; i++) {
-    const socket = connect({ port, host: '127.0.0.1', localAddress })
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-    socket.on('close', () => sockets.delete(socket))
-    socket.resume()
-  }
-  closers.push(() => {
-    for (const socket of sockets) socket.destroy()
-  })
-  return () => [...sockets].filter(({ readyState }) => readyState === 'open').length
+function silent(port: number, count: number, localAddress: string): SilentConnections {
+  const connections = openSilent(port, count, localAddress)
+  closers.push(() => connections.destroy())
+  return connections
 }
 
 function pki(name: string): string {
@@ -97,17 +88,17 @@ async function limited(known: boolean): Promise<number> {
 }
 
 test('silent connections of one address, at both ports: it loses its own, and others come in at both', async () => {
-  const other = openSilent(gateway.controlPort, 1, OTHER)
-  await waitFor('one of another address', () => other() === 1)
-  const silent = [openSilent(gateway.controlPort, 12, FLOODER), openSilent(gateway.webhookPort, 12, FLOODER)]
+  const other = silent(gateway.controlPort, 1, OTHER)
+  await waitFor('one of another address', () => other.open() === 1)
+  const flood = [silent(gateway.controlPort, 12, FLOODER), silent(gateway.webhookPort, 12, FLOODER)]
   await waitFor('as many as may be', async () => (await limited(false)) >= 1 + 24 - STRANGERS)
-  await waitFor('the others to be closed', () => silent.reduce((sum, open) => sum + open(), 0) === STRANGERS - 1)
-  assert.equal(other(), 1)
+  await waitFor('the others to be closed', () => flood.reduce((sum, { open }) => sum + open(), 0) === STRANGERS - 1)
+  assert.equal(other.open(), 1)
   const ann = certificateOf('ann', ADMIN_GROUP)
   for (const address of [OTHER, FLOODER]) assert.equal(await read(session(gateway.controlPort, ann, address)), 200)
   const caller = certificateOf(webhookUser('prod'), WEBHOOKS_GROUP)
   assert.equal(await review(session(gateway.webhookPort, caller)), 400)
-  assert.equal(other(), 1)
+  assert.equal(other.open(), 1)
   const told = warnings.find(({ message }) => message.includes('--max-control-connections'))
   assert.deepEqual(told?.fields, { source: `address ${FLOODER}` })
 })

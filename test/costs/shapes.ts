@@ -23,6 +23,11 @@ export function repeat(text: string, before = '', after = ''): Recipe {
   return recipe([before, 0], [text, 1], [after, 0])
 }
 
+/** A JSON list or map, as it stands between `before` and `after`. */
+export function list(item: string, before = '[', after = ']'): Recipe {
+  return repeat(`${item},`, before, `${item}${after}`)
+}
+
 /** As many as fit of the first, then as many of the second, in halves: what opens and what closes, what counts and what is long. */
 export function halves(first: string, second: string, before = '', after = ''): Recipe {
   return recipe([before, 0], [first, 1], [second, 1], [after, 0])

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
-import { connect, type Socket } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
 import type { Config } from '../../src/app/config/config.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { openSilent, type SilentConnections } from '../harness/clients/silent-connections.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { reply, startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -36,19 +36,10 @@ async function start(overrides: Partial<Config> = {}): Promise<InProcessGateway>
   return gateway
 }
 
-function openSilent(port: number, count: number, localAddress = '127.0.0.1'): { open(): number } {
-  const sockets = new Set<Socket>()
-  for (let i = 0; i < count; i++) {
-    const socket = connect({ port, host: '127.0.0.1', localAddress })
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-    socket.on('close', () => sockets.delete(socket))
-    socket.resume()
-  }
-  cleanups.push(() => {
-    for (const socket of sockets) socket.destroy()
-  })
-  return { open: () => [...sockets].filter((socket) => socket.readyState === 'open').length }
+function silentOnes(port: number, count: number, localAddress = '127.0.0.1'): SilentConnections {
+  const connections = openSilent(port, count, localAddress)
+  cleanups.push(() => connections.destroy())
+  return connections
 }
 
 function session(port: number, certificate: typeof alice, localAddress = '127.0.0.1'): ClientHttp2Session {
@@ -76,9 +67,9 @@ async function limited(gateway: InProcessGateway, limit: string): Promise<number
 describe('connections without an authenticated request', () => {
   test('too many: those of the address with most go, and users get in from any address, that one too', async () => {
     const gateway = await start()
-    const other = openSilent(gateway.port, 2, '127.0.0.3')
+    const other = silentOnes(gateway.port, 2, '127.0.0.3')
     await waitFor('two of another address', () => other.open() === 2)
-    const silent = openSilent(gateway.port, 40)
+    const silent = silentOnes(gateway.port, 40)
     await waitFor(
       'as many as may be',
       async () => (await limited(gateway, 'unauthenticated-connections')) >= 40 + 2 - MAX_STRANGERS,
@@ -96,7 +87,7 @@ describe('connections without an authenticated request', () => {
   test('take no place of users', async () => {
     const gateway = await start()
     const users = await connectUsers(gateway.port)
-    const silent = openSilent(gateway.port, 40)
+    const silent = silentOnes(gateway.port, 40)
     await waitFor('as many as may be', () => silent.open() === MAX_STRANGERS)
     for (const user of users) assert.equal((await h2Request(user, [])).status, 200)
     assert.equal(await limited(gateway, 'connections'), 0)

@@ -10,13 +10,7 @@ export const attack: Attack = {
   answers: ['200', '400', '401', '403', '404', '503'],
   run: (target, signal) =>
     attackHttp1(target, signal, { port: target.adminPort, transport: 'tcp', connections: 64 }, () => {
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return head1(target, 'GET /api/v1/tap?rps=1000')
-        },
-      }
+      const pieces = [head1(target, 'GET /api/v1/tap?rps=1000')]
+      return { next: () => pieces.shift() }
     }),
 }

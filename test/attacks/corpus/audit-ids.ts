@@ -1,7 +1,7 @@
 // Audit-IDs that a client may choose: those of others, long ones, several, and such as end a line of a log.
 
 import type { Attack } from '../attack.ts'
-import { attackHttp2, closedLoop, head, request, SMALL_PATH } from '../wire/http2.ts'
+import { attackHttp2, closedLoop, head, inTurn, request, SMALL_PATH } from '../wire/http2.ts'
 
 const IDS: readonly (readonly string[])[] = [
   ['audit-id', '00000000-0000-0000-0000-000000000000'],
@@ -18,10 +18,7 @@ export const attack: Attack = {
   who: ['known', 'unknown'],
   answers: ['200', '400', '401', '403', 'RST_STREAM REFUSED_STREAM', 'RST_STREAM PROTOCOL_ERROR'],
   run: (target, signal) => {
-    let n = 0
-    const requests = IDS.map((fields) => request(head(target, 'GET', SMALL_PATH, ...fields)))
-    return attackHttp2(target, signal, { connections: 4 }, (connection) =>
-      closedLoop(connection, 20, (stream) => requests[n++ % requests.length]?.(stream) ?? Buffer.alloc(0)),
-    )
+    const requests = inTurn(IDS.map((fields) => request(head(target, 'GET', SMALL_PATH, ...fields))))
+    return attackHttp2(target, signal, { connections: 4 }, (connection) => closedLoop(connection, 20, requests))
   },
 }

@@ -1,7 +1,7 @@
 // Discovery and OpenAPI of the embedded API server, as fast as they are answered.
 
 import type { Attack } from '../attack.ts'
-import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'
+import { attackHttp2, closedLoop, head, inTurn, request } from '../wire/http2.ts'
 
 const PATHS = ['/openapi/v2', '/openapi/v3', '/apis', '/apis/proxy.kubegateway.io/v1alpha1']
 
@@ -28,8 +28,7 @@ export const attack: Attack = {
     const certificate = target.who === 'known' ? target.control.viewer : null
     return attackHttp2(target, signal, { port: target.controlPort, certificate, connections: 4 }, (connection) => {
       const asks = PATHS.map((path) => request(head(target, 'GET', path)))
-      let n = 0
-      return closedLoop(connection, 20, (stream) => asks[n++ % asks.length]?.(stream) ?? Buffer.alloc(0))
+      return closedLoop(connection, 20, inTurn(asks))
     })
   },
 }

@@ -1,7 +1,7 @@
 // Discovery and OpenAPI of upstream, as fast as they are answered.
 
 import type { Attack } from '../attack.ts'
-import { attackHttp2, closedLoop, head, request } from '../wire/http2.ts'
+import { attackHttp2, closedLoop, head, inTurn, request } from '../wire/http2.ts'
 
 const PATHS = ['/api', '/apis', '/apis/apps/v1', '/openapi/v3', '/version', '/openapi/v2']
 
@@ -13,7 +13,6 @@ export const attack: Attack = {
   run: (target, signal) =>
     attackHttp2(target, signal, { connections: 20 }, (connection) => {
       const asks = PATHS.map((path) => request(head(target, 'GET', path)))
-      let n = 0
-      return closedLoop(connection, 50, (stream) => asks[n++ % asks.length]?.(stream) ?? Buffer.alloc(0))
+      return closedLoop(connection, 50, inTurn(asks))
     }),
 }

@@ -13,14 +13,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     const post = head1(target, `POST ${EXEC}`, 'Connection: Upgrade', 'Upgrade: SPDY/3.1')
     return attackHttp1(target, signal, { connections: 300 }, () => {
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return post
-        },
-      }
+      const pieces = [post]
+      return { next: () => pieces.shift() }
     })
   },
 }

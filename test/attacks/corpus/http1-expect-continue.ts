@@ -16,15 +16,8 @@ export const attack: Attack = {
       'Content-Length: 1000000',
     )
     return attackHttp1(target, signal, { connections: 100 }, (wire) => {
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return post
-        },
-        answered: () => wire.close(),
-      }
+      const pieces = [post]
+      return { next: () => pieces.shift(), answered: () => wire.close() }
     })
   },
 }

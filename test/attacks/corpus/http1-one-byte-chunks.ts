@@ -13,14 +13,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     const post = head1(target, 'POST /api/v1/namespaces/default/configmaps', 'Transfer-Encoding: chunked')
     return attackHttp1(target, signal, {}, () => {
-      let begun = false
-      return {
-        next() {
-          if (begun) return CHUNKS
-          begun = true
-          return post
-        },
-      }
+      const pieces = [post]
+      return { next: () => pieces.shift() ?? CHUNKS }
     })
   },
 }

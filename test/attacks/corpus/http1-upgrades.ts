@@ -11,15 +11,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     const get = head1(target, 'GET /api/v1/namespaces/default/configmaps/small', 'Connection: Upgrade', 'Upgrade: h2c')
     return attackHttp1(target, signal, { connections: 16 }, (wire) => {
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return get
-        },
-        answered: () => wire.close(),
-      }
+      const pieces = [get]
+      return { next: () => pieces.shift(), answered: () => wire.close() }
     })
   },
 }

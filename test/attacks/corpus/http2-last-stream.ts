@@ -13,13 +13,9 @@ export const attack: Attack = {
   run: (target, signal) =>
     attackHttp2(target, signal, { connections: 4 }, (connection) => {
       const get = request(head(target, 'GET', SMALL_PATH))
-      let asked = false
+      const frames = [get(1), get(LAST_STREAM)]
       return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return Buffer.concat([get(1), get(LAST_STREAM)])
-        },
+        next: () => frames.shift(),
         ended(stream) {
           if (stream === LAST_STREAM) connection.wire.close()
         },

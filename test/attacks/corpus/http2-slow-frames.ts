@@ -11,13 +11,7 @@ export const attack: Attack = {
   answers: [],
   run: (target, signal) =>
     attackHttp2(target, signal, { connections: 200 }, () => {
-      let begun = false
-      return {
-        next() {
-          if (begun) return undefined
-          begun = true
-          return h2.headersFrames(1, Buffer.alloc(1_000)).subarray(0, 20)
-        },
-      }
+      const pieces = [h2.headersFrames(1, Buffer.alloc(1_000)).subarray(0, 20)]
+      return { next: () => pieces.shift() }
     }),
 }

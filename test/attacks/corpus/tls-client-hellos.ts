@@ -12,15 +12,8 @@ export const attack: Attack = {
   run: async (target, signal) => {
     const hello = await clientHello(target.host)
     await attackConnections(target, signal, { connections: 32, transport: 'tcp' }, (wire) => {
-      let begun = false
-      return {
-        next() {
-          if (begun) return undefined
-          begun = true
-          return hello
-        },
-        receive: () => wire.close(),
-      }
+      const pieces = [hello]
+      return { next: () => pieces.shift(), receive: () => wire.close() }
     })
   },
 }

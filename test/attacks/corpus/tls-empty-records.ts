@@ -1,8 +1,8 @@
 // Records of TLS 1.3 with nothing in them.
 
 import type { Attack } from '../attack.ts'
-import { attackConnections } from '../wire/connections.ts'
-import { APPLICATION_DATA, HostileTls13 } from '../wire/tls13.ts'
+import { APPLICATION_DATA } from '../wire/tls13.ts'
+import { floodTls13 } from '../wire/tls13-flood.ts'
 
 const RECORDS = 500
 const NOTHING = Buffer.alloc(0)
@@ -14,21 +14,5 @@ export const attack: Attack = {
   answers: [],
   must: ['closed'],
   run: (target, signal) =>
-    attackConnections(target, signal, { connections: 4, transport: 'tcp' }, (wire) => {
-      const tls = new HostileTls13(target.host)
-      const pending: Buffer[] = [tls.hello]
-      return {
-        next() {
-          const bytes = pending.shift()
-          if (bytes !== undefined || !tls.isReady) return bytes
-          return Buffer.concat(Array.from({ length: RECORDS }, () => tls.protect(APPLICATION_DATA, NOTHING)))
-        },
-        receive(bytes) {
-          const answer = tls.receive(bytes)
-          if (answer === undefined) return
-          pending.push(answer)
-          wire.more()
-        },
-      }
-    }),
+    floodTls13(target, signal, (tls) => Array.from({ length: RECORDS }, () => tls.protect(APPLICATION_DATA, NOTHING))),
 }

@@ -12,15 +12,8 @@ export const attack: Attack = {
     const certificate = target.control.nobody
     return attackHttp2(target, signal, { connections: 16, certificate }, (connection) => {
       const get = request(head(target, 'GET', SMALL_PATH))
-      let asked = false
-      return {
-        next() {
-          if (asked) return undefined
-          asked = true
-          return connection.batch(1, get)
-        },
-        ended: () => connection.wire.close(),
-      }
+      const pieces = [connection.batch(1, get)]
+      return { next: () => pieces.shift(), ended: () => connection.wire.close() }
     })
   },
 }

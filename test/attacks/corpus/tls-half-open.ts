@@ -12,14 +12,8 @@ export const attack: Attack = {
   run: async (target, signal) => {
     const hello = await clientHello(target.host)
     await attackConnections(target, signal, { connections: 300, transport: 'tcp' }, () => {
-      let begun = false
-      return {
-        next() {
-          if (begun) return undefined
-          begun = true
-          return hello
-        },
-      }
+      const pieces = [hello]
+      return { next: () => pieces.shift() }
     })
   },
 }

@@ -1,8 +1,7 @@
 // KeyUpdate messages of TLS 1.3 (RFC 8446 section 4.6.3), each of which asks for one in return: four derivations of keys each.
 
 import type { Attack } from '../attack.ts'
-import { attackConnections } from '../wire/connections.ts'
-import { HostileTls13 } from '../wire/tls13.ts'
+import { floodTls13 } from '../wire/tls13-flood.ts'
 
 const UPDATES = 200
 
@@ -13,21 +12,5 @@ export const attack: Attack = {
   answers: [],
   must: ['closed'],
   run: (target, signal) =>
-    attackConnections(target, signal, { connections: 4, transport: 'tcp' }, (wire) => {
-      const tls = new HostileTls13(target.host)
-      const pending: Buffer[] = [tls.hello]
-      return {
-        next() {
-          const bytes = pending.shift()
-          if (bytes !== undefined || !tls.isReady) return bytes
-          return Buffer.concat(Array.from({ length: UPDATES }, () => tls.keyUpdate(true)))
-        },
-        receive(bytes) {
-          const answer = tls.receive(bytes)
-          if (answer === undefined) return
-          pending.push(answer)
-          wire.more()
-        },
-      }
-    }),
+    floodTls13(target, signal, (tls) => Array.from({ length: UPDATES }, () => tls.keyUpdate(true))),
 }

@@ -194,7 +194,13 @@ export function request(block: Buffer, flags: number = h2.END_STREAM): (stream: 
   }
 }
 
-/** Asks for these in turn, as fast as they are answered: as many streams at once as `streams` says. */
+/** Another one of these requests with each stream. */
+export function inTurn(requests: readonly ((stream: number) => Buffer)[]): (stream: number) => Buffer {
+  let n = 0
+  return (stream) => requests[n++ % requests.length]?.(stream) ?? Buffer.alloc(0)
+}
+
+/** Asks for these, as fast as they are answered: as many streams at once as `streams` says. */
 export function closedLoop(
   connection: HostileHttp2,
   streams: number,

@@ -9,12 +9,10 @@ import { readReplicas } from '../../../src/core/scale/scale-write/read-replicas.
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { reviewAdmission } from '../../../src/webhooks/admission-review.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'
-import { KIB, MIB, type Recipe, repeat, type Shape } from '../shapes.ts'
+import { KIB, list, MIB, repeat, type Shape } from '../shapes.ts'
 import { JSON_SHAPES, JSON_TOKENS } from './json.ts'
 import { PROTOBUF_SHAPES, PROTOBUF_TOKENS, sealed } from './protobuf.ts'
 import { YAML_SHAPES, YAML_TOKENS } from './yaml.ts'
-
-const list = (item: string, before: string, after: string): Recipe => repeat(`${item},`, before, `${item}${after}`)
 
 const REVIEW = '"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"'
 const DELETION =

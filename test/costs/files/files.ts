@@ -10,9 +10,8 @@ import { FileParser } from '../../../src/io/sources/files/parse.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { YAML_SHAPES, YAML_TOKENS } from '../bodies/yaml.ts'
 import { type Parser, parser } from '../parser.ts'
-import { KIB, MIB, type Recipe, repeat } from '../shapes.ts'
+import { KIB, list, MIB, repeat } from '../shapes.ts'
 
-const list = (item: string, before: string, after: string): Recipe => repeat(`${item},`, before, `${item}${after}`)
 const CONFIG = 'kind: Config\n'
 const POLICY = '{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":['
 

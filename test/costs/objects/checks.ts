@@ -9,14 +9,12 @@ import { validateShape } from '../../../src/core/objects/structural-schema.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
-import { MIB, nested, type Recipe, repeat, type Shape } from '../shapes.ts'
+import { list, MIB, nested, repeat, type Shape } from '../shapes.ts'
 
 function parsed(text: string): JsonObject {
   const value: unknown = JSON.parse(text)
   return value as JsonObject
 }
-
-const list = (item: string, before = '[', after = ']'): Recipe => repeat(`${item},`, before, `${item}${after}`)
 
 /** A PEM block in JSON. */
 const CERTIFICATE = '-----BEGIN CERTIFICATE-----\\nMAAA\\n-----END CERTIFICATE-----\\n'

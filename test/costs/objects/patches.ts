@@ -6,7 +6,7 @@ import { strategicPatch } from '../../../src/apiserver/registry/strategic-patch.
 import { jsonPatch, mergePatch } from '../../../src/core/objects/patch.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
-import { MIB, nested, repeat, type Shape, write } from '../shapes.ts'
+import { list, MIB, nested, repeat, type Shape, write } from '../shapes.ts'
 
 interface Patched {
   readonly object: JsonObject
@@ -22,8 +22,6 @@ function both(object: Shape, patch: Shape): (length: number) => string {
 /** Nearly as deep as a body may be. */
 const DEEP = nested('{"a":', '}', '1')(480 * 6)
 const EMPTY = repeat(' ', '{}')
-const list = (item: string, before = '[', after = ']') => repeat(`${item},`, before, `${item}${after}`)
-
 const TOKENS = [
   ...JSON_TOKENS,
   ...[

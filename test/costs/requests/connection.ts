@@ -1,11 +1,12 @@
 // What comes before requests, and around them: PROXY headers, HTTP/2 frames and header blocks, HTTP/1.1 messages.
 
-import type { Peer, StreamEvents } from '../../../src/api/ports/stream.ts'
+import type { Peer } from '../../../src/api/ports/stream.ts'
 import { ProxyHeaderReader } from '../../../src/core/proxy-protocol/proxy-header.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { SERVER_LIMITS } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
+import { NOBODY } from '../../../src/http2/stream.ts'
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat, type Shape } from '../shapes.ts'
@@ -44,19 +45,12 @@ const BLOCKS: Readonly<Record<string, Shape>> = {
 }
 
 const DRIVER = { onOutput: () => undefined, onClosed: () => undefined }
-const EVENTS: StreamEvents = {
-  onHeaders: () => undefined,
-  onBody: () => undefined,
-  onTrailers: () => undefined,
-  onDrained: () => undefined,
-  onReset: () => undefined,
-}
 const COUNTERS = createHttp2Counters()
 const OPENING = Buffer.concat([Buffer.from(h2.PREFACE), h2.frame(h2.SETTINGS, 0, 0)])
 
 function receive(frames: Buffer): void {
   // Only what the engine uses of it.
-  const connection = new ServerConnection(SERVER_LIMITS, COUNTERS, DRIVER, { id: 1 } as Peer, () => EVENTS, 0)
+  const connection = new ServerConnection(SERVER_LIMITS, COUNTERS, DRIVER, { id: 1 } as Peer, () => NOBODY, 0)
   connection.receive(OPENING, 0)
   for (let at = 0; at < frames.length; at += 16 * KIB) {
     connection.receive(frames.subarray(at, at + 16 * KIB), 0)

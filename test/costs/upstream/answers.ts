@@ -18,9 +18,8 @@ import { statusErrorOf } from '../../../src/io/kube/client-errors.ts'
 import { WatchLines } from '../../../src/io/kube/watch-lines.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'
-import { MIB, type Recipe, repeat, type Shape } from '../shapes.ts'
+import { list, MIB, repeat, type Shape } from '../shapes.ts'
 
-const list = (item: string, before: string, after: string): Recipe => repeat(`${item},`, before, `${item}${after}`)
 /** As a read of a socket has it. */
 const READ_BYTES = 64 * 1024
 

@@ -1,22 +1,15 @@
 // HTTP/2 from upstream: what an API server, or who is in its place, sends to the gateway's side of a connection.
 
-import type { StreamEvents } from '../../../src/api/ports/stream.ts'
 import { ClientConnection } from '../../../src/http2/client.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { CLIENT_LIMITS } from '../../../src/http2/limits.ts'
+import { NOBODY } from '../../../src/http2/stream.ts'
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat, type Shape } from '../shapes.ts'
 
 const text = (buffer: Buffer): string => buffer.toString('latin1')
 const DRIVER = { onOutput: () => undefined, onClosed: () => undefined }
-const EVENTS: StreamEvents = {
-  onHeaders: () => undefined,
-  onBody: () => undefined,
-  onTrailers: () => undefined,
-  onDrained: () => undefined,
-  onReset: () => undefined,
-}
 const CLIENT_EVENTS = {
   onReady: () => undefined,
   onStreamGone: () => undefined,
@@ -32,7 +25,7 @@ const OPENED = 100
 function receive(frames: Buffer): void {
   const connection = new ClientConnection(CLIENT_LIMITS, COUNTERS, DRIVER, CLIENT_EVENTS, 0)
   connection.receive(h2.frame(h2.SETTINGS, 0, 0), 0)
-  for (let n = 0; n < OPENED; n++) connection.open(REQUEST, undefined, true, EVENTS)
+  for (let n = 0; n < OPENED; n++) connection.open(REQUEST, undefined, true, NOBODY)
   for (let at = 0; at < frames.length; at += 16 * KIB) {
     connection.receive(frames.subarray(at, at + 16 * KIB), 0)
     const taken: Buffer[] = []

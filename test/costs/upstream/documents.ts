@@ -6,9 +6,8 @@ import { parseAnswer } from '../../../src/io/reviews/read-answer.ts'
 import { readVerdict } from '../../../src/io/reviews/token-review.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
-import { MIB, type Recipe, repeat } from '../shapes.ts'
+import { list, MIB, repeat } from '../shapes.ts'
 
-const list = (item: string, before: string, after: string): Recipe => repeat(`${item},`, before, `${item}${after}`)
 const USER = '{"status":{"authenticated":true,"user":{"username":"a"'
 const KEY = '{"kid":"a","kty":"RSA","use":"sig","alg":"RS256","e":"AQAB"'
 
