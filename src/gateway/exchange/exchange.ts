@@ -2,7 +2,7 @@
 // is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
 
 import type { Reservation } from '../../api/ports/protection.ts'
-import type { RequestRecord } from '../../api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
 import {
   ANSWER_WATER_BYTES,
   type Charge,
@@ -17,7 +17,7 @@ import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
-import { type RequestHead, readRequestHead } from '../../core/request/request-head.ts'
+import { RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
 import type { AnswerOwner } from '../../core/shares/waiting-answers.ts'
 import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
@@ -34,6 +34,9 @@ import type { WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
+const NO_FIELDS: HeaderList = []
+const NO_HEAD: RequestHead = new RequestHead()
+const NO_RECORD: RequestRecord = createRecord()
 
 /** The upstream half, as this half sees it. */
 export interface UpstreamHalf {
@@ -61,10 +64,10 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   readonly peer: Peer
   readonly client: Stream
   /** The head as it came. */
-  readonly list: HeaderList
+  list: HeaderList
   /** What it says. */
-  readonly head: RequestHead
-  readonly record: RequestRecord
+  head: RequestHead
+  record: RequestRecord
   /** The socket, when the client asks to upgrade. */
   readonly upgrade: ClientUpgrade | undefined
   #phase: Phase = 'deciding'
@@ -414,5 +417,16 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     if (answers !== undefined && this.upgrade === undefined) answers.count(record)
     gw.events.requestEnded(record)
     gw.running.remove(this)
+    if (this.client.queued > 0) this.#forgetRequest()
+  }
+
+  /** Its answer waits for the client, maybe for long, and nobody is charged for the request any more: nothing of it is kept. */
+  #forgetRequest(): void {
+    this.list = NO_FIELDS
+    this.head = NO_HEAD
+    this.record = NO_RECORD
+    this.bytes = undefined
+    this.decision = undefined
+    this.upstream = undefined
   }
 }

@@ -1,0 +1,80 @@
+// Answers that their clients do not read keep nothing of the requests that they belong to: heads of up to 1 MiB, for which nobody is charged any more.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createCA } from '../../src/io/pki/pki.ts'
+import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
+import * as h2 from '../harness/frames/h2-frames.ts'
+import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
+import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { waitFor } from '../harness/wait.ts'
+
+const HOST = 'prod.example.com'
+const PODS = '/api/v1/pods'
+/** exec is an upgrade: the gateway answers itself. */
+const REFUSED = '/api/v1/namespaces/a/pods/b/exec'
+const clientCA = createCA({ commonName: 'clients of prod' })
+setFlagsFromString('--expose-gc')
+const collect: unknown = runInNewContext('gc')
+
+let upstream: StubUpstream
+let gateway: InProcessGateway
+before(async () => {
+  upstream = await startStub()
+  upstream.answer = (request) => {
+    reply(request, 200, '{"kind":"Stub"}')
+    upstream.seen.length = 0
+  }
+  gateway = await startInProcess([clusterObject([upstream], { clientCA })])
+})
+after(async () => {
+  await gateway.stop()
+  await upstream.stop()
+})
+
+interface Case {
+  readonly name: string
+  readonly field: string
+  readonly bytes: number
+  readonly count: number
+  readonly path: string
+  readonly status: number
+}
+
+const cases: readonly Case[] = [
+  { name: 'answered by upstream', field: 'x-large', bytes: 50_000, count: 200, path: PODS, status: 200 },
+  { name: 'refused', field: 'x-large', bytes: 500_000, count: 60, path: REFUSED, status: 400 },
+  { name: 'with a long user agent', field: 'user-agent', bytes: 500_000, count: 60, path: REFUSED, status: 400 },
+]
+for (const one of cases) {
+  test(`requests with large heads, ${one.name}`, async (t) => {
+    const client = await connectFrames({
+      port: gateway.port,
+      serverName: HOST,
+      cert: clientPair(clientCA, 'alice'),
+      settings: [[h2.INITIAL_WINDOW_SIZE, 0]],
+    })
+    t.after(() => client.destroy())
+    await ask(client, 1, one)
+    const before = heapBytes()
+    for (let i = 1; i <= one.count; i++) await ask(client, 1 + 2 * i, one)
+    client.frames.length = 0
+    await waitFor('the requests to be forgotten', () => heapBytes() - before < (one.count * one.bytes) / 4)
+    assert.equal(client.isClosed, false)
+  })
+}
+
+async function ask(client: FrameConnection, stream: number, { field, bytes, path, status }: Case): Promise<void> {
+  const value = String.fromCharCode(97 + (stream % 26)).repeat(bytes)
+  const head = [':method', 'GET', ':path', path, ':scheme', 'https', ':authority', HOST, field, value]
+  client.send(h2.headersFrames(stream, h2.headerBlock(head)))
+  assert.equal(await client.status(stream), status)
+}
+
+function heapBytes(): number {
+  if (typeof collect === 'function') collect()
+  return process.memoryUsage().heapUsed
+}
