@@ -19,6 +19,7 @@ import {
 } from '../api/ports/stream.ts'
 import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster/upstream-cluster.ts'
 import { warningValues } from '../core/refusal/warning.ts'
+import { BodyPieces } from '../core/request/body-pieces.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 import { ownUserCharge } from '../core/shares/charge.ts'
 import { inStep } from '../io/stalls/steps.ts'
@@ -105,7 +106,7 @@ const EMPTY = Buffer.alloc(0)
 
 /** What of a body has arrived before its request was authenticated. */
 interface EarlyBody {
-  readonly chunks: Buffer[]
+  readonly pieces: BodyPieces
   end: boolean
 }
 
@@ -173,14 +174,14 @@ class ControlExchange implements StreamEvents {
 
   /** What arrives of the body meanwhile is not credited, so that the client sends no more than its window. */
   #startAfter(ready: Promise<void>, request: ControlRequest, end: boolean): void {
-    const early: EarlyBody = { chunks: [], end: false }
+    const early: EarlyBody = { pieces: new BodyPieces(), end: false }
     this.#early = early
     void ready.then(() => {
       this.#early = undefined
       if (this.#answered) return
       this.#attempt(() => this.#start(request, end))
-      for (const [i, chunk] of early.chunks.entries()) this.onBody(chunk, early.end && i === early.chunks.length - 1)
-      if (early.end && early.chunks.length === 0) this.onTrailers()
+      for (const piece of early.pieces.take()) this.onBody(piece, false)
+      if (early.end) this.onTrailers()
     })
   }
 
@@ -190,7 +191,7 @@ class ControlExchange implements StreamEvents {
 
   onBody(chunk: Buffer, end: boolean): void {
     if (this.#early !== undefined) {
-      this.#early.chunks.push(Buffer.from(chunk))
+      this.#early.pieces.add(chunk)
       this.#early.end ||= end
       return
     }

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/objects/strict-decode.ts'
+import { BodyPieces } from '../../core/request/body-pieces.ts'
 import type { BodyShare } from './body-memory.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
@@ -36,11 +37,11 @@ function yamlTooLarge(limit: number): Error {
   )
 }
 
-/** Collects chunks; each is copied, because it is valid only during the call. */
+/** Collects a body. */
 export class BodyReader {
   readonly #limit: number
   readonly #share: BodyShare
-  #chunks: Buffer[] = []
+  readonly #pieces: BodyPieces = new BodyPieces()
   #bytes = 0
 
   /**
@@ -63,12 +64,12 @@ export class BodyReader {
     if (chunk.length === 0) return
     this.#take(chunk.length)
     this.#bytes += chunk.length
-    this.#chunks.push(Buffer.from(chunk))
+    this.#pieces.add(chunk)
   }
 
   /** The whole body. The reader is empty afterwards. */
   bytes(): Buffer {
-    const whole = Buffer.concat(this.#chunks)
+    const whole = Buffer.concat(this.#pieces.take())
     this.drop()
     return whole
   }
@@ -90,7 +91,7 @@ export class BodyReader {
   drop(): void {
     if (this.#bytes > 0) this.#share.give(this.#bytes)
     this.#bytes = 0
-    this.#chunks = []
+    this.#pieces.clear()
   }
 }
 

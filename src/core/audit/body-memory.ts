@@ -1,6 +1,8 @@
 // Memory of the bodies that are being recorded in one thread: for all of them, and for each user, so that nobody can keep the bodies of
 // others out of the audit log.
 
+import { BodyPieces } from '../request/body-pieces.ts'
+
 /** Bytes, all in all. */
 export const MAX_RECORDED_BYTES: number = 32 * 1024 * 1024
 /** Of one user. */
@@ -37,7 +39,7 @@ export class RecordedBody {
   readonly #user: string
   /** Bytes. */
   readonly limit: number
-  #chunks: Buffer[] = []
+  readonly #pieces: BodyPieces = new BodyPieces()
   #bytes = 0
   /** Why it is not whole; '' = it is. */
   #missing = ''
@@ -55,7 +57,7 @@ export class RecordedBody {
     else if (!this.#memory.take(this.#user, chunk.length)) this.#giveUp('there was no memory for it')
     else {
       this.#bytes += chunk.length
-      this.#chunks.push(Buffer.from(chunk))
+      this.#pieces.add(chunk)
     }
   }
 
@@ -65,7 +67,7 @@ export class RecordedBody {
 
   /** All of it; to be taken once. Gives the memory back. */
   take(): Buffer {
-    const body = Buffer.concat(this.#chunks)
+    const body = Buffer.concat(this.#pieces.take())
     this.discard()
     return body
   }
@@ -73,7 +75,7 @@ export class RecordedBody {
   discard(): void {
     if (this.#bytes > 0) this.#memory.giveBack(this.#user, this.#bytes)
     this.#bytes = 0
-    this.#chunks = []
+    this.#pieces.clear()
   }
 
   #giveUp(why: string): void {

@@ -1,5 +1,7 @@
 // The body of a request, collected until it is whole, too large or too late.
 
+import { BodyPieces } from '../../core/request/body-pieces.ts'
+
 export type BodyEnd = 'complete' | 'too-large' | 'too-late' | 'overfull' | 'gone'
 
 export class WholeBody {
@@ -8,7 +10,7 @@ export class WholeBody {
   readonly #limit: number
   readonly #deadline: NodeJS.Timeout
   #resolve: ((end: BodyEnd) => void) | undefined
-  #chunks: Buffer[] = []
+  readonly #pieces: BodyPieces = new BodyPieces()
   #bytes = 0
 
   constructor(limit: number, timeoutMs: number) {
@@ -24,7 +26,7 @@ export class WholeBody {
     if (this.#resolve === undefined) return
     this.#bytes += chunk.length
     if (this.#bytes > this.#limit) this.finish('too-large')
-    else this.#chunks.push(Buffer.from(chunk))
+    else this.#pieces.add(chunk)
   }
 
   /** The first end counts. */
@@ -38,14 +40,12 @@ export class WholeBody {
 
   /** All of it, once it is complete; to be taken once. */
   take(): Buffer {
-    const body = Buffer.concat(this.#chunks)
-    this.#chunks = []
-    return body
+    return Buffer.concat(this.#pieces.take())
   }
 
   /** Nobody holds it any more: to be called when its request has ended. */
   discard(): void {
     this.finish('gone')
-    this.#chunks = []
+    this.#pieces.clear()
   }
 }

@@ -50,6 +50,8 @@ export const HTTP1_MAX_LIST_BYTES: number = 1024 * 1024
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const KEEP_ALIVE_MS = 60_000
 const EMPTY = Buffer.alloc(0)
+/** What each chunk of a body takes beside its bytes while it waits: a client may send byte by byte. */
+const CHUNK_BYTES = 128
 /** Codes of Node and undici for failures before any byte of the request was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
@@ -330,7 +332,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
     const body = this.#body
     if (body === undefined || this.#over) return
     if (chunk.length > 0) {
-      this.#queued += chunk.length
+      this.#queued += chunk.length + CHUNK_BYTES
       body.push(Buffer.from(chunk))
     }
     if (end) body.push(null)

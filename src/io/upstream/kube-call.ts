@@ -2,6 +2,7 @@
 // clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
+import { BodyPieces } from '../../core/request/body-pieces.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 /** The gateway's own calls beside the requests of clients. */
@@ -107,14 +108,14 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
   return new Promise((resolve, reject) => {
     let answered: HeaderList = []
     let size = 0
-    const chunks: Buffer[] = []
+    const pieces = new BodyPieces()
     const fail = (error: KubeCallError): void => {
       clearTimeout(deadline)
       reject(error)
     }
     const done = (): void => {
       clearTimeout(deadline)
-      resolve({ status: Number(answered[1]), body: Buffer.concat(chunks).toString('utf8'), head: answered })
+      resolve({ status: Number(answered[1]), body: Buffer.concat(pieces.take()).toString('utf8'), head: answered })
     }
     const events: StreamEvents = {
       onHeaders(list, end) {
@@ -130,7 +131,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
           fail(worked ? new AnswerTooLargeError(maxAnswerBytes) : new KubeCallError('answer too large'))
           return
         }
-        chunks.push(Buffer.from(chunk))
+        pieces.add(chunk)
         if (end) done()
       },
       onTrailers: () => done(),

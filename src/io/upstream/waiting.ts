@@ -1,6 +1,7 @@
 // A request that waits for the connection that will carry it; its body is buffered until then.
 
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import { BodyPieces } from '../../core/request/body-pieces.ts'
 import { Queued } from '../../core/upstream/fair-queue.ts'
 import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 
@@ -32,7 +33,7 @@ export class WaitingStream extends Queued implements MayWait {
   readonly #room: WaitingRoom
   #stream: Stream | undefined
   #refusal: WaitRefusal | undefined
-  #chunks: Buffer[] = []
+  readonly #body: BodyPieces = new BodyPieces()
   #bodyEnded = false
   #trailers: HeaderList | undefined
   #over = false
@@ -60,14 +61,13 @@ export class WaitingStream extends Queued implements MayWait {
     if (this.#over || this.#stream !== undefined) return
     const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events, this.charge)
     this.#stream = stream
-    const chunks = this.#chunks
-    this.#chunks = []
+    const pieces = this.#body.take()
     this.waitingBytes = 0
-    const last = chunks.length - 1
-    const endsWithChunk = this.#bodyEnded && this.#trailers === undefined
-    for (let i = 0; i <= last; i++) stream.body(chunks[i] ?? EMPTY, endsWithChunk && i === last)
+    const last = pieces.length - 1
+    const endsWithPiece = this.#bodyEnded && this.#trailers === undefined
+    for (let i = 0; i <= last; i++) stream.body(pieces[i] ?? EMPTY, endsWithPiece && i === last)
     if (this.#trailers !== undefined) stream.trailers(this.#trailers)
-    else if (endsWithChunk && last < 0) stream.body(EMPTY, true)
+    else if (endsWithPiece && last < 0) stream.body(EMPTY, true)
     this.#trailers = undefined
   }
 
@@ -102,7 +102,7 @@ export class WaitingStream extends Queued implements MayWait {
       return
     }
     if (this.#over || this.#bodyEnded || this.#end) return
-    if (chunk.length > 0) this.#chunks.push(Buffer.from(chunk))
+    this.#body.add(chunk)
     this.#bodyEnded = end
     this.#room.onGrown(this, chunk.length)
   }
@@ -133,7 +133,7 @@ export class WaitingStream extends Queued implements MayWait {
   }
 
   #forget(): void {
-    this.#chunks = []
+    this.#body.clear()
     this.waitingBytes = 0
     this.#trailers = undefined
   }
