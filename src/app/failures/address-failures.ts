@@ -137,7 +137,7 @@ export class AddressFailures {
     return true
   }
 
-  /** Renewed each minute: whoever is counted then has its counter still. */
+  /** Whether there is room to count it. Addresses are forgotten each minute, about when their counters end. */
   #counts(source: string): boolean {
     const nowMs = this.#options.nowMs()
     if (nowMs - this.#renewedMs >= MINUTE_S * 1000) {

@@ -31,7 +31,7 @@ export interface AdminPortOptions {
   readonly routes: readonly AdminRoute[]
   /** Of the API server of the objects; undefined = there is none. */
   readonly login: AdminLogin | undefined
-  /** Default: credentials and handshakes that fail are not counted together with those of the other ports. */
+  /** Counts credentials and handshakes that fail, together with those of other ports. Default: nothing is counted. */
   readonly failures?: OwnPortFailures
   readonly log: Logger
   /** undefined = no audit log. */

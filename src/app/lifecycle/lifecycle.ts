@@ -31,7 +31,8 @@ import { reportStalls } from '../stalls/report-stalls.ts'
 import { autoDegradeText } from '../statuses/auto-degrade.ts'
 import { autoscalersText } from '../statuses/autoscalers.ts'
 import { type Statuses, startStatuses } from '../statuses/statuses.ts'
-import type { Outputs, WiredGateway } from '../wiring/wire.ts'
+import type { Outputs } from '../wiring/outputs.ts'
+import type { WiredGateway } from '../wiring/wire.ts'
 import { openAdminListener } from './admin-listener.ts'
 import { describeState } from './describe.ts'
 import { readinessOf } from './readiness.ts'
@@ -41,6 +42,20 @@ const IN_FORCE_LOOK_MS = 5
 /** A start waits this long for PodProtectors and guards. */
 const KNOWN_WITHIN_MS = 3_000
 const KNOWN_WITHIN_AWAY_MS = 500
+
+export interface LifecycleDeps {
+  readonly memory: MemoryPlan
+  readonly parts: WiredGateway
+  readonly plane: ObjectPlane
+  readonly protection: Protection
+  readonly processMetrics: ProcessMetrics
+  readonly log: Logger
+  readonly outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'> & {
+    /** The last lines of the process log. */
+    readonly recent: RecentLines
+  }
+  readonly lastGood: LastGoodStates
+}
 
 export class Lifecycle implements RunningGateway {
   readonly #config: Config
@@ -73,16 +88,8 @@ export class Lifecycle implements RunningGateway {
   #endWarnings: () => void = () => undefined
   #endStalls: () => void = () => undefined
 
-  constructor(
-    memory: MemoryPlan,
-    parts: WiredGateway,
-    plane: ObjectPlane,
-    protection: Protection,
-    processMetrics: ProcessMetrics,
-    log: Logger,
-    outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'> & { readonly recent: RecentLines },
-    lastGood: LastGoodStates,
-  ) {
+  constructor(deps: LifecycleDeps) {
+    const { memory, parts, plane, protection, processMetrics, log, outputs, lastGood } = deps
     const { config } = memory
     this.#config = config
     this.#memory = memory

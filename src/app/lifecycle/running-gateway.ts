@@ -38,7 +38,7 @@ export interface GatewayOverrides extends WiredOverrides {
   readonly access: LineWriter
   /** Where the process log goes instead of stderr. */
   readonly logLines: LineSink
-  /** Instead of it: nothing of it is in a support bundle, and its level does not change. */
+  /** Replaces the process log: nothing of it is in a support bundle, and its level does not change. */
   readonly log: Logger
   readonly source: ResourceSource
   /** One gateway thread, inside this one, regardless of the configuration: for tests. */

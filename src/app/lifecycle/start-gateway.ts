@@ -1,6 +1,5 @@
 // Builds the parts of a gateway from its settings, and starts them.
 
-import type { ProtectionGate } from '../../api/ports/protection.ts'
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
@@ -46,18 +45,17 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
       : planeWithoutApi(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   let protection: Protection | undefined
-  const protectionGate = (): ProtectionGate | undefined => protection?.gate
-  const parts = wire(
+  const parts = wire({
     config,
     memory,
     serving,
-    { log, access, auditPolicy, ...auditOutputs },
-    plane.source,
-    given.inline ?? false,
-    protectionGate,
+    outputs: { log, access, auditPolicy, ...auditOutputs },
+    source: plane.source,
+    inline: given.inline ?? false,
+    protection: () => protection?.gate,
     lastGood,
     given,
-  )
+  })
   plane.guardPort?.(parts.admission, parts.failures)
   const { bytes, unbounded } = memory.ceiling
   parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
@@ -78,16 +76,16 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     calls: processMetrics.calls,
     onNamespaces,
   })
-  const life = new Lifecycle(
+  const life = new Lifecycle({
     memory,
     parts,
     plane,
     protection,
     processMetrics,
     log,
-    { access, recent, ...auditOutputs },
+    outputs: { access, recent, ...auditOutputs },
     lastGood,
-  )
+  })
   try {
     await life.start()
   } catch (error) {

@@ -32,7 +32,7 @@ export interface ProtectionPortOptions {
   readonly revoked?: RevocationCheck | undefined
   /** What clients may use. Default: TLS 1.2, the suites of Node. */
   readonly tls?: TlsPolicy
-  /** As of the listener. */
+  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
   readonly admission?: PortAdmission | undefined
   readonly log: Logger
 }

@@ -48,7 +48,7 @@ export interface ProtectionDeps {
   readonly lastGood: LastGoodStates
   /** The credentials revoked for the webhook; undefined = there is no such list. */
   readonly revoked: RevocationCheck | undefined
-  /** How clients come in at the webhook. Default: as of the listener. */
+  /** How clients come in at the webhook, together with those of other ports. Default: by limits of its own port alone. */
   readonly admission?: PortAdmission
   readonly clusters: ClusterTable
   readonly clock: Clock

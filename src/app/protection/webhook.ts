@@ -25,7 +25,7 @@ export interface WebhookDeps {
   readonly cells: ProtectionCells
   /** undefined = there is no list of revoked credentials. */
   readonly revoked: RevocationCheck | undefined
-  /** How clients come in. Default: as of the listener. */
+  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
   readonly admission?: PortAdmission
   readonly clock: Clock
   readonly log: Logger

@@ -2,39 +2,32 @@
 // thread consists of in threads/thread/gateway-thread.ts.
 
 import { randomInt } from 'node:crypto'
-import type { Clock, Logger, ResourceSource } from '../../api/ports/ports.ts'
+import type { Clock, ResourceSource } from '../../api/ports/ports.ts'
 import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
 import { type EndpointProbes, startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights, type UpstreamRights } from '../../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../../controllers/upstream-clusters.ts'
-import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { TopReport } from '../../core/top/report.ts'
-import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
 import { lookUp } from '../../io/dns/look-up.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
-import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
-import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LIMITED, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
-import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
+import { LIMITED } from '../../io/metrics/descriptors.ts'
 import { createMetrics, type GatewayMetrics } from '../../io/metrics/metrics.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
-import { threadSeriesText } from '../../io/metrics/thread-series.ts'
-import { topSeriesText } from '../../io/metrics/top-series.ts'
 import { PROGRAM_FILES } from '../../io/program/build.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
-import type { OpenWebhook } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import type { Config } from '../config/config.ts'
 import { type OwnPortFailures, ownPortFailures } from '../failures/own-ports.ts'
@@ -47,6 +40,8 @@ import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
 import { type LimitSharing, shareLimits } from './limit-sharing.ts'
+import { metricsText } from './metrics-text.ts'
+import type { Outputs } from './outputs.ts'
 import { createOwnPortAdmission } from './own-port-admission.ts'
 import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
 
@@ -97,38 +92,25 @@ export interface WiredGateway {
   readonly admission: PortAdmission
 }
 
-export interface Outputs {
-  readonly log: Logger
-  /** Lines of the access log; undefined = switched off. */
-  readonly access: LineWriter | undefined
-  readonly audit: LineWriter | undefined
-  /** undefined = every request, at level Metadata. */
-  readonly auditPolicy: AuditPolicy | undefined
-  /** Of the embedded API server; may be the same as `audit`. */
-  readonly controlAudit: LineWriter | undefined
-  /** One of those that `audit` writes to; undefined = none. */
-  readonly auditWebhook: OpenWebhook | undefined
-}
-
 const WORD = 2 ** 32
 
-/**
- * @param inline one gateway thread, inside this one
- * @param protection returns the gate that evaluates pod deletions, as it is at the moment
- * @param lastGood where parts of shared limits are kept
- * @param given replacements for tests
- */
-export function wire(
-  config: Config,
-  memory: Pick<MemoryPlan, 'heap'>,
-  serving: ServingPair,
-  outputs: Outputs,
-  source: ResourceSource,
-  inline: boolean,
-  protection: () => ProtectionGate | undefined,
-  lastGood: LastGoodStates,
-  given: Partial<WiredOverrides> = {},
-): WiredGateway {
+export interface WireDeps {
+  readonly config: Config
+  readonly memory: Pick<MemoryPlan, 'heap'>
+  readonly serving: ServingPair
+  readonly outputs: Outputs
+  readonly source: ResourceSource
+  /** One gateway thread, inside this one. */
+  readonly inline: boolean
+  /** The gate that evaluates pod deletions, as it is at the moment. */
+  readonly protection: () => ProtectionGate | undefined
+  /** Where parts of shared limits are kept. */
+  readonly lastGood: LastGoodStates
+  readonly given?: Partial<WiredOverrides>
+}
+
+export function wire(deps: WireDeps): WiredGateway {
+  const { config, memory, serving, outputs, source, inline, protection, lastGood, given = {} } = deps
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
   const metrics = createMetrics()
@@ -202,7 +184,7 @@ export function wire(
   const tracing = startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits })
   const top = config.top ? new TopCounts({ pool, clock }) : undefined
   const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
-  const text = metricsText(metrics, pool, clusters, outputs, clock, limits, firstTen)
+  const text = metricsText({ metrics, pool, clusters, outputs, clock, limits, firstTen })
   return {
     clusters,
     pool,
@@ -257,48 +239,4 @@ function cellOf({ name, protection }: CompiledCluster): string {
 
 function startWorker(heap: ThreadHeap): StartThread {
   return (data, events) => startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events, heap)
-}
-
-/** What all threads have counted, and what only the main thread sees. */
-function metricsText(
-  metrics: GatewayMetrics,
-  pool: ThreadPool,
-  clusters: ClusterTable,
-  outputs: Outputs,
-  clock: Clock,
-  limits: GlobalLimits | undefined,
-  firstTen: () => readonly TopReport[],
-): () => Promise<string> {
-  const overflows: { cluster: string; schema: string; overflows: number }[] = []
-  metrics.beforeScrape(async () => {
-    await pool.reports()
-    overflows.length = 0
-    for (const { compiled, flows } of clusters.values()) {
-      for (const flow of flows.describe(clock.monotonic())) {
-        // Counts in shared memory: reported by one thread only.
-        metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
-        if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
-      }
-    }
-    if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
-    if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
-    const counts = outputs.auditWebhook?.writer.counts
-    if (counts !== undefined) {
-      for (const result of WEBHOOK_RESULTS) metrics.recorder.set(AUDIT_WEBHOOK_EVENTS, counts[result], result)
-    }
-    const { controlAudit } = outputs
-    if (controlAudit !== undefined && controlAudit !== outputs.audit) {
-      metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
-    }
-  })
-  return async () => {
-    const text = await metrics.text()
-    const states = pool.slots.map((slot) => {
-      const { index, answers, applied, restarts, busySeconds } = slot
-      return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
-    })
-    const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
-    const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
-    return `${own}${clusterSeriesText(inForce, clock.now())}${topSeriesText(firstTen())}${text}`
-  }
 }

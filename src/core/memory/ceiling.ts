@@ -22,7 +22,7 @@ import {
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** What of the settings decides about memory. Numbers of the process as a whole, not of a thread. */
+/** The settings that memory depends on. Numbers are of the process, not of a thread. */
 export interface MemorySettings {
   /** Gateway threads. */
   readonly threads: number
@@ -67,7 +67,7 @@ export interface MemoryRow {
 export interface MemoryCeiling {
   /** All rows together; infinite when a setting allows any number. */
   readonly bytes: number
-  /** Settings that do, by 0: what they bound has no row. */
+  /** Settings of 0, which allow any number: what they bound has no row. */
   readonly unbounded: readonly MemoryLever[]
   /** The largest first. */
   readonly rows: readonly MemoryRow[]

@@ -24,7 +24,7 @@ export const LEAST: Readonly<Record<MemoryLever, number>> = {
   maxBufferedBytes: 32 * 1024 * 1024,
 }
 
-/** The ceiling is still above the limit where the least of all defaults is. @param isDefault levers that nobody has set */
+/** Lowers defaults until the ceiling is within the limit, or until they are at their least. @param isDefault levers that nobody has set */
 export function fitMemory(
   settings: MemorySettings,
   isDefault: ReadonlySet<MemoryLever>,

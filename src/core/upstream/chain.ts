@@ -32,7 +32,7 @@ export class Chain<T extends Linked> {
     this.size--
   }
 
-  /** None may be removed meanwhile but the one that was given out last. */
+  /** Meanwhile only the item that was given out last may be removed. */
   *[Symbol.iterator](): Iterator<T> {
     for (let item = this.first; item !== undefined; ) {
       const after = item.after as T | undefined

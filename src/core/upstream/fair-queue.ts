@@ -77,7 +77,7 @@ export class FairQueue<T extends Queued> {
     return this.#sources.get(charge.source)?.items.size ?? 0
   }
 
-  /** Of one source: what it was told to hold. */
+  /** Of one source: what it holds. */
   heldBy(charge: Charge): number {
     return this.#sources.get(charge.source)?.held ?? 0
   }
@@ -103,7 +103,7 @@ export class FairQueue<T extends Queued> {
     this.#bytes += bytes
   }
 
-  /** It waits no longer. False: it did not wait. */
+  /** Takes it out of the queue. @returns whether it waited */
   remove(item: T): boolean {
     const source = item.of
     if (source === undefined) return false
@@ -215,7 +215,7 @@ export class FairQueue<T extends Queued> {
       if (source.items.first !== undefined) yield source.items.first as T
   }
 
-  /** Everything that waits, in no order, and no longer does. */
+  /** Takes out everything that waits, in no order. */
   takeAll(): T[] {
     const all: T[] = []
     for (const source of [...this.#under, ...this.#over]) {
@@ -245,7 +245,7 @@ export class FairQueue<T extends Queued> {
     this.#forgetUnused(source)
   }
 
-  /** Nothing is held any more, as far as this is to know. */
+  /** From now on nothing counts as held. */
   forgetHeld(): void {
     for (const source of this.#sources.values()) {
       source.held = 0

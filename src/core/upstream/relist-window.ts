@@ -8,7 +8,7 @@ export const FIRST_RELISTS = 8
 const MOST = 4096
 /** An answer that takes longer says that the server has enough to do. */
 export const SLOW_ANSWER_MS = 1_000
-/** When nobody has waited for this long, it is over. */
+/** The limit ends when nobody has waited for this long. */
 const CALM_MS = 5_000
 
 /** How a request that was let in ended: answered in time, answered late, refused by 429 or 5xx or not answered at all, or cancelled. */

@@ -1,0 +1,62 @@
+// The text of /metrics: what all threads have counted, and what only the main thread sees.
+
+import type { Clock } from '../../api/ports/ports.ts'
+import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
+import type { TopReport } from '../../core/top/report.ts'
+import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
+import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
+import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
+import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
+import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
+import { threadSeriesText } from '../../io/metrics/thread-series.ts'
+import { topSeriesText } from '../../io/metrics/top-series.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
+import type { Outputs } from './outputs.ts'
+
+export interface MetricsTextDeps {
+  readonly metrics: GatewayMetrics
+  readonly pool: ThreadPool
+  readonly clusters: ClusterTable
+  readonly outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'>
+  readonly clock: Clock
+  readonly limits: GlobalLimits | undefined
+  /** Who asks most, by each dimension that has metrics. */
+  readonly firstTen: () => readonly TopReport[]
+}
+
+export function metricsText(deps: MetricsTextDeps): () => Promise<string> {
+  const { metrics, pool, clusters, outputs, clock, limits, firstTen } = deps
+  const overflows: { cluster: string; schema: string; overflows: number }[] = []
+  metrics.beforeScrape(async () => {
+    await pool.reports()
+    overflows.length = 0
+    for (const { compiled, flows } of clusters.values()) {
+      for (const flow of flows.describe(clock.monotonic())) {
+        // Counts in shared memory: reported by one thread only.
+        metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
+        if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
+      }
+    }
+    if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
+    if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
+    const counts = outputs.auditWebhook?.writer.counts
+    if (counts !== undefined) {
+      for (const result of WEBHOOK_RESULTS) metrics.recorder.set(AUDIT_WEBHOOK_EVENTS, counts[result], result)
+    }
+    const { controlAudit } = outputs
+    if (controlAudit !== undefined && controlAudit !== outputs.audit) {
+      metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
+    }
+  })
+  return async () => {
+    const text = await metrics.text()
+    const states = pool.slots.map((slot) => {
+      const { index, answers, applied, restarts, busySeconds } = slot
+      return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
+    })
+    const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
+    const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
+    return `${own}${clusterSeriesText(inForce, clock.now())}${topSeriesText(firstTen())}${text}`
+  }
+}
