@@ -239,10 +239,10 @@ export class ClientConnection extends Connection {
     super.fail(code, message)
   }
 
-  override abuse(kind: AbuseKind): void {
+  override abuse(kind: AbuseKind, why = ''): void {
     // That the server does not read is nobody's doing.
     if (kind !== 'slowRead') this.#suspectSender()
-    super.abuse(kind)
+    super.abuse(kind, why)
   }
 
   /** The answer that is being read is why we end the connection: whose is it? */

@@ -10,7 +10,7 @@ import { Deadlines, type DeadlinesHost } from './deadlines.ts'
 import { type Pace, WITHOUT_PAUSE } from './frame-reader.ts'
 import * as frame from './frames.ts'
 import { Goaway, type GoawayHost } from './goaway.ts'
-import { HeaderFrames, type HeaderHost } from './header-frames.ts'
+import { HeaderFrames, type HeaderHost, type HeadMemory } from './header-frames.ts'
 import { DECODED, HpackDecoder } from './hpack/decoder.ts'
 import type { Http2Limits } from './limits.ts'
 import { PeerSettings, type SettingsHost } from './peer-settings.ts'
@@ -53,7 +53,15 @@ export abstract class Connection implements Host {
   /** Server side only: a client's peer opens no streams. */
   lastPeerStream = 0
 
-  constructor(limits: Http2Limits, counters: Http2Counters, driver: ConnectionDriver, preface: string, nowMs: number) {
+  /** @param head is asked for the memory of heads that come in several frames. Default: there is always enough */
+  constructor(
+    limits: Http2Limits,
+    counters: Http2Counters,
+    driver: ConnectionDriver,
+    preface: string,
+    nowMs: number,
+    head?: HeadMemory,
+  ) {
     const budgets = new PeerBudgets(nowMs)
     const sender = new Sender(this, budgets.windowUpdates)
     const window = new ReceiveWindow(this, sender, limits)
@@ -63,7 +71,7 @@ export abstract class Connection implements Host {
     const decoder = new HpackDecoder(limits.headerTableBytes)
     const parts = {
       settings,
-      headers: new HeaderFrames(this, decoder, counters, budgets.emptyFrames, limits),
+      headers: new HeaderFrames(this, decoder, counters, budgets.emptyFrames, limits, head),
       data: new DataFrames(this, streams, window, budgets.emptyFrames),
       control: new ControlFrames(this, sender, streams, goaway, budgets, counters),
     }
@@ -223,10 +231,10 @@ export abstract class Connection implements Host {
     this.end(code, message)
   }
 
-  abuse(kind: AbuseKind): void {
+  abuse(kind: AbuseKind, why = ''): void {
     if (this.over) return
     this.counters[kind]++
-    this.end(ENHANCE_YOUR_CALM, kind)
+    this.end(ENHANCE_YOUR_CALM, kind, why)
   }
 
   blame(stream: Http2Stream, code: number): void {
@@ -259,9 +267,10 @@ export abstract class Connection implements Host {
     return this.#receiver.stream
   }
 
-  end(code: number, message: string): void {
+  /** @param why debug data for the peer. Default: none */
+  end(code: number, message: string, why = ''): void {
     if (this.over) return
-    this.goaway.end(code)
+    this.goaway.end(code, why)
     this.#close(code, message)
   }
 

@@ -9,6 +9,8 @@ const ABUSE = {
   madeYouReset: 0,
   /** Ended because of too many CONTINUATION frames (CVE-2024-27316). */
   continuationFlood: 0,
+  /** Ended because there was no room for the head that the peer was sending. */
+  openHeads: 0,
   /** Ended because of too many SETTINGS frames (CVE-2019-9515). */
   settingsFlood: 0,
   /** Ended because of too many PING frames (CVE-2019-9512). */

@@ -13,8 +13,8 @@ export interface FrameHost {
   isIdle(id: number): boolean
   /** A connection error (RFC 9113 section 5.4.1). */
   fail(code: number, message: string): void
-  /** A budget is spent: the connection ends. */
-  abuse(kind: AbuseKind): void
+  /** A budget is spent: the connection ends. @param why for the peer, too. Default: it is told no more than that */
+  abuse(kind: AbuseKind, why?: string): void
   /** A stream error caused by the peer: counted, so that it cannot make us reset streams without end. */
   blame(stream: Http2Stream, code: number): void
   /** The same on a closed stream. */

@@ -8,6 +8,11 @@ import { FRAME_MEMORY_BYTES, releaseFrameMemory, takeFrameMemory } from './slabs
 export interface FrameSink {
   /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on, valid during the call. */
   onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void
+  /**
+   * Memory of `bytes` is needed for a frame that has come in part; 0 = no more, since it was handled. Only where the frame is large. False: there
+   * is none, and the connection is over.
+   */
+  onPartial(bytes: number): boolean
   /** DATA begins; `length` is that of the frame with padding. False: its bytes are to be skipped. */
   onDataStart(length: number, flags: number, id: number): boolean
   /** Padding, with the octet of its length. `all` = the frame holds nothing else. */
@@ -30,6 +35,8 @@ export const WITHOUT_PAUSE: Pace = { goOn: () => true }
 const EMPTY = Buffer.alloc(0)
 /** Shorter partial frames are kept in parts of what Node allocates for many. */
 const SHORT_BYTES = 4096
+/** The memory for longer ones is asked for. */
+const LARGE_BYTES = 8192
 const { DATA, FLAG_PADDED, FRAME_HEADER_BYTES, LARGEST_STREAM_ID } = frame
 
 export class FrameReader {
@@ -133,8 +140,10 @@ export class FrameReader {
         if (held[3] === DATA) this.#startData(length, held, 0)
         else this.#sink.onFrame(held[3] ?? 0, held[4] ?? 0, streamAt(held, 0), held, FRAME_HEADER_BYTES, length)
         releaseFrameMemory(held)
+        if (length > LARGE_BYTES && held[3] !== DATA) this.#sink.onPartial(0)
         return at
       }
+      if (length > LARGE_BYTES && !this.#sink.onPartial(FRAME_MEMORY_BYTES)) return chunk.length
       this.#heldNeed = FRAME_HEADER_BYTES + length
       this.#held = memoryFor(this.#heldNeed)
       held.copy(this.#held, 0, 0, FRAME_HEADER_BYTES)

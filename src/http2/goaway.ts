@@ -65,13 +65,13 @@ export class Goaway {
     this.#host.closeIfIdle()
   }
 
-  /** The connection ends: sends the reason, unless the final GOAWAY was sent. */
-  end(code: number): void {
-    if (!this.#done || code !== NO_ERROR) this.#write(this.#host.lastPeerStream, code)
+  /** The connection ends: sends the reason, unless the final GOAWAY was sent. @param why debug data; '' = none */
+  end(code: number, why: string): void {
+    if (!this.#done || code !== NO_ERROR) this.#write(this.#host.lastPeerStream, code, why)
   }
 
-  #write(lastStream: number, code: number): void {
+  #write(lastStream: number, code: number, why = ''): void {
     this.#counters.goawaySent++
-    this.#sender.goaway(lastStream, code)
+    this.#sender.goaway(lastStream, code, why)
   }
 }

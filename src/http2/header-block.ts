@@ -21,9 +21,9 @@ export class HeaderBlock {
     return this.#pieces.bytes
   }
 
-  /** Memory that it takes. */
-  get memory(): number {
-    return this.#pieces.memory
+  /** Memory that it takes with so many octets more. */
+  memoryWith(octets: number): number {
+    return this.#pieces.memory + this.#pieces.growth(octets)
   }
 
   begin(stream: number, end: boolean, bytes: Buffer, from: number, to: number, nowMs: number): void {

@@ -9,6 +9,12 @@ import { HeaderBlock } from './header-block.ts'
 import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from './hpack/decoder.ts'
 import type { Http2Limits } from './limits.ts'
 
+/** Where the memory comes from of heads that are not complete. */
+export interface HeadMemory {
+  /** They take `bytes` from now on; 0 = none is left. Undefined = there is room, otherwise why there is none: the connection ends. */
+  hold(bytes: number): { readonly message: string } | undefined
+}
+
 /** Receives the heads. */
 export interface HeaderHost extends FrameHost {
   /** A whole header block; `outcome` is that of the decoder, which holds the fields. */
@@ -31,6 +37,9 @@ export class HeaderFrames {
   readonly #maxListBytes: number
   readonly #maxBlockBytes: number
   readonly #block: HeaderBlock = new HeaderBlock()
+  readonly #memory: HeadMemory | undefined
+  /** Memory of a frame that has come in part. */
+  #frameBytes = 0
   /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 removed priorities, but some peers still send them. */
   #broken = false
 
@@ -40,6 +49,7 @@ export class HeaderFrames {
     counters: Http2Counters,
     emptyFrames: Budget,
     { maxHeaderListBytes, blockSlackBytes }: Http2Limits,
+    memory: HeadMemory | undefined,
   ) {
     this.#host = host
     this.#decoder = decoder
@@ -47,6 +57,7 @@ export class HeaderFrames {
     this.#emptyFrames = emptyFrames
     this.#maxListBytes = maxHeaderListBytes
     this.#maxBlockBytes = maxHeaderListBytes + blockSlackBytes
+    this.#memory = memory
   }
 
   /** The stream of the open header block; 0 = none. */
@@ -61,7 +72,27 @@ export class HeaderFrames {
 
   /** Ignores further frames. */
   stop(): void {
+    this.#frameBytes = 0
+    this.#clear()
+  }
+
+  #clear(): void {
     this.#block.clear()
+    this.#memory?.hold(this.#frameBytes)
+  }
+
+  /** A large frame has come in part, and takes `bytes`; 0 = it was handled. False: there is no room, and the connection is over. */
+  holdFrame(bytes: number): boolean {
+    this.#frameBytes = bytes
+    return this.#hasRoomFor(0)
+  }
+
+  /** Whether so many octets more of a block may be kept; otherwise the connection is over. */
+  #hasRoomFor(octets: number): boolean {
+    const refusal = this.#memory?.hold(this.#frameBytes + this.#block.memoryWith(octets))
+    if (refusal === undefined) return true
+    this.#host.abuse('openHeads', refusal.message)
+    return false
   }
 
   onHeaders(bytes: Buffer, payload: number, length: number, flags: number, id: number): void {
@@ -100,7 +131,7 @@ export class HeaderFrames {
       host.abuse('emptyFrames')
       return
     }
-    this.#block.begin(id, end, bytes, from, to, host.nowMs)
+    if (this.#hasRoomFor(to - from)) this.#block.begin(id, end, bytes, from, to, host.nowMs)
   }
 
   onContinuation(bytes: Buffer, payload: number, length: number, flags: number, id: number): void {
@@ -110,6 +141,7 @@ export class HeaderFrames {
       host.fail(PROTOCOL_ERROR, 'CONTINUATION without a header block')
       return
     }
+    if (!this.#hasRoomFor(length)) return
     if (!block.add(bytes, payload, payload + length, this.#maxBlockBytes)) {
       host.abuse('continuationFlood')
       return
@@ -122,7 +154,7 @@ export class HeaderFrames {
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
     const decoder = this.#decoder
     let outcome: number = decoder.decode(bytes, from, to, this.#maxListBytes)
-    if (this.#block.stream !== 0) this.#block.clear()
+    if (this.#block.stream !== 0) this.#clear()
     const isLarge = outcome === DECODED && this.#host.isServer && decoder.listBytes > UNPACKED_BYTES
     if (isLarge && decoder.listBytes > (to - from) * BOMB_FACTOR) outcome = TOO_LARGE
     if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.#maxListBytes) this.#counters.hpackBomb++

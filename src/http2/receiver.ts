@@ -113,6 +113,10 @@ export class Receiver implements FrameSink {
     }
   }
 
+  onPartial(bytes: number): boolean {
+    return this.#headers.holdFrame(bytes)
+  }
+
   onDataStart(length: number, flags: number, id: number): boolean {
     this.stream = id
     if (!this.#settings.received || this.#headers.open !== 0 || id === 0) {

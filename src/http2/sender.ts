@@ -26,6 +26,8 @@ const OUTPUT_HIGH_BYTES = 64 * 1024
 /** Below this many streams in the round, dead ones are not removed. */
 const MIN_ROUND = 64
 const COMPACT_AT = 1024
+/** It may have a user's name in it, of any length. */
+const MAX_DEBUG_BYTES = 1024
 
 export class Sender {
   readonly encoder: HpackEncoder = new HpackEncoder()
@@ -229,8 +231,17 @@ export class Sender {
     this.#small(PING, ack ? FLAG_ACK : 0, 0, 8, high, low)
   }
 
-  goaway(lastStream: number, code: number): void {
-    this.#small(GOAWAY, 0, 0, 8, lastStream, code)
+  /** @param why debug data (RFC 9113 section 6.8) */
+  goaway(lastStream: number, code: number, why: string): void {
+    if (why === '') {
+      this.#small(GOAWAY, 0, 0, 8, lastStream, code)
+      return
+    }
+    const payload = Buffer.concat([Buffer.alloc(8), Buffer.from(why).subarray(0, MAX_DEBUG_BYTES)])
+    frame.writeUint32(payload, 0, lastStream)
+    frame.writeUint32(payload, 4, code)
+    this.#frame(GOAWAY, 0, 0, payload)
+    this.signal()
   }
 
   reset(id: number, code: number): void {

@@ -4,6 +4,7 @@ import type { Peer, RequestHandler } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
+import type { HeadMemory } from './header-frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './hpack/field-rules.ts'
 import type { ServerLimits } from './limits.ts'
@@ -34,8 +35,9 @@ export class ServerConnection extends Connection {
     peer: Peer,
     handler: RequestHandler,
     nowMs: number,
+    head?: HeadMemory,
   ) {
-    super(limits, counters, driver, frame.PREFACE, nowMs)
+    super(limits, counters, driver, frame.PREFACE, nowMs, head)
     this.#peer = peer
     this.#handler = handler
     this.#firstRequestMs = Math.min(limits.firstRequestMs, limits.idleTimeoutMs)

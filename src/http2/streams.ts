@@ -14,7 +14,7 @@ import { StreamTable } from './stream-table.ts'
 export interface StreamsHost {
   /** Nothing is sent any more. */
   readonly closed: boolean
-  abuse(kind: AbuseKind): void
+  abuse(kind: AbuseKind, why?: string): void
   blame(stream: Http2Stream, code: number): void
   /** We have ended our half, the peer's is open. */
   onLocalEnd(stream: Http2Stream): void

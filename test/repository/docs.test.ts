@@ -250,7 +250,7 @@ test('every kind of abuse is in operating, next to the limit that it exceeds', a
   )
   const below = ['src/io/socket/http2-socket.ts', 'src/io/listener/connections.ts']
   const counted = [...engine.map((name) => `src/http2/${name}`), ...below]
-    .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'\)/g)])
+    .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'[,)]/g)])
     .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
     .filter((kind) => kinds.has(kind))
   const beside = limitRows().flatMap(({ counter }) => [...counter.matchAll(/`([a-z-]+)`/g)].map(([, kind]) => kind))

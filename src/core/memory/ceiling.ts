@@ -97,6 +97,8 @@ export interface MemoryBounds {
   readonly pooledFrameBytes: number
   /** http2/hpack/scratch.ts, of two. */
   readonly scratchBytes: number
+  /** core/shares/open-heads.ts */
+  readonly spareHeadBytes: number
   /** io/socket/unread-output.ts */
   readonly unreadBytes: number
   /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
@@ -134,6 +136,7 @@ export const BOUNDS: MemoryBounds = {
   pooledBytes: 8 * MIB,
   pooledFrameBytes: 128 * (16 * KIB + 9),
   scratchBytes: 2 * MIB,
+  spareHeadBytes: 4 * MIB,
   unreadBytes: 32 * MIB,
   topNames: 8192,
   auditBodyBytes: 32 * MIB,
@@ -278,6 +281,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
     each('names that portcullis top counts', names, names / 2),
     each('answers to reads, held until they are whole', BOUNDS.heldAnswerBytes),
     each('buffers that are kept for use', BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + 2 * BOUNDS.scratchBytes),
+    each('heads that come from those who have their share', WITH_UNKNOWN * BOUNDS.spareHeadBytes),
     each('output that clients do not read', BOUNDS.unreadBytes),
     each('bodies for the audit log', auditBodies ? BOUNDS.auditBodyBytes : 0),
     each('log lines on their way to the main thread', lines, lines / 2),

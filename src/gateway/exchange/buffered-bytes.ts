@@ -5,9 +5,6 @@ import type { Refusal } from '../../core/refusal/refusal.ts'
 import { refuseShare } from '../../core/shares/refuse-share.ts'
 import type { Gateway } from './gateway.ts'
 
-/** Heads up to this size are bounded by the number of requests. */
-export const LARGE_HEAD_BYTES: number = 8 * 1024
-
 export class BufferedBytes {
   readonly #gw: Pick<Gateway, 'shares' | 'events' | 'random'>
   #charge: Charge

@@ -13,6 +13,7 @@ import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
+import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { AT, beginStep } from '../stalls/steps.ts'
 import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
@@ -63,6 +64,8 @@ export interface ConnectionsOptions {
   readonly open?: OpenConnections
   /** An idle connection is closed after this time. */
   readonly idleTimeoutMs: number
+  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  readonly heads?: OpenHeads
   /** Over HTTP/2 one without a request, from its handshake on. Default: as of the engine. */
   readonly firstRequestTimeoutMs?: number
   /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */

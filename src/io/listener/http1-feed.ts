@@ -3,9 +3,11 @@
 
 import type { Socket } from 'node:net'
 import type { Charge } from '../../api/ports/stream.ts'
+import type { Refusal } from '../../core/refusal/refusal.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { AT, beginStep, endStep } from '../stalls/steps.ts'
 import { turns } from '../turns/thread-turns.ts'
+import type { Http1OpenHead } from './http1-open-head.ts'
 
 /** Bytes given to the parser at once: at first a handful of requests, more while they cost little. */
 const FIRST_PIECE = 512
@@ -14,6 +16,13 @@ const LARGEST_PIECE = 64 * 1024
 /** Milliseconds that a piece may take before the next one is smaller; half of it, and it is larger. */
 const PIECE_MS = 0.1
 const NOTHING = Buffer.alloc(0)
+
+/** Counts what the parser keeps. */
+export interface CountedHead {
+  readonly head: Http1OpenHead
+  /** There is no room for it: the connection is to end. */
+  onNoRoom(refusal: Refusal): void
+}
 
 export class Http1Feed implements Waiter {
   readonly #socket: Socket
@@ -28,11 +37,16 @@ export class Http1Feed implements Waiter {
   #over = false
   #account: Account | undefined
   #charged: Charge | undefined
+  readonly #counted: CountedHead | undefined
 
-  /** @param socket one that node:http has just taken over */
-  constructor(socket: Socket, payer: { readonly charge: Charge }) {
+  /**
+   * @param socket one that node:http has just taken over
+   * @param counted default: what the parser keeps is not counted
+   */
+  constructor(socket: Socket, payer: { readonly charge: Charge }, counted?: CountedHead) {
     this.#socket = socket
     this.#payer = payer
+    this.#counted = counted
     const listeners = socket.listeners('data')
     this.#parse = (chunk) => {
       for (const listener of listeners) Reflect.apply(listener, socket, [chunk])
@@ -40,7 +54,10 @@ export class Http1Feed implements Waiter {
     for (const listener of listeners) socket.off('data', listener as () => void)
     // Which also takes the handle from the parser, that reads by itself otherwise.
     socket.on('data', this.#onData)
-    socket.once('close', () => this.end())
+    socket.once('close', () => {
+      this.end()
+      counted?.head.end()
+    })
     // node:http asks for more when an answer is out or a body was read: not before it is this user's turn.
     const [pause, resume] = [socket.pause, socket.resume]
     Object.assign(socket, {
@@ -108,6 +125,7 @@ export class Http1Feed implements Waiter {
       const piece = this.#take()
       beginStep(AT.http1, nowMs)
       this.#parse(piece)
+      this.#count(piece)
       const sinceMs = nowMs
       nowMs = performance.now()
       endStep(nowMs)
@@ -117,6 +135,14 @@ export class Http1Feed implements Waiter {
       if (nowMs >= untilMs) break
     }
     return nowMs
+  }
+
+  #count(piece: Buffer): void {
+    const counted = this.#counted
+    // Of a connection that is closed for what it sent, the parser keeps until then what it has.
+    if (counted === undefined || this.#over) return
+    const refusal = counted.head.onParsed(piece)
+    if (refusal !== undefined) counted.onNoRoom(refusal)
   }
 
   #take(): Buffer {

@@ -1,14 +1,17 @@
 // HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as over HTTP/2.
 // Upgrades (exec, attach, port-forward) exist only here; they are handed on with the raw socket.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { HeaderList, Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { UpgradeHandler } from '../../api/ports/upgrade.ts'
+import { type Refusal, refusalResponse } from '../../core/refusal/refusal.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
+import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import { closeAfter } from '../socket/socket-close.ts'
 import { Http1Feed } from './http1-feed.ts'
+import { Http1OpenHead } from './http1-open-head.ts'
 import { type Http1Connection, Http1Stream } from './http1-stream.ts'
 import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 
@@ -20,6 +23,8 @@ export interface Http1ServerLimits {
   readonly headerTimeoutMs: number
   /** A connection on which no request runs is closed after this time. */
   readonly idleTimeoutMs: number
+  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  readonly heads?: OpenHeads
 }
 
 const CONNECTIONS_CHECK_INTERVAL_MS = 1_000
@@ -63,8 +68,12 @@ export function createHttp1Server(
   server.maxHeadersCount = MAX_HEADER_PAIRS + 1
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.get(request.socket)
-    if (connection === undefined) response.destroy()
-    else if (connection.closing) request.resume()
+    if (connection === undefined) {
+      response.destroy()
+      return
+    }
+    connection.head?.onMessage(request, hasBody(request))
+    if (connection.closing) request.resume()
     else serveRequest(connection, request, response, limits, handler)
   }
   server.on('request', onRequest)
@@ -72,6 +81,7 @@ export function createHttp1Server(
   server.on('checkExpectation', onRequest)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, first: Buffer) => {
     const connection = connections.get(socket)
+    connection?.head?.end()
     const rest = feeds.get(socket)?.end()
     if (rest !== undefined && rest.length > 0) socket.unshift(rest)
     socket.on('error', () => undefined)
@@ -106,9 +116,12 @@ export function createHttp1Server(
   return {
     serve(socket, peer) {
       const flags = { draining: false, closing: false, refused: false, answering: 0, newest: undefined }
-      connections.set(socket, { peer, server: state, ...flags })
+      const head = limits.heads && new Http1OpenHead(limits.heads.of(peer), limits.maxHeaderBytes)
+      const connection: Http1Connection = { peer, server: state, ...flags, head }
+      connections.set(socket, connection)
       server.emit('connection', socket)
-      feeds.set(socket, new Http1Feed(socket, peer))
+      const onNoRoom = (refusal: Refusal): void => refuseOpenHead(refusal, connection, socket, feeds.get(socket))
+      feeds.set(socket, new Http1Feed(socket, peer, head && { head, onNoRoom }))
     },
     drainConnection(socket) {
       const connection = connections.get(socket)
@@ -210,6 +223,28 @@ function refuseMessage(request: IncomingMessage, response: ServerResponse, statu
   response.on('error', () => undefined)
   response.writeHead(Number(status.slice(0, 3)), ['connection', 'close', 'content-length', '0'])
   response.end()
+}
+
+/** There is no room for a head that is coming: the connection ends, with an answer where that cannot be taken for another one's. */
+function refuseOpenHead(
+  refusal: Refusal,
+  connection: Http1Connection,
+  socket: Duplex,
+  feed: Http1Feed | undefined,
+): void {
+  connection.refused = true
+  feed?.end()
+  const isAnswered = connection.answering > 0 || connection.head?.isInMessage === true
+  if (isAnswered || socket.writableEnded) socket.destroy()
+  else closeAfter(socket, refusalText(refusal))
+}
+
+function refusalText(refusal: Refusal): string {
+  const { headers, body } = refusalResponse(refusal, { isEvents: false })
+  const lines: string[] = []
+  for (let i = 2; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}\r\n`)
+  const status = Number(headers[1])
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\n${lines.join('')}\r\n${body.toString('latin1')}`
 }
 
 /** What cannot be parsed gets a plain response, and the connection is closed (RFC 9112 section 2.2). */

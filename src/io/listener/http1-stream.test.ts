@@ -33,6 +33,7 @@ function upload(charge: Charge): {
     refused: false,
     answering: 1,
     newest: response,
+    head: undefined,
   }
   const stream = new Http1Stream(request, response, connection, false)
   let bytes = 0

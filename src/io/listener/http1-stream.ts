@@ -12,6 +12,7 @@ import {
 } from '../../api/ports/stream.ts'
 import { SERVER_LIMITS } from '../../http2/limits.ts'
 import { LINGER_MS } from '../socket/socket-close.ts'
+import type { Http1OpenHead } from './http1-open-head.ts'
 
 /** What the server knows of one connection. */
 export interface Http1Connection {
@@ -27,6 +28,8 @@ export interface Http1Connection {
   answering: number
   /** The last of them that has come: others wait in front of it when the client pipelines. */
   newest: ServerResponse | undefined
+  /** What the parser keeps; undefined = that is not counted. */
+  readonly head: Http1OpenHead | undefined
 }
 
 const EMPTY = Buffer.alloc(0)

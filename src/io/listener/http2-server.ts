@@ -2,6 +2,7 @@
 
 import type { Duplex } from 'node:stream'
 import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
+import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import { ENHANCE_YOUR_CALM } from '../../http2/frames.ts'
 import { SERVER_LIMITS } from '../../http2/limits.ts'
@@ -20,6 +21,8 @@ export interface Http2ServerLimits {
   readonly idleTimeoutMs: number
   /** Without a first request by then it is drained, too. Default: the engine's. */
   readonly firstRequestTimeoutMs?: number
+  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  readonly heads?: OpenHeads
 }
 
 export interface Http2Session {
@@ -62,7 +65,8 @@ export function serveHttp2(
     idleTimeoutMs: limits.idleTimeoutMs,
     ...(limits.firstRequestTimeoutMs !== undefined && { firstRequestMs: limits.firstRequestTimeoutMs }),
   }
-  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now())
+  const head = limits.heads?.of(peer)
+  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now(), head)
   const unread: Unread = {
     source: () => peer.charge.source,
     bytes: () => connection.unreadBytes + socket.writableLength,

@@ -7,6 +7,7 @@ import { ClientConnection } from '../../../src/http2/client.ts'
 import type { Connection } from '../../../src/http2/connection.ts'
 import { createHttp2Counters, type Http2Counters } from '../../../src/http2/counters.ts'
 import * as frame from '../../../src/http2/frames.ts'
+import type { HeadMemory } from '../../../src/http2/header-frames.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { HpackEncoder } from '../../../src/http2/hpack/encoder.ts'
 import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../../src/http2/limits.ts'
@@ -166,7 +167,7 @@ export class ServerSide extends Side<ServerConnection> {
   readonly connection: ServerConnection
   readonly requests: Received[] = []
 
-  constructor(limits: Partial<ServerLimits> = {}, start = true) {
+  constructor(limits: Partial<ServerLimits> = {}, start = true, head?: HeadMemory) {
     super()
     this.connection = new ServerConnection(
       { ...SERVER_LIMITS, ...limits },
@@ -182,6 +183,7 @@ export class ServerSide extends Side<ServerConnection> {
         return received
       },
       0,
+      head,
     )
     if (!start) return
     this.send(Buffer.from(frame.PREFACE), settings(), frameOf(frame.SETTINGS, frame.FLAG_ACK, 0))

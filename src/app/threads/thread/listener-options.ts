@@ -1,6 +1,7 @@
 // What the ports of a gateway thread are opened with.
 
 import { clusterForAddress, clusterForServerName } from '../../../core/cluster/lookup-cluster.ts'
+import { OpenHeads } from '../../../core/shares/open-heads.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
 import type { ListenerOptions } from '../../../io/listener/listener-socket.ts'
@@ -22,6 +23,7 @@ export function listenerOptions(
   metrics: MetricsRecorder,
 ): Omit<ListenerOptions, 'host' | 'port'> {
   const { clusters } = gateway
+  const { shares, events, random } = gateway
   const [abuse, refused] = [new RareWarnings(gateway), new RareWarnings(gateway)]
   return {
     maxHeaderBytes: config.maxHeaderBytes,
@@ -30,6 +32,11 @@ export function listenerOptions(
     idleTimeoutMs: config.idleTimeoutMs,
     firstRequestTimeoutMs: config.firstRequestTimeoutMs,
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    heads: new OpenHeads({
+      shared: shares.buffered,
+      random: () => random(),
+      onLimited: (limit, known) => events.limited(limit, known),
+    }),
     contexts,
     counters: metrics.http2Clients,
     clusterForServerName: (name) => clusterForServerName(clusters.index, name),
