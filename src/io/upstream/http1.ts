@@ -138,6 +138,10 @@ export class Http1Class implements SpareStreams {
     return this.#queue.wait(head, shared, end, events, charge)
   }
 
+  get hasRoom(): boolean {
+    return this.#queue.hasRoom(this.#most - this.#open.size)
+  }
+
   admits(charge: Charge): boolean {
     return this.#queue.admits(charge, this.#most - this.#open.size)
   }

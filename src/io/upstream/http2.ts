@@ -116,6 +116,11 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
   }
 
   /** As spare streams of another group. */
+  get hasRoom(): boolean {
+    return this.#state === 'open' && this.#queue.hasRoom(this.#free)
+  }
+
+  /** Likewise. */
   admits(charge: Charge): boolean {
     return this.#state === 'open' && this.#queue.admits(charge, this.#free)
   }

@@ -21,6 +21,8 @@ const SPARE_PART = 8
 
 /** Streams for sources that hold less than their share while others hold all that there are. */
 export interface SpareStreams extends Carrier {
+  /** Whether any of them is free. */
+  readonly hasRoom: boolean
   /** Whether a request may be opened: there are enough for what its source holds of them already. */
   admits(charge: Charge): boolean
 }
@@ -87,12 +89,17 @@ export class StreamQueue implements WaitingRoom {
 
   /** Sends to spare streams whatever may go there. */
   sendLight(spare: SpareStreams): void {
-    if (this.#queue.count === 0) return
-    for (let stream = this.#nextLight(spare); stream !== undefined; stream = this.#nextLight(spare)) stream.send(spare)
+    // Nobody is looked for where nothing is free: thousands may wait.
+    while (this.#queue.count > 0 && spare.hasRoom) {
+      const stream = this.#queue.nextLight((charge) => spare.admits(charge))
+      if (stream === undefined) return
+      stream.send(spare)
+    }
   }
 
-  #nextLight(spare: SpareStreams): WaitingStream | undefined {
-    return this.#queue.nextLight((charge) => spare.admits(charge))
+  /** These streams are spare ones: whether nobody waits for those that are free. */
+  hasRoom(free: number): boolean {
+    return free > this.#queue.count
   }
 
   /**
