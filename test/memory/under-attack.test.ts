@@ -16,6 +16,6 @@ test('in a control group of its ceiling it lives through all attacks at once', {
   assert.ok(ceilingBytes > 0 && ceilingBytes <= 1.25 * GIB)
   assert.deepEqual({ killed, running, restarts }, { killed: 0, running: true, restarts: 0 })
   assert.ok(residentBytes < ceilingBytes)
-  assert.ok(bystander.answered > 0)
+  assert.ok(bystander.answered > bystander.failed)
   assert.equal(bystander.inTheEnd, 200)
 })

@@ -23,6 +23,7 @@ import { createWebhookTokens, type WebhookTokens } from '../../src/io/pki/webhoo
 import { systemClock } from '../../src/io/world/clock.ts'
 import { createProtectionWebhook, type WebhookOutcome } from '../../src/webhooks/protection-webhook.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/webhooks/protection-webhook-callers.ts'
+import { MAX_REVIEW_VALUES } from '../../src/webhooks/review-exchange.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape are looked into
 type Json = any
@@ -383,9 +384,13 @@ test('a review that is none is 400, and nothing is recorded', async () => {
     assert.equal(answer.json.kind, 'Status')
   }
   assert.equal((await send('/worker-1', { body: 'x'.repeat(4 * 1024 * 1024), bearer: token })).code, 413)
+  const labels = Object.fromEntries(Array.from({ length: MAX_REVIEW_VALUES }, (_, i) => [i, '']))
+  const large = await send('/worker-1', { body: { ...review(), labels }, bearer: token })
+  assert.deepEqual([large.code, large.json.reason], [413, 'RequestEntityTooLarge'])
+  assert.match(large.json.message, new RegExp(`limit is ${MAX_REVIEW_VALUES} values`))
   assert.equal(asked.length, 0)
   assert.ok(outcomes.every(({ status, cell }) => status === 'HttpError' && cell === 'worker-1'))
-  assert.equal(outcomes.length, bodies.length + 1)
+  assert.equal(outcomes.length, bodies.length + 2)
 })
 
 test('a deletion is evaluated with the content of the review', async () => {

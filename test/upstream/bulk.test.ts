@@ -13,7 +13,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-test('who has many requests in flight does not share connections with others, and does so again behind that', async () => {
+test('who has many requests in flight does not share connections with others, and does so again behind that', async (t) => {
+  const begun = t.mock.method(turns, 'beginShared')
   const upstream = await startUpstream({ maxConcurrentStreams: 100 })
   const { pool } = endpointAt(upstream.port)
   cleanups.push(upstream.stop, () => pool.destroy())
@@ -30,9 +31,12 @@ test('who has many requests in flight does not share connections with others, an
   for (let i = 0; i < 10; i++) ask(pool, { source: 'hog', path: '/hold' })
   await waitFor('the requests', () => upstream.seen.length === 10)
   assert.deepEqual([bulk(), unary()], [10, 0])
+  // Read behind the others, in a part of their time.
+  assert.ok(begun.mock.calls.every(({ arguments: [, isBulk] }) => isBulk === true))
   ask(pool, { source: 'alice', path: '/hold' })
   await waitFor('the other request', () => upstream.seen.length === 11)
   assert.deepEqual([bulk(), unary()], [10, 1])
+  assert.ok(begun.mock.calls.some(({ arguments: [, isBulk] }) => isBulk === false))
   inFlight = 10
   assert.equal((await ask(pool, { source: 'hog' }).outcome).text, 'served')
   ask(pool, { source: 'hog', path: '/hold' })

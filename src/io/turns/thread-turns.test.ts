@@ -28,6 +28,31 @@ test('what endpoints send has a slice of each turn, and what is more waits for t
   assert.equal(turns.beginShared(performance.now()), true)
 })
 
+test('what endpoints send in bulk waits behind the rest of it, and has a quarter of its time', async (t) => {
+  const nowMs = Math.ceil(performance.now())
+  t.mock.method(performance, 'now', () => nowMs)
+  const begun: { readonly name: string; readonly sliceMs: number }[] = []
+  const waiter = (name: string) => ({
+    work: (untilMs: number) => {
+      begun.push({ name, sliceMs: untilMs - nowMs })
+      return false
+    },
+  })
+  turns.waitShared(waiter('bulk'), true)
+  assert.equal(turns.beginShared(nowMs, true), false, 'some of it waits already')
+  turns.waitShared(waiter('other'))
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(
+    begun.map(({ name }) => name),
+    ['other', 'bulk'],
+  )
+  const [other, bulk] = begun
+  assert.equal(bulk?.sliceMs, Number(other?.sliceMs) / 4)
+  // At once, where nothing waits.
+  const slices = [false, true].map((isBulk) => turns.beginShared(nowMs, isBulk) && turns.untilMs - nowMs)
+  assert.deepEqual(slices, [other?.sliceMs, bulk.sliceMs])
+})
+
 test('a source that has had its slice waits, and is served behind the turn', async () => {
   const nowMs = performance.now()
   const account = turns.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)
