@@ -7,8 +7,7 @@ import { http1Connect, http1Request, requestHead } from '../harness/clients/http
 import { attackedGateway, ended, HIDDEN, HOST } from '../harness/gateways/attacked-gateway.ts'
 import { waitFor } from '../harness/wait.ts'
 
-/** However busy the machine is. */
-const { stub, asAlice, assertServing } = await attackedGateway({ headerTimeoutMs: 60_000 })
+const { stub, asAlice, assertServing } = await attackedGateway()
 const impatient = await attackedGateway({ headerTimeoutMs: 1_000, handshakeTimeoutMs: 1_000 })
 
 describe('too much of it', () => {

@@ -38,10 +38,10 @@ export interface AttackedGateway {
 
 /**
  * Registers hooks: everything is as new before each test, and stopped behind the last.
- * @param overrides how long a client may take. Default: a second for a head
+ * @param overrides how long a client may take. Default: a minute for a head, however busy the machine is
  */
 export async function attackedGateway(
-  overrides: Pick<Partial<Config>, 'headerTimeoutMs' | 'handshakeTimeoutMs'> = { headerTimeoutMs: 1_000 },
+  overrides: Pick<Partial<Config>, 'headerTimeoutMs' | 'handshakeTimeoutMs'> = { headerTimeoutMs: 60_000 },
 ): Promise<AttackedGateway> {
   const stub = await startStub()
   const other = await startStub()
