@@ -2,7 +2,6 @@
 // waits for that, its address does.
 
 import type { Charge } from '../../api/ports/stream.ts'
-import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { isExempt, isNodeHeartbeat } from '../../core/policy/degrade.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { isWatch } from '../../core/request/long-running.ts'
@@ -40,13 +39,13 @@ export function takeShare(
   requester: Authenticated,
 ): Refusal | undefined {
   giveShare(request)
-  const { charge } = request
-  if (request.gw.shares.answers.isOver(charge) && !isVital(request, live, live.compiled, info, requester)) {
-    return unread(request, charge)
-  }
-  if (take(request, info, charge) === 'taken') return undefined
-  if (isVital(request, live, live.compiled, info, requester)) return undefined
-  return refused(request, charge)
+  const { charge, gw } = request
+  // Answers to it fill the memory: no more until its clients have taken some of them.
+  const unread = gw.shares.answers.isOver(charge)
+  if (!unread && take(request, info, charge) === 'taken') return undefined
+  if (!isVital(request, live, info, requester)) return unread ? refusedForUnread(request) : refused(request, charge)
+  if (unread) take(request, info, charge)
+  return undefined
 }
 
 /** At its end, or when somebody else pays. */
@@ -82,17 +81,15 @@ function takeLong(request: SharingRequest, watch: boolean, charge: Charge): Take
 /** Passes whatever others hold, as where a limit of the cluster is reached: nodes must not be taken for dead. */
 function isVital(
   { record, monotonicMs }: SharingRequest,
-  { flows }: LiveCluster,
-  { degrade }: CompiledCluster,
+  { flows, compiled }: LiveCluster,
   info: RequestInfo,
   { user }: Authenticated,
 ): boolean {
   if (isNodeHeartbeat(info, user)) return flows.tryHeartbeat(user.name, monotonicMs)
-  return isExempt(degrade, info, user, record.userAgent)
+  return isExempt(compiled.degrade, info, user, record.userAgent)
 }
 
-/** Answers to it fill the memory: no more until its clients have taken some of them. */
-function unread({ gw }: SharingRequest, charge: Charge): Refusal {
+function refusedForUnread({ gw, charge }: SharingRequest): Refusal {
   const { buffered } = gw.shares
   gw.events.limited(buffered.limit, charge.known)
   return refuseShare(buffered.limit, buffered.of(charge), charge, gw.random())
