@@ -122,6 +122,13 @@ test('who reads in bulk goes on at once when alone, else a few in a turn, source
   assert.deepEqual(done, ['alone', 'a0', 'b', 'a1', 'a2', 'a3'])
 })
 
+test('answers that come outside of a slice, as over HTTP/1.1, are charged at once', () => {
+  turns.tick(performance.now() + 10_000)
+  turns.chargeAnswer({ source: 'http1', weight: 1, known: true }, 4 * 1024 * 1024)
+  assert.equal(turns.report()[0]?.largest[0]?.source, 'http1')
+  turns.tick(performance.now() + 10_000)
+})
+
 test('a source with many requests in flight is read on at a pace while others are there', async (t) => {
   t.after(() => turns.setInFlight(() => 0))
   turns.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))

@@ -26,7 +26,7 @@ const FRAMES_A_LOOK = 8
  * full speed beyond that makes the answers of others wait behind its own, here and upstream.
  */
 const MOST_OWED = 64
-/** Of the slice that endpoints have in a turn, the part of connections with what such sources have asked for. */
+/** The part of the slice for answers of endpoints that is for answers to such sources. */
 const BULK_PART = 0.25
 /** Readers that go on in a turn: each takes some 0.1 ms in which the system and TLS work, and no code of ours that could measure it. */
 const READS_A_TURN = 2
@@ -37,9 +37,9 @@ export interface Outputs {
   flush(nowMs: number, untilMs: number): boolean
 }
 
-/** What reads in bulk, and stops when it has read some. */
-export interface BulkReader {
-  /** Reads on. */
+/** Reads much, and stops when it has read some. */
+export interface PacedReader {
+  /** It is its turn again. */
   resume(): void
 }
 
@@ -56,11 +56,11 @@ class ThreadTurns implements Tickable {
   /** Of a source: see setInFlight. */
   #inFlight: (charge: Charge) => number = () => 0
   #isLater = false
-  /** Work that is nobody's alone: what an endpoint has sent. Done in each turn, before what waits. */
+  /** Connections to endpoints, whose work is nobody's alone. It is done in each turn, before what waits. */
   readonly #shared: Waiter[] = []
-  /** The same of connections that bulk has for itself: behind the others. */
+  /** Those with answers to sources that are `isBulk`: behind the others. */
   readonly #bulk: Waiter[] = []
-  readonly #readers: SourceTurns<BulkReader> = new SourceTurns()
+  readonly #readers: SourceTurns<PacedReader> = new SourceTurns()
   #scheduled = false
   /** Of the event loop, as far as something was done in it. */
   #turn = 0
@@ -74,6 +74,8 @@ class ThreadTurns implements Tickable {
   /** Pieces of work that had to wait, since they were taken last. */
   #waited: Waited = { known: 0, unknown: 0 }
   #ticking = false
+  /** What an endpoint has sent is being read, until `sharedDone`. */
+  #isShared = false
   // What an answer costs, as measured: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
@@ -86,7 +88,7 @@ class ThreadTurns implements Tickable {
     this.#queue = new FairQueue(
       () => performance.now(),
       (account, ms, nowMs) => this.#accounts.charge(account, ms, nowMs),
-      (account) => this.#isOwedMuch(account),
+      (account) => this.isBulk(account),
     )
   }
 
@@ -127,18 +129,17 @@ class ThreadTurns implements Tickable {
     removeTickable(this)
   }
 
-  /** Whether there is somebody else. */
   get #sliceMs(): number {
-    return this.#accounts.size > 1 ? SLICE_MS : LONG_SLICE_MS
+    return this.hasOthers ? SLICE_MS : LONG_SLICE_MS
   }
 
-  /** Somebody else than one source uses the thread. */
+  /** Whether more than one source has used the thread lately. */
   get hasOthers(): boolean {
     return this.#accounts.size > 1
   }
 
   /** `reader` has stopped, and goes on: at once for whoever is alone, else when it is its source's turn. */
-  readOn({ source }: Charge, reader: BulkReader): void {
+  readOn({ source }: Charge, reader: PacedReader): void {
     if (!this.hasOthers) {
       reader.resume()
       return
@@ -160,19 +161,14 @@ class ThreadTurns implements Tickable {
     const sliceMs = this.#sliceMs
     const usedMs = account.turn === this.#turn ? account.turnMs : 0
     if (account.waits || usedMs >= sliceMs || this.#accounts.isOver(account, nowMs)) return false
-    if (this.#shared.length > 0 && this.#isOwedMuch(account)) return false
+    if (this.#shared.length > 0 && this.isBulk(account)) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - usedMs)
     return true
   }
 
-  /** There are others, and many answers are on their way to it. */
-  #isOwedMuch(account: Account): boolean {
-    return this.isBulk(account)
-  }
-
-  /** Whether a source has so many requests in flight, while others are there, that its answers should not be in the way of other sources. */
+  /** Whether a source has so many requests in flight, while others are there, that their answers should be in nobody else's way. */
   isBulk(charge: Charge): boolean {
-    return this.#accounts.size > 1 && this.#inFlight(charge) >= MOST_OWED
+    return this.hasOthers && this.#inFlight(charge) >= MOST_OWED
   }
 
   /** The source has worked since `sinceMs`, in one go. */
@@ -196,14 +192,15 @@ class ThreadTurns implements Tickable {
   }
 
   /**
-   * The same for what an endpoint has sent: it is a turn's share for all of them together, and nothing while output waits.
-   * @param isBulk of a connection that bulk has for itself. Default: no
+   * As `begin`, for what an endpoint has sent: all endpoints together have one slice in a turn, and none while output waits.
+   * @param isBulk the connection is for answers to sources that are `isBulk`. Default: false
    */
   beginShared(nowMs: number, isBulk = false): boolean {
     const sliceMs = isBulk ? this.#sliceMs * BULK_PART : this.#sliceMs
     if (this.#outputWaits || this.#sharedMs >= sliceMs) return false
     if (isBulk && this.#shared.length + this.#bulk.length > 0) return false
     this.#beginSlice(nowMs, nowMs + sliceMs - this.#sharedMs)
+    this.#isShared = true
     return true
   }
 
@@ -211,6 +208,7 @@ class ThreadTurns implements Tickable {
   sharedDone(sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
     this.#settleAnswers()
+    this.#isShared = false
     this.#sharedMs += ms
     if (this.#sharedMs >= NOTABLE_MS) this.schedule()
     if (this.#units > 0) this.#unitMs += (ms / this.#units - this.#unitMs) * 0.02
@@ -223,9 +221,14 @@ class ThreadTurns implements Tickable {
     this.schedule()
   }
 
-  /** Part of an answer to this source has come. */
+  /** Part of an answer to this source has come. Over HTTP/1.1 it is not part of a slice, and nobody says when it is done. */
   chargeAnswer(charge: Charge, bytes: number): void {
     const units = 1 + bytes / 4096
+    if (!this.#isShared) {
+      const nowMs = performance.now()
+      this.#accounts.charge(this.accountOf(charge, nowMs), units * this.#unitMs, nowMs)
+      return
+    }
     if (charge !== this.#unitsOf) {
       this.#settleAnswers()
       this.#unitsOf = charge
@@ -310,6 +313,7 @@ class ThreadTurns implements Tickable {
     const untilMs = nowMs + sliceMs
     for (let left = waiters.length; left > 0 && nowMs < untilMs; left--) {
       const waiter = waiters.shift()
+      this.#isShared = true
       if (waiter?.work(untilMs)) waiters.push(waiter)
       nowMs = performance.now()
     }

@@ -4,12 +4,12 @@ import type { Duplex } from 'node:stream'
 import type { Charge } from '../../api/ports/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
-import { type BulkReader, turns } from '../turns/thread-turns.ts'
+import { type PacedReader, turns } from '../turns/thread-turns.ts'
 
 /** Bytes that are read without a turn while others are there. */
 const READ_BYTES = 64 * 1024
 
-export class FairPipe implements Waiter, BulkReader {
+export class FairPipe implements Waiter, PacedReader {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
