@@ -2,7 +2,7 @@
 // back when the other side took it. Nothing is decided here but what a broken wire forces.
 
 import type { ListRequest } from '../api/ports/list-request.ts'
-import type { HeaderList, ResetReason, Stream, StreamEvents } from '../api/ports/stream.ts'
+import type { Charge, HeaderList, ResetReason, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { nothingSent, watchStarted } from '../core/admission/held.ts'
 import { tryRetry } from '../core/endpoints/retry-budget.ts'
 import { answerSize } from '../core/list-cost/list-answer.ts'
@@ -75,7 +75,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   attempt.nameSpan(fields)
   const { body, requestEnded } = exchange
   const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
-  const kind = freeClass(connections, classOf(exchange, permit), permit, nowMs)
+  const kind = freeClass(connections, classOf(exchange, permit), permit, exchange.charge, nowMs)
   const stream = connections.open(
     kind,
     fields,
@@ -104,10 +104,16 @@ function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
 }
 
 /** Heartbeats, as often as kubelets send them, and what spec.degrade.exempt names, wait for no stream that others have. */
-function freeClass(connections: UpstreamEndpoint, kind: RequestKind, permit: Permit, nowMs: number): RequestKind {
+function freeClass(
+  connections: UpstreamEndpoint,
+  kind: RequestKind,
+  permit: Permit,
+  charge: Charge,
+  nowMs: number,
+): RequestKind {
   if (connections.relisting && (kind === 'list' || kind === 'watch-opening') && isReserved(permit))
     return kind === 'list' ? 'unary' : 'watch'
-  if ((kind !== 'unary' && kind !== 'list') || !connections.isFull(kind)) return kind
+  if ((kind !== 'unary' && kind !== 'list') || !connections.isFull(kind, charge)) return kind
   const { limits, info, user } = permit
   const reserved = isReserved(permit) || (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, nowMs))
   return reserved ? 'reserved' : kind
@@ -276,7 +282,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     const exchange = this.exchange
     const { cluster, endpoint } = exchange.record
     const connections = exchange.gw.upstreams.get(cluster, endpoint)
-    const maxBytes = connections?.maxListBytes(classOf(exchange, this.permit)) ?? Number.POSITIVE_INFINITY
+    const maxBytes = connections?.maxListBytes() ?? Number.POSITIVE_INFINITY
     exchange.notDeleted()
     respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
   }

@@ -57,6 +57,24 @@ test('who is alone uses the connections of everybody', async () => {
   assert.equal(pool.describe().classes.bulk.connections, 0)
 })
 
+test('whether it would have to wait is asked of the connections that it would use', async () => {
+  const upstream = await startUpstream({ maxConcurrentStreams: 1 })
+  const { pool } = endpointAt(upstream.port)
+  cleanups.push(upstream.stop, () => pool.destroy())
+  cleanups.push(() => turns.setInFlight(() => 0))
+  turns.setInFlight(({ source }: Charge) => (source === 'hog' ? 1_000 : 1))
+  useTime('hog')
+  useTime('alice')
+  upstream.answer = () => undefined
+  ask(pool, { source: 'alice' })
+  await waitFor('the first request', () => upstream.seen.length === 1)
+  const hog = { source: 'hog', weight: 1, known: true }
+  assert.deepEqual([pool.isFull('unary', hog), pool.isFull('unary', { ...hog, source: 'alice' })], [false, true])
+  ask(pool, { source: 'hog' })
+  await waitFor('the second request', () => upstream.seen.length === 2)
+  assert.equal(pool.isFull('unary', hog), true)
+})
+
 /** It counts among those who share the thread. */
 function useTime(source: string): void {
   const nowMs = performance.now()

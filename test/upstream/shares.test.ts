@@ -12,6 +12,7 @@ import { startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {
   ask,
+  chargeOf,
   type Exchange,
   endpointAt,
   startUpstream,
@@ -144,8 +145,8 @@ test('a server without HTTP/2 gets a bounded number of connections, and those wh
   const hog = times(pool, 'hog', MAX_HTTP1_RESERVED + 50)
   await waitFor('as many as may', () => held.length === MAX_HTTP1_RESERVED)
   const alice = times(pool, 'alice', 1)
-  assert.equal(pool.isFull('reserved'), true)
-  assert.equal(pool.isFull('unary'), false)
+  assert.equal(pool.isFull('reserved', chargeOf('somebody')), true)
+  assert.equal(pool.isFull('unary', chargeOf('somebody')), false)
   held[0]?.()
   await waitFor('one more', () => held.length === MAX_HTTP1_RESERVED + 1)
   assert.equal(paths.at(-1), '/alice')

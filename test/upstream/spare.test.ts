@@ -9,6 +9,7 @@ import { startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import {
   ask,
+  chargeOf,
   type Exchange,
   endpointAt,
   startUpstream,
@@ -76,7 +77,7 @@ describe('5,000 requests whose bodies never come', () => {
   test('heartbeats keep streams of their own', async () => {
     const up = await held('unary')
     for (let user = 0; user < 200; user++) halfOpen(up, 'unary', `user-${user}`)
-    assert.equal(up.pool.isFull('unary'), true)
+    assert.equal(up.pool.isFull('unary', chargeOf('somebody')), true)
     assert.equal((await ask(up.pool, { kind: 'reserved', source: 'node' }).outcome).text, 'served')
   })
 })

@@ -40,8 +40,8 @@ export interface Http2GroupShape {
   readonly spread: number
   /** Most connections; beyond them requests wait for a free stream. */
   readonly connections: number
-  /** Answers wait behind those of other groups. Default: no */
-  readonly bulk?: true
+  /** Answers wait behind those of other groups. Default: false */
+  readonly isBulk?: boolean
 }
 
 /** Load (streams, and bytes counted as such) of a connection before requests go to another one as well. */
@@ -207,7 +207,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
       return
     }
     const { http2 } = this.#counters
-    const isBulk = this.#shape.bulk === true
+    const { isBulk = false } = this.#shape
     this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random(), isBulk))
   }
 

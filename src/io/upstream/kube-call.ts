@@ -137,7 +137,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       onTrailers: () => done(),
       onDrained: () => undefined,
       onReset(reason) {
-        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes('unary')))
+        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes()))
         else if (reason === 'refused' || reason === 'overloaded') fail(new KubeCallError('connection failed', true))
         else fail(new KubeCallError(`connection broke (${reason})`))
       },

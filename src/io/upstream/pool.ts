@@ -15,7 +15,10 @@ import type { Relists } from './relists.ts'
 import type { Carrier } from './waiting.ts'
 
 /** Requests of different classes never share a connection. */
-export type RequestClass = 'unary' | 'bulk' | 'watch' | 'anonymous' | 'reserved'
+export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
+
+/** `bulk`: unary requests of a source that has many in flight while others are there. */
+export type ConnectionClass = RequestClass | 'bulk'
 
 /**
  * What is let in at the pace of the server's answers after connections broke: lists, over the connections of `unary`, and watches that are
@@ -40,7 +43,7 @@ export interface EndpointConnections {
   readonly connections: number
   /** Groups of connections of sources that have ended others. */
   readonly lanes: number
-  readonly classes: Readonly<Record<RequestClass, ClassConnections>>
+  readonly classes: Readonly<Record<ConnectionClass, ClassConnections>>
   readonly counters: UpstreamCounters
 }
 
@@ -61,12 +64,12 @@ export interface UpstreamEndpoint {
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
-  /** Whether a request of this class would have to wait for a stream. */
-  isFull(kind: RequestKind): boolean
+  /** Whether such a request of this source would have to wait for a stream. */
+  isFull(kind: RequestKind, charge: Charge): boolean
   /** Whether lists and watches are let in one after the other. */
   readonly relisting: boolean
   /** Largest header list that the server accepts (RFC 9113 section 6.5.2); larger ones are not sent. */
-  maxListBytes(kind: RequestKind): number
+  maxListBytes(): number
   /** No new requests; running ones finish. */
   drain(): void
   destroy(): void
@@ -90,10 +93,10 @@ const MAX_SPARE_CONNECTIONS = 8
  * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time
  * that they take on one connection, and the processor's time for a request was the same.
  */
-const SHAPES: Readonly<Record<RequestClass | 'lane' | 'spare', Http2GroupShape>> = {
+const SHAPES: Readonly<Record<ConnectionClass | 'lane' | 'spare', Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
-  // The same for those who have many requests in flight while others are there: hundreds of lists would be in the way of small answers.
-  bulk: { spread: 4, connections: MAX_CONNECTIONS, bulk: true },
+  // As many, on which hundreds of lists are in the way of nobody's small answers.
+  bulk: { spread: 4, connections: MAX_CONNECTIONS, isBulk: true },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
   // What waits for nobody: used while the unary ones are full.
@@ -163,7 +166,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   }
 
   /** @param onSpareRoom only of a group of spare streams for `kind` */
-  #createGroup(kind: RequestClass | 'lane', onSpareRoom?: () => void): Http2Group {
+  #createGroup(kind: ConnectionClass | 'lane', onSpareRoom?: () => void): Http2Group {
     const connector = {
       connect: () => this.#connectH2(),
       onFailed: (error: Error) => {
@@ -177,15 +180,17 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
         onStreamsEnded: (count: number) => this.#relists.onStreamsEnded(count, () => this.#watch.streams),
       }),
     }
-    if (onSpareRoom !== undefined)
-      return new Http2Group(connector, SHAPES.spare, this.#counters, { onRoom: onSpareRoom })
+    if (onSpareRoom !== undefined) {
+      const shape = { ...SHAPES.spare, isBulk: kind === 'bulk' }
+      return new Http2Group(connector, shape, this.#counters, { onRoom: onSpareRoom })
+    }
     // What is reserved is for few, and a lane for those who have none to share with.
     const create = (onRoom: () => void): Http2Group => this.#createGroup(kind, onRoom)
     const spare = kind === 'lane' || kind === 'reserved' ? {} : { create }
     return new Http2Group(connector, SHAPES[kind], this.#counters, spare)
   }
 
-  #group(kind: RequestClass): Http2Group {
+  #group(kind: ConnectionClass): Http2Group {
     switch (kind) {
       case 'unary':
         return this.#unary
@@ -220,7 +225,10 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
 
   /** Unknown yet: it waits for the first connection, which decides the protocol. */
   #carrierOf(kind: RequestKind, charge: Charge): Carrier {
-    if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind))
+    return this.#protocol === 'http/1.1' ? this.#http1Class(classOf(kind)) : this.#groupFor(kind, charge)
+  }
+
+  #groupFor(kind: RequestKind, charge: Charge): Http2Group {
     const lane = this.#offences.laneOf(charge)
     if (lane >= 0) return this.#laneGroup(lane)
     const ofClass = classOf(kind)
@@ -274,13 +282,14 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     return this.#relists.active
   }
 
-  isFull(kind: RequestKind): boolean {
+  isFull(kind: RequestKind, charge: Charge): boolean {
     if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind)).full
-    return this.#protocol === 'h2' && this.#group(classOf(kind)).full
+    return this.#protocol === 'h2' && this.#groupFor(kind, charge).full
   }
 
-  maxListBytes(kind: RequestKind): number {
-    return this.#protocol === 'http/1.1' ? HTTP1_MAX_LIST_BYTES : this.#group(classOf(kind)).maxListBytes
+  maxListBytes(): number {
+    if (this.#protocol === 'http/1.1') return HTTP1_MAX_LIST_BYTES
+    return Math.min(...this.#groups.map((group) => group.maxListBytes))
   }
 
   #http1Class(kind: RequestClass): Http1Class {

@@ -10,7 +10,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
+import type { Charge, ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
 import { Offenders } from '../../../src/core/upstream/offenders.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counters.ts'
@@ -71,7 +71,7 @@ export function ask(pool: UpstreamEndpoint, options: AskOptions = {}): Exchange 
   const done = (reset: ResetReason | undefined): void =>
     resolve({ status: received.status, text: Buffer.concat(chunks).toString(), reset })
   const head = [':method', method, ':path', path, ':authority', 'upstream', ':scheme', 'https']
-  const charge = { source, weight: 1, known: true }
+  const charge = chargeOf(source)
   const events: StreamEvents = {
     onHeaders(list, last) {
       received.status = list[1] ?? ''
@@ -184,4 +184,8 @@ export async function startRawUpstream(onSocket: (socket: TLSSocket) => void): P
         server.close(() => resolve())
       }),
   }
+}
+
+export function chargeOf(source: string): Charge {
+  return { source, weight: 1, known: true }
 }
