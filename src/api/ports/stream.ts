@@ -100,9 +100,9 @@ export interface QueueMeter {
 export interface Stream {
   /** Bytes given to `body()` that the peer has not taken yet. */
   readonly queued: number
-  /** Server side: memory that they take. Default: as much. */
+  /** Server side: the memory that those bytes take. Default: as many bytes. */
   readonly memory?: number
-  /** Server side: is told of it whenever it has changed. Default: nobody is. */
+  /** Server side: told whenever that memory has changed. Default: nobody. */
   meter?: QueueMeter | undefined
   /** Server side: the response head (`:status` first; 1xx any number of times). Client side: sent by `open`. */
   headers(list: HeaderList, end: boolean): void
@@ -123,8 +123,8 @@ export interface StreamEvents {
   onBody(chunk: Buffer, end: boolean): void
   onTrailers(list: HeaderList): void
   /**
-   * After a time above LEAST_WATER_BYTES `queued` has fallen: below HIGH_WATER_BYTES, of an answer ANSWER_WATER_BYTES, or further; the last
-   * time at 0.
+   * `queued` was above LEAST_WATER_BYTES and has fallen: below HIGH_WATER_BYTES (of an answer: ANSWER_WATER_BYTES), then further, and at
+   * last to 0.
    */
   onDrained(): void
   /** The message will not be completed. */
@@ -137,7 +137,7 @@ export const HIGH_WATER_BYTES: number = 256 * 1024
 /** The same of an answer: less, since one may be hundreds of megabytes and its client asks for many and takes none. */
 export const ANSWER_WATER_BYTES: number = 64 * 1024
 
-/** Of an answer whose client's user holds too much already: about what goes into one write. */
+/** The same of an answer to somebody who already has a share of what may wait: about what goes into one write. */
 export const LEAST_WATER_BYTES: number = 16 * 1024
 
 /** Called by a server for each request; returns what is to hear of the request body. */

@@ -11,7 +11,7 @@ import { isTimestamp, parseEndpoint } from '../validation/name-syntax.ts'
 import { nearestName } from '../validation/nearest-name.ts'
 import { checkObjectHead } from '../validation/object-head-checks.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
-import { createSchemaCheck, type ShapeErrors } from '../validation/schema-errors.ts'
+import { createSchemaCheck, MOST_SUGGESTIONS, type ShapeErrors } from '../validation/schema-errors.ts'
 import { checkAutoDegrade } from './auto-degrade-checks.ts'
 import { checkAutoscaler } from './cluster-autoscaler-checks.ts'
 import { checkPodProtection } from './cluster-protection-checks.ts'
@@ -62,7 +62,7 @@ export function checkUpstreamCluster(
   // The schema has vouched for what is left in the view.
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
   const shapeMore = sum(shape.more, out.more)
-  // Of what follows from errors that were not looked for, the rules would say too much.
+  // The rules would report what only follows from errors that were not found.
   if (view === undefined || shape.ended) return reportable(problems, shapeMore, shape.ended)
   const rules = new FieldErrors()
   checkSpec(view, pem, options, rules)
@@ -344,9 +344,6 @@ function checkPolicy(
   const fix = choose(flowControlSchemaName, schemas, 'add a schema of that name', out)
   out.invalid(`${path}.flowControlSchemaName`, message, fix)
 }
-
-/** Each name is compared with many that are known: worth it for a slip, and not for thousands. */
-const MOST_SUGGESTIONS = 20
 
 function choose(name: string, known: ReadonlySet<string>, otherwise: string, { found }: FieldErrors): string {
   const near = found.length < MOST_SUGGESTIONS ? nearestName(name, known) : ''

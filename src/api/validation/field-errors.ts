@@ -14,13 +14,13 @@ export class UserError extends Error {
   }
 }
 
-/** Errors, and warnings, of an object that are kept: of more it is only counted how many there are. */
+/** Errors, and warnings, of an object that are kept; further ones are only counted. */
 const MOST_KEPT = 1_000
 
 /** Collects errors and warnings. A message goes on after the path: `is required`. */
 export class FieldErrors {
   readonly found: FieldError[] = []
-  /** Beyond those that are kept. */
+  /** How many there were beyond those that are kept. */
   readonly more: SeverityCounts = { error: 0, warning: 0 }
   readonly #kept: SeverityCounts = { error: 0, warning: 0 }
 
@@ -68,7 +68,7 @@ export type SeverityCounts = Record<FieldError['severity'], number>
 /**
  * The first of each severity, in their order, and behind them how many more there are.
  * @param others that were found beside `errors`, and counted only
- * @param atLeast whether it was looked no further, so that there may be even more. Default false
+ * @param atLeast whether the check stopped early, so that there may be more still. Default: false
  */
 export function reportable(
   errors: readonly FieldError[],

@@ -12,7 +12,7 @@ export interface ShapeErrors {
   readonly problems: readonly FieldError[]
   /** Those beyond. */
   readonly more: Readonly<SeverityCounts>
-  /** Whether it was looked no further, because there were so many errors: `more` is what was seen, and the other sets have gaps. */
+  /** Whether the check stopped at MOST_ERRORS: `more` counts what was found by then, and the sets below are incomplete. */
   readonly ended: boolean
   /** Of all of them, reported or not. */
   readonly paths: ReadonlySet<string>
@@ -23,9 +23,9 @@ export interface ShapeErrors {
 /** `path` is where `value` stands in its object. */
 export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
 
-/** Errors, reported or not, after which no more are looked for. Unknown fields are none: behind them may be what is wrong. */
+/** Errors, reported or not, at which the check stops. Unknown fields do not count: what is wrong may stand behind them. */
 const MOST_ERRORS = 1_000
-/** Unknown fields for which it is looked what was meant. */
+/** Of one object, how often a name is compared with all that are known: worth it for a slip, and not for thousands. */
 export const MOST_SUGGESTIONS = 20
 
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {

@@ -282,7 +282,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     const { gw, charge, record } = this
     gw.events.limited(gw.shares.buffered.limit, charge.known)
     if (this.phase === 'upgraded') {
-      // What it was comes with its end.
+      // What has been transferred is recorded when the sockets have closed.
       this.upstream?.cancel()
       return
     }

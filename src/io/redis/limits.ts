@@ -75,7 +75,7 @@ export interface RedisLimits {
 
 /** A replica without a heartbeat for this long is dead. */
 const ALIVE_MS = 3_000
-/** Replicas that are heard of: more are none of an installation, but names that somebody writes. */
+/** Replicas that count: no installation has more, but somebody may write any number of names. */
 const MAX_REPLICAS = 1_000
 /** Buckets are kept at least this long, and twice as long as they take to fill. */
 const LEAST_KEPT_SECONDS = 60
@@ -146,7 +146,7 @@ class RedisLimitStore implements RedisLimits {
     const answer = await this.#tracked(this.#redis.portcullisHeartbeat(this.#keys.replicas, replica, ALIVE_MS))
     this.#error = ''
     const members: ReplicaMember[] = []
-    const end = Math.min(answer.length, 2 * MAX_REPLICAS)
+    const end = Math.min(answer.length, 1 + 2 * MAX_REPLICAS)
     for (let i = 1; i + 1 < end; i += 2) {
       members.push({ id: answer[i] ?? '', heardMs: Number(answer[i + 1]) })
     }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
-import { parseAnswer } from './read-answer.ts'
+import { field, parseAnswer } from './read-answer.ts'
 import { type ReviewCall, unanswered } from './token-review.ts'
 
 export type AccessReviewResult =
@@ -109,12 +109,11 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
 }
 
 export function readAccess(answer: unknown): AccessReviewResult {
-  const status: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'status') : undefined
+  const status = field(answer, 'status')
   if (typeof status !== 'object' || status === null) return unanswered('answer without status')
   // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
-  const denied: unknown = Reflect.get(status, 'denied')
-  if (Reflect.get(status, 'allowed') === true && denied !== true) return { kind: 'allowed' }
-  const reason: unknown = Reflect.get(status, 'reason')
+  if (field(status, 'allowed') === true && field(status, 'denied') !== true) return { kind: 'allowed' }
+  const reason = field(status, 'reason')
   return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
 }
 

@@ -2,7 +2,7 @@
 
 import { hasMoreValues } from '../../core/objects/value-count.ts'
 
-/** Groups and extra values of a user, most of all. */
+/** Values in one answer: most are groups of the user, and values of its `extra`. */
 export const MAX_ANSWER_VALUES = 10_000
 
 /** @throws {Error} when it is not JSON, or says more than a review can */
@@ -11,4 +11,9 @@ export function parseAnswer(text: string): unknown {
     throw new Error(`the answer has more than ${MAX_ANSWER_VALUES} values, which is the limit`)
   }
   return JSON.parse(text)
+}
+
+/** A member of what may be an object; undefined = it is none, or has no such member. */
+export function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }

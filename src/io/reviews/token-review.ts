@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { CallLimitError } from '../upstream/kube-call.ts'
-import { parseAnswer } from './read-answer.ts'
+import { field, parseAnswer } from './read-answer.ts'
 
 /** Makes the call; if it throws, that means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
@@ -186,10 +186,6 @@ export function readVerdict(answer: unknown, audiences: readonly string[]): Toke
       extra: Object.fromEntries(extra),
     },
   }
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 
 function strings(value: unknown): readonly string[] {

@@ -6,7 +6,7 @@ import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
 import { type PacedReader, turns } from '../turns/thread-turns.ts'
 
-/** Bytes that are read without a turn while others are there. */
+/** Bytes that are read in one turn while others use the thread. */
 const READ_BYTES = 64 * 1024
 
 export class FairPipe implements Waiter, PacedReader {
@@ -133,7 +133,7 @@ export class FairPipe implements Waiter, PacedReader {
       }
     }
     const nowMs = performance.now()
-    // Reading it, which nobody has measured, has cost about as much.
+    // For the read, which cannot be measured and costs about as much. Whoever calls this charges the write.
     turns.charge(account, sinceMs, nowMs)
     return nowMs
   }
