@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Charge, HeaderList } from '../../src/api/ports/stream.ts'
 import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
+import { type Refusal, refuse } from '../../src/core/refusal/refusal.ts'
 import { addressCharge, userCharge } from '../../src/core/shares/charge.ts'
 import { OpenHeads } from '../../src/core/shares/open-heads.ts'
 import { SharedResource } from '../../src/core/shares/shared-resource.ts'
@@ -46,6 +47,11 @@ describe('over HTTP/2, without sockets', () => {
     ['an address', addressCharge('127.0.0.1')],
   ]
 
+  function refused(charge: Charge, limited: boolean[] = []): Refusal {
+    limited.push(charge.known)
+    return refuse('share-exceeded', 'no room')
+  }
+
   function send(side: ServerSide, bytes: Buffer): void {
     for (let at = 0; at < bytes.length; at += 10_000) side.connection.receive(bytes.subarray(at, at + 10_000), 0)
   }
@@ -59,7 +65,7 @@ describe('over HTTP/2, without sockets', () => {
     test(`${CONNECTIONS} connections of ${name} hold no more memory than the share, and others have theirs`, () => {
       const shared = new SharedResource('buffered-bytes', 8 * MIB)
       const limited: boolean[] = []
-      const heads = new OpenHeads({ shared, random: () => 0, onLimited: (_, known) => limited.push(known) })
+      const heads = new OpenHeads({ shared, refuse: (charge) => refused(charge, limited) })
       const shares = shared.of(charge)
       const before = pooledBytes()
       const begun = openBlock(1, GET, 60)
@@ -95,7 +101,7 @@ describe('over HTTP/2, without sockets', () => {
 
   test('what was taken is given back to who has paid, although the connection is somebody else now', () => {
     const shared = new SharedResource('buffered-bytes', MIB)
-    const heads = new OpenHeads({ shared, random: () => 0, onLimited: () => undefined })
+    const heads = new OpenHeads({ shared, refuse: (charge) => refused(charge) })
     const payer = { charge: addressCharge('127.0.0.1') }
     const side = new ServerSide({}, true, heads.of(payer))
     send(side, openBlock(1, GET, 4))
@@ -116,7 +122,7 @@ describe('over HTTP/2, without sockets', () => {
 
   test('a frame that has come in part counts, whatever it is; a small head does not', () => {
     const shared = new SharedResource('buffered-bytes', MIB)
-    const heads = new OpenHeads({ shared, random: () => 0, onLimited: () => undefined })
+    const heads = new OpenHeads({ shared, refuse: (charge) => refused(charge) })
     const side = new ServerSide({}, true, heads.of({ charge: addressCharge('127.0.0.1') }))
     const unknown = h2.frame(99, 0, 0, Buffer.alloc(16 * KIB))
     side.send(unknown.subarray(0, 9))

@@ -2,6 +2,9 @@
 // protection. Together they are one more listener beside those of the gateway's threads, with the same rules.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { refuse } from '../../core/refusal/refusal.ts'
+import { OpenHeads } from '../../core/shares/open-heads.ts'
+import { SharedResource } from '../../core/shares/shared-resource.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
@@ -10,6 +13,9 @@ import { admitClients } from '../connections/admit-clients.ts'
 import type { OwnPortFailures } from '../failures/own-ports.ts'
 import { RareWarnings } from '../threads/thread/rare-warnings.ts'
 
+/** What heads may take that have no end yet, of those who are known, on all of these ports; others have a part of their own on top. */
+const OPEN_HEAD_BYTES = 4 * 1024 * 1024
+const RETRY_SECONDS = 1
 /** One in this many connections may be of clients that have not sent a request with a valid credential. */
 const STRANGERS_PART = 4
 
@@ -37,8 +43,21 @@ export function createOwnPortAdmission(
     },
     metrics: recorder,
   })
+  const shared = new SharedResource('buffered-bytes', OPEN_HEAD_BYTES)
+  const heads = new OpenHeads({
+    shared,
+    refuse(charge) {
+      recorder.add(LIMITED, 1, 'control-heads', charge.known ? 'true' : 'false')
+      const shares = shared.of(charge)
+      const message =
+        `${charge.source} is sending ${shares.heldBy(charge.source)} of ${shares.capacity} bytes that heads of requests to control plane ` +
+        `and webhooks may take at the same time; come back in ${RETRY_SECONDS} s`
+      return refuse('share-exceeded', message, { retryAfterSeconds: RETRY_SECONDS })
+    },
+  })
   return {
     ...admission,
+    heads,
     counters: recorder.http2Clients,
     onAbuse(address, kind) {
       abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })

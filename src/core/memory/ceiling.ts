@@ -99,6 +99,8 @@ export interface MemoryBounds {
   readonly scratchBytes: number
   /** core/shares/open-heads.ts */
   readonly spareHeadBytes: number
+  /** app/wiring/own-port-admission.ts */
+  readonly controlHeadBytes: number
   /** io/socket/unread-output.ts */
   readonly unreadBytes: number
   /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
@@ -137,6 +139,7 @@ export const BOUNDS: MemoryBounds = {
   pooledFrameBytes: 128 * (16 * KIB + 9),
   scratchBytes: 2 * MIB,
   spareHeadBytes: 4 * MIB,
+  controlHeadBytes: 4 * MIB,
   unreadBytes: 32 * MIB,
   topNames: 8192,
   auditBodyBytes: 32 * MIB,
@@ -299,12 +302,14 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
   const webhook = auditWebhook ? BYTES_PER_CHARACTER * BOUNDS.auditWebhookCharacters : 0
   const store = embedded ? PARSED * BOUNDS.storeBytes : 0
   const connections = controlConnections(settings) + adminTlsPorts * BOUNDS.adminConnections
+  const heads = controlConnections(settings) > 0 ? BOUNDS.controlHeadBytes + BOUNDS.spareHeadBytes : 0
   return [
     { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),
     one('objects that the store remembers', store, store),
+    one('heads that come to control plane and webhooks', WITH_UNKNOWN * heads),
     one('bodies sent to the API server for objects', embedded ? WITH_UNKNOWN * BOUNDS.apiBodyBytes : 0),
     one('bodies sent to webhooks', webhooks * WITH_RESERVE * BOUNDS.webhookBytes),
   ]

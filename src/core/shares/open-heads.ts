@@ -4,20 +4,17 @@
 
 import type { Charge } from '../../api/ports/stream.ts'
 import type { Refusal } from '../refusal/refusal.ts'
-import { refuseShare } from './refuse-share.ts'
-import { SharedResource, type ShareLimit } from './shared-resource.ts'
+import { SharedResource } from './shared-resource.ts'
 
 /** Heads up to this size are bounded by the number of connections and requests. */
 export const LARGE_HEAD_BYTES: number = 8 * 1024
-/** Of a thread, for heads of those who have their share, divided in the same way. */
+/** Of a thread, on top, for heads of those who have their share, divided in the same way. */
 const SPARE_BYTES = 4 * 1024 * 1024
 
 export interface OpenHeadsOptions {
   readonly shared: SharedResource
-  /** At least 0, less than 1. */
-  random(): number
-  /** Somebody's head had no room. */
-  onLimited(limit: ShareLimit, known: boolean): void
+  /** Somebody's head has no room: why, for the client. */
+  refuse(charge: Charge): Refusal
 }
 
 /** Those of one thread. */
@@ -68,13 +65,9 @@ export class OpenHead {
   #take(bytes: number): Refusal | undefined {
     if (this.#held + this.#heldSpare === 0) this.#charge = this.#payer.charge
     const charge = this.#charge
-    const { shared, random, onLimited } = this.#options
-    if (shared.take(charge, bytes) === 'taken') this.#held += bytes
+    if (this.#options.shared.take(charge, bytes) === 'taken') this.#held += bytes
     else if (this.#spare.take(charge, bytes) === 'taken') this.#heldSpare += bytes
-    else {
-      onLimited(shared.limit, charge.known)
-      return refuseShare(shared.limit, shared.of(charge), charge, random())
-    }
+    else return this.#options.refuse(charge)
     return undefined
   }
 

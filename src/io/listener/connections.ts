@@ -99,7 +99,7 @@ export interface ConnectionsOptions {
 /** What ports of a thread share: when handshakes begin, how many connections there may be, and who hears of those that fail or are ended. */
 export type PortAdmission = Pick<
   ConnectionsOptions,
-  'handshakes' | 'open' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
+  'handshakes' | 'open' | 'heads' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
 >
 
 /** Longest handshake; also no longer than a request head may take. */

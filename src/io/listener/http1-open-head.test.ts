@@ -33,7 +33,7 @@ interface Scene {
 
 async function setUp(maxHeaderBytes = 1024 * KIB): Promise<Scene> {
   const shared = new SharedResource('buffered-bytes', 64 * 1024 * KIB)
-  const heads = new OpenHeads({ shared, random: () => 0, onLimited: () => assert.fail('there is room') })
+  const heads = new OpenHeads({ shared, refuse: () => assert.fail('there is room') })
   const { take } = shared
   const http = createServer({ maxHeaderSize: maxHeaderBytes })
   const tcp: Server = createTcpServer((socket) => {
@@ -95,7 +95,7 @@ test('what comes behind other requests in the same piece is counted, and given b
 
 test('in a large piece, what lies in front of the last end of a head does not count, and neither do bodies', () => {
   const shared = new SharedResource('buffered-bytes', 64 * 1024 * KIB)
-  const heads = new OpenHeads({ shared, random: () => 0, onLimited: () => assert.fail('there is room') })
+  const heads = new OpenHeads({ shared, refuse: () => assert.fail('there is room') })
   const head = new Http1OpenHead(heads.of(payer), 1024 * KIB)
   const message = new IncomingMessage(new Socket())
   const parsed = (text: string, body = 0, complete = true): number => {

@@ -2,6 +2,7 @@
 
 import { clusterForAddress, clusterForServerName } from '../../../core/cluster/lookup-cluster.ts'
 import { OpenHeads } from '../../../core/shares/open-heads.ts'
+import { refuseShare } from '../../../core/shares/refuse-share.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
 import type { ListenerOptions } from '../../../io/listener/listener-socket.ts'
@@ -34,8 +35,11 @@ export function listenerOptions(
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
     heads: new OpenHeads({
       shared: shares.buffered,
-      random: () => random(),
-      onLimited: (limit, known) => events.limited(limit, known),
+      refuse(charge) {
+        const { buffered } = shares
+        events.limited(buffered.limit, charge.known)
+        return refuseShare(buffered.limit, buffered.of(charge), charge, random())
+      },
     }),
     contexts,
     counters: metrics.http2Clients,
