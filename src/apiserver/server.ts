@@ -31,6 +31,7 @@ import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
+import { AnswerMemory } from './http/answer-memory.ts'
 import { BodyMemory } from './http/body-memory.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
@@ -73,12 +74,21 @@ interface OpenAnswers {
   readonly exchanges: Set<ControlExchange>
 }
 
+/** Of all connections. */
+interface MessageMemory {
+  readonly bodies: BodyMemory
+  readonly answers: AnswerMemory
+}
+
 export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
-  const bodies = new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES)
+  const memory: MessageMemory = {
+    bodies: new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES),
+    answers: new AnswerMemory(MAX_ALL_ANSWER_BYTES),
+  }
   const routes = new Routes(deps)
   const handler: RequestHandler = (peer, stream, head, end) => {
-    const exchange = new ControlExchange(deps, routes, open, bodies, peer, stream)
+    const exchange = new ControlExchange(deps, routes, open, memory, peer, stream)
     exchange.begin(head, end)
     return exchange
   }
@@ -101,6 +111,8 @@ const MAX_AUDIT_ID = 128
 export const MAX_WATCHES_PER_USER = 500
 /** Bodies that are being received, of all users together: few write, and what they write has some KiB. */
 export const MAX_ALL_BODY_BYTES: number = 16 * 1024 * 1024
+/** Answers that wait for their clients, of all users together, beyond which who has a share of it gets no more; watches have bounds of their own. */
+export const MAX_ALL_ANSWER_BYTES: number = 16 * 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
@@ -114,7 +126,7 @@ class ControlExchange implements StreamEvents {
   readonly #deps: ControlDeps
   readonly #routes: Routes
   readonly #open: OpenAnswers
-  readonly #bodies: BodyMemory
+  readonly #memory: MessageMemory
   readonly #peer: Peer
   readonly #stream: Stream
   /** Who sends it. */
@@ -131,11 +143,11 @@ class ControlExchange implements StreamEvents {
   /** While authentication has to wait. */
   #early: EarlyBody | undefined
 
-  constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, bodies: BodyMemory, peer: Peer, stream: Stream) {
+  constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, memory: MessageMemory, peer: Peer, stream: Stream) {
     this.#deps = deps
     this.#routes = routes
     this.#open = open
-    this.#bodies = bodies
+    this.#memory = memory
     this.#peer = peer
     this.#charge = peer.addressCharge
     this.#stream = stream
@@ -162,12 +174,13 @@ class ControlExchange implements StreamEvents {
 
   #start(request: ControlRequest, end: boolean): void {
     const user = this.#admit(request)
+    this.#memory.answers.admit(this.#charge)
     this.#routed = this.#routes.route(request, user)
     // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
     const reads = this.#isHead || request.method === 'GET'
     if (end || reads) this.#serve(this.#routed)
     else {
-      const share = this.#bodies.shareOf(this.#charge)
+      const share = this.#memory.bodies.shareOf(this.#charge)
       this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(request.head), share)
     }
   }
@@ -374,10 +387,16 @@ class ControlExchange implements StreamEvents {
     // RFC 9110 section 8.6: a 304 has no content-length of its own.
     if (answer.code !== 304) head.push('content-length', String(answer.body.length))
     this.#stream.headers([...head, ...this.#ownHeaders()], empty)
-    if (empty) return
-    this.#stream.body(answer.body, true)
-    // A shorter body never reports its end, and cannot delay for long.
+    if (!empty) {
+      this.#stream.body(answer.body, true)
+      this.#memory.answers.charge(this.#stream, this.#charge)
+    }
+    // A shorter body never reports its end, and cannot delay for long; but it may wait, and then nothing of its request is kept for it.
     if (this.#stream.queued > ANSWER_WATER_BYTES) this.#open.exchanges.add(this)
+    else {
+      this.#routed = undefined
+      this.#audit = undefined
+    }
   }
 
   #ownHeaders(): HeaderList {

@@ -18,8 +18,8 @@ export const MAX_REVIEW_VALUES = 100_000
 export abstract class ReviewExchange implements StreamEvents {
   protected readonly method: string
   /** Without the query. */
-  protected readonly path: string
-  protected readonly query: string
+  protected path: string
+  protected query: string
   readonly #stream: Stream
   readonly #bodies: BodyMemory
   #body: BodyReader | undefined
@@ -78,6 +78,9 @@ export abstract class ReviewExchange implements StreamEvents {
     this.#stream.headers([':status', String(code), ...headers, 'content-length', String(body.length)], empty)
     if (!empty) this.#stream.body(body, true)
     this.sent(code)
+    // The answer may wait for its client for long, and is not charged with them.
+    this.path = ''
+    this.query = ''
   }
 
   onBody(chunk: Buffer, end: boolean): void {

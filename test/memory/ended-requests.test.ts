@@ -4,9 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
+import { startControl } from '../harness/gateways/control.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -35,6 +36,12 @@ after(async () => {
   await upstream.stop()
 })
 
+interface Port {
+  readonly port: number
+  readonly serverName: string
+  readonly cert?: KeyPair
+}
+
 interface Case {
   readonly name: string
   readonly field: string
@@ -50,21 +57,31 @@ const cases: readonly Case[] = [
   { name: 'with a long user agent', field: 'user-agent', bytes: 500_000, count: 60, path: REFUSED, status: 400 },
 ]
 for (const one of cases) {
-  test(`requests with large heads, ${one.name}`, async (t) => {
-    const client = await connectFrames({
-      port: gateway.port,
-      serverName: HOST,
-      cert: clientPair(clientCA, 'alice'),
-      settings: [[h2.INITIAL_WINDOW_SIZE, 0]],
-    })
-    t.after(() => client.destroy())
-    await ask(client, 1, one)
-    const before = heapBytes()
-    for (let i = 1; i <= one.count; i++) await ask(client, 1 + 2 * i, one)
-    client.frames.length = 0
-    await waitFor('the requests to be forgotten', () => heapBytes() - before < (one.count * one.bytes) / 4)
-    assert.equal(client.isClosed, false)
+  test(`requests with large heads, ${one.name}`, async () => {
+    await keepsNothing({ port: gateway.port, serverName: HOST, cert: clientPair(clientCA, 'alice') }, one)
   })
+}
+
+test('requests of nobody with large heads to the embedded API server', async (t) => {
+  const control = await startControl()
+  t.after(() => control.stop())
+  const one = { name: '', field: 'x-large', bytes: 50_000, count: 200, path: '/apis', status: 403 }
+  await keepsNothing({ port: control.port, serverName: 'localhost' }, one)
+})
+
+async function keepsNothing(port: Port, one: Case): Promise<void> {
+  const settings = [
+    [h2.INITIAL_WINDOW_SIZE, 0],
+    [h2.HEADER_TABLE_SIZE, 0],
+  ] as const
+  const client = await connectFrames({ ...port, settings })
+  await ask(client, 1, one)
+  const before = heapBytes()
+  for (let i = 1; i <= one.count; i++) await ask(client, 1 + 2 * i, one)
+  client.frames.length = 0
+  await waitFor('the requests to be forgotten', () => heapBytes() - before < (one.count * one.bytes) / 4)
+  assert.equal(client.isClosed, false)
+  client.destroy()
 }
 
 async function ask(client: FrameConnection, stream: number, { field, bytes, path, status }: Case): Promise<void> {

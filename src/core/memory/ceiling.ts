@@ -123,6 +123,7 @@ export interface MemoryBounds {
   readonly webhookBytes: number
   /** apiserver/server.ts */
   readonly apiBodyBytes: number
+  readonly apiAnswerBytes: number
   /** io/listener/http-plain.ts, connections to a port for health or administration. */
   readonly adminConnections: number
   /** io/store/objects.ts: JSON of objects that are remembered. */
@@ -152,6 +153,7 @@ export const BOUNDS: MemoryBounds = {
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
   apiBodyBytes: 16 * MIB,
+  apiAnswerBytes: 16 * MIB,
   adminConnections: 256,
   storeBytes: 32 * MIB,
 }
@@ -311,6 +313,7 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
     one('objects that the store remembers', store, store),
     one('heads that come to control plane and webhooks', WITH_UNKNOWN * heads),
     one('bodies sent to the API server for objects', embedded ? WITH_UNKNOWN * BOUNDS.apiBodyBytes : 0),
+    one('answers of the API server for objects', embedded ? WITH_UNKNOWN * BOUNDS.apiAnswerBytes : 0),
     one('bodies sent to webhooks', webhooks * WITH_RESERVE * BOUNDS.webhookBytes),
   ]
 }
