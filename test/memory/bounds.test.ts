@@ -9,6 +9,7 @@ import { parse } from 'yaml'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { logMemoryPlan, planMemory } from '../../src/app/memory/memory-plan.ts'
 import { BOUNDS, type MemoryBounds } from '../../src/core/memory/ceiling.ts'
+import { YOUNG_GENERATION } from '../../src/core/memory/costs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const GIB = 1024 ** 3
@@ -55,6 +56,15 @@ test('each bound is that of the constant', () => {
     assert.ok(found !== undefined, `${file} has ${constant}`)
     const product = found.split(' * ').reduce((sum, factor) => sum * Number(factor.replaceAll('_', '')), 1)
     assert.equal(product * (PIECES[bound] ?? 1), BOUNDS[bound], `${bound} is ${constant} of ${file}`)
+  }
+})
+
+test('the main thread starts with the young generation that is counted', () => {
+  // V8 has two halves of this size, and as much for large objects.
+  const flag = `--max-semi-space-size=${YOUNG_GENERATION / 3 / 1024 ** 2}`
+  for (const file of ['bin/portcullis', 'deploy/image/portcullis']) {
+    const found = /--max-semi-space-size=\d+/.exec(readFileSync(join(ROOT, file), 'utf8'))?.[0]
+    assert.equal(found, flag, file)
   }
 })
 

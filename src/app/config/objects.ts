@@ -73,7 +73,7 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
     '<n>',
     '512',
     integerBetween(16, 1_000_000),
-    'connections to --control-listen and --protection-listen together; beyond, who has most of them loses one',
+    'connections to --control-listen and --protection-listen together, a quarter at most without a valid credential; beyond, the user or address with most of them loses one',
   ),
   controlAdmins: setting(
     'controlAdmin',

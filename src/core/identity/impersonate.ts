@@ -41,8 +41,8 @@ const AUTHENTICATION_GROUP = 'authentication.k8s.io'
 /** Each value costs one access review, so their number is bounded. */
 const MAX_IMPERSONATED_VALUES = 256
 /**
- * Names and values together. They are decoded, reviewed, and encoded again on one thread, and the identity is kept for as long as the request
- * runs: 256 groups of 128 characters fit in twice.
+ * Names and values together: 256 groups of 239 characters each. They are decoded, reviewed, and encoded again on one thread, and the identity
+ * is kept for as long as the request runs.
  */
 const MAX_IMPERSONATED_BYTES: number = 64 * 1024
 
