@@ -143,39 +143,7 @@ export class Lifecycle implements RunningGateway {
   /** The admin and health listeners open first, so that /readyz can report what is missing; the proxy ports open last. */
   async start(): Promise<void> {
     const { source, probes, changes, pool } = this.#parts
-    const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
-    const checks = { live: () => [], ready: () => this.#readiness() }
-    const replicas = this.#replicas()
-    this.#dashboard = new Dashboard({
-      config: this.#config,
-      parts: this.#parts,
-      log: this.#log,
-      client: this.#plane.client,
-      protection: this.#protection,
-      replicas,
-      certificates: () => this.#certificates(),
-    })
-    this.#admin = await openAdminListener({
-      config: this.#config,
-      parts: this.#parts,
-      plane: this.#plane,
-      log: this.#log,
-      audit: this.#audit,
-      metrics,
-      checks,
-      replicas,
-      logLevels: this.#logLevels,
-      recent: this.#recent,
-      dashboard: this.#dashboard,
-      describe: () => this.#describe(),
-    })
-    this.#health = await HealthPort.open({
-      config: this.#config,
-      state: checks,
-      metrics,
-      post: this.#plane.review,
-      log: this.#log,
-    })
+    const dashboard = await this.#openListeners()
     // Threads share ports, so another process could share them too.
     for (const address of this.#config.listen) await requireFreePort(address, '--listen')
     pool.takeInherited(this.#config.listen)
@@ -194,7 +162,7 @@ export class Lifecycle implements RunningGateway {
     this.#synced = true
     void loops.look([...this.#parts.clusters.values()].map(({ compiled }) => compiled))
     this.#lastGood.start()
-    this.#dashboard.start()
+    dashboard.start()
     this.#unfollow = changes.onApplied(() => this.#protection.update())
     await this.#protection.start()
     this.#scaleUpGuards = startScaleUpGuards({
@@ -227,6 +195,45 @@ export class Lifecycle implements RunningGateway {
       this.#log,
       advertisedAddress(this.#config, this.adminPort),
     )
+  }
+
+  /** For health, metrics and administration. @throws {UserError} */
+  async #openListeners(): Promise<Dashboard> {
+    const metrics = { contentType: this.#parts.metrics.contentType, text: () => this.#metricsText() }
+    const checks = { live: () => [], ready: () => this.#readiness() }
+    const replicas = this.#replicas()
+    const dashboard = new Dashboard({
+      config: this.#config,
+      parts: this.#parts,
+      log: this.#log,
+      client: this.#plane.client,
+      protection: this.#protection,
+      replicas,
+      certificates: () => this.#certificates(),
+    })
+    this.#dashboard = dashboard
+    this.#admin = await openAdminListener({
+      config: this.#config,
+      parts: this.#parts,
+      plane: this.#plane,
+      log: this.#log,
+      audit: this.#audit,
+      metrics,
+      checks,
+      replicas,
+      logLevels: this.#logLevels,
+      recent: this.#recent,
+      dashboard,
+      describe: () => this.#describe(),
+    })
+    this.#health = await HealthPort.open({
+      config: this.#config,
+      state: checks,
+      metrics,
+      post: this.#plane.review,
+      log: this.#log,
+    })
+    return dashboard
   }
 
   #reportStalls(): () => void {
