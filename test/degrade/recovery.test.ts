@@ -276,6 +276,23 @@ describe('recovery by steps', () => {
     await waitFor('the end', async () => (await it.degrade()).recovery === undefined)
   })
 
+  test('since when it is at a step is what the leader before has written; the next step has its own time', async () => {
+    const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: RECOVERY })
+    const longAgo = '2020-01-02T03:04:05Z'
+    const recovery = { step: 'HeartbeatsOnly', since: longAgo, startedFrom: 'Freeze', checks: [], waitingFor: 'x' }
+    const status = { degrade: { recovery } }
+    const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
+    await it.client.patch(UPSTREAM_CLUSTERS, AT, 'application/merge-patch+json', { status }, options)
+    const since = new Map<string, string>()
+    it.replica('a')
+    await it.until('both steps', ({ recovery }) => {
+      if (recovery !== undefined) since.set(recovery.step, recovery.since)
+      return recovery?.step === 'ReadOnly'
+    })
+    assert.equal(since.get('HeartbeatsOnly'), longAgo)
+    assert.notEqual(since.get('ReadOnly'), longAgo)
+  })
+
   test('two that believe to lead do not skip a step: the second write is refused', async () => {
     const it = await worldOf({ mode: 'Freeze', reason: 'x', recovery: RECOVERY })
     it.replica('a')
@@ -372,6 +389,28 @@ describe('recovery by steps', () => {
     await it.untilMode('Freeze')
     await it.until('the end', ({ recovery }) => recovery === undefined)
     assert.deepEqual(await it.degrade(), { mode: 'Freeze', reason: 'x' })
+  })
+
+  test('somebody takes a step back in the moment in which it was written: its checks have to hold again', async () => {
+    const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: { hold: '40s' } })
+    const patch = it.client.patch.bind(it.client)
+    const waits: string[] = []
+    let takenBack = false
+    it.client.patch = async (kind, at, type, body, options) => {
+      const written = await patch(kind, at, type, body, options)
+      const { degrade } = (written['status'] ?? {}) as { degrade?: DegradeStatus }
+      if (takenBack) waits.push(degrade?.recovery?.waitingFor ?? '')
+      if (!takenBack && options.fieldManager === RECOVERY_MANAGER && options.subresource === undefined) {
+        takenBack = true
+        const back = { spec: { degrade: { mode: 'HeartbeatsOnly', recovery: { hold: '1h' } } } }
+        await patch(kind, at, 'application/merge-patch+json', back, { fieldManager: 'somebody' })
+      }
+      return written
+    }
+    it.replica('a')
+    const first = await waitFor('what is waited for', () => waits.find((text) => /have held for 1h/.test(text)))
+    assert.match(first, /at most 1h more$/)
+    assert.equal((await it.degrade()).mode, 'HeartbeatsOnly')
   })
 
   test('whoever sets a mode by hand and takes the recovery away ends it; one that only sets the mode moves it', async () => {

@@ -8,7 +8,13 @@ import type { FollowEvents, Following, ObjectClient } from '../../api/ports/obje
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
 import type { CompiledRecovery } from '../../core/cluster/compiled-cluster.ts'
-import { type RecoveryState, type RecoveryTurn, resumeRecovery, stepRecovery } from '../../core/incident/recovery.ts'
+import {
+  afterStep,
+  type RecoveryState,
+  type RecoveryTurn,
+  resumeRecovery,
+  stepRecovery,
+} from '../../core/incident/recovery.ts'
 import type { RecoveryFacts } from '../../core/incident/recovery-checks.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { formatDuration } from '../../core/text/duration.ts'
@@ -52,13 +58,15 @@ export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery
 interface Known extends SwitchWriter {
   seen: SwitchedCluster
   state: RecoveryState | undefined
-  /** Since when the recovery is at its step, milliseconds since the epoch. */
+  /** The step that the recovery is at; '' = not known. */
+  step: string
+  /** Since when it is there, milliseconds since the epoch. */
   stepSinceMs: number
   /** Since when its checks hold: on both clocks, so that the time that is written does not waver. */
   holding: { readonly sinceMs: number; readonly wallMs: number } | undefined
   statusWrittenMs: number
-  /** The version for which the mode was written last: never twice for one. */
-  actedOn: string
+  /** The version for which the mode was written last; undefined = none. Nothing is decided until the one that has it is here. */
+  actedOn: string | undefined
 }
 
 class Recoveries implements DegradeRecovery, FollowEvents {
@@ -117,11 +125,12 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     if (known !== undefined) known.seen = seen
     else {
       const fresh = {
+        step: '',
         stepSinceMs: 0,
         holding: undefined,
         statusWrittenMs: Number.NEGATIVE_INFINITY,
         writing: false,
-        actedOn: '',
+        actedOn: undefined,
         fault: '',
       }
       this.#known.set(name, { seen, state: undefined, ...fresh })
@@ -154,6 +163,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
 
   #turn(name: string, known: Known): void {
     const { seen } = known
+    if (known.actedOn === seen.resourceVersion) return
     if (!seen.recovers) {
       this.#withoutRecovery(name, known)
       return
@@ -178,7 +188,8 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const nowMs = clock.monotonic()
     const before =
       known.state ?? resumeRecovery(mode, knownMode(seen.status.recovery?.startedFrom ?? '') ?? mode, nowMs)
-    if (before.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
+    if (known.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
+    known.step = mode
     const base = this.#before(name, seen)
     const turn = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
     known.state = turn.state
@@ -231,10 +242,11 @@ class Recoveries implements DegradeRecovery, FollowEvents {
   ): void {
     const { seen } = known
     const { action } = turn
-    if ((action.kind === 'climb' || action.kind === 'goBack') && known.actedOn !== seen.resourceVersion) {
+    if (action.kind === 'climb' || action.kind === 'goBack') {
       this.#writes.begin(name, known, async () => {
         await this.#writer.setMode(seen, action)
         known.actedOn = seen.resourceVersion
+        known.state = afterStep(turn.state, action.to, this.#deps.clock.monotonic())
       })
       return
     }

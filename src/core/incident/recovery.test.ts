@@ -4,7 +4,15 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import { FAILING_MS, LONGEST_GAP_MS, type RecoveryState, type RecoveryTurn, stepRecovery } from './recovery.ts'
+import {
+  afterStep,
+  FAILING_MS,
+  LONGEST_GAP_MS,
+  type RecoveryState,
+  type RecoveryTurn,
+  stepRecovery,
+  stricter,
+} from './recovery.ts'
 import { EMPTY_QUEUE, followQueue, type RecoveryFacts, recoveryChecks } from './recovery-checks.ts'
 
 const OPTIONS = { holdMs: 60_000, rampMs: 600_000 }
@@ -257,7 +265,8 @@ describe('whatever is seen', () => {
             const gap = passedMs < 0 || passedMs > LONGEST_GAP_MS
             const moved = set !== undefined && set !== mode
             mode = set ?? mode
-            strictest = DEGRADE_MODES[Math.max(DEGRADE_MODES.indexOf(strictest), DEGRADE_MODES.indexOf(mode))] ?? mode
+            // What was set before the first look is not known.
+            strictest = state === undefined ? mode : stricter(strictest, mode)
             const turn = stepRecovery(state, mode, facts, options, nowMs)
             if (mode === 'Off') {
               assert.equal(turn.action.kind, 'done')
@@ -279,6 +288,7 @@ describe('whatever is seen', () => {
             assert.equal(turn.waitingFor === '', false)
             if (action.kind === 'climb' || action.kind === 'goBack') {
               mode = action.to
+              state = afterStep(state, mode, nowMs)
               heldMs = Number.NaN
               badMs = Number.NaN
             }

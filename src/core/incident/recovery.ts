@@ -92,6 +92,11 @@ export function resumeRecovery(mode: DegradeMode, startedFrom: DegradeMode, nowM
   return { ...follow(undefined, mode, nowMs), startedFrom: stricter(startedFrom, mode) }
 }
 
+/** The state once the mode of an action was written: whoever sets the one before again starts its hold again. */
+export function afterStep(state: RecoveryState, to: DegradeMode, nowMs: number): RecoveryState {
+  return follow(state, to, nowMs)
+}
+
 /** A step that somebody else has set, or a look after a long time, starts the hold again. */
 function follow(before: RecoveryState | undefined, mode: DegradeMode, nowMs: number): RecoveryState {
   if (before?.step === mode) {
