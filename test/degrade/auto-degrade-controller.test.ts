@@ -1,30 +1,39 @@
-// What the leader that carries out spec.degrade.auto keeps of an object that is no longer there.
+// What the leader that carries out spec.degrade.auto keeps of an object that is no longer there, or has changed.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { ClusterHealth } from '../../src/api/ports/cluster-health.ts'
 import type { FollowEvents } from '../../src/api/ports/object-client.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
-import { startAutoDegradeController } from '../../src/controllers/auto-degrade/auto-degrade.ts'
+import {
+  type AutoDegradeController,
+  startAutoDegradeController,
+} from '../../src/controllers/auto-degrade/auto-degrade.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'
 
-test('an object that was deleted and created again while nobody listened has no past', async (t) => {
+const SPEC = {
+  servers: [{ endpoint: 'https://10.0.0.1:6443' }],
+  dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }],
+  degrade: { auto: { nodes: {} } },
+} as const
+
+interface Scene {
+  readonly client: MemoryObjects
+  readonly controller: AutoDegradeController
+  events(): FollowEvents
+}
+
+function begin(t: TestContext): Scene {
   const clusters = new ClusterTable()
-  const degrade = { auto: { nodes: {} } }
-  const spec = {
-    servers: [{ endpoint: 'https://10.0.0.1:6443' }],
-    dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }],
-    degrade,
-  }
   const object = {
     apiVersion: 'proxy.kubegateway.io/v1alpha1',
     kind: 'UpstreamCluster',
     metadata: { name: 'prod' },
-    spec,
+    spec: SPEC,
   } as const
   clusters.change([compileCluster({ object, revision: '1' })], [], 0)
   const health: ClusterHealth = { nodes: () => undefined, upstream: () => undefined, refusedDisruptive: () => 0 }
@@ -34,28 +43,44 @@ test('an object that was deleted and created again while nobody listened has no 
     events = given
     return { stop: () => Promise.resolve() }
   }
+  const clock = { now: () => Date.UTC(2026, 0), monotonic: () => 0 }
+  const isLeader = (): boolean => true
+  const controller = startAutoDegradeController({ client, isLeader, clusters, health, clock, log: SILENT, lookMs: 1 })
+  t.after(() => controller.stop())
+  return { client, controller, events: () => events ?? assert.fail('nobody follows') }
+}
+
+test('an object that was deleted and created again while nobody listened has no past', async (t) => {
+  const { client, controller, events } = begin(t)
   let current: JsonObject = {}
   client.patch = () => Promise.resolve(current)
-  const clock = { now: () => Date.UTC(2026, 0), monotonic: () => 0 }
-  const controller = startAutoDegradeController({
-    client,
-    isLeader: () => true,
-    clusters,
-    health,
-    clock,
-    log: SILENT,
-    lookMs: 1,
-  })
-  t.after(() => controller.stop())
   const since = '2026-01-01T00:00:00Z'
   const auto = { phase: 'Degraded', reason: 'x', since, causes: ['Nodes'], action: 'Entered', mode: 'NoDisruption' }
-  const listed = (uid: string, status: object): JsonObject => ({ metadata: { name: 'prod', uid }, spec, status })
+  const listed = (uid: string, status: object): JsonObject => ({ metadata: { name: 'prod', uid }, spec: SPEC, status })
   current = listed('old', { degrade: { auto } })
-  events?.onReplace([current])
-  events?.onState(true, '')
+  events().onReplace([current])
+  events().onState(true, '')
   await waitFor('the old one', () => controller.describe()[0]?.status.phase === 'Degraded')
   current = listed('new', {})
-  events?.onReplace([current])
+  events().onReplace([current])
   await waitFor('the new one', () => controller.describe()[0]?.status.phase === 'Normal')
   assert.equal(controller.describe()[0]?.status.action, undefined)
+})
+
+test('what the API server answers to a write does not hide what has changed since', async (t) => {
+  const { client, controller, events } = begin(t)
+  const version = (resourceVersion: string, spec: object): JsonObject => {
+    return { metadata: { name: 'prod', uid: 'u', resourceVersion }, spec, status: {} }
+  }
+  let writes = 0
+  client.patch = () => {
+    // Somebody takes `auto` away: that comes before the answer to the write before it.
+    if (writes++ === 0) events().onChange('MODIFIED', version('3', { ...SPEC, degrade: {} }))
+    return Promise.resolve(version('2', SPEC))
+  }
+  events().onReplace([version('1', SPEC)])
+  events().onState(true, '')
+  await waitFor('the write', () => writes > 0)
+  await waitFor('it to be left alone', () => controller.describe().length === 0)
+  assert.equal(writes, 1)
 })

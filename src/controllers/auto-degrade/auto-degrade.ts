@@ -187,7 +187,7 @@ class Controller implements AutoDegradeController, FollowEvents {
           body,
           options,
         )
-        known.seen = readSwitch(answer)
+        learnAnswer(known, seen, answer)
         this.#deps.log.warn('the degrade mode was changed automatically', { cluster: name, ...patch })
       }
       if (known.state === undefined) return
@@ -205,14 +205,20 @@ class Controller implements AutoDegradeController, FollowEvents {
   #writeStatus(name: string, known: Known, status: AutoDegradeStatus | undefined): void {
     // A merge patch: null removes what is not there any more.
     const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
-    const body = { metadata: { resourceVersion: known.seen.resourceVersion }, status: { degrade: { auto } } }
+    const { seen } = known
+    const body = { metadata: { resourceVersion: seen.resourceVersion }, status: { degrade: { auto } } }
     this.#writes.begin(name, known, async () => {
       const options = { fieldManager: AUTO_DEGRADE_MANAGER, subresource: 'status' as const }
       const at = { namespace: '', name }
       const type = 'application/merge-patch+json'
-      known.seen = readSwitch(await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, type, body, options))
+      learnAnswer(known, seen, await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, type, body, options))
     })
   }
+}
+
+/** The answer to a write of `seen`, unless a watch event has come since: that is at least as new. */
+function learnAnswer(known: Known, seen: AutomaticSwitch, answer: JsonObject): void {
+  if (known.seen === seen) known.seen = readSwitch(answer)
 }
 
 /** What is changed in spec.degrade; undefined = nothing. @param nowMs milliseconds since the epoch */
