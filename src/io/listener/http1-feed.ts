@@ -15,6 +15,9 @@ const LEAST_PIECE = 128
 const LARGEST_PIECE = 64 * 1024
 /** Milliseconds that a piece may take before the next one is smaller; half of it, and it is larger. */
 const PIECE_MS = 0.1
+/** Of a large head, less is given to the parser only with the end of a line: it takes time for all that there is of a field, each time. */
+const LEAST_LARGE_BYTES = 4096
+const LINE_FEED = 0x0a
 const NOTHING = Buffer.alloc(0)
 
 /** Counts what the parser keeps. */
@@ -31,6 +34,9 @@ export class Http1Feed implements Waiter {
   /** What was read and waits: about as much as the socket reads ahead. */
   #kept: Buffer[] = []
   #piece = FIRST_PIECE
+  /** What was read of a large head since, and waits for more. */
+  #few: Buffer = NOTHING
+  #fewBytes = 0
   /** node:http wants nothing more for now: its answers, or a body, wait for somebody else. */
   #held = false
   #inQueue = false
@@ -83,11 +89,15 @@ export class Http1Feed implements Waiter {
     Reflect.deleteProperty(this.#socket, 'resume')
     const rest = Buffer.concat(this.#kept)
     this.#kept = []
+    this.#few = NOTHING
+    this.#fewBytes = 0
     turns.keptBytes -= rest.length
     return rest
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  readonly #onData = (read: Buffer): void => {
+    const chunk = this.#gather(read)
+    if (chunk === undefined) return
     this.#kept.push(chunk)
     turns.keptBytes += chunk.length
     if (this.#kept.length === 1 && !this.#held) {
@@ -101,6 +111,21 @@ export class Http1Feed implements Waiter {
     // As little as possible is read ahead; node:http is not told.
     Object.getPrototypeOf(this.#socket).pause.call(this.#socket)
     if (!this.#held) this.#enqueue()
+  }
+
+  /** Undefined = it is too little to be given to the parser. */
+  #gather(read: Buffer): Buffer | undefined {
+    if (this.#fewBytes === 0 && (this.#counted?.head.isInLarge !== true || this.#kept.length > 0)) return read
+    const bytes = this.#fewBytes + read.length
+    if (bytes > LEAST_LARGE_BYTES || read.includes(LINE_FEED)) {
+      const all = this.#fewBytes === 0 ? read : Buffer.concat([this.#few.subarray(0, this.#fewBytes), read])
+      this.#fewBytes = 0
+      return all
+    }
+    if (this.#few.length === 0) this.#few = Buffer.allocUnsafeSlow(LEAST_LARGE_BYTES)
+    read.copy(this.#few, this.#fewBytes)
+    this.#fewBytes = bytes
+    return undefined
   }
 
   #enqueue(): void {
@@ -147,7 +172,8 @@ export class Http1Feed implements Waiter {
 
   #take(): Buffer {
     const first = this.#kept[0] ?? NOTHING
-    const piece = first.subarray(0, this.#piece)
+    const least = this.#counted?.head.isInLarge === true ? LEAST_LARGE_BYTES : LEAST_PIECE
+    const piece = first.subarray(0, Math.max(least, this.#piece))
     turns.keptBytes -= piece.length
     if (piece.length === first.length) this.#kept.shift()
     else this.#kept[0] = first.subarray(piece.length)

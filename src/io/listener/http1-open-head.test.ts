@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createServer, IncomingMessage } from 'node:http'
 import { connect, createServer as createTcpServer, type Server, Socket } from 'node:net'
+import { duplexPair } from 'node:stream'
 import { afterEach, test } from 'node:test'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
@@ -154,4 +155,55 @@ test('it is never more than the parser may keep', async () => {
   await waitFor('an answer', () => scene.answers === 1)
   assert.equal(scene.held(), 0)
   assert.ok(scene.takes <= 4, `${scene.takes}`)
+})
+
+test('a large field that comes byte by byte is given to the parser in few pieces, and all of it', async () => {
+  const shared = new SharedResource('buffered-bytes', 64 * 1024 * KIB)
+  const heads = new OpenHeads({ shared, refuse: () => assert.fail('there is room') })
+  const [sending, socket] = duplexPair()
+  const given: Buffer[] = []
+  socket.on('data', (piece: Buffer) => void given.push(Buffer.from(piece)))
+  const head = new Http1OpenHead(heads.of(payer), 1024 * KIB)
+  const counted = { head, onNoRoom: () => assert.fail('there is room') }
+  const feed = new Http1Feed(
+    Object.assign(socket, { destroySoon: () => undefined }) as unknown as Socket,
+    payer,
+    counted,
+  )
+  const begun = `${GET}X-A: ${'y'.repeat(20_000)}`
+  const bytes = 100_000
+  socket.emit('data', Buffer.from(begun))
+  const sum = (): number => given.reduce((all, { length }) => all + length, 0)
+  await waitFor('the beginning', () => sum() === begun.length)
+  const before = given.length
+  for (let n = 0; n < bytes; n++) socket.emit('data', Buffer.from('z'))
+  socket.emit('data', Buffer.from('\r\n'))
+  await waitFor('all', () => sum() === begun.length + bytes + 2)
+  assert.equal(Buffer.concat(given).toString(), `${begun}${'z'.repeat(bytes)}\r\n`)
+  assert.ok(given.length - before <= bytes / 4096 + 2, `${given.length - before}`)
+  feed.end()
+  sending.destroy()
+})
+
+test('a head that comes byte by byte is served, and so is what comes behind it', async () => {
+  const scene = await setUp()
+  scene.socket.setNoDelay(true)
+  scene.socket.write(`${GET}X-A: ${'y'.repeat(20_000)}`)
+  for (const octet of `${'z'.repeat(50)}\r\n\r\n${POST}Content-Length: 3\r\n\r\nabc`) {
+    await new Promise((resolve) => scene.socket.write(octet, resolve))
+    await new Promise(setImmediate)
+  }
+  await waitFor('answers', () => scene.answers === 2)
+  assert.equal(scene.held(), 0)
+})
+
+test('a large head with a body that comes in the same piece, and then byte by byte', async () => {
+  const scene = await setUp()
+  scene.socket.setNoDelay(true)
+  scene.socket.write(`${POST}X-A: ${'y'.repeat(20_000)}\r\nContent-Length: 30050\r\n\r\n${'b'.repeat(30_000)}`)
+  for (let n = 0; n < 50; n++) {
+    await new Promise((resolve) => scene.socket.write('c', resolve))
+    await new Promise(setImmediate)
+  }
+  await waitFor('an answer', () => scene.answers === 1)
 })

@@ -15,6 +15,8 @@ export class Http1OpenHead {
   /** At least as much as the parser keeps. */
   #bytes = 0
   #isHeld = false
+  /** The last piece was a part of something large, and nothing but that. */
+  #isInLarge = false
   /** Of the piece that is being parsed: whether anything was passed on, and how many octets of bodies. */
   #moved = false
   #bodyBytes = 0
@@ -29,6 +31,14 @@ export class Http1OpenHead {
   /** Whether what comes is part of a message that has begun already: it cannot be answered any more. */
   get isInMessage(): boolean {
     return this.#message?.complete === false
+  }
+
+  /**
+   * The parser is inside of a large head, or of trailers: what comes next changes nothing before the end of its line. With each piece of a field,
+   * the parser copies all that it has of it.
+   */
+  get isInLarge(): boolean {
+    return this.#isInLarge
   }
 
   /** The head of a message is complete. */
@@ -49,6 +59,7 @@ export class Http1OpenHead {
   /** The parser has got this. Undefined = there is room for what it keeps, otherwise why there is none. */
   onParsed(piece: Buffer): Refusal | undefined {
     this.#bytes = this.#moved ? restOf(piece, this.#bodyBytes) : Math.min(this.#maxBytes, this.#bytes + piece.length)
+    this.#isInLarge = !this.#moved && this.#bytes > LARGE_HEAD_BYTES
     this.#moved = false
     this.#bodyBytes = 0
     if (this.#bytes <= LARGE_HEAD_BYTES && !this.#isHeld) return undefined
