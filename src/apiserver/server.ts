@@ -33,6 +33,7 @@ import { type FollowRequest, FollowStream } from './follow-stream.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
 import { AnswerMemory } from './http/answer-memory.ts'
 import { BodyMemory } from './http/body-memory.ts'
+import type { CountLimited } from './http/port-limit.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
 import { type RouteDeps, type Routed, Routes } from './routes.ts'
@@ -45,6 +46,8 @@ export interface ControlDeps extends RouteDeps {
   readonly authorize: Authorizer
   /** Default: credentials that fail are not counted. */
   readonly failures?: FailureCounts
+  /** Default: refusals because of what others need are not counted. */
+  readonly onLimited?: CountLimited
   readonly log: Logger
   /** In [0, 1). */
   random(): number
@@ -83,8 +86,8 @@ interface MessageMemory {
 export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
   const memory: MessageMemory = {
-    bodies: new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES),
-    answers: new AnswerMemory(MAX_ALL_ANSWER_BYTES),
+    bodies: new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES, deps.onLimited),
+    answers: new AnswerMemory(MAX_ALL_ANSWER_BYTES, deps.onLimited),
   }
   const routes = new Routes(deps)
   const handler: RequestHandler = (peer, stream, head, end) => {

@@ -10,6 +10,7 @@ import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stre
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
 import { BodyMemory } from '../apiserver/http/body-memory.ts'
+import type { CountLimited } from '../apiserver/http/port-limit.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
@@ -23,6 +24,8 @@ export interface WebhookDeps {
   readonly pem: PemChecks
   /** All UpstreamClusters as they are known now: no other kind's objects can be in each other's way. */
   clusters(): readonly JsonObject[]
+  /** Default: refusals because of what others need are not counted. */
+  readonly onLimited?: CountLimited
   readonly log: Logger
 }
 
@@ -39,7 +42,7 @@ const BODY_TIMEOUT_MS = 10_000
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
 
 export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
-  const bodies = new BodyMemory('reviews of objects', MAX_WAITING_BYTES)
+  const bodies = new BodyMemory('reviews of objects', MAX_WAITING_BYTES, deps.onLimited)
   return (peer, stream, head, end) => {
     const exchange = new WebhookExchange(deps, stream, head, bodies)
     exchange.begin(peer, head, end)

@@ -14,7 +14,7 @@ import type { RunningGateway } from '../../src/app/lifecycle/running-gateway.ts'
 import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
 import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/webhooks/protection-webhook-callers.ts'
-import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
+import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { openSilent, type SilentConnections } from '../harness/clients/silent-connections.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -81,9 +81,9 @@ async function review(client: ClientHttp2Session): Promise<number> {
   return (await h2Request(client, head, Buffer.from('{}'))).status
 }
 
-async function limited(known: boolean): Promise<number> {
+async function limited(known: boolean, limit = 'control-connections'): Promise<number> {
   const text = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`).then((answer) => answer.text())
-  const line = new RegExp(`^portcullis_limited_total\\{limit="control-connections",known="${known}"\\} (\\d+)$`, 'm')
+  const line = new RegExp(`^portcullis_limited_total\\{limit="${limit}",known="${known}"\\} (\\d+)$`, 'm')
   return Number(line.exec(text)?.[1] ?? 0)
 }
 
@@ -130,4 +130,12 @@ test('a user with most is asked to leave, at whichever port; callers of the webh
   assert.equal(await limited(true), 1)
   for (const user of users.slice(1)) assert.equal(await read(user), 200)
   for (const client of callers) assert.equal(await review(client), 400)
+})
+
+test('a refusal because of answers that nobody reads is counted', async () => {
+  const ann = certificateOf('ann', ADMIN_GROUP)
+  const client = h2Connect({ port: gateway.controlPort, certificate: ann, streamWindow: 0 })
+  closers.push(() => client.destroy())
+  for (let i = 0; i < 200; i++) h2Open(client, [':path', '/openapi/v2'])
+  await waitFor('refusals', async () => (await limited(true, 'control-answers')) > 0)
 })

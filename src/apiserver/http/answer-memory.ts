@@ -5,14 +5,20 @@ import { statusError } from '../../api/kube/status.ts'
 import type { Charge, QueueMeter, Stream } from '../../api/ports/stream.ts'
 import { SharedResource } from '../../core/shares/shared-resource.ts'
 import type { Shares } from '../../core/shares/shares.ts'
+import type { CountLimited } from './port-limit.ts'
 
 const RETRY_SECONDS = 1
 
 export class AnswerMemory {
   readonly #shared: SharedResource
+  readonly #onLimited: CountLimited | undefined
 
-  /** @param bytes for those who are known; others have a part of their own on top */
-  constructor(bytes: number) {
+  /**
+   * @param bytes for those who are known; others have a part of their own on top
+   * @param onLimited default: refusals are not counted
+   */
+  constructor(bytes: number, onLimited?: CountLimited) {
+    this.#onLimited = onLimited
     this.#shared = new SharedResource('buffered-bytes', bytes)
   }
 
@@ -23,9 +29,10 @@ export class AnswerMemory {
 
   /** @throws {StatusError} 429, when nothing is left and answers to `charge` have its share */
   admit(charge: Charge): void {
-    const { source, weight } = charge
+    const { source, weight, known } = charge
     const shares = this.#shared.of(charge)
     if (!shares.isOver(source, weight)) return
+    this.#onLimited?.('control-answers', known)
     const share = Math.floor(shares.shareOf(source, weight))
     const message =
       `${source} has not read ${shares.heldBy(source)} of ${shares.capacity} bytes that answers of the API server may take ` +

@@ -32,11 +32,13 @@ test('one user may have all of it, and another one still gets something', () => 
 })
 
 test('who is not known takes nothing from users', () => {
-  const memory = new BodyMemory('tests', 800)
+  const limited: unknown[] = []
+  const memory = new BodyMemory('tests', 800, (...counted) => limited.push(counted))
   const stranger = new BodyReader(10_000, 0, memory.shareOf(addressCharge('10.0.0.1')))
   stranger.add(PIECE)
   stranger.add(PIECE)
   assert.throws(() => stranger.add(PIECE), tooMany(/^address 10\.0\.0\.1/))
+  assert.deepEqual(limited, [['control-bodies', false]])
   // What had come of it is gone.
   assert.equal(memory.held, 0)
 })

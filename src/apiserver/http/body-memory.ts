@@ -5,6 +5,7 @@ import { statusError } from '../../api/kube/status.ts'
 import type { Charge } from '../../api/ports/stream.ts'
 import { unknownCapacity } from '../../core/shares/shared-resource.ts'
 import { Shares } from '../../core/shares/shares.ts'
+import type { CountLimited } from './port-limit.ts'
 
 /** What one body takes of it. */
 export interface BodyShare {
@@ -19,12 +20,15 @@ export class BodyMemory {
   readonly #what: string
   readonly #known: Shares
   readonly #unknown: Shares
+  readonly #onLimited: CountLimited | undefined
 
   /**
    * @param what whose bodies, as in "bodies of WHAT"
    * @param bytes for those who are known; others have a part of their own on top
+   * @param onLimited default: refusals are not counted
    */
-  constructor(what: string, bytes: number) {
+  constructor(what: string, bytes: number, onLimited?: CountLimited) {
+    this.#onLimited = onLimited
     this.#what = what
     this.#known = new Shares(bytes)
     this.#unknown = new Shares(unknownCapacity(bytes))
@@ -46,7 +50,8 @@ export class BodyMemory {
     }
   }
 
-  #refusal(shares: Shares, { source, weight }: Charge): Error {
+  #refusal(shares: Shares, { source, weight, known }: Charge): Error {
+    this.#onLimited?.('control-bodies', known)
     const share = Math.floor(shares.shareOf(source, weight))
     const message =
       `${source} is sending ${shares.heldBy(source)} of ${shares.capacity} bytes that bodies of ${this.#what} may take ` +

@@ -3,7 +3,7 @@
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
-import { MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
+import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
 import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { openAuditOutputs } from '../audit/outputs.ts'
@@ -56,7 +56,9 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     lastGood,
     given,
   })
-  plane.guardPort?.(parts.admission, parts.failures)
+  plane.guardPort?.(parts.admission, parts.failures, (limit, known) =>
+    parts.recorder.add(LIMITED, 1, limit, known ? 'true' : 'false'),
+  )
   const { bytes, unbounded } = memory.ceiling
   parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   parts.recorder.set(MEMORY_LIMIT, memory.limitBytes)

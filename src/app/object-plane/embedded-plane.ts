@@ -14,6 +14,7 @@ import { createAuthorizer, roleBindings } from '../../apiserver/access/authorize
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { shownTo } from '../../apiserver/access/redaction.ts'
 import { type RevocationCheck, RevokedCredentials } from '../../apiserver/access/revoked-credentials.ts'
+import type { CountLimited } from '../../apiserver/http/port-limit.ts'
 import { createInProcessClient } from '../../apiserver/registry/in-process-client.ts'
 import { Registry } from '../../apiserver/registry/registry.ts'
 import { selfReviews } from '../../apiserver/self-reviews.ts'
@@ -51,6 +52,7 @@ export class EmbeddedPlane implements ObjectPlane {
   readonly adminLogin: AdminLogin
   readonly peerAccess = undefined
   #failures: FailureCounts | undefined
+  #onLimited: CountLimited | undefined
   #stopped = false
 
   constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
@@ -100,13 +102,15 @@ export class EmbeddedPlane implements ObjectPlane {
         failed: (source, credential) => this.#failures?.failed(source, credential),
         waitSeconds: (source) => this.#failures?.waitSeconds(source) ?? 0,
       },
+      onLimited: (limit, known) => this.#onLimited?.(limit, known),
       audit: audit && ((line) => audit.write(line)),
       log,
     })
   }
 
-  guardPort(admission: PortAdmission, failures: FailureCounts): void {
+  guardPort(admission: PortAdmission, failures: FailureCounts, onLimited: CountLimited): void {
     this.#failures = failures
+    this.#onLimited = onLimited
     this.#control.admission = admission
   }
 

@@ -7,6 +7,8 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger, ResourceSource, SourceChange } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import type { CountLimited } from '../../apiserver/http/port-limit.ts'
 import { SwitchedSource } from '../../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
@@ -70,6 +72,7 @@ export class KubernetesPlane implements ObjectPlane {
 
   readonly #lastGood: LastGoodStates
   readonly #switched: SwitchedSource
+  #onLimited: CountLimited | undefined
   #installing: CrdInstallation | undefined
   #sharedPki: FollowedPki | undefined
 
@@ -135,8 +138,9 @@ export class KubernetesPlane implements ObjectPlane {
     this.#switched.applied(change)
   }
 
-  guardPort(admission: PortAdmission): void {
+  guardPort(admission: PortAdmission, _failures: FailureCounts, onLimited: CountLimited): void {
     this.#control.admission = admission
+    this.#onLimited = onLimited
   }
 
   get port(): number {
@@ -181,7 +185,9 @@ export class KubernetesPlane implements ObjectPlane {
       kindsOf(this.#config, await secrets.read(object))
     const kinds = kindsOf(this.#config, () => 'unknown')
     this.#sharedPki = followSharedPki(this.#kube, sharedCAs(this.#config), log)
-    await this.#control.open(createWebhookHandler({ authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, log }))
+    const onLimited: CountLimited = (limit, known) => this.#onLimited?.(limit, known)
+    const deps = { authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, onLimited, log }
+    await this.#control.open(createWebhookHandler(deps))
   }
 
   async stop(): Promise<void> {

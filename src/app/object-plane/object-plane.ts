@@ -4,6 +4,7 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceSource, SourceChange } from '../../api/ports/ports.ts'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { CountLimited } from '../../apiserver/http/port-limit.ts'
 import type { KubeAccess } from '../../io/kube/config-access.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import type { AdminLogin } from '../access/admin-access.ts'
@@ -32,8 +33,8 @@ export interface ObjectPlane {
   readonly peerAccess: (() => Promise<KubeAccess>) | undefined
   /** The credentials revoked for the embedded API server; undefined = there is none. */
   readonly revoked: RevocationCheck | undefined
-  /** Before the start: how clients come in at its port, and where credentials that fail there are counted. */
-  guardPort?(admission: PortAdmission, failures: FailureCounts): void
+  /** Before the start: how clients come in at its port, and where credentials that fail there, and requests that meet a limit, are counted. */
+  guardPort?(admission: PortAdmission, failures: FailureCounts, onLimited: CountLimited): void
   /** Metrics of its own, in the Prometheus text format. */
   text(): string
   /** What the source has delivered is in force in all threads. */
