@@ -10,7 +10,7 @@ import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stre
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
 import { BodyMemory } from '../apiserver/http/body-memory.ts'
-import type { CountLimited } from '../apiserver/http/port-limit.ts'
+import type { CountLimited } from '../apiserver/http/port-memory.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'

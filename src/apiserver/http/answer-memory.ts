@@ -1,49 +1,36 @@
 // The memory of answers that wait for the clients of a port, of all its connections: charged to who asked, so that whoever asks for large ones
 // and reads none gets no more, and nobody else is kept from reading.
 
-import { statusError } from '../../api/kube/status.ts'
 import type { Charge, QueueMeter, Stream } from '../../api/ports/stream.ts'
-import { SharedResource } from '../../core/shares/shared-resource.ts'
 import type { Shares } from '../../core/shares/shares.ts'
-import type { CountLimited } from './port-limit.ts'
-
-const RETRY_SECONDS = 1
+import { type CountLimited, PortMemory } from './port-memory.ts'
 
 export class AnswerMemory {
-  readonly #shared: SharedResource
-  readonly #onLimited: CountLimited | undefined
+  readonly #memory: PortMemory
 
   /**
    * @param bytes for those who are known; others have a part of their own on top
    * @param onLimited default: refusals are not counted
    */
   constructor(bytes: number, onLimited?: CountLimited) {
-    this.#onLimited = onLimited
-    this.#shared = new SharedResource('buffered-bytes', bytes)
+    this.#memory = new PortMemory('control-answers', bytes, onLimited)
   }
 
   /** Of all answers. */
   get held(): number {
-    return this.#shared.known.held + this.#shared.unknown.held
+    return this.#memory.held
   }
 
   /** @throws {StatusError} 429, when nothing is left and answers to `charge` have its share */
   admit(charge: Charge): void {
-    const { source, weight, known } = charge
-    const shares = this.#shared.of(charge)
-    if (!shares.isOver(source, weight)) return
-    this.#onLimited?.('control-answers', known)
-    const share = Math.floor(shares.shareOf(source, weight))
-    const message =
-      `${source} has not read ${shares.heldBy(source)} of ${shares.capacity} bytes that answers of the API server may take ` +
-      `while they wait, and its share while others need theirs is ${share}; come back in ${RETRY_SECONDS} s`
-    throw statusError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS })
+    if (!this.#memory.of(charge).isOver(charge.source, charge.weight)) return
+    throw this.#memory.refusal(charge, 'has not read', 'answers of the API server may take while they wait')
   }
 
   /** What `stream` has been given is charged as long as it waits there. */
   charge(stream: Stream, charge: Charge): void {
     if (stream.queued === 0) return
-    const meter = new AnswerMeter(this.#shared.of(charge), charge)
+    const meter = new AnswerMeter(this.#memory.of(charge), charge)
     stream.meter = meter
     meter.onQueued(stream.memory ?? stream.queued)
   }

@@ -1,11 +1,8 @@
 // The memory of bodies that a port is receiving, of all its connections: divided among those who send them, so that whoever begins many large
 // ones and never ends them keeps nobody else from writing.
 
-import { statusError } from '../../api/kube/status.ts'
 import type { Charge } from '../../api/ports/stream.ts'
-import { unknownCapacity } from '../../core/shares/shared-resource.ts'
-import { Shares } from '../../core/shares/shares.ts'
-import type { CountLimited } from './port-limit.ts'
+import { type CountLimited, PortMemory } from './port-memory.ts'
 
 /** What one body takes of it. */
 export interface BodyShare {
@@ -14,13 +11,9 @@ export interface BodyShare {
   give(bytes: number): void
 }
 
-const RETRY_SECONDS = 1
-
 export class BodyMemory {
   readonly #what: string
-  readonly #known: Shares
-  readonly #unknown: Shares
-  readonly #onLimited: CountLimited | undefined
+  readonly #memory: PortMemory
 
   /**
    * @param what whose bodies, as in "bodies of WHAT"
@@ -28,34 +21,24 @@ export class BodyMemory {
    * @param onLimited default: refusals are not counted
    */
   constructor(what: string, bytes: number, onLimited?: CountLimited) {
-    this.#onLimited = onLimited
     this.#what = what
-    this.#known = new Shares(bytes)
-    this.#unknown = new Shares(unknownCapacity(bytes))
+    this.#memory = new PortMemory('control-bodies', bytes, onLimited)
   }
 
   /** Of all bodies. */
   get held(): number {
-    return this.#known.held + this.#unknown.held
+    return this.#memory.held
   }
 
   /** For a body that `charge` sends. */
   shareOf(charge: Charge): BodyShare {
-    const shares = charge.known ? this.#known : this.#unknown
+    const shares = this.#memory.of(charge)
     return {
       take: (bytes) => {
-        if (shares.take(charge.source, charge.weight, bytes) !== 'taken') throw this.#refusal(shares, charge)
+        if (shares.take(charge.source, charge.weight, bytes) === 'taken') return
+        throw this.#memory.refusal(charge, 'is sending', `bodies of ${this.#what} may take at the same time`)
       },
       give: (bytes) => shares.give(charge.source, bytes),
     }
-  }
-
-  #refusal(shares: Shares, { source, weight, known }: Charge): Error {
-    this.#onLimited?.('control-bodies', known)
-    const share = Math.floor(shares.shareOf(source, weight))
-    const message =
-      `${source} is sending ${shares.heldBy(source)} of ${shares.capacity} bytes that bodies of ${this.#what} may take ` +
-      `at the same time, and its share while others need theirs is ${share}; come back in ${RETRY_SECONDS} s`
-    return statusError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS })
   }
 }

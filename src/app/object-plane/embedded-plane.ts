@@ -14,7 +14,7 @@ import { createAuthorizer, roleBindings } from '../../apiserver/access/authorize
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { shownTo } from '../../apiserver/access/redaction.ts'
 import { type RevocationCheck, RevokedCredentials } from '../../apiserver/access/revoked-credentials.ts'
-import type { CountLimited } from '../../apiserver/http/port-limit.ts'
+import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import { createInProcessClient } from '../../apiserver/registry/in-process-client.ts'
 import { Registry } from '../../apiserver/registry/registry.ts'
 import { selfReviews } from '../../apiserver/self-reviews.ts'

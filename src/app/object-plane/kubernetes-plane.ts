@@ -8,7 +8,7 @@ import type { Logger, ResourceSource, SourceChange } from '../../api/ports/ports
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
-import type { CountLimited } from '../../apiserver/http/port-limit.ts'
+import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import { SwitchedSource } from '../../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
