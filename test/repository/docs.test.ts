@@ -22,6 +22,8 @@ import { explain } from '../../src/cli/explain.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { FILTER_ORDER } from '../../src/core/admission/order.ts'
 import { compileDegrade } from '../../src/core/cluster/compile-settings.ts'
+import { MAX_VALUES } from '../../src/core/objects/json-text.ts'
+import { MAX_OWNED_FIELDS } from '../../src/core/objects/value-count.ts'
 import { degradeMessage } from '../../src/core/policy/degrade.ts'
 import { REFUSAL_TABLE } from '../../src/core/refusal/refusal.ts'
 import { canBecome, PHASES } from '../../src/gateway/exchange/phase.ts'
@@ -40,6 +42,7 @@ const DEGRADE = read('docs/degrade.md')
 const PROTECTION = read('docs/protection.md')
 const COMMANDS = read('docs/commands.md')
 const OPERATING = read('docs/operating.md')
+const SECURITY = read('docs/security.md')
 const ARCHITECTURE = read('docs/architecture.md')
 const LIFE = read('docs/life-of-a-request.md')
 /** Rooms with words of their own. */
@@ -142,6 +145,27 @@ test('operating has every setting with its variable and default', () => {
   assert.ok(OPERATING.includes(`\`${CONFIG_FILE.flag}\``) && OPERATING.includes(`\`${CONFIG_FILE.env}\``))
 })
 
+test('security gives the defaults of settings as they are, and names metrics that exist', () => {
+  const defaults = new Map(SETTINGS.map(({ flag, defaultText }) => [flag, defaultText]))
+  const ofProtection = tableRows(PROTECTION).map((row) => codeOf(row[0]))
+  const names = new Set([...METRICS.map(({ name }) => name), ...ofProtection])
+  const codesOf = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
+  const [, part = ''] = SECURITY.split('## What each limit protects')
+  const rows = tableRows(part.slice(0, part.indexOf('\n## '))).slice(1)
+  assert.ok(rows.length > 15, 'the table is found')
+  for (const [limit, setting, shown, , , , counter] of rows) {
+    const flags = codesOf(setting).filter((code) => code.startsWith('--'))
+    const given = codesOf(shown)
+    if (given.length > 0)
+      assert.deepEqual(
+        given,
+        flags.map((flag) => defaults.get(flag)),
+        limit,
+      )
+    for (const name of codesOf(counter)) assert.ok(names.has(name), `${limit}: ${name}`)
+  }
+})
+
 test('the Helm chart has every setting as a value, and the CRDs, rights and webhooks of deploy/', () => {
   for (const [path, text] of chartFiles())
     assert.equal(read(path), text, `${path} is out of date; to regenerate it: ${UPDATE_COMMAND}`)
@@ -201,6 +225,19 @@ test('the sizes and limits in architecture are those of the code', () => {
     assert.ok(number !== undefined, `${file} has no constant ${constant}`)
     assert.equal(amount(value), number, `${constant} in ${file}`)
   }
+})
+
+test('operating gives the sizes of objects as they are in the code', () => {
+  const shown = new Map(tableRows(OPERATING).map(([what = '', most = '']) => [what, most]))
+  const bytes = (name: string): number => constantOf('src/apiserver/http/read-body.ts', name) ?? Number.NaN
+  const yaml = (name: string): number => constantOf('src/core/objects/strict-decode.ts', name) ?? Number.NaN
+  const [values, owned] = [MAX_VALUES, MAX_OWNED_FIELDS].map((most) => most.toLocaleString('en'))
+  const expected: Readonly<Record<string, string>> = {
+    "a request's body": `${bytes('MAX_BODY_BYTES') / 2 ** 20} MiB, of a deletion or a review ${bytes('MAX_SMALL_BYTES') / 1024} KiB (413)`,
+    'values (texts, numbers, lists, maps) of an object': `${values} (413); ${owned} of them fields with owners of their own`,
+    'YAML that is not JSON': `${yaml('MAX_YAML_LENGTH') / 1024} KiB, of a deletion or a review ${yaml('MAX_SMALL_YAML_LENGTH') / 1024} KiB (413)`,
+  }
+  for (const [what, most] of Object.entries(expected)) assert.ok(shown.get(what)?.startsWith(most), `${what}: ${most}`)
 })
 
 test('architecture has every limit of the HTTP/2 engine', () => {
