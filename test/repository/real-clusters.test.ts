@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { exchangeRaw, openHttp2, requestHttp2 } from '../harness/clients/raw-clients.ts'
+import { openHttp2, openRaw, requestHttp2 } from '../harness/clients/raw-clients.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { writeKubeconfig } from '../harness/clusters/kubeconfig.ts'
 import { type KubectlResult, SPDY, startKubectl } from '../harness/kubectl/kubectl.ts'
@@ -147,12 +147,10 @@ describe('real clusters', () => {
   test('raw clients: bytes over TLS, and HTTP/2 with a client certificate', async () => {
     const port = east.apiservers[0]?.port ?? 0
     const { cert } = east.admin
-    const { text, closed } = await exchangeRaw(
-      { port },
-      'GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-    )
-    assert.match(text, /^HTTP\/1\.1 200 OK\r\n/)
-    assert.equal(closed, true)
+    const raw = await openRaw({ port })
+    raw.send('GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    await raw.closed
+    assert.match(raw.text(), /^HTTP\/1\.1 200 OK\r\n/)
     const path = '/api/v1/namespaces/default'
     const session = await openHttp2({ port, serverName: 'localhost', ca: east.ca.certPem, cert })
     assert.equal((await requestHttp2(session, { ':path': path })).status, 200)

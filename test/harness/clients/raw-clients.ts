@@ -36,7 +36,7 @@ export interface RawConnection {
   /** The same as text, one character a byte. */
   text(): string
   /** Resolves with the match once the received text has it. Throws when the connection closes before. */
-  until(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>
+  until(pattern: RegExp): Promise<RegExpExecArray>
   /** Resolves when the peer has closed or reset the connection. */
   readonly closed: Promise<void>
   destroy(): void
@@ -61,14 +61,14 @@ export async function openRaw(options: RawOptions): Promise<RawConnection> {
     send: (bytes) => void socket.write(bytes),
     received: () => Buffer.concat(chunks),
     text,
-    async until(pattern, timeoutMs = 10_000) {
+    async until(pattern) {
       const found = await waitFor(
         `${pattern}`,
         () => {
           const match = pattern.exec(text())
           return match ?? (isClosed && 'closed')
         },
-        { timeoutMs, intervalMs: 10 },
+        { intervalMs: 10 },
       )
       if (found === 'closed') throw new Error(`closed before ${pattern}; received: ${text()}`)
       return found
@@ -76,30 +76,6 @@ export async function openRaw(options: RawOptions): Promise<RawConnection> {
     closed,
     destroy: () => socket.destroy(),
   }
-}
-
-/** Sends bytes and resolves with all that came back when the peer closes, or stays silent for `quietMs` (default 500). */
-export async function exchangeRaw(
-  options: RawOptions,
-  bytes: string | Buffer,
-  quietMs: number = 500,
-): Promise<{ text: string; closed: boolean }> {
-  const connection = await openRaw(options)
-  connection.send(bytes)
-  const quiet = new Promise<boolean>((resolve) => {
-    let timer = setTimeout(() => resolve(false), quietMs * 10) // the first byte may take longer
-    connection.socket.on('data', () => {
-      clearTimeout(timer)
-      timer = setTimeout(() => resolve(false), quietMs)
-    })
-    void connection.closed.then(() => {
-      clearTimeout(timer)
-      resolve(true)
-    })
-  })
-  const closed = await quiet
-  connection.destroy()
-  return { text: connection.text(), closed }
 }
 
 /** An HTTP/2 session with a chosen SNI, ALPN and client certificate. Rejects when the handshake fails. */
