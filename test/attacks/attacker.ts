@@ -12,6 +12,8 @@ const WORKER = join(import.meta.dirname, 'worker.ts')
 export class Attacker {
   readonly #child: ChildProcess
   readonly #reports: AsyncIterator<string>
+  /** Of what was begun last, once it has ended. */
+  #outcome: Outcome | undefined
 
   /** @param prefix put in front of its command line, e.g. `taskset -c 1` */
   static async start(prefix: readonly string[] = []): Promise<Attacker> {
@@ -37,6 +39,7 @@ export class Attacker {
 
   /** Resolves when it has begun to connect. Throws when the attack failed before. */
   async begin(attack: string, target: TargetMessage): Promise<void> {
+    this.#outcome = undefined
     this.#tell({ attack, target })
     const report = await this.#next()
     if ('outcome' in report) throw new Error(`${attack} could not begin: ${report.outcome.error}`)
@@ -48,13 +51,11 @@ export class Attacker {
     if ('outcome' in report) throw new Error(`it ended before it was answered: ${JSON.stringify(report.outcome)}`)
   }
 
-  /** Ends what was begun. */
+  /** Ends what was begun, if it has not ended by itself. */
   async stop(): Promise<Outcome> {
-    this.#tell({ stop: true })
-    for (;;) {
-      const report = await this.#next()
-      if ('outcome' in report) return report.outcome
-    }
+    if (this.#outcome === undefined) this.#tell({ stop: true })
+    while (this.#outcome === undefined) await this.#next()
+    return this.#outcome
   }
 
   end(): void {
@@ -68,6 +69,8 @@ export class Attacker {
   async #next(): Promise<Report> {
     const { value, done } = await this.#reports.next()
     if (done === true) throw new Error('the attacking process has ended')
-    return JSON.parse(value) as Report
+    const report = JSON.parse(value) as Report
+    if ('outcome' in report) this.#outcome = report.outcome
+    return report
   }
 }

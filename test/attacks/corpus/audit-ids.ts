@@ -17,6 +17,7 @@ export const attack: Attack = {
   does: 'chooses Audit-IDs of 100,000 bytes, a thousand of them, and those of others',
   who: ['known', 'unknown'],
   answers: ['200', '400', '401', '403', 'RST_STREAM REFUSED_STREAM', 'RST_STREAM PROTOCOL_ERROR'],
+  must: ['200', '400', '401', '403'],
   run: (target, signal) => {
     const requests = inTurn(IDS.map((fields) => request(head(target, 'GET', SMALL_PATH, ...fields))))
     return attackHttp2(target, signal, { connections: 4 }, (connection) => closedLoop(connection, 20, requests))

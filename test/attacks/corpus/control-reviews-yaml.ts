@@ -10,7 +10,17 @@ export const attack: Attack = {
   reference: 'hostile review 2',
   does: 'posts SelfSubjectReviews of 32 KB of braces as YAML to port 9443',
   who: ['known', 'unknown'],
-  answers: ['400', '401', '403', '413', '415', 'RST_STREAM NO_ERROR', 'RST_STREAM CANCEL', 'RST_STREAM REFUSED_STREAM'],
+  answers: [
+    '400',
+    '401',
+    '403',
+    '413',
+    '415',
+    'RST_STREAM NO_ERROR',
+    'RST_STREAM CANCEL',
+    'RST_STREAM REFUSED_STREAM',
+    'GOAWAY FLOW_CONTROL_ERROR',
+  ],
   must: ['400', '401', '403', '413', '415', '429', 'closed'],
   run: (target, signal) => {
     const certificate = target.who === 'known' ? target.control.nobody : null

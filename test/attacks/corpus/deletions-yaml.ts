@@ -20,6 +20,7 @@ export const attack: Attack = {
     'RST_STREAM CANCEL',
     'RST_STREAM STREAM_CLOSED',
     'RST_STREAM REFUSED_STREAM',
+    'GOAWAY FLOW_CONTROL_ERROR',
   ],
   must: ['400', '401', '403', '413', '415', '429', 'closed'],
   run: (target, signal) =>

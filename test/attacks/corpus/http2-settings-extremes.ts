@@ -11,6 +11,7 @@ export const attack: Attack = {
   does: 'announces tables and lists of 4 GiB, frames of 16 MiB, and asks',
   who: ['known', 'unknown'],
   answers: ['200', '401', '403', 'RST_STREAM REFUSED_STREAM'],
+  must: ['200', '401', '403'],
   run: (target, signal) => {
     const settings = [
       [h2.HEADER_TABLE_SIZE, LARGEST],

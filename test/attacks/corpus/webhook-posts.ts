@@ -22,6 +22,7 @@ export const attack: Attack = {
     'RST_STREAM CANCEL',
     'RST_STREAM REFUSED_STREAM',
     'GOAWAY PROTOCOL_ERROR',
+    'GOAWAY FLOW_CONTROL_ERROR',
   ],
   must: ['401', '403', '404', '400', '429', 'closed'],
   run: (target, signal) => {
