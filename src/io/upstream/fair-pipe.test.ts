@@ -8,6 +8,7 @@ import { turns } from '../turns/thread-turns.ts'
 import { FairPipe } from './fair-pipe.ts'
 
 const CHUNK = Buffer.alloc(16 * 1024, 'x')
+const BYTES = 2_000
 
 function user(source: string): Charge {
   return { source, weight: 1, known: true }
@@ -66,6 +67,38 @@ test('everything arrives, in its order, and then the end', async () => {
   await once(to, 'finish')
   assert.equal(got, sent.join(''))
   assert.equal(pipe.bytes, got.length)
+})
+
+test('what comes byte by byte is not read without end either', async () => {
+  let given = 0
+  const from = new Duplex({
+    highWaterMark: 1,
+    read() {
+      given++
+      setImmediate(() => this.push(given > BYTES ? null : Buffer.of(given % 256)))
+    },
+    write: (_chunk, _encoding, done) => done(),
+  })
+  let release = (): void => undefined
+  let got = 0
+  const to = new Duplex({
+    read: () => undefined,
+    highWaterMark: 1024 * 1024,
+    write(chunk: Buffer, _encoding, done) {
+      got += chunk.length
+      if (got === 1) release = done
+      else done()
+    },
+  })
+  let told = 0
+  new FairPipe(from, to, user('dribbling'), () => void told++)
+  await waitFor('the pause', () => from.isPaused())
+  assert.ok(given < BYTES / 2, `${given}`)
+  assert.equal(told, 1)
+  release()
+  await once(to, 'finish')
+  assert.equal(got, BYTES)
+  assert.equal(told % 2, 0)
 })
 
 test('what is not taken is not read', async () => {

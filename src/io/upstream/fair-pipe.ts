@@ -8,12 +8,15 @@ import { type PacedReader, turns } from '../turns/thread-turns.ts'
 
 /** Bytes that are read in one turn while others use the thread. */
 const READ_BYTES = 64 * 1024
+/** Writes that may be under way: each takes some 200 bytes beside its own, and what is passed on may come byte by byte. */
+const MAX_WRITES = 512
 
 export class FairPipe implements Waiter, PacedReader {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
   readonly #onWaiting: (() => void) | undefined
+  readonly #onWritten: () => void
   #account: Account | undefined
   /** What was read and waits: no more than `from` had in hand when it was paused. */
   #kept: Buffer[] = []
@@ -21,6 +24,8 @@ export class FairPipe implements Waiter, PacedReader {
   #isFull = false
   #inQueue = false
   #ended = false
+  /** Writes under way. */
+  #writes = 0
   /** Bytes that came when `to` had closed. */
   #discarded = 0
   /** Bytes that came since its last turn to read. */
@@ -30,25 +35,31 @@ export class FairPipe implements Waiter, PacedReader {
 
   /**
    * @param charge who pays for both directions: whoever asked for the connection
-   * @param onWaiting called when `to` takes no more for now. Default: nobody is told
+   * @param onWaiting called when `to` takes no more for now, and when it does again. Default: nobody is told
    */
   constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
     this.#from = from
     this.#to = to
     this.#charge = charge
     this.#onWaiting = onWaiting
+    this.#onWritten = () => {
+      if (--this.#writes === 0 && this.#isFull && !to.writableNeedDrain) this.#onDrained()
+    }
     from.on('data', (chunk: Buffer) => this.#onData(chunk))
     from.on('end', () => {
       this.#ended = true
       if (this.#kept.length === 0) to.end()
     })
-    to.on('drain', () => {
-      this.#isFull = false
-      if (this.#kept.length > 0) this.#enqueue()
-      else turns.readOn(charge, this)
-    })
+    to.on('drain', () => this.#onDrained())
     to.once('close', () => this.#drop())
     from.resume()
+  }
+
+  #onDrained(): void {
+    this.#isFull = false
+    this.#onWaiting?.()
+    if (this.#kept.length > 0) this.#enqueue()
+    else turns.readOn(this.#charge, this)
   }
 
   #onData(chunk: Buffer): void {
@@ -126,7 +137,8 @@ export class FairPipe implements Waiter, PacedReader {
       }
     } else {
       this.bytes += chunk.length
-      if (!to.write(chunk)) {
+      this.#writes++
+      if (!to.write(chunk, this.#onWritten) || this.#writes >= MAX_WRITES) {
         this.#isFull = true
         this.#from.pause()
         this.#onWaiting?.()

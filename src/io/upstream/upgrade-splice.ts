@@ -18,7 +18,7 @@ export interface SpliceEvents {
   onBodyEnd(): void
   /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
   onFailed(error: Error, sent: boolean): void
-  /** The client takes no more for now of what has come. */
+  /** The client takes no more for now of what has come, or it does again. */
   onWaiting(): void
   /** The joined connection was closed. */
   onClosed(bytesFromClient: number, bytesToClient: number): void
