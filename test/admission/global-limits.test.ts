@@ -410,3 +410,14 @@ describe('Redis', { concurrency: false }, () => {
     assert.equal(redisAddress('rediss://user:secret@example.com/3'), 'example.com:6379')
   })
 })
+
+test('of the replicas that Redis names no more than 1,000 are read', async () => {
+  const redis = await setUp()
+  const one = replica({ url: redis.url }, bucket())
+  await waitFor('it to be shared', () => knows(one, 1))
+  const now = String(Date.now())
+  const others = Array.from({ length: 1_500 }, (_, i) => [now, `other-${i}`]).flat()
+  execFileSync('redis-cli', ['-p', String(redis.port), 'zadd', 'portcullis:v1:replicas', ...others])
+  const { members } = await one.redis.beat('one')
+  assert.ok(members.length > 900 && members.length <= 1_000, `${members.length}`)
+})
