@@ -115,7 +115,7 @@ export const MAX_WATCHES_PER_USER = 500
 /** Bodies that are being received, of all users together: few write, and what they write has some KiB. */
 export const MAX_ALL_BODY_BYTES: number = 16 * 1024 * 1024
 /** Answers that wait for their clients, of all users together, beyond which who has a share of it gets no more; watches have bounds of their own. */
-export const MAX_ALL_ANSWER_BYTES: number = 16 * 1024 * 1024
+export const MAX_ALL_ANSWER_BYTES: number = 32 * 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 

@@ -153,7 +153,7 @@ export const BOUNDS: MemoryBounds = {
   auditWebhookCharacters: 64 * MIB,
   webhookBytes: 64 * MIB,
   apiBodyBytes: 16 * MIB,
-  apiAnswerBytes: 16 * MIB,
+  apiAnswerBytes: 32 * MIB,
   adminConnections: 256,
   storeBytes: 32 * MIB,
 }
