@@ -16,6 +16,7 @@ import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { WEBHOOKS_GROUP, webhookUser } from '../../src/webhooks/protection-webhook-callers.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { openSilent, type SilentConnections } from '../harness/clients/silent-connections.ts'
+import { allPorts } from '../harness/gateways/all-ports.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const MAX = 16
@@ -29,13 +30,7 @@ const closers: (() => unknown)[] = []
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'portcullis-connections-'))
   const flags = {
-    source: 'embedded',
-    dataDir: join(dir, 'data'),
-    listen: ['127.0.0.1:0'],
-    adminListen: '127.0.0.1:0',
-    controlListen: '127.0.0.1:0',
-    protectionListen: '127.0.0.1:0',
-    accessLog: false,
+    ...allPorts(join(dir, 'data')),
     maxControlConnections: String(MAX),
   }
   const log: Logger = { ...SILENT, warn: (message, fields) => void warnings.push({ message, fields }) }

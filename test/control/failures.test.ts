@@ -18,6 +18,7 @@ import { issueControlToken } from '../../src/io/pki/control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { floodWithKeyUpdates, openTls13 } from '../harness/clients/tls13-client.ts'
+import { allPorts } from '../harness/gateways/all-ports.ts'
 import { serverCertificate } from '../harness/pki.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -37,14 +38,8 @@ beforeEach(async () => {
   }
   const { certPem, keyPem } = serverCertificate(createCA({ commonName: 'admin' }), ['localhost'], ['127.0.0.1'])
   const flags = {
-    source: 'embedded',
-    dataDir: join(dir, 'data'),
-    listen: ['127.0.0.1:0'],
-    adminListen: '127.0.0.1:0',
-    controlListen: '127.0.0.1:0',
-    protectionListen: '127.0.0.1:0',
+    ...allPorts(join(dir, 'data')),
     healthListen: '127.0.0.1:0',
-    accessLog: false,
     adminTokenFile: write('token', TOKEN),
     adminTlsCertFile: write('tls.crt', certPem),
     adminTlsPrivateKeyFile: write('tls.key', keyPem),

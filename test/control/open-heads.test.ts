@@ -15,6 +15,7 @@ import { issueCertificate } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { openRaw, type RawConnection } from '../harness/clients/raw-clients.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
+import { allPorts } from '../harness/gateways/all-ports.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const CONNECTIONS = 60
@@ -30,13 +31,7 @@ const closers: (() => unknown)[] = []
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'portcullis-heads-'))
   const flags = {
-    source: 'embedded',
-    dataDir: join(dir, 'data'),
-    listen: ['127.0.0.1:0'],
-    adminListen: '127.0.0.1:0',
-    controlListen: '127.0.0.1:0',
-    protectionListen: '127.0.0.1:0',
-    accessLog: false,
+    ...allPorts(join(dir, 'data')),
   }
   gateway = await startGateway(loadConfig({ flags, env: {}, readFile: () => '' }), { inline: true, log: SILENT })
   closers.push(

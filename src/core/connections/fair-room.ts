@@ -24,7 +24,7 @@ const LEAST_STACK = 16
 export class FairRoom<Item extends object> {
   readonly #capacity: number
   readonly #newcomersLeave: boolean
-  /** That an item was added to last. */
+  /** The holding that an item was added to last. */
   #newcomer: Holding<Item> | undefined
   readonly #holdings = new Map<string, Holding<Item>>()
   readonly #holdingOf = new Map<Item, Holding<Item>>()
@@ -85,9 +85,9 @@ export class FairRoom<Item extends object> {
   toGiveUp(): Item | undefined {
     if (this.#capacity === 0 || this.size <= this.#capacity) return undefined
     const top = this.#levels.at(-1)
-    // Among equals one that costs nobody anything: a newcomer is idle, and so it goes itself before those that wait for something.
-    const equal = this.#newcomersLeave && this.#newcomer?.count === this.#levels.length - 1 ? this.#newcomer : undefined
-    const most = equal ?? first(top?.withIdle) ?? first(top?.others)
+    const isNewcomer = this.#newcomersLeave && this.#newcomer?.count === this.#levels.length - 1
+    // Among equals otherwise one that costs nobody anything: a newcomer is idle, and so it goes itself before those that wait for something.
+    const most = isNewcomer ? this.#newcomer : (first(top?.withIdle) ?? first(top?.others))
     const item = first(most?.idle) ?? newestBusy(most)
     if (item !== undefined) this.delete(item)
     return item
