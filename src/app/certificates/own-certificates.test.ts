@@ -8,14 +8,15 @@ import { warnOfExpiry } from './own-certificates.ts'
 const DAY_MS = 86_400_000
 const ca = createCA({ commonName: 'ca' })
 
-/** What is said of a certificate of so many days, so many days after it was issued. */
+/** What is said, and how loudly, of a certificate of so many days, so many days after it was issued. */
 function warnings(days: number, afterDays: number): readonly string[] {
   const { certPem } = issueCertificate(ca, { commonName: 'gateway', usage: 'server', days })
   const said: string[] = []
-  const log = {
-    ...SILENT,
-    warn: (message: string, fields?: object) => void said.push(`${message} ${JSON.stringify(fields)}`),
-  }
+  const sayAs =
+    (level: string) =>
+    (message: string, fields?: object): void =>
+      void said.push(`${level}: ${message} ${JSON.stringify(fields)}`)
+  const log = { ...SILENT, warn: sayAs('warn'), error: sayAs('error') }
   const clock = { ...systemClock, now: () => Date.now() + afterDays * DAY_MS }
   warnOfExpiry(() => [{ name: 'serving', pem: certPem }], clock, log)()
   return said
@@ -25,9 +26,15 @@ test('30 days before a certificate of a year expires there is a warning; before 
   assert.deepEqual(warnings(365, 334), [])
   assert.match(
     warnings(365, 336)[0] ?? '',
-    /^a certificate of the gateway expires soon \{"certificate":"serving","at":"20/,
+    /^warn: a certificate of the gateway expires soon \{"certificate":"serving","at":"20/,
   )
-  assert.match(warnings(365, 366)[0] ?? '', /has expired/)
+})
+
+test('one that has expired is an error: clients refuse it', () => {
+  assert.match(
+    warnings(365, 366)[0] ?? '',
+    /^error: a certificate of the gateway has expired \{"certificate":"serving"/,
+  )
 })
 
 test('a certificate of a month is replaced every month: the last fifth of its life counts', () => {

@@ -58,8 +58,10 @@ export function warnOfExpiry(own: () => readonly OwnCertificate[], clock: Clock,
     for (const { name, pem } of own()) {
       const [times] = certificateTimes(pem)
       if (times === undefined || !endsSoon(times, clock.now())) continue
-      const text = times.endsMs <= clock.now() ? 'has expired' : 'expires soon'
-      log.warn(`a certificate of the gateway ${text}`, { certificate: name, at: metaTime(times.endsMs) })
+      const fields = { certificate: name, at: metaTime(times.endsMs) }
+      // Clients refuse it.
+      if (times.endsMs <= clock.now()) log.error('a certificate of the gateway has expired', fields)
+      else log.warn('a certificate of the gateway expires soon', fields)
     }
   }
   look()

@@ -12,14 +12,18 @@ import { makesServingCertificate } from './shared-pki.ts'
 
 /** @throws {UserError} for what the operator can fix */
 export function loadServingPair(config: Config): ServingPair {
-  const { tlsCertFile, tlsPrivateKeyFile, dataDir } = config
-  if (makesServingCertificate(config)) {
-    const { certPem, keyPem } = ensureServingCertificate(dataDir, config.source === 'kubernetes')
-    return { cert: certPem, key: keyPem }
-  }
+  const given = readServingPair(config)
+  if (given !== undefined) return given
+  const { certPem, keyPem } = ensureServingCertificate(config.dataDir, config.source === 'kubernetes')
+  return { cert: certPem, key: keyPem }
+}
+
+/** undefined = no files are configured: the gateway makes its own. @throws {UserError} */
+export function readServingPair(config: Config): ServingPair | undefined {
+  if (makesServingCertificate(config)) return undefined
   return readPairFiles(
-    { flag: '--tls-cert-file', file: tlsCertFile },
-    { flag: '--tls-private-key-file', file: tlsPrivateKeyFile },
+    { flag: '--tls-cert-file', file: config.tlsCertFile },
+    { flag: '--tls-private-key-file', file: config.tlsPrivateKeyFile },
   )
 }
 

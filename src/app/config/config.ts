@@ -114,6 +114,21 @@ export function loadConfig(input: SettingsInput): Config {
   return Object.freeze({ ...values, warnings: Object.freeze(reader.warnings) })
 }
 
+/** A port that the process opens, and the flag that names it. */
+export interface NamedPort {
+  readonly address: ListenAddress
+  readonly flag: string
+}
+
+/** All that a start opens. */
+export function portsOf(config: Omit<Config, 'warnings'>): readonly NamedPort[] {
+  const { listen, admin, others } = listenersOf(config)
+  const single = [admin, ...others].flatMap(({ setting: { flag }, address }): NamedPort[] =>
+    address === undefined ? [] : [{ address, flag }],
+  )
+  return [...listen.addresses.map((address) => ({ address, flag: listen.setting.flag })), ...single]
+}
+
 function listenersOf(values: Omit<Config, 'warnings'>): Listeners {
   const { source, listen, controlListen, adminListen, healthListen, protection } = values
   return {

@@ -27,6 +27,17 @@ export interface HealthPortOptions {
   readonly log: Logger
 }
 
+/** @throws {UserError} when a file cannot be used */
+export function healthFiles(config: Config, log: Logger): PortFiles {
+  return new PortFiles({
+    name: 'health-serving',
+    cert: { flag: '--health-tls-cert-file', file: config.healthTlsCertFile },
+    key: { flag: '--health-tls-private-key-file', file: config.healthTlsPrivateKeyFile },
+    token: { flag: '--metrics-token-file', file: config.metricsTokenFile },
+    log,
+  })
+}
+
 export class HealthPort {
   readonly #options: HealthPortOptions
   readonly #listen: ListenAddress
@@ -46,13 +57,7 @@ export class HealthPort {
     const { config, log } = options
     this.#options = options
     this.#listen = listen
-    this.#files = new PortFiles({
-      name: 'health-serving',
-      cert: { flag: '--health-tls-cert-file', file: config.healthTlsCertFile },
-      key: { flag: '--health-tls-private-key-file', file: config.healthTlsPrivateKeyFile },
-      token: { flag: '--metrics-token-file', file: config.metricsTokenFile },
-      log,
-    })
+    this.#files = healthFiles(config, log)
   }
 
   get port(): number {

@@ -38,6 +38,17 @@ export interface AdminPortOptions {
   readonly audit: WriteAudit | undefined
 }
 
+/** @throws {UserError} when a file cannot be used */
+export function adminFiles(config: Config, log: Logger): PortFiles {
+  return new PortFiles({
+    name: 'admin-serving',
+    cert: { flag: '--admin-tls-cert-file', file: config.adminTlsCertFile },
+    key: { flag: '--admin-tls-private-key-file', file: config.adminTlsPrivateKeyFile },
+    token: { flag: '--admin-token-file', file: config.adminTokenFile },
+    log,
+  })
+}
+
 export class AdminPort {
   readonly #options: AdminPortOptions
   readonly #files: PortFiles
@@ -55,13 +66,7 @@ export class AdminPort {
   private constructor(options: AdminPortOptions) {
     const { config, log } = options
     this.#options = options
-    this.#files = new PortFiles({
-      name: 'admin-serving',
-      cert: { flag: '--admin-tls-cert-file', file: config.adminTlsCertFile },
-      key: { flag: '--admin-tls-private-key-file', file: config.adminTlsPrivateKeyFile },
-      token: { flag: '--admin-token-file', file: config.adminTokenFile },
-      log,
-    })
+    this.#files = adminFiles(config, log)
   }
 
   get port(): number {

@@ -10,7 +10,6 @@ import type { LeveledLogger } from '../../io/logs/log.ts'
 import type { RecentLines } from '../../io/logs/recent-lines.ts'
 import type { ProcessMetrics } from '../../io/metrics/process-metrics.ts'
 import { serverSeriesText } from '../../io/metrics/server-series.ts'
-import { requireFreePort } from '../../io/world/free-port.ts'
 import { followWebhookKubeconfig, type OpenWebhook } from '../audit/outputs.ts'
 import { AUDIT_POLICY_FLAG, readAuditPolicyFile } from '../audit/policy-file.ts'
 import { certificatesText, type OwnCertificate, warnOfExpiry } from '../certificates/own-certificates.ts'
@@ -144,8 +143,6 @@ export class Lifecycle implements RunningGateway {
   async start(): Promise<void> {
     const { source, probes, changes, pool } = this.#parts
     const dashboard = await this.#openListeners()
-    // Threads share ports, so another process could share them too.
-    for (const address of this.#config.listen) await requireFreePort(address, '--listen')
     pool.takeInherited(this.#config.listen)
     pool.start()
     const loops = new DependencyLoops(this.#config, this.#log)

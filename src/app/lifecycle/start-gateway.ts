@@ -1,10 +1,12 @@
 // Builds the parts of a gateway from its settings, and starts them.
 
+import type { Logger } from '../../api/ports/ports.ts'
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
 import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
+import type { FileLock } from '../../io/store/lock.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { openAuditOutputs } from '../audit/outputs.ts'
 import { readAuditPolicyFile } from '../audit/policy-file.ts'
@@ -12,10 +14,11 @@ import { loadServingPair } from '../certificates/serving-pair.ts'
 import { sharePki } from '../certificates/shared-pki.ts'
 import type { Config } from '../config/config.ts'
 import { LastGoodStates } from '../last-good/states.ts'
-import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
+import { logMemoryPlan, type MemoryPlan, planMemory } from '../memory/memory-plan.ts'
 import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
 import { Protection, type ProtectionDeps } from '../protection/protection.ts'
 import { wire } from '../wiring/wire.ts'
+import { checkStart, claimStore } from './check-start.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
 
@@ -29,6 +32,28 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
   const memory = planMemory(asked)
   const { config } = memory
   logMemoryPlan(memory, log)
+  await checkStart(config, log)
+  const lock = given.source === undefined ? claimStore(config) : undefined
+  try {
+    return await startParts({ memory, log, recent, given, lock })
+  } catch (error) {
+    lock?.release()
+    throw error
+  }
+}
+
+interface Begun {
+  readonly memory: MemoryPlan
+  readonly log: Logger
+  readonly recent: RecentLines
+  readonly given: Partial<GatewayOverrides>
+  /** Of the embedded store; undefined = there is none. */
+  readonly lock: FileLock | undefined
+}
+
+/** From here on files of the data directory are written. */
+async function startParts({ memory, log, recent, given, lock }: Begun): Promise<RunningGateway> {
+  const { config } = memory
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const lastGood = new LastGoodStates(config, systemClock, log)
   if (given.source === undefined) {
@@ -41,7 +66,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
   const { controlAudit } = auditOutputs
   const plane =
     given.source === undefined
-      ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood)
+      ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood, lock)
       : planeWithoutApi(given.source)
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
   let protection: Protection | undefined

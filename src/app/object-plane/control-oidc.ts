@@ -22,7 +22,7 @@ export interface ControlOidc {
 export function createControlOidc(config: ControlOidcConfig, log: Logger): ControlOidc | undefined {
   const { controlOidcIssuerUrl: issuer, controlOidcCaFile: caFile, controlOidcSigningAlgs: algs } = config
   if (issuer === '') return undefined
-  checkCaFile(caFile)
+  checkOidcCaFile(config)
   const tokensBy = new Map<string, number>()
   const counts = { tokens: tokensBy, fetched: 0, notFetched: 0, fetchedAtMs: 0 } satisfies OidcCounts
   const keys = new IssuerKeys({
@@ -64,7 +64,8 @@ function requiredClaims(texts: readonly string[]): Readonly<Record<string, strin
   )
 }
 
-function checkCaFile(file: string): void {
+/** @throws {UserError} */
+export function checkOidcCaFile({ controlOidcCaFile: file }: ControlOidcConfig): void {
   if (file === '') return
   const fix = 'name a PEM file with the CAs of the OpenID provider'
   let pem: string

@@ -5,6 +5,7 @@ import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { createFilesSource } from '../../io/sources/files/source.ts'
+import type { FileLock } from '../../io/store/lock.ts'
 import type { Config } from '../config/config.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import { EmbeddedPlane } from './embedded-plane.ts'
@@ -16,6 +17,7 @@ import { checksOf } from './plane-options.ts'
  * @param lastGood where what is in force is kept for a start without the API server
  * @param audit where lines of the embedded API server's audit log go; undefined = it has none
  * @param calls notified of calls to the API server that holds the objects
+ * @param lock of the embedded store, which the plane releases; undefined = it takes it itself
  * @throws {UserError} for what the operator can fix
  */
 export function createObjectPlane(
@@ -24,12 +26,13 @@ export function createObjectPlane(
   calls: KubeCallEvents,
   audit: LineWriter | undefined,
   lastGood: LastGoodStates,
+  lock?: FileLock,
 ): ObjectPlane {
   switch (config.source) {
     case 'files':
       return filesPlane(config, log)
     case 'embedded':
-      return new EmbeddedPlane(config, log, audit)
+      return new EmbeddedPlane(config, log, audit, lock)
     case 'kubernetes':
       return new KubernetesPlane(config, log, calls, audit, lastGood)
   }

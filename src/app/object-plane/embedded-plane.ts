@@ -29,6 +29,7 @@ import { VERSION } from '../../io/program/build.ts'
 import type { SecretAtWrite } from '../../io/secrets/references-at-write.ts'
 import { createObjectsSource } from '../../io/sources/objects/objects-source.ts'
 import { openKeyedStore } from '../../io/store/keyed-store.ts'
+import type { FileLock } from '../../io/store/lock.ts'
 import type { AdminLogin } from '../access/admin-access.ts'
 import { embeddedLogin } from '../access/objects-login.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
@@ -55,12 +56,13 @@ export class EmbeddedPlane implements ObjectPlane {
   #onLimited: CountLimited | undefined
   #stopped = false
 
-  constructor(config: Config, log: Logger, audit: LineWriter | undefined) {
+  constructor(config: Config, log: Logger, audit: LineWriter | undefined, lock?: FileLock) {
     const paths = controlPaths(config.dataDir)
     this.#oidc = createControlOidc(config, log)
-    this.#control = new ControlPort(config, log)
     const keyFile = config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile
-    this.#store = openKeyedStore({ file: paths.store, keyFile })
+    // Before the PKI: what it replaces would be in force in the process that has the store open.
+    this.#store = openKeyedStore({ file: paths.store, keyFile, lock })
+    this.#control = createControlPort(config, log, this.#store)
     const secretOf = (namespace: string, name: string): SecretAtWrite =>
       this.#store.get({ resource: resourceName(SECRETS), namespace, name })?.object
     const parts = { now: Date.now, uuid: randomUUID, random: Math.random }
@@ -151,6 +153,15 @@ export class EmbeddedPlane implements ObjectPlane {
     this.#handler.endWatches()
     await this.#control.close()
     this.#store.close()
+  }
+}
+
+function createControlPort(config: Config, log: Logger, store: ObjectStore): ControlPort {
+  try {
+    return new ControlPort(config, log)
+  } catch (error) {
+    store.close()
+    throw error
   }
 }
 

@@ -359,7 +359,7 @@ function ownClient(
 }
 
 /** @throws {UserError} with every error at once */
-function readGeneratorKinds(file: string): readonly GeneratorKind[] {
+export function readGeneratorKinds(file: string): readonly GeneratorKind[] {
   if (file === '') return []
   const flag = '--protection-generator-config'
   let data: unknown

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 
 export interface ControlPaths {
+  readonly dir: string
   /** CA, certificates, the key of tokens, admin.kubeconfig. */
   readonly pki: string
   /** SQLite. */
@@ -18,6 +19,7 @@ export function controlPaths(dataDir: string): ControlPaths {
   const dir = join(dataDir, 'control')
   const pki = join(dir, 'pki')
   return {
+    dir,
     pki,
     store: join(dir, 'objects.db'),
     storeKey: join(dir, 'store.key'),

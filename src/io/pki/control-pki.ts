@@ -63,13 +63,15 @@ const OURS = '# Written by portcullis, and again when it changes; remove this li
 export function ensureControlPki(dir: string, hosts: readonly string[], options: ControlPkiOptions = {}): ControlPki {
   const [first] = hosts
   if (first === undefined) throw new UserError('the control plane has no host name', 'name at least one')
-  for (const host of hosts) checkHost(host)
+  checkHosts(hosts)
   makePrivateDirectory(dir)
+  // A damaged file is found before another one is replaced.
+  const [knownServing, knownAdmin] = [readKeyPair(dir, SERVING_NAME), readKeyPair(dir, ADMIN_NAME)]
   const ca = ensureCA(dir)
   const former = [...certificatesOf(ca.certPem).slice(1), ...certificatesOf(options.formerCaPem ?? '')]
-  const serving = ensureServing(dir, ca, former, hosts)
+  const serving = ensureServing(dir, knownServing, ca, former, hosts)
   const tokenKey = ensureTokenKey(dir)
-  const admin = ensureAdmin(dir, ca, former)
+  const admin = ensureAdmin(dir, knownAdmin, ca, former)
   const server = options.server ?? `https://${canonicalIp(first)?.includes(':') ? `[${first}]` : first}:${CONTROL_PORT}`
   const file = join(dir, KUBECONFIG_FILE)
   const text = controlKubeconfig({ server, caPem: ca.certPem, user: ADMIN_USER, credential: admin })
@@ -181,8 +183,13 @@ function signing(dir: string, ca: KeyPair): KeyPair {
   )
 }
 
-function ensureServing(dir: string, ca: KeyPair, former: readonly string[], hosts: readonly string[]): KeyPair {
-  const known = readKeyPair(dir, SERVING_NAME)
+function ensureServing(
+  dir: string,
+  known: KeyPair | undefined,
+  ca: KeyPair,
+  former: readonly string[],
+  hosts: readonly string[],
+): KeyPair {
   const fits = (certificate: X509Certificate): boolean => hosts.every((host) => covers(certificate, host))
   if (known !== undefined && !isToRenew(known, ca, former, fits)) return known
   const pair = issueServingCertificate(signing(dir, ca), hosts)
@@ -190,8 +197,7 @@ function ensureServing(dir: string, ca: KeyPair, former: readonly string[], host
   return pair
 }
 
-function ensureAdmin(dir: string, ca: KeyPair, former: readonly string[]): KeyPair {
-  const known = readKeyPair(dir, ADMIN_NAME)
+function ensureAdmin(dir: string, known: KeyPair | undefined, ca: KeyPair, former: readonly string[]): KeyPair {
   if (known !== undefined && !isToRenew(known, ca, former, () => true)) return known
   const pair = issueCertificate(signing(dir, ca), {
     commonName: ADMIN_USER,
@@ -228,6 +234,11 @@ function mayWrite(file: string, text: string): boolean {
   if (!existsSync(file)) return true
   const old = readTextFile(file)
   return old.startsWith(OURS) && old !== text
+}
+
+/** @throws {UserError} when one cannot be in a certificate */
+export function checkHosts(hosts: readonly string[]): void {
+  for (const host of hosts) checkHost(host)
 }
 
 function checkHost(host: string): void {

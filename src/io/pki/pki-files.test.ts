@@ -1,7 +1,7 @@
 // A process that is killed while it writes or removes a pair: at every step, the next start finds the old pair or the new one.
 
 import assert from 'node:assert/strict'
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -132,3 +132,31 @@ test('a file that a setting names, and that is not there, is told by the setting
   const message = /^cannot read --redis-ca-file \/none\/ca\.crt: ENOENT/
   assert.throws(() => readNamedFile('--redis-ca-file', '/none/ca.crt'), { message, fix: 'name a readable file' })
 })
+
+test('a directory without permission: the advice is about permissions, not about removing a file', (context) => {
+  const dir = newDir(context)
+  chmodSync(dir, 0o500)
+  asOtherUser(() =>
+    assert.throws(
+      () => makePrivateDirectory(join(dir, 'pki')),
+      (error) =>
+        error instanceof UserError &&
+        /EACCES/.test(error.message) &&
+        /^fix its permissions or its owner/.test(error.fix),
+    ),
+  )
+})
+
+/** Root ignores permissions. */
+function asOtherUser(action: () => void): void {
+  if (process.getuid?.() !== 0) {
+    action()
+    return
+  }
+  process.seteuid?.(65_534)
+  try {
+    action()
+  } finally {
+    process.seteuid?.(0)
+  }
+}

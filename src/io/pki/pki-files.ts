@@ -168,6 +168,16 @@ function inFileSystem<T>(failure: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
-    throw new UserError(`${failure}: ${errorMessage(error)}`, 'fix or remove the file, or name another directory')
+    const code = String(error instanceof Error && Reflect.get(error, 'code'))
+    throw new UserError(`${failure}: ${errorMessage(error)}`, FIXES[code] ?? OTHER_FIX)
   }
 }
+
+/** By the code of the system's error. */
+const FIXES: Readonly<Record<string, string>> = {
+  EACCES: 'fix its permissions or its owner, so that the user that the gateway runs as may use it',
+  EPERM: 'fix its permissions or its owner, so that the user that the gateway runs as may use it',
+  EROFS: 'mount the file system for writing, or name another directory',
+  ENOSPC: 'free some space',
+}
+const OTHER_FIX = 'fix or remove the file, or name another directory'

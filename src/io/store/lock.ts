@@ -8,6 +8,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { isBusy, openingFailure } from './errors.ts'
 
 export interface FileLock {
+  /** May be called again. */
   release(): void
 }
 
@@ -24,7 +25,7 @@ export function lockStore(file: string): FileLock {
     // Held by an endless transaction; with its journal in memory the file stays empty.
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
     const held = db
-    return { release: () => held.close() }
+    return { release: () => void (held.isOpen && held.close()) }
   } catch (error) {
     db?.close()
     if (isBusy(error)) {

@@ -54,6 +54,7 @@ export interface OpenDatabase {
 /**
  * @param maxBytes limit of the file's size; undefined = none
  * @param bodies with the key that must be the store's
+ * @param held the lock, where the caller has it already: it goes to the store that is opened, and stays with the caller otherwise
  * @throws {UserError}
  */
 export function openDatabase(
@@ -61,13 +62,14 @@ export function openDatabase(
   bodies: ObjectBodies,
   hasKey: boolean,
   maxBytes: number | undefined,
+  held?: FileLock,
 ): OpenDatabase {
-  let lock: FileLock | undefined
+  let lock = held
   let db: DatabaseSync | undefined
   try {
     if (file !== MEMORY) {
       makePrivateDirectory(dirname(file))
-      lock = lockStore(file)
+      lock ??= lockStore(file)
       createPrivateFile(file)
       syncDirectory(dirname(file))
     }
@@ -82,7 +84,7 @@ export function openDatabase(
     return { db, lock }
   } catch (error) {
     db?.close()
-    lock?.release()
+    if (held === undefined) lock?.release()
     throw openingFailure(error, file)
   }
 }

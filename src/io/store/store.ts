@@ -42,6 +42,8 @@ export interface SqliteStoreOptions {
   /** Limit of the file's size. Default: none. */
   readonly maxBytes?: number
   readonly now?: () => number
+  /** Of `lockStore(file)`, where the caller has taken it before. Default: it is taken now. */
+  readonly lock?: FileLock | undefined
   /** Called with what a watcher throws; the watcher stays. Default: a process warning. */
   readonly onWatcherError?: (error: unknown) => void
 }
@@ -64,7 +66,7 @@ const HISTORY_BYTES = 256 * 1024 * 1024
 export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const key = options.key ?? (options.file === MEMORY ? randomBytes(32) : undefined)
   const bodies = new ObjectBodies(key)
-  const { db, lock } = openDatabase(options.file, bodies, key !== undefined, options.maxBytes)
+  const { db, lock } = openDatabase(options.file, bodies, key !== undefined, options.maxBytes, options.lock)
   return new OpenStore(db, lock, bodies, options)
 }
 

@@ -29,16 +29,24 @@ export function takeInherited(
   flag: string,
   from: SocketEnvironment = process,
 ): readonly number[] {
-  const { inherited } = address
-  if (inherited === undefined) return []
   const text = formatListenAddress(address)
-  const fds = descriptorsOf(inherited, `${flag} ${text}`, from)
+  const fds = findInherited(address, flag, from)
   for (const fd of fds) {
     const user = taken.get(fd)
     if (user !== undefined) throw new UserError(`${flag} ${text}: ${user} is the same socket`, 'give each its own')
   }
   for (const fd of fds) taken.set(fd, `${flag} ${text}`)
   return fds
+}
+
+/** As takeInherited(), but they may be taken afterwards. */
+export function findInherited(
+  address: ListenAddress,
+  flag: string,
+  from: SocketEnvironment = process,
+): readonly number[] {
+  const { inherited } = address
+  return inherited === undefined ? [] : descriptorsOf(inherited, `${flag} ${formatListenAddress(address)}`, from)
 }
 
 function descriptorsOf(inherited: InheritedSocket, at: string, { env, pid }: SocketEnvironment): readonly number[] {

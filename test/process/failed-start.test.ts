@@ -1,0 +1,193 @@
+// A start that fails writes nothing: a gateway that runs with the same data directory goes on as before.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
+import { SILENT } from '../../src/api/ports/ports.ts'
+import { errorWithFix } from '../../src/api/validation/error-message.ts'
+import { loadConfig } from '../../src/app/config/config.ts'
+import type { RunningGateway } from '../../src/app/lifecycle/running-gateway.ts'
+import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
+
+const MISSING = '/does/not/exist'
+const HOST = 'gateway.example.com'
+const LISTENERS = ['listen', 'adminListen', 'controlListen', 'healthListen', 'protectionListen']
+let dir: string
+let taken: number
+const holder = createServer()
+
+before(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'portcullis-failed-start-'))
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+  const address = holder.address()
+  taken = typeof address === 'object' && address !== null ? address.port : assert.fail()
+})
+after(() => {
+  holder.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+type Flags = Readonly<Record<string, string | readonly string[]>>
+
+async function start(dataDir: string, flags: Flags): Promise<RunningGateway> {
+  const port = '127.0.0.1:0'
+  const usual = { source: 'embedded', listen: [port], adminListen: port, controlListen: port, accessLog: 'false' }
+  const config = loadConfig({
+    flags: { ...usual, ...flags, dataDir },
+    env: {},
+    readFile: (path) => readFileSync(path, 'utf8'),
+  })
+  return await startGateway(config, { log: SILENT, inline: true })
+}
+
+/** What differs from a start that would succeed, and what the error says. */
+interface Failure {
+  readonly title: string
+  flags(): Flags
+  readonly error: RegExp
+}
+
+function file(name: string, text: string): string {
+  const path = join(dir, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const FAILURES: readonly Failure[] = [
+  ...LISTENERS.map((name) => ({
+    title: `the port of ${name} is in use`,
+    flags: () => ({ [name]: name === 'listen' ? [`127.0.0.1:${taken}`] : `127.0.0.1:${taken}` }),
+    error: /cannot listen on 127\.0\.0\.1/,
+  })),
+  { title: 'a flag is wrong', flags: () => ({ drainTimeout: 'soon' }), error: /--drain-timeout/ },
+  { title: 'a host name is wrong', flags: () => ({ controlHost: ['not a host'] }), error: /not a host name/ },
+  {
+    title: 'the certificate cannot be read',
+    flags: () => ({ tlsCertFile: MISSING, tlsPrivateKeyFile: MISSING }),
+    error: /--tls-cert-file/,
+  },
+  {
+    title: 'the certificate of the admin listener cannot be read',
+    flags: () => ({ adminTlsCertFile: MISSING, adminTlsPrivateKeyFile: MISSING }),
+    error: /--admin-tls-cert-file/,
+  },
+  {
+    title: 'the certificate of the health listener cannot be read',
+    flags: () => ({ healthListen: '127.0.0.1:0', healthTlsCertFile: MISSING, healthTlsPrivateKeyFile: MISSING }),
+    error: /--health-tls-cert-file/,
+  },
+  {
+    title: 'the kubeconfig is wrong',
+    flags: () => ({ source: 'kubernetes', kubeconfig: file('kubeconfig', 'kind: Config\n') }),
+    error: /kubeconfig/,
+  },
+  {
+    title: 'the kubeconfig of the PodProtectors is wrong',
+    flags: () => ({ protectionKubeconfig: file('protection', 'kind: Config\n') }),
+    error: /protection/,
+  },
+  {
+    title: 'the configuration of the generator is wrong',
+    flags: () => ({
+      protectionWorkloadsKubeconfig: MISSING,
+      protectionGeneratorConfig: file('generator.yaml', 'kinds: 1\n'),
+    }),
+    error: /--protection-generator-config/,
+  },
+  {
+    title: 'the audit policy is wrong',
+    flags: () => ({
+      auditLogPath: join(dir, 'audit.log'),
+      auditPolicyFile: file('policy.yaml', 'rules: 1\n'),
+    }),
+    error: /--audit-policy-file/,
+  },
+  {
+    title: 'the kubeconfig of the audit webhook is wrong',
+    flags: () => ({ auditWebhookConfigFile: file('webhook', 'kind: Config\n') }),
+    error: /webhook/,
+  },
+  {
+    title: 'the CA of the OpenID provider cannot be read',
+    flags: () => ({
+      controlOidcIssuerUrl: 'https://issuer.example.com',
+      controlOidcClientId: 'portcullis',
+      controlOidcCaFile: MISSING,
+    }),
+    error: /--control-oidc-ca-file/,
+  },
+  {
+    title: 'the password of Redis cannot be read',
+    flags: () => ({ redisUrl: 'redis://127.0.0.1:1', redisPasswordFile: MISSING }),
+    error: /--redis-password-file/,
+  },
+  {
+    title: 'the CA of the collector of traces cannot be read',
+    flags: () => ({ tracingOtlpEndpoint: 'https://127.0.0.1:1', tracingOtlpCaFile: MISSING }),
+    error: /--tracing-otlp-ca-file/,
+  },
+  { title: 'no socket was inherited', flags: () => ({ listen: ['systemd:proxy'] }), error: /LISTEN_FDS/ },
+]
+
+/** Fails to start. */
+async function fail(dataDir: string, flags: Flags, expected: RegExp): Promise<void> {
+  const others = { controlHost: ['other.example.com'], ...flags }
+  const outcome = await start(dataDir, others).catch((error: unknown) => errorWithFix(error))
+  if (typeof outcome === 'string') {
+    assert.match(outcome, expected)
+    return
+  }
+  await outcome.stop()
+  assert.fail('it has started')
+}
+
+describe('on an empty disk nothing is left of a start that fails because', () => {
+  for (const { title, flags, error } of FAILURES) {
+    test(title, async () => {
+      const parent = mkdtempSync(join(dir, 'empty-'))
+      await fail(join(parent, 'data'), flags(), error)
+      assert.deepEqual(readdirSync(parent), [])
+    })
+  }
+})
+
+describe('with the data directory of a gateway that runs', () => {
+  let dataDir: string
+  let running: RunningGateway
+  before(async () => {
+    dataDir = join(mkdtempSync(join(dir, 'running-')), 'data')
+    running = await start(dataDir, { controlHost: [HOST] })
+  })
+  after(() => running?.stop())
+
+  /** All but the tables of the store, to which the running gateway writes. */
+  function files(): ReadonlyMap<string, string> {
+    const names = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !/^objects\.db(-wal|-shm)?$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name))
+    return new Map(names.sort().map((name) => [name, readFileSync(name, 'base64')]))
+  }
+
+  async function assertUnharmed(before: ReadonlyMap<string, string>): Promise<void> {
+    assert.deepEqual(files(), before)
+    assert.deepEqual((await running.objects?.list(UPSTREAM_CLUSTERS, ''))?.items, [])
+  }
+
+  test('a second start, with other ports and another host name, finds the store in use', async () => {
+    const before = files()
+    await fail(dataDir, {}, /objects\.db is open in another process/)
+    await assertUnharmed(before)
+  })
+
+  for (const { title, flags, error } of FAILURES) {
+    test(`nothing changes when ${title}`, async () => {
+      const before = files()
+      await fail(dataDir, flags(), error)
+      await assertUnharmed(before)
+    })
+  }
+})
