@@ -13,6 +13,7 @@ import { UserError } from '../../src/api/validation/field-errors.ts'
 import { sharePki } from '../../src/app/certificates/shared-pki.ts'
 import { followSharedPki } from '../../src/app/certificates/shared-pki-follow.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
+import { redact } from '../../src/core/identity/redact.ts'
 import { base64 } from '../../src/core/text/base64.ts'
 import { controlPaths } from '../../src/io/listener/control-paths.ts'
 import { ensureServingCertificate, servingPkiDir } from '../../src/io/listener/serving-certificate.ts'
@@ -29,13 +30,28 @@ const quiet = (): void => undefined
 let objects: MemoryObjects
 let warnings: string[]
 let dirs: string[]
+/** Of lines that name a Secret, as they are written. */
+let namedSecrets: unknown[]
 let log: Logger
 
 beforeEach(() => {
   objects = new MemoryObjects()
   warnings = []
+  namedSecrets = []
   dirs = []
-  log = { debug: quiet, info: quiet, warn: (message) => void warnings.push(message), error: quiet }
+  const note = (fields: Record<string, unknown> = {}): void => {
+    for (const [name, value] of Object.entries(Object(redact(fields))))
+      if (/secret/i.test(name)) namedSecrets.push(value)
+  }
+  log = {
+    debug: quiet,
+    info: (_, fields) => note(fields),
+    warn: (message, fields) => {
+      warnings.push(message)
+      note(fields)
+    },
+    error: quiet,
+  }
 })
 afterEach(() => {
   for (const dir of dirs) rmSync(dir, { recursive: true, force: true })
@@ -108,6 +124,8 @@ test('the CA of a gateway from before becomes that of all; another replica gives
   assert.deepEqual(pairIn(first, 'tls'), leaf)
   assert.deepEqual(pairIn(second, 'admin'), foreign)
   assert.deepEqual(warnings, ['the CA of this replica is replaced by the one that all replicas share'])
+  const { namespace, name } = caIn(first)
+  assert.deepEqual(namedSecrets, [`${namespace}/${name}`, `${namespace}/${name}`], 'the name of the Secret is shown')
 })
 
 test('a CA that ends soon is kept as long as all have it', async () => {
@@ -210,7 +228,7 @@ for (const [what, data, expected] of BAD_SECRETS) {
       })
     }
     assert.deepEqual([pairIn(own), pairIn(own, 'tls')], before)
-    assert.deepEqual(readdirSync(servingPkiDir(empty)), [])
+    assert.deepEqual(readdirSync(empty), [])
     assert.equal(readdirSync(servingPkiDir(own)).includes('token.key'), false)
     putSecret(secretOf(SHARED))
     for (const dir of [empty, own]) {
@@ -281,6 +299,7 @@ test('a copy that was shared before needs no server: neither one that refuses, n
     assert.deepEqual(pairIn(dir), shared)
     assert.deepEqual([asked, warnings.length], [1, 1], String(error))
     assert.match(warnings[0] ?? '', /the copy of this replica is used/)
+    assert.equal(namedSecrets.at(-1), `${NAMESPACE}/${caIn(dir).name}`)
     // Without a copy there is nothing to use, whatever is said.
     await assert.rejects(shareCA(away, caIn(fresh), log, true), UserError)
   }

@@ -45,12 +45,12 @@ const FIRST_WAIT_MS = 250
  * @throws {UserError} when it cannot be shared: replicas with CAs of their own would each be trusted by some clients only
  */
 export async function shareCA(client: SecretClient, shared: SharedCA, log: Logger, hasCopy = false): Promise<void> {
-  makePrivateDirectory(shared.dir)
   const local = readLocal(shared.dir)
   const secret = `${shared.namespace}/${shared.name}`
   try {
     const attempts = hasCopy && local.pair !== undefined ? 1 : ATTEMPTS
     const { ca, files } = await settled(client, shared, local, log, attempts)
+    makePrivateDirectory(shared.dir)
     for (const [file, text] of Object.entries(files)) keep(join(shared.dir, file), text)
     take(shared, local, ca, log)
   } catch (error) {
@@ -68,7 +68,10 @@ export async function shareCA(client: SecretClient, shared: SharedCA, log: Logge
     if (local.pair === undefined) {
       throw new UserError(`the CA that all replicas share cannot be read: ${why}`, 'is the API server up?')
     }
-    log.warn('the CA that all replicas share cannot be read; the copy of this replica is used', { secret, why })
+    log.warn('the CA that all replicas share cannot be read; the copy of this replica is used', {
+      secretName: secret,
+      why,
+    })
   }
 }
 
@@ -86,9 +89,9 @@ export async function refreshCA(client: Pick<SecretClient, 'get'>, shared: Share
 function take(shared: SharedCA, local: LocalCA, ca: KeyPair, log: Logger): void {
   if (ca.certPem === local.pair?.certPem && ca.keyPem === local.pair.keyPem) return
   if (local.pair !== undefined || local.damage !== undefined) {
-    const secret = `${shared.namespace}/${shared.name}`
+    const secretName = `${shared.namespace}/${shared.name}`
     dropLeaves(shared, local.pair, ca)
-    log.warn('the CA of this replica is replaced by the one that all replicas share', { secret, dir: shared.dir })
+    log.warn('the CA of this replica is replaced by the one that all replicas share', { secretName, dir: shared.dir })
   }
   writeKeyPair(shared.dir, 'ca', ca)
 }
@@ -155,7 +158,7 @@ async function create(client: SecretClient, shared: SharedCA, local: LocalCA, lo
     await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
     await client.create(SECRETS, secret)
   }
-  log.info('a CA for all replicas was made', { secret: `${namespace}/${name}` })
+  log.info('a CA for all replicas was made', { secretName: `${namespace}/${name}` })
   return { ca, files: Object.fromEntries(texts) }
 }
 
