@@ -17,7 +17,7 @@ import type { LiveCluster } from '../state/clusters.ts'
 import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'
-import { refuseBlocked } from './exchange/refuse-blocked.ts'
+import { refuseBlocked, refuseBlockedToken, trialPassed } from './exchange/refuse-blocked.ts'
 
 /** What the certificate of a connection is worth to one cluster. */
 interface RememberedCertificate {
@@ -149,12 +149,12 @@ function fromToken(
 ): Authenticated | Refusal | Promise<Authenticated | Refusal> {
   const { audiences, successTtlMs, failureTtlMs, revoked } = cluster.authentication
   if (token.length > MAX_TOKEN_LENGTH) return refuseFailed(exchange)
-  const blocked = refuseBlocked(exchange, token)
-  if (blocked !== undefined) return blocked
   const refusal = revoked === undefined || revoked.tokens.size === 0 ? undefined : refuseToken(revoked, token)
   if (refusal !== undefined) return refusal
   const epoch = live.identityEpoch
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
+  const blocked = refuseBlockedToken(exchange, query)
+  if (blocked !== undefined && blocked !== 'trial') return blocked
   // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
   const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', exchange.charge))
@@ -162,6 +162,7 @@ function fromToken(
     ? verdict.then((late) => {
         // Once for each answer: a client that goes on with a token that has expired does not guess.
         if (late.kind === 'rejected') fail(exchange)
+        else if (late.kind === 'authenticated' && blocked === 'trial') trialPassed(exchange)
         return fromVerdict(exchange, live, query, authorization, late)
       })
     : fromVerdict(exchange, live, query, authorization, verdict)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BudgetByUser, CANCELLED_REQUESTS } from './user-budgets.ts'
+import { BudgetByUser, CANCELLED_REQUESTS, UserBudgets } from './user-budgets.ts'
 
 const { burst, perSecond } = CANCELLED_REQUESTS
 
@@ -35,4 +35,23 @@ test('of many users the least recent one is dropped', () => {
   for (let i = 0; i < 4_000; i++) budgets.spend('a', `other-${i}`, 0)
   assert.equal(budgets.users, 4_096)
   assert.equal(budgets.isSpent('a', 'ann', 0), true)
+})
+
+test('new tokens of a blocked address: a few at once, then one in five seconds; accepted ones take nothing', () => {
+  const { unknownTokens } = new UserBudgets()
+  const asked = (who: string, nowMs: number): number => {
+    let count = 0
+    while (count < 100 && unknownTokens.spend('', who, nowMs)) count++
+    return count
+  }
+  assert.equal(asked('a', 0), 3)
+  assert.equal(asked('a', 4_900), 0)
+  assert.equal(asked('a', 60_000), 3)
+  assert.equal(asked('b', 60_000), 3, 'each address has its own')
+  // As many as there are, one after the other.
+  for (let i = 0; i < 100; i++) {
+    unknownTokens.giveBack('', 'b')
+    assert.ok(unknownTokens.spend('', 'b', 60_000))
+  }
+  assert.equal(asked('b', 60_000), 0)
 })

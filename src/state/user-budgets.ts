@@ -17,6 +17,11 @@ const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 }
 export const REPEATED_READS: BudgetSize = { burst: 100, perSecond: 10 }
 /** Heartbeats of a node that pass where a limit is reached: a kubelet renews its Lease every 10 s, and tries five times in a row. */
 export const HEARTBEATS: BudgetSize = { burst: 20, perSecond: 1 }
+/**
+ * Tokens of a blocked address that nobody has seen before and that are reviewed nevertheless, by gateway thread: whoever starts behind it gets
+ * in, and who guesses gains no more than what is free in other times. Accepted ones are given back.
+ */
+export const UNKNOWN_TOKENS: BudgetSize = { burst: 3, perSecond: 0.2 }
 /** Users remembered for each budget. Beyond that, the least recent one is dropped. */
 const MAX_USERS = 4096
 
@@ -25,6 +30,8 @@ export class UserBudgets {
   readonly cancelledRequests: BudgetByUser = new BudgetByUser(CANCELLED_REQUESTS)
   readonly cancelledLongRunning: BudgetByUser = new BudgetByUser(CANCELLED_LONG_RUNNING)
   readonly repeatedReads: BudgetByUser = new BudgetByUser(REPEATED_READS)
+  /** By address; no cluster. */
+  readonly unknownTokens: BudgetByUser = new BudgetByUser(UNKNOWN_TOKENS)
 }
 
 /** A budget for each user of each cluster. */
@@ -50,6 +57,11 @@ export class BudgetByUser {
       break
     }
     return taken
+  }
+
+  /** What was taken turns out to be legitimate. */
+  giveBack(cluster: string, who: string): void {
+    this.#budgets.get(keyOf(cluster, who))?.add(1)
   }
 
   /** Whether nothing is left for this user. */

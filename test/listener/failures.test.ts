@@ -2,13 +2,20 @@
 // whoever has one is served.
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after as afterAll, afterEach, before as beforeAll, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import type { Config } from '../../src/app/config/config.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
+import { UNKNOWN_TOKENS } from '../../src/state/user-budgets.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
+import { endHandshake } from '../harness/clients/tls13-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -37,7 +44,7 @@ async function start(overrides: Partial<Config> = {}): Promise<World> {
   cleanups.push(() => stub.stop())
   stub.answer = (request) => reply(request, 200, '{}')
   stub.tokens.set('good', { username: 'bob' })
-  stub.tokens.set('never seen', { username: 'carol' })
+  stub.tokens.set('fresh', { username: 'carol' })
   const gateway = await startInProcess([clusterObject([stub], { clientCA })], {
     maxAuthenticationFailures: FREE,
     // Long enough for a busy machine: each block is twice as long as the one before.
@@ -70,8 +77,13 @@ function guess(session: ClientHttp2Session, token = `guess-${guesses++}`): Promi
 async function guessUntilBlocked(session: ClientHttp2Session): Promise<Response> {
   return await waitFor('a long block', async () => {
     const response = await guess(session)
-    return response.status === 429 && Number(valuesOf(response.head, 'retry-after')[0]) > 12 && response
+    const [, seconds = 0] = /blocked for another (\d+) s/.exec(response.body.toString()) ?? []
+    return response.status === 429 && Number(seconds) > 12 && response
   })
+}
+
+function retryAfter({ head }: Response): number {
+  return Number(valuesOf(head, 'retry-after')[0])
 }
 
 function anonymous(session: ClientHttp2Session): Promise<Response> {
@@ -109,19 +121,24 @@ describe('bad tokens', () => {
     assert.equal(status.reason, 'TooManyRequests')
     assert.match(status.message, /credentials or TLS handshakes of address 127\.0\.0\.7 have failed/)
     assert.match(status.message, /--max-authentication-failures/)
+    // However long the block is: client-go sleeps that long.
+    for (const answer of refused) assert.ok(retryAfter(answer) >= 1 && retryAfter(answer) <= 10)
     const metrics = await world.gateway.metrics()
     assert.match(metrics, /portcullis_limited_total\{limit="authentication-failures",known="false"\} [1-9]/)
     assert.match(metrics, /portcullis_refusals_total\{[^}]*reason="too-many-failures"[^}]*\} [1-9]/)
     assert.ok(world.gateway.logged.some(({ message }) => message.startsWith('an address is blocked')))
   })
 
-  test('nothing is asked about for a blocked address, and anonymous requests of it are refused; others are served', async () => {
+  test('hardly anything is asked about for a blocked address, and anonymous requests of it are refused; others are served', async () => {
     const session = world.connect(BLOCKED[0])
     const asked = world.stub.reviews.length
     const forwarded = world.stub.seen.length
-    assert.equal((await guess(session)).status, 429)
+    const answers = await Promise.all(Array.from({ length: 50 }, () => guess(session)))
+    const looked = answers.filter(({ status }) => status === 401).length
+    assert.ok(looked <= UNKNOWN_TOKENS.burst, `${looked} of 50 at once`)
+    assert.equal(answers.filter(({ status }) => status === 429).length, answers.length - looked)
     assert.equal((await anonymous(session)).status, 429)
-    assert.deepEqual([world.stub.reviews.length, world.stub.seen.length], [asked, forwarded])
+    assert.deepEqual([world.stub.reviews.length, world.stub.seen.length], [asked + looked, forwarded])
     const other = world.connect(OTHER)
     assert.equal((await anonymous(other)).status, 200)
     assert.equal((await guess(other)).status, 401)
@@ -129,10 +146,30 @@ describe('bad tokens', () => {
   })
 
   test('users behind the same address are served: a certificate, and a token that was accepted before, on any connection', async () => {
-    assert.equal((await guess(world.connect(BLOCKED[1]), 'never seen')).status, 429)
     assert.equal((await guess(before, 'good')).status, 200)
     assert.equal((await guess(world.connect(BLOCKED[1]), 'good')).status, 200)
     assert.equal((await anonymous(world.connect(BLOCKED[1], alice))).status, 200)
+  })
+
+  test('so are those who start behind it, with tokens that nobody has seen, while another client goes on with an expired one', async () => {
+    const session = world.connect(BLOCKED[2])
+    await guessUntilBlocked(session)
+    const fresh = Array.from({ length: 30 }, (_, i) => `controller-${i}`)
+    for (const token of fresh) world.stub.tokens.set(token, { username: token })
+    const controllers = world.connect(BLOCKED[2])
+    const isBlocked = async (): Promise<boolean> => (await anonymous(session)).status === 429
+    let whileBlocked = 0
+    for (const token of fresh) {
+      await waitFor('it to be served', async () => {
+        await guess(session, 'expired')
+        const before = await isBlocked()
+        const answer = await guess(controllers, token)
+        if (answer.status === 429) assert.ok(retryAfter(answer) <= 10)
+        if (answer.status === 200 && before && (await isBlocked())) whileBlocked++
+        return answer.status === 200
+      })
+    }
+    assert.ok(whileBlocked > 0)
   })
 
   test('a client that goes on with one that has expired does not block its address', async () => {
@@ -171,6 +208,51 @@ test('certificates that are not trusted count, and one that is does not', async 
   })
   assert.equal((await anonymous(world.connect(GUESSER, alice))).status, 200)
 })
+
+/** unknown_ca and others (RFC 8446 section 6.2). */
+const ALERTS = [48, 42, 43, 44, 45, 46, 49, 40, 51]
+
+test('a client that refuses the gateway does not lock out others behind its address', async () => {
+  const world = await start()
+  const { port } = world.gateway
+  for (let i = 0; i < 3; i++) await Promise.all(ALERTS.map((alert) => endHandshake(port, HOST, GUESSER, alert)))
+  const [curl] = await Promise.allSettled([
+    promisify(execFile)('curl', [
+      '-sS',
+      '--interface',
+      GUESSER,
+      '--cacert',
+      writeCA(),
+      `https://localhost:${port}/version`,
+    ]),
+  ])
+  assert.match(String(curl.status === 'rejected' && curl.reason), /certificate/)
+  assert.equal((await guess(world.connect(GUESSER), 'fresh')).status, 200)
+  assert.equal((await anonymous(world.connect(GUESSER))).status, 200)
+  const errors = /apiserver_tls_handshake_errors_total (\d+)$/m.exec(await world.gateway.metrics())
+  assert.ok(Number(errors?.[1]) >= 3 * ALERTS.length, 'they are counted all the same')
+})
+
+test('one that does both is blocked as fast: what it ends by itself hides nothing', async () => {
+  const world = await start()
+  const session = world.connect(GUESSER)
+  for (let i = 0; i < FREE; i++) {
+    for (const alert of ALERTS) await endHandshake(world.gateway.port, HOST, GUESSER, alert)
+    assert.equal((await guess(session)).status, 401)
+  }
+  await waitFor('429', async () => {
+    await endHandshake(world.gateway.port, HOST, GUESSER, ALERTS[0] ?? 0)
+    await guess(session)
+    return (await anonymous(session)).status === 429
+  })
+})
+
+function writeCA(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-ca-'))
+  cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
+  writeFileSync(join(dir, 'ca.crt'), clientCA.certPem)
+  return join(dir, 'ca.crt')
+}
 
 test('what is not TLS counts; a look whether the port is open does not', async () => {
   const world = await start()

@@ -23,3 +23,8 @@ test('who is blocked comes back when that is over, and up to a quarter later', (
   assert.deepEqual([retryAfterBlock(1, 0), retryAfterBlock(1_500, 0.5)], [1, 2])
   assert.deepEqual([retryAfterBlock(8_000, 0), retryAfterBlock(8_000, 0.99)], [8, 10])
 })
+
+test('who is blocked for long comes back after ten seconds at most, and not together with the others', () => {
+  const answers = [0, 0.5, 0.99].map((random) => retryAfterBlock(288_000, random))
+  assert.deepEqual(answers, [10, 8, 6])
+})

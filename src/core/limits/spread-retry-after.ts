@@ -5,6 +5,10 @@ const LEAST_SPREAD_SECONDS = 4
 
 /** The part of a block by which answers are spread behind its end. */
 const BLOCK_SPREAD = 0.25
+/** client-go sleeps as long as it is told, whatever happens meanwhile: a controller that restarts must not stand still for minutes. */
+const LONGEST_BLOCK_SECONDS = 10
+/** By which answers of longer blocks are spread. */
+const LONG_BLOCK_SPREAD_SECONDS = 5
 
 /**
  * Whole seconds around the time at which there is likely to be room: as many come as are served meanwhile. At least 1; client-go counts
@@ -18,10 +22,13 @@ export function spreadRetryAfter(likelyMs: number, random: number): number {
 }
 
 /**
- * Whole seconds until a block is over, or a quarter later: before that nothing helps. At least 1.
+ * Whole seconds until a block is over, or a quarter later; at least 1, and at most 10: of a longer block a few new tokens are let through.
  * @param leftMs more than 0
  * @param random at least 0, less than 1
  */
 export function retryAfterBlock(leftMs: number, random: number): number {
-  return Math.ceil((leftMs / 1000) * (1 + BLOCK_SPREAD * random))
+  const seconds = Math.ceil((leftMs / 1000) * (1 + BLOCK_SPREAD * random))
+  return seconds <= LONGEST_BLOCK_SECONDS
+    ? seconds
+    : LONGEST_BLOCK_SECONDS - Math.floor(LONG_BLOCK_SPREAD_SECONDS * random)
 }

@@ -89,13 +89,18 @@ export function tooManyCancelledMessage(
   return `too many ${what} of ${who} were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
 }
 
-const KNOWN_ARE_SERVED = 'a valid client certificate, and a token that was accepted before, are served'
+/** @param blockedSeconds for which the address is blocked, however soon its clients may come back */
+export function blockedAddressMessage(source: string, seconds: number, blockedSeconds: number): string {
+  const served =
+    'a valid client certificate, and a token that was accepted before, are served, and a few new tokens are reviewed'
+  return tooManyFailuresMessage(source, seconds, `it is blocked for another ${blockedSeconds} s, in which ${served}`)
+}
 
 /**
  * @param source an address
  * @param served who is not refused
  */
-export function tooManyFailuresMessage(source: string, seconds: number, served: string = KNOWN_ARE_SERVED): string {
+export function tooManyFailuresMessage(source: string, seconds: number, served: string): string {
   return `too many credentials or TLS handshakes of ${source} have failed (--max-authentication-failures): come back in ${seconds} s; ${served}`
 }
 

@@ -17,6 +17,7 @@ import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import { AT, beginStep } from '../stalls/steps.ts'
 import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
+import { isRefusedByTls } from './handshakes/failed-handshake.ts'
 import { Handshakes } from './handshakes/handshakes.ts'
 import { createHttp1Server, type Http1Server } from './http1-server.ts'
 import { type Http2Session, serveHttp2 } from './http2-server.ts'
@@ -86,7 +87,7 @@ export interface ConnectionsOptions {
   onGoaway?(): void
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
-  /** A client has sent what cannot be a handshake, or has refused ours. */
+  /** A client has sent what cannot be a handshake, or what we refuse. */
   onHandshakeFailed?(source: string): void
   /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
   onAbuse?(address: string, kind: string): void
@@ -313,11 +314,6 @@ export class Connections {
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#sockets) socket.destroy()
   }
-}
-
-/** OpenSSL's errors; not that a client has gone, as those do that look whether a port is open. */
-function isRefusedByTls(error: Error): boolean {
-  return String(Reflect.get(error, 'code')).startsWith('ERR_SSL_')
 }
 
 function ownHandshakes({ headerTimeoutMs, onHandshakeError }: ConnectionsOptions): Handshakes {

@@ -11,6 +11,7 @@ import { addressSource } from '../../core/limits/call-source.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
 import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
+import { isRefusedByTls } from './handshakes/failed-handshake.ts'
 import { Http1Feed } from './http1-feed.ts'
 import { PresentedChains } from './peer.ts'
 import { watchRecords } from './record-watch.ts'
@@ -214,8 +215,8 @@ export function startPlainServer(
 
 /** As at the gateway's ports: silence is not an attempt, and neither is a look whether the port is open. */
 function isFailedHandshake(error: Error, socket: Socket): boolean {
-  const code = String(Reflect.get(error, 'code'))
-  return code.startsWith('ERR_SSL_') || (code === 'ERR_TLS_HANDSHAKE_TIMEOUT' && socket.bytesRead > 0)
+  const isTooLate = Reflect.get(error, 'code') === 'ERR_TLS_HANDSHAKE_TIMEOUT'
+  return isRefusedByTls(error) || (isTooLate && socket.bytesRead > 0)
 }
 
 function own({ serving, policy, clientCA }: PlainTls): ServingPair & TlsPolicy & { ca?: string } {

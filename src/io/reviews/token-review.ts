@@ -39,6 +39,8 @@ export interface TokenQuery {
 
 export interface TokenReviewer {
   review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
+  /** What `review` would do: answer from memory, wait for a review that is under way, or send one. */
+  foresee(query: TokenQuery): 'authenticated' | 'rejected' | 'running' | 'unknown'
   /** Counts a result that the caller had cached itself. */
   reused(cluster: string): void
   size(): number
@@ -80,6 +82,11 @@ export function createTokenReviewer(
     return createHmac('sha256', secret).update(text).digest('base64')
   }
 
+  const remembered = (key: string): TokenReviewResult | undefined => {
+    const known = accepted.get(key) ?? rejected.get(key)
+    return known !== undefined && known.untilMs > monotonic() ? known.verdict : undefined
+  }
+
   const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> => {
     const answer = await askUpstream(query, call)
     const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
@@ -99,13 +106,19 @@ export function createTokenReviewer(
 
   return {
     size: () => accepted.size + rejected.size,
+    foresee(query) {
+      const key = keyOf(query)
+      const kind = remembered(key)?.kind
+      if (kind === 'authenticated' || kind === 'rejected') return kind
+      return running.has(key) ? 'running' : 'unknown'
+    },
     reused: (cluster) => onLookup(cluster, 'hit'),
     review(query, call) {
       const key = keyOf(query)
-      const known = accepted.get(key) ?? rejected.get(key)
-      if (known !== undefined && known.untilMs > monotonic()) {
+      const known = remembered(key)
+      if (known !== undefined) {
         onLookup(query.cluster, 'hit')
-        return known.verdict
+        return known
       }
       const joined = running.get(key)
       if (joined !== undefined) return joined

@@ -53,6 +53,26 @@ export async function openTls13(
   }
 }
 
+const ALERT_RECORD = [21, 3, 3, 0, 2]
+const FATAL = 2
+
+/** Begins a handshake and ends it by an alert (RFC 8446 section 6) as soon as the server has answered. Resolves when the connection is closed. */
+export async function endHandshake(
+  port: number,
+  serverName: string,
+  localAddress: string,
+  description: number,
+): Promise<void> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress, noDelay: true })
+  socket.on('error', () => undefined)
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  socket.write(new HostileTls13(serverName, 'h2').hello)
+  // Before its keys are in use, an alert in the clear is what it is.
+  socket.once('data', () => socket.write(Buffer.from([...ALERT_RECORD, FATAL, description])))
+  socket.resume()
+  await closed
+}
+
 /** KeyUpdate messages until the other side has closed the connection. */
 export async function floodWithKeyUpdates(client: Tls13Client): Promise<void> {
   await waitFor('the end of the connection', () => {
