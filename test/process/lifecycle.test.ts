@@ -13,6 +13,7 @@ import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cl
 import type { Config } from '../../src/app/config/config.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
+import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
 import { startGateway } from '../harness/gateways/gateway.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
@@ -326,6 +327,41 @@ describe('drain', () => {
 })
 
 describe('shutdown delay', () => {
+  test('in the delay each answer over HTTP/1.1 says that it is the last of its connection; new ones are served', async () => {
+    const { stub, gateway } = await setUp({ shutdownDelayMs: FOR_EVER_MS, drainTimeoutMs: FOR_EVER_MS })
+    const options = { port: gateway.port, serverName: 'prod.example.com' }
+    const ask = async (client: Http1Client, fields: readonly string[] = []): Promise<readonly [number, string[]]> => {
+      client.send(requestHead('GET /api/v1/pods', fields))
+      const { status, values } = await client.response()
+      return [status, values('connection')]
+    }
+    const [known, stranger, busy] = await Promise.all(
+      [alice, undefined, alice].map((cert) => http1Connect({ ...options, ...(cert && { cert }) })),
+    )
+    assert.ok(known !== undefined && stranger !== undefined && busy !== undefined)
+    cleanups.push(() => busy.destroy())
+    for (const client of [known, busy]) assert.deepEqual(await ask(client), [200, ['keep-alive']])
+    // A long answer that began before goes on.
+    answerWatches(stub)
+    busy.send(requestHead('GET /api/v1/pods?watch=1'))
+    await busy.raw.until(/ADDED/)
+    stub.answer = (request) => reply(request, 200, '{}')
+    const stopped = gateway.stop()
+    await waitFor('readyz to fail', async () => (await readyz(gateway.adminPort)).code === 500)
+    assert.deepEqual(await ask(known), [200, ['close']])
+    await known.raw.closed
+    assert.deepEqual(await ask(stranger, ['Authorization: Bearer of-nobody']), [401, ['close']])
+    const fresh = await http1Connect({ ...options, cert: alice })
+    assert.deepEqual(await ask(fresh), [200, ['close']])
+    assert.equal(busy.closed(), false)
+    // To the drain, and to its end.
+    void gateway.stop()
+    await waitFor('the drain', async () => (await connectError(gateway.port)) === 'ECONNREFUSED')
+    void gateway.stop()
+    await busy.raw.closed
+    await stopped
+  })
+
   test('readyz fails, the rest goes on: new connections, requests, watches; no GOAWAY', async () => {
     const { stub, gateway, session } = await setUp({ shutdownDelayMs: FOR_EVER_MS, drainTimeoutMs: FOR_EVER_MS })
     let goaways = 0

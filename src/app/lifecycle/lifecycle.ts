@@ -343,6 +343,7 @@ export class Lifecycle implements RunningGateway {
     const { shutdownDelayMs } = this.#config
     if (shutdownDelayMs > 0) {
       this.#state = 'leaving'
+      this.#parts.pool.leave()
       this.#log.info('shutting down: readyz fails, requests are served on', { delayMs: shutdownDelayMs })
       await sleep(shutdownDelayMs, undefined, { signal: this.#drainNow.signal }).catch(() => undefined)
     }

@@ -77,6 +77,8 @@ export type ToThread =
   | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
   /** The answer to `scale-down`. */
   | { readonly type: 'scale-down-answer'; readonly id: number; readonly answer: ScaleDownAnswer }
+  /** Each answer over HTTP/1.1 is the last of its connection; all else goes on. */
+  | { readonly type: 'leave' }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
   /** Aborts all requests and connections. */

@@ -301,6 +301,10 @@ export class Connections {
     if (this.#draining) session.drain()
   }
 
+  leave(): void {
+    this.#http1.leave()
+  }
+
   drain(): void {
     this.#draining = true
     this.#http1.drain()

@@ -37,6 +37,8 @@ const TOO_LARGE = '431 Request Header Fields Too Large'
 export interface Http1Server {
   /** Takes over a connection that negotiated http/1.1 or nothing. */
   serve(socket: TLSSocket, peer: Peer): void
+  /** Every answer is the last of its connection; idle connections stay. */
+  leave(): void
   /** No new requests on idle connections; running ones get `Connection: close`. */
   drain(): void
   /** The next answer on this connection is its last. False: it was already. */
@@ -129,9 +131,13 @@ export function createHttp1Server(
       connection.draining = true
       return true
     },
+    leave() {
+      state.draining = true
+    },
     drain() {
       state.draining = true
-      server.closeIdleConnections()
+      // After the event loop has read what has come: a request that is here is answered.
+      setImmediate(() => server.closeIdleConnections())
     },
     close: () => closeServer(server),
   }

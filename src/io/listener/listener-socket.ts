@@ -25,6 +25,8 @@ export interface Listener {
   readonly port: number
   /** Takes over a connection to this port that was accepted elsewhere, and from which nothing was read. */
   accept(socket: Socket): void
+  /** A drain is to come: each answer over HTTP/1.1 is the last of its connection. */
+  leave(): void
   /** Stops accepting; HTTP/2 clients get GOAWAY, idle HTTP/1.1 connections close, running requests go on. */
   drain(): void
   /** Ends every connection. */
@@ -61,6 +63,7 @@ function listenerOf(connections: Connections, port: number, stopAccepting: () =>
   return {
     port,
     accept: (socket) => connections.accept(socket),
+    leave: () => connections.leave(),
     drain() {
       stopAccepting()
       connections.drain()

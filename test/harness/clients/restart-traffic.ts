@@ -6,6 +6,7 @@ import type { ClientHttp2Session } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyPair } from '../../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request } from './h2-client.ts'
+import { http1Connect, requestHead } from './http1-client.ts'
 import { openRaw } from './raw-clients.ts'
 
 export interface TrafficOptions {
@@ -130,6 +131,58 @@ export class RestartTraffic {
       else this.#fail(`HTTP/1.1: ${JSON.stringify(raw.text().slice(0, 200))}`)
     } finally {
       raw.destroy()
+    }
+  }
+}
+
+const REQUESTS_OF_A_CONNECTION = 200
+
+/** Requests over HTTP/1.1 connections that are kept until an answer says `Connection: close`. None is sent twice. */
+export class KeptTraffic {
+  readonly counted: Counted = { served: 0, repeated: 0, moved: 0, failures: [] }
+  readonly #options: Omit<WatchOptions, 'since'>
+  #running = true
+  #done: Promise<unknown> | undefined
+
+  constructor(options: Omit<WatchOptions, 'since'>) {
+    this.#options = options
+  }
+
+  start(connections: number): void {
+    this.#done = Promise.all(Array.from({ length: connections }, () => this.#run()))
+  }
+
+  async stop(): Promise<Counted> {
+    this.#running = false
+    await this.#done
+    return this.counted
+  }
+
+  async #run(): Promise<void> {
+    while (this.#running) {
+      await this.#connection().catch((error: unknown) => {
+        this.counted.failures.push(`${new Date().toISOString()} HTTP/1.1: ${String(error)}`)
+      })
+    }
+  }
+
+  async #connection(): Promise<void> {
+    const { port, serverName, certificate, path, authority } = this.#options
+    const client = await http1Connect({ port, serverName, cert: certificate })
+    try {
+      for (let sent = 0; this.#running && sent < REQUESTS_OF_A_CONNECTION; sent++) {
+        client.send(requestHead(`GET ${path}`, [], authority ?? AUTHORITY))
+        const answer = await client.response()
+        if (answer.status !== 200 || !answer.complete) throw new Error(`status ${answer.status}`)
+        this.counted.served++
+        if (answer.values('connection').includes('close')) {
+          this.counted.moved++
+          return
+        }
+        await sleep(TICK_MS * Math.random())
+      }
+    } finally {
+      client.destroy()
     }
   }
 }

@@ -229,6 +229,11 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#questions.subscribe(kind, question, options)
   }
 
+  /** A drain is to come: clients of HTTP/1.1, which cannot be told when they are idle, open another connection for their next request. */
+  leave(): void {
+    this.#standing.send({ type: 'leave' })
+  }
+
   /** Resolves when nothing runs in any thread; a while after an abort in any case. */
   async drain(): Promise<void> {
     this.#state = 'ending'

@@ -75,6 +75,7 @@ export class GatewayThread {
   readonly #spread: ConnectionSpread
   readonly #held: HeldConnections
   #listeners: Listener[] = []
+  #leaving = false
   #endStalls: () => void = () => undefined
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
@@ -183,6 +184,10 @@ export class GatewayThread {
       case 'unsubscribe':
         this.#answers.receive(message)
         return
+      case 'leave':
+        this.#leaving = true
+        for (const listener of this.#listeners) listener.leave()
+        return
       case 'drain':
         void this.#drain()
         return
@@ -223,6 +228,7 @@ export class GatewayThread {
         return
       }
     }
+    if (this.#leaving) for (const listener of this.#listeners) listener.leave()
     this.#spread.open()
     const { config, place } = this.#data
     const { log } = this.#gateway
