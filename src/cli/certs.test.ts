@@ -100,6 +100,34 @@ test('the serving certificate of a data directory is made once and used again', 
   assert.ok(new X509Certificate(second.certPem).checkIssued(ca))
 })
 
+test('a serving certificate that lacks a name is made again by the same CA, and keeps the names that it had', () => {
+  const dataDir = join(root, 'names')
+  const dir = join(dataDir, 'pki')
+  assert.equal(certsInit({ dir, hosts: ['vip.example.com', '192.0.2.10'], force: false, ...capture() }), 0)
+  const ca = certificate(dir, 'ca')
+  const hosts = ['localhost', '192.0.2.2', '2001:db8::2', '*.example.org']
+  const grown = ensureServingCertificate(dataDir, false, hosts)
+  assert.equal(grown.generated, true)
+  const serving = new X509Certificate(grown.certPem)
+  assert.ok(serving.verify(ca.publicKey))
+  for (const ip of ['127.0.0.1', '192.0.2.2', '192.0.2.10']) assert.equal(serving.checkIP(ip), ip)
+  assert.ok(serving.checkIP('2001:db8::2'))
+  for (const name of ['localhost', 'vip.example.com', 'prod.example.org']) assert.ok(serving.checkHost(name), name)
+  for (const fewer of [hosts, ['192.0.2.2'], []]) {
+    assert.deepEqual(ensureServingCertificate(dataDir, false, fewer), { ...grown, generated: false })
+  }
+})
+
+test('a serving certificate has at most a hundred names, and is then not made again and again', () => {
+  const hosts = (from: number): string[] => Array.from({ length: 150 }, (_, i) => `h${from + i}.example.com`)
+  const dataDir = join(root, 'many-names')
+  ensureServingCertificate(dataDir, false, hosts(0))
+  const { certPem, generated } = ensureServingCertificate(dataDir, false, hosts(1000))
+  assert.equal(generated, true)
+  assert.equal(new X509Certificate(certPem).subjectAltName?.split(', ').length, 100)
+  assert.equal(ensureServingCertificate(dataDir, false, hosts(1000)).generated, false)
+})
+
 test('a broken serving certificate is an error, not silently replaced', () => {
   const dataDir = join(root, 'broken')
   ensureServingCertificate(dataDir)

@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type ConnectionOptions, connect } from 'node:tls'
 import { servingPkiDir } from '../../src/io/listener/serving-certificate.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { writeKeyPair } from '../../src/io/pki/pki-files.ts'
@@ -77,6 +78,12 @@ function untilShown(running: InProcessGateway, pair: KeyPair): Promise<unknown> 
   })
 }
 
+/** The addresses of this machine beside loopback; connections to them stay on the machine. */
+function otherAddresses(): readonly string[] {
+  const infos = Object.values(networkInterfaces()).flatMap((all = []) => all)
+  return infos.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address)
+}
+
 describe('--tls-cert-file', () => {
   test('a new pair is shown to new connections in every thread; those that are open go on', async () => {
     write(first)
@@ -127,6 +134,20 @@ describe('--tls-cert-file', () => {
       socket.destroy()
       return CN === 'serving'
     })
+  })
+
+  test('a certificate of its own making is for the addresses of this machine, and for --serving-host', async () => {
+    const own = { tlsCertFile: '', tlsPrivateKeyFile: '', dataDir: dir, servingHosts: ['vip.example.com'] }
+    const listen = [{ host: '0.0.0.0', port: 0 }]
+    gateway = await startInProcess([clusterObject([stub], { clientCA })], { ...own, listen })
+    const { port } = gateway
+    const ca = readFileSync(join(servingPkiDir(dir), 'ca.crt'))
+    const accepts = (options: ConnectionOptions): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ port, ca, ...options }, () => resolve(void socket.destroy())).on('error', reject)
+      })
+    await accepts({ host: '127.0.0.1', servername: 'vip.example.com' })
+    for (const address of otherAddresses()) await accepts({ host: address })
   })
 
   test('a mounted Secret, whose links are exchanged', async () => {

@@ -228,6 +228,7 @@ test('a new cluster becomes Ready once it is in force and an endpoint answers, a
       ['Ready', 1],
       ['EndpointsHealthy', 1],
       ['CredentialsValid', 1],
+      ['ClientCertificatesAccepted', 1],
       ['Degraded', 1],
     ],
   )
@@ -237,7 +238,7 @@ test('a new cluster becomes Ready once it is in force and an endpoint answers, a
   assert.deepEqual(entry, { name: 'replica-a', threads: 2, threadsApplied: 2, observedGeneration: 1 })
   assert.ok(Date.parse(appliedAt) > 0)
   await waitFor('events', () => reasonsOfEvents(objects).includes('EndpointsHealthy'))
-  assert.deepEqual(reasonsOfEvents(objects), ['Applied', 'EndpointsHealthy'])
+  assert.deepEqual(reasonsOfEvents(objects), ['Applied', 'ClientCertificatesNotAccepted', 'EndpointsHealthy'])
   const [event] = objects.all(EVENTS)
   const involved = event?.['involvedObject'] as { kind: string; name: string; uid: string }
   assert.deepEqual([involved.kind, involved.name], ['UpstreamCluster', 'prod'])
@@ -479,6 +480,14 @@ test('protected pods: the condition follows what the replicas do, whichever lead
   await waitFor('the event', () => reasonsOfEvents(objects).includes('PodsNotProtected'))
   counter.protects = doing('Counting')
   await waitFor('the way back', () => reasonsOfEvents(objects).includes('PodsProtected'))
+  leader.protects = doing('Judging', 'PodProtectors are not generated: deployments is forbidden')
+  await waitFor('NotGenerated', () => reasonOf(objects, 'prod', 'PodsProtected') === 'False NotGenerated')
+  assert.equal(
+    condition(objects, 'prod', 'PodsProtected')?.message,
+    'replica-a: PodProtectors are not generated: deployments is forbidden',
+  )
+  leader.protects = doing('Judging')
+  await waitFor('Protecting', () => reasonOf(objects, 'prod', 'PodsProtected') === 'True Protecting')
   leader.rights = {
     kind: 'missing',
     missing: gatewayRights({ protection: { aggregation: { updateTrigger: undefined } } }).slice(-3),

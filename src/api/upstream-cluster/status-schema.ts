@@ -32,7 +32,7 @@ const condition = object<Condition>(
   'A condition of the cluster.',
   {
     type: text(
-      'Ready, EndpointsHealthy, CredentialsValid, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it.',
+      'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it.',
     ),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
     observedGeneration: generation('metadata.generation that this is about.'),
@@ -121,7 +121,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
     observedGeneration: generation('metadata.generation that was looked at last.'),
     conditions: byKey(
       list(
-        'Ready, EndpointsHealthy, CredentialsValid, Degraded, ServersResolved, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy.',
+        'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded, ServersResolved, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy.',
         condition,
       ),
       'type',

@@ -6,7 +6,7 @@ import type { AutoscalerReport } from './cluster-autoscaler.ts'
 
 /** metav1.Condition. */
 export interface Condition {
-  /** Ready, EndpointsHealthy, CredentialsValid, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it. */
+  /** Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded; ServersResolved, LimitsShared, PodsProtected, AutoDegraded and AutoscalerHealthy where the spec asks for it. */
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   /** metadata.generation that this is about. */
@@ -58,7 +58,7 @@ export interface GatewayProtection {
   readonly cell: string
   /**
    * `Judging`: it knows the PodProtectors. `Counting`: and it is the one that counts the pods of the cell. `Starting`: it is
-   * about to. `Broken`: it cannot, and `message` says why.
+   * about to. `Broken`: it cannot, and `message` says why. With another state `message` says why it generates no PodProtectors.
    */
   readonly state: 'Judging' | 'Counting' | 'Starting' | 'Broken'
   /** When the state began, RFC 3339. */

@@ -3,6 +3,7 @@
 import { createSecureContext } from 'node:tls'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { machineHosts } from '../../io/listener/machine-hosts.ts'
 import { ensureServingCertificate } from '../../io/listener/serving-certificate.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
@@ -14,7 +15,11 @@ import { makesServingCertificate } from './shared-pki.ts'
 export function loadServingPair(config: Config): ServingPair {
   const given = readServingPair(config)
   if (given !== undefined) return given
-  const { certPem, keyPem } = ensureServingCertificate(config.dataDir, config.source === 'kubernetes')
+  const { certPem, keyPem } = ensureServingCertificate(
+    config.dataDir,
+    config.source === 'kubernetes',
+    servingHosts(config),
+  )
   return { cert: certPem, key: keyPem }
 }
 
@@ -25,6 +30,11 @@ export function readServingPair(config: Config): ServingPair | undefined {
     { flag: '--tls-cert-file', file: config.tlsCertFile },
     { flag: '--tls-private-key-file', file: config.tlsPrivateKeyFile },
   )
+}
+
+/** What the certificate of the gateway's own making is for. */
+export function servingHosts({ servingHosts: hosts, listen }: Config): readonly string[] {
+  return [...new Set([...hosts, ...machineHosts(listen)])]
 }
 
 /** A file, and the flag that names it. */

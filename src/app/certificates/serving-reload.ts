@@ -4,16 +4,16 @@
 import { existsSync } from 'node:fs'
 import type { Logger } from '../../api/ports/ports.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { expiresSoon, servingPkiDir } from '../../io/listener/serving-certificate.ts'
+import { isServingOutdated, servingPkiDir } from '../../io/listener/serving-certificate.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { keyPairFiles } from '../../io/pki/pki-files.ts'
 import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
 import type { Config } from '../config/config.ts'
-import { loadServingPair } from './serving-pair.ts'
+import { loadServingPair, servingHosts } from './serving-pair.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
-/** How often a certificate of the gateway's own making is looked at. */
-const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
+/** How often a certificate of the gateway's own making is looked at: a machine may get an address, or a VIP, at any time. */
+const RENEWAL_CHECK_MS = 60_000
 
 export class ServingReload {
   readonly #config: Config
@@ -46,9 +46,14 @@ export class ServingReload {
   start(): void {
     if (makesServingCertificate(this.#config)) {
       // The files are the gateway's own: were they gone, a look would make another CA, which no client knows.
-      this.#renewal = setInterval(() => expiresSoon(this.#pair.cert) && this.#read(), RENEWAL_CHECK_MS).unref()
       const ca = keyPairFiles(servingPkiDir(this.#config.dataDir), 'ca')
-      this.#followed = followFiles(ca, () => ca.every((file) => existsSync(file)) && this.#read())
+      const read = (): void => {
+        if (ca.every((file) => existsSync(file))) this.#read()
+      }
+      this.#renewal = setInterval(() => {
+        if (isServingOutdated(this.#pair.cert, servingHosts(this.#config))) read()
+      }, RENEWAL_CHECK_MS).unref()
+      this.#followed = followFiles(ca, read)
       return
     }
     const { tlsCertFile, tlsPrivateKeyFile } = this.#config

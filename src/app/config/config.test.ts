@@ -83,6 +83,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     drainTimeoutMs: 30_000,
     tlsCertFile: '',
     tlsPrivateKeyFile: '',
+    servingHosts: [],
     tlsMinVersion: 'VersionTLS12',
     tlsCipherSuites: [],
     accessLog: true,
@@ -159,6 +160,23 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     },
     warnings: [],
   })
+})
+
+test('names for the certificate that the gateway makes itself', () => {
+  const { servingHosts } = load({ servingHost: ['VIP.example.com.', '*.example.org,192.0.2.10', '2001:DB8::1'] })
+  assert.deepEqual(servingHosts, ['vip.example.com', '*.example.org', '192.0.2.10', '2001:db8::1'])
+  for (const [given, problem] of [
+    ['192.0.2.10:8443', '"192.0.2.10:8443" is neither a host name nor an address'],
+    ['https://vip', '"https://vip" is neither a host name nor an address'],
+    ['a.example.com,a_b', '"a_b" is neither a host name nor an address'],
+    [Array.from({ length: 51 }, (_, i) => `h${i}`).join(), 'has too many names'],
+  ] as const) {
+    const [said = '', ...more] = problemsOf({ servingHost: given })
+    assert.ok(said.startsWith('--serving-host: ') && said.includes(problem), said)
+    assert.deepEqual(more, [])
+  }
+  const own = { tlsCertFile: 'tls.crt', tlsPrivateKeyFile: 'tls.key', servingHost: 'vip' }
+  assert.deepEqual(problemsOf(own), ['--serving-host: is given, and the certificate is that of --tls-cert-file'])
 })
 
 test('a configuration directory alone means files', () => {

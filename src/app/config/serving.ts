@@ -15,6 +15,7 @@ import {
   parseAddress,
   parseAddresses,
   parseCidrs,
+  parseHosts,
   parseSwitch,
   parseText,
   parseTexts,
@@ -35,6 +36,8 @@ export interface ServingConfig {
   /** Both '' or both set. */
   readonly tlsCertFile: string
   readonly tlsPrivateKeyFile: string
+  /** Names and addresses in the certificate that the gateway makes itself, in addition to those of this machine. */
+  readonly servingHosts: readonly string[]
   readonly tlsMinVersion: TlsVersion
   /** Names of kube-apiserver's; [] = those of Node. */
   readonly tlsCipherSuites: readonly string[]
@@ -121,6 +124,14 @@ export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfi
     'certificate (PEM) for clients whose cluster has none of its own',
   ),
   tlsPrivateKeyFile: setting('tlsPrivateKeyFile', '<file>', '', parseText, 'private key (PEM) of --tls-cert-file'),
+  servingHosts: setting(
+    'servingHost',
+    '<host>',
+    '',
+    parseHosts,
+    'name or address by which clients reach the gateway, for the certificate that it makes itself; may be repeated',
+    true,
+  ),
   tlsMinVersion: setting(
     'tlsMinVersion',
     '<version>',
@@ -182,6 +193,7 @@ export function readServing(reader: SettingsReader): ServingConfig {
     drainTimeoutMs: reader.take(table.drainTimeout, 0),
     tlsCertFile: reader.take(table.tlsCertFile, ''),
     tlsPrivateKeyFile: reader.take(table.tlsPrivateKeyFile, ''),
+    servingHosts: reader.take(table.servingHosts, []),
     tlsMinVersion: reader.take(table.tlsMinVersion, 'VersionTLS12'),
     tlsCipherSuites: reader.take(table.tlsCipherSuites, []),
     accessLog: reader.take(table.accessLog, true),
@@ -197,7 +209,16 @@ export function readServing(reader: SettingsReader): ServingConfig {
 /** Errors in combinations of settings. */
 export function checkServing(config: ServingConfig, reader: SettingsReader): void {
   checkProxyProtocol(config, reader)
-  const { tlsCertFile, tlsPrivateKeyFile } = config
+  const { tlsCertFile, tlsPrivateKeyFile, servingHosts } = config
+  if (servingHosts.length > 0 && tlsCertFile !== '') {
+    const message = `is given, and the certificate is that of ${SERVING_TABLE.tlsCertFile.flag}`
+    addProblem(
+      reader,
+      SERVING_TABLE.servingHosts,
+      message,
+      'leave one of them out; a certificate that is given has its names',
+    )
+  }
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
   const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
   const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]

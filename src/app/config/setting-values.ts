@@ -3,7 +3,8 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { isDnsLabel } from '../../api/validation/name-syntax.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { isDnsLabel, isServerName } from '../../api/validation/name-syntax.ts'
 import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
 import {
@@ -74,6 +75,21 @@ export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
 export function parseTexts(raw: unknown): Parsed<readonly string[]> {
   const texts = textsOf(raw)
   return texts.length > 0 ? { value: texts } : { message: 'names nothing', fix: 'give at least one name' }
+}
+
+/** A certificate is sent in every handshake. */
+const MOST_HOSTS = 50
+
+/** Names that a certificate can have, and addresses. */
+export function parseHosts(raw: unknown): Parsed<readonly string[]> {
+  const hosts = textsOf(raw).map((host) => canonicalIp(host) ?? host.toLowerCase().replace(/\.$/, ''))
+  const wrong = hosts.find((host) => canonicalIp(host) === undefined && !isServerName(host))
+  if (wrong === undefined && hosts.length > MOST_HOSTS) {
+    return { message: 'has too many names', fix: `give at most ${MOST_HOSTS}, or a certificate of your own` }
+  }
+  if (wrong === undefined && hosts.length > 0) return { value: hosts }
+  const message = `${hosts.length > 1 ? `: "${wrong ?? ''}" ` : ''}is neither a host name nor an address`
+  return { message, fix: 'write prod.example.com, *.example.com or 192.0.2.10, without a port' }
 }
 
 /** `user:NAME` and `group:NAME`. */

@@ -71,6 +71,7 @@ export function gatherFacts(
     credentials: live === undefined ? [] : credentialFaults(live.compiled, endpoints, granted, clock.now()),
     endingSoon: live === undefined ? [] : certificatesEndingSoon(live.compiled, clock.now()),
     rights: granted,
+    hasClientCA: live === undefined ? undefined : live.compiled.serving.clientCA !== '',
     shadows: live === undefined ? [] : shadowsOf(live.compiled),
     limits: live === undefined ? undefined : limitsFact(live.compiled, deps.limitsMessage?.(name)),
     protection: live === undefined ? undefined : protectionFact(live.compiled, granted),

@@ -52,6 +52,17 @@ function asked(rights: readonly Right[]): string[] {
   )
 }
 
+test('the recommended user may read the CA of client certificates, without which import makes a cluster that accepts none', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../../deploy/rbac/upstream-gateway-user.yaml'), 'utf8')
+  const bindings = parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter(({ kind }) => kind === 'RoleBinding' || kind === 'ClusterRoleBinding')
+  const names = bindings.map(({ kind, metadata, roleRef }) => `${kind} ${metadata.namespace ?? ''}: ${roleRef.name}`)
+  const reader = 'RoleBinding kube-system: extension-apiserver-authentication-reader'
+  assert.deepEqual(names, ['ClusterRoleBinding : portcullis-gateway', reader])
+  for (const { subjects } of bindings) assert.deepEqual(subjects, bindings[0]?.subjects)
+})
+
 test('every right that deploy/rbac gives is asked, and no other', () => {
   const user = granted('deploy/rbac/upstream-gateway-user.yaml', 'portcullis-gateway')
   same(gatewayRights({ protection: undefined, degrade: NEVER }), user)

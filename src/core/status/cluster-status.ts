@@ -50,6 +50,7 @@ export function clusterStatus(
       condition('Ready', readiness(facts, before, enabled)),
       condition('EndpointsHealthy', endpointsHealth(facts, enabled)),
       condition('CredentialsValid', credentialsValidity(facts, before)),
+      condition('ClientCertificatesAccepted', clientCertificates(facts)),
       condition('Degraded', degradation(facts, nowMs)),
       ...(facts.clocks === undefined ? [] : [condition('ClocksAgree', agreement(facts.clocks, facts.inForce))]),
       ...(facts.servers === undefined
@@ -124,6 +125,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set([
   'Ready',
   'EndpointsHealthy',
   'CredentialsValid',
+  'ClientCertificatesAccepted',
   'Degraded',
   'ClocksAgree',
   'ServersResolved',
@@ -205,11 +207,24 @@ function readiness(
     return { status: 'True', reason: 'Serving', message, observedGeneration: generation }
   }
   if (enabled.some(({ state }) => state === 'unknown')) return pending(generation, 'no endpoint has been checked yet')
-  const message = joinedMessages([
-    enabled.length === 0 ? 'all endpoints are disabled' : 'no endpoint takes requests',
-    ...warnings,
-  ])
+  const message = joinedMessages([...whyNoEndpoint(facts, enabled), ...warnings])
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
+}
+
+/** The credential first: it fails the health checks, too. */
+function whyNoEndpoint({ credentials }: StatusFacts, enabled: readonly EndpointState[]): readonly string[] {
+  if (enabled.length === 0) return ['all endpoints are disabled']
+  const refused = credentials.filter(
+    ({ path, reason }) => path.startsWith('spec.clientConfig') && reason !== 'Forbidden',
+  )
+  const causes = refused.length > 0 ? refused.map(faultMessage) : endpointCauses(enabled)
+  const [first = '', ...others] = causes
+  return [`no endpoint takes requests: ${first}`, ...others]
+}
+
+function endpointCauses(enabled: readonly EndpointState[]): readonly string[] {
+  const bad = enabled.filter(({ available, state }) => !available && state !== 'unknown')
+  return bad.map(({ url, message }) => `${url}: ${message === '' ? 'its connections break' : message}`)
 }
 
 const RIGHTS_UNASKED = 'the rights of the gateway have not been checked yet'
@@ -241,8 +256,7 @@ function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointSta
   const bad = enabled.filter(({ available, state }) => !available && state !== 'unknown')
   if (bad.length > 0) {
     const reason = bad.length === enabled.length ? 'NoneHealthy' : 'SomeUnhealthy'
-    const texts = bad.map(({ url, message }) => `${url}: ${message === '' ? 'its connections break' : message}`)
-    return say('False', reason, joinedMessages(texts))
+    return say('False', reason, joinedMessages(endpointCauses(enabled)))
   }
   const unchecked = enabled.filter(({ available }) => !available)
   if (unchecked.length > 0) return pending(inForce, `not checked yet: ${unchecked.map(({ url }) => url).join(', ')}`)
@@ -282,6 +296,24 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
     message: 'the cluster accepts the credential and grants every right that the gateway needs',
     observedGeneration: inForce,
   }
+}
+
+const CLIENT_CA = 'spec.secureServing.clientCA'
+const NO_CLIENT_CA =
+  'neither clientCAData nor clientCARef is set in spec.secureServing, so every client certificate gets 401 (tokens are not affected). Name the CA of ' +
+  "the cluster's client certificates there: in the cluster, kubectl get configmap -n kube-system extension-apiserver-authentication -o yaml shows it " +
+  'as client-ca-file'
+
+/** A cluster without a CA is complete, if its users have tokens; but users with certificates need to know why they get 401. */
+function clientCertificates({ inForce, hasClientCA, credentials }: StatusFacts): Verdict {
+  if (inForce === 0 || hasClientCA === undefined) return pending(inForce, 'no version is in force')
+  const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
+    return { status, reason, message, observedGeneration: inForce }
+  }
+  if (!hasClientCA) return say('False', 'NoClientCA', NO_CLIENT_CA)
+  const expired = credentials.find(({ path }) => path.startsWith(CLIENT_CA))
+  if (expired !== undefined) return say('False', 'Expired', faultMessage(expired))
+  return say('True', 'Verified', 'client certificates are verified with the CAs of spec.secureServing')
 }
 
 const NOT_MEASURED =
@@ -347,6 +379,11 @@ function podProtection(
       return `${name}, since ${podProtection?.since}: ${podProtection?.message ?? ''}`
     })
     return say('False', 'Broken', joinedMessages(texts))
+  }
+  const idle = replicas.filter(({ podProtection }) => (podProtection?.message ?? '') !== '')
+  if (idle.length > 0) {
+    const texts = idle.map(({ name, podProtection }) => `${name}: ${podProtection?.message}`)
+    return say('False', 'NotGenerated', joinedMessages(texts))
   }
   const working = replicas.some(({ podProtection }) => podProtection?.state === (counted ? 'Counting' : 'Judging'))
   if (!working)

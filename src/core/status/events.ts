@@ -48,6 +48,12 @@ export function statusTransitions(
   if (credentials?.reason === 'EndsSoon' && conditionOf(before, 'CredentialsValid')?.reason !== 'EndsSoon') {
     tell('Warning', 'CertificateEndsSoon', credentials.message)
   }
+  const clients = conditionOf(after, 'ClientCertificatesAccepted')
+  if (clients?.status === 'False' && changed('ClientCertificatesAccepted')) {
+    tell('Warning', 'ClientCertificatesNotAccepted', clients.message)
+  } else if (clients?.status === 'True' && statusOf(before, 'ClientCertificatesAccepted') === 'False') {
+    tell('Normal', 'ClientCertificatesAccepted', clients.message)
+  }
   if (changed('ServersResolved')) {
     const servers = conditionOf(after, 'ServersResolved')
     if (servers?.status === 'False') tell('Warning', 'ServersNotResolved', servers.message)

@@ -50,6 +50,8 @@ export interface StatusFacts {
   readonly endingSoon: readonly string[]
   /** Of the version in force. */
   readonly rights: RightsFact
+  /** Of the version in force: whether it names CAs of client certificates; absent = none is in force. */
+  readonly hasClientCA?: boolean | undefined
   /** Skew between the clocks of its API servers and ours; absent where nothing depends on it. */
   readonly clocks?: MeasuredClocks
   /** Of the version in force: what is in shadow mode. */

@@ -2,11 +2,11 @@
 // restart, so that clients that trust its CA go on trusting it.
 
 import { X509Certificate } from 'node:crypto'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { caBundleError } from '../pki/ca-bundle.ts'
-import { createCA, isIssuedBy, issueCertificate, type KeyPair } from '../pki/pki.ts'
+import { coversHost, createCA, isIssuedBy, issueCertificate, type KeyPair, splitHosts } from '../pki/pki.ts'
 import { readKeyPair, writeKeyPair } from '../pki/pki-files.ts'
 
 export interface ServingCertificate extends KeyPair {
@@ -24,43 +24,58 @@ export function servingPkiDir(dataDir: string): string {
 
 export const SERVING_CA_NAME = 'portcullis'
 
+/** Names of a certificate at most: it is sent in every handshake. */
+const MOST_HOSTS = 100
+
 /**
  * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and
- * this machine's name. Only what is missing or about to expire is created.
+ * `hosts`. Only what is missing, about to expire or lacks one of `hosts` is created; names that the one before had stay, because
+ * clients may use them.
  * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
  * @throws {UserError} when a file cannot be read or written, or is not a certificate or key
  */
-export function ensureServingCertificate(dataDir: string, sharedCA = false): ServingCertificate {
+export function ensureServingCertificate(
+  dataDir: string,
+  sharedCA = false,
+  hosts: readonly string[] = [],
+): ServingCertificate {
   const dir = servingPkiDir(dataDir)
   const ownCA = readKeyPair(dir, 'ca')
   const problem = ownCA === undefined ? '' : caBundleError(ownCA.certPem)
   if (problem !== '') throw new UserError(`${join(dir, 'ca.crt')} ${problem}`, 'put the right file there')
   const knownCA = sharedCA ? ownCA : usable(ownCA)
-  const known = knownCA === undefined ? undefined : usable(readKeyPair(dir, 'tls'))
-  if (known !== undefined && knownCA !== undefined && isIssuedBy(known, knownCA)) return { ...known, generated: false }
+  const before = readKeyPair(dir, 'tls')
+  const known = before !== undefined && knownCA !== undefined && isIssuedBy(before, knownCA) ? before : undefined
+  if (known !== undefined && !isServingOutdated(known.certPem, hosts)) return { ...known, generated: false }
   const ca = knownCA ?? createCA({ commonName: SERVING_CA_NAME })
   if (knownCA === undefined) writeKeyPair(dir, 'ca', ca)
-  const pair = issueCertificate(ca, {
-    commonName: 'portcullis',
-    usage: 'server',
-    dnsNames: ['localhost', ...ownName()],
-    ipAddresses: ['127.0.0.1', '::1'],
-  })
+  const kept = known === undefined ? [] : hostsOf(known.certPem)
+  const all = [...new Set(['localhost', '127.0.0.1', '::1', ...hosts, ...kept])].slice(0, MOST_HOSTS)
+  const pair = issueCertificate(ca, { commonName: 'portcullis', usage: 'server', ...splitHosts(all) })
   writeKeyPair(dir, 'tls', pair)
   return { ...pair, generated: true }
+}
+
+/** Whether it is time to make another one: it expires soon, or lacks one of the names that it is to have. */
+export function isServingOutdated(certPem: string, hosts: readonly string[]): boolean {
+  const certificate = new X509Certificate(certPem)
+  return expiresSoon(certPem) || !hosts.slice(0, MOST_HOSTS - 3).every((host) => coversHost(certificate, host))
+}
+
+/** Its names and addresses, as far as another certificate can be issued for them. */
+function hostsOf(certPem: string): readonly string[] {
+  const names = new X509Certificate(certPem).subjectAltName?.split(', ') ?? []
+  return names.flatMap((name) => {
+    const [, dns, ip] = /^(?:DNS:([\w.*-]+)|IP Address:([\da-fA-F.:]+))$/.exec(name) ?? []
+    const host = dns ?? canonicalIp(ip ?? '')
+    return host === undefined ? [] : [host]
+  })
 }
 
 function usable(pair: KeyPair | undefined): KeyPair | undefined {
   return pair === undefined || expiresSoon(pair.certPem) ? undefined : pair
 }
 
-/** Whether it is time to replace it. */
-export function expiresSoon(certPem: string): boolean {
+function expiresSoon(certPem: string): boolean {
   return new X509Certificate(certPem).validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS
-}
-
-/** A machine's name need not be a valid host name; then it would make the certificate invalid. */
-function ownName(): string[] {
-  const name = hostname().toLowerCase()
-  return name !== 'localhost' && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name) ? [name] : []
 }

@@ -12,7 +12,7 @@ import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { base64 } from '../../core/text/base64.ts'
 import { caBundleError, certificatesOf, isIssuedByOneOf } from './ca-bundle.ts'
 import { generateTokenKey } from './control-tokens.ts'
-import { createCA, isIssuedBy, issueCertificate, issueServingCertificate, type KeyPair } from './pki.ts'
+import { coversHost, createCA, isIssuedBy, issueCertificate, issueServingCertificate, type KeyPair } from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
@@ -190,7 +190,7 @@ function ensureServing(
   former: readonly string[],
   hosts: readonly string[],
 ): KeyPair {
-  const fits = (certificate: X509Certificate): boolean => hosts.every((host) => covers(certificate, host))
+  const fits = (certificate: X509Certificate): boolean => hosts.every((host) => coversHost(certificate, host))
   if (known !== undefined && !isToRenew(known, ca, former, fits)) return known
   const pair = issueServingCertificate(signing(dir, ca), hosts)
   writeKeyPair(dir, SERVING_NAME, pair)
@@ -218,10 +218,6 @@ function isToRenew(
   if (!isIssuedBy({ certPem }, ca)) return isIssuedByOneOf({ certPem }, former)
   const certificate = new X509Certificate(certPem)
   return certificate.validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS || !fits(certificate)
-}
-
-function covers(certificate: X509Certificate, host: string): boolean {
-  return (canonicalIp(host) === undefined ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined
 }
 
 function ensureTokenKey(dir: string): string {

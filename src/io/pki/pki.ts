@@ -78,9 +78,22 @@ export function issueServingCertificate(ca: KeyPair, hosts: readonly string[]): 
   return issueCertificate(ca, {
     commonName: hosts[0] ?? '',
     usage: 'server',
+    ...splitHosts(hosts),
+  })
+}
+
+/** Names and addresses, as a certificate has them. */
+export function splitHosts(hosts: readonly string[]): Required<Pick<CertificateOptions, 'dnsNames' | 'ipAddresses'>> {
+  return {
     dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
     ipAddresses: hosts.filter((host) => canonicalIp(host) !== undefined),
-  })
+  }
+}
+
+/** Whether clients that connect to `host`, a name or an address, accept it. A wildcard counts where it is written so. */
+export function coversHost(certificate: X509Certificate, host: string): boolean {
+  if (canonicalIp(host) !== undefined) return certificate.checkIP(host) !== undefined
+  return certificate.checkHost(host.replace(/^\*\./, 'any.')) !== undefined
 }
 
 /** Whether `ca` has signed it. */

@@ -13,11 +13,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
+import { base64 } from '../../../src/core/text/base64.ts'
 import { binaries } from '../../harness/binaries.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
@@ -58,14 +59,13 @@ before(async () => {
     scheduler: true,
     kwok: true,
     nodes: 2,
-    tokens: [{ token: 'token-of-alice', user: 'alice', uid: 'a' }],
   })
   // What the pages tell the reader to apply must be what makes it work.
   await kubectlInWorker('delete', '-f', join(ROOT, 'deploy/rbac/upstream-gateway-user.yaml'))
   await cluster.apply(WORKLOAD)
   pod = await waitFor('twelve ready pods', readyPod, { timeoutMs: 120_000 })
   const [port = 0, controlPort = 0] = await freePorts(2)
-  standIns.set('GATEWAY', `127.0.0.1:${port}`).set('POD', pod)
+  standIns.set('GATEWAY', `${ownAddress()}:${port}`).set('POD', pod)
   standIns.set('LOCALHOST', 'localhost').set('STORE', join(cwd, 'data/control/objects.db'))
   standIns.set('BACKUP', join(folder, 'backup')).set('ELSEWHERE', join(folder, 'elsewhere'))
   writeFileSync(join(bin, 'portcullis'), portcullisCommand(pidFile()))
@@ -93,6 +93,12 @@ after(async () => {
   await cluster.stop()
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** Of the machine, as users would name it; connections to it stay on the machine. Loopback where it has no other. */
+function ownAddress(): string {
+  const infos = Object.values(networkInterfaces()).flatMap((all = []) => all)
+  return infos.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
+}
 
 function pidFile(): string {
   return join(folder, 'serve.pid')
@@ -166,7 +172,9 @@ function writeReadersFiles(): void {
   write(join(home, 'operator.kubeconfig'), worker)
   write('mallory.crt', cluster.clientCertificate('mallory').certPem)
   write('stolen.token', 'token-of-mallory')
-  const users = [{ name: 'alice', user: { token: 'token-of-alice' } }]
+  const { certPem, keyPem } = cluster.clientCertificate('alice')
+  const certificate = { 'client-certificate-data': base64(certPem), 'client-key-data': base64(keyPem) }
+  const users = [{ name: 'alice', user: certificate }]
   write(join(home, 'alice.kubeconfig'), stringify({ apiVersion: 'v1', kind: 'Config', users }))
 }
 

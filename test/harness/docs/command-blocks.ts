@@ -143,10 +143,10 @@ if [ -n "$DOCS_APART" ]; then
   export PORTCULLIS_DATA_DIR=$(mktemp -d -p "$HOME") PORTCULLIS_LISTEN=127.0.0.1:0 PORTCULLIS_CONTROL_LISTEN=127.0.0.1:0
 else
   [ -s ${pidFile} ] && end "$(cat ${pidFile})"
-  export PORTCULLIS_LISTEN=127.0.0.1:$DOCS_PORT PORTCULLIS_CONTROL_LISTEN=127.0.0.1:$DOCS_CONTROL_PORT
+  export PORTCULLIS_LISTEN=0.0.0.0:$DOCS_PORT PORTCULLIS_CONTROL_LISTEN=127.0.0.1:$DOCS_CONTROL_PORT
 fi
 export PORTCULLIS_ADMIN_LISTEN=127.0.0.1:0 PORTCULLIS_THREADS=2 PORTCULLIS_DRAIN_TIMEOUT=1s
-setsid ${run} "\${@//0.0.0.0:8443/127.0.0.1:$DOCS_PORT}" > "$log" 2>&1 < /dev/null &
+setsid ${run} "\${@//0.0.0.0:8443/0.0.0.0:$DOCS_PORT}" > "$log" 2>&1 < /dev/null &
 pid=$!
 [ -n "$DOCS_APART" ] || echo $pid > ${pidFile}
 until grep -q 'portcullis is ready' "$log"; do
