@@ -11,6 +11,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -375,6 +376,17 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
     assert.match(err, why)
     assert.ok(!existsSync(one.file))
   }
+  const never = await one.run({ mode: 'Freeze', reason: 'x', timeout: '1s' })
+  assert.equal(never.code, 1)
+  assert.match(
+    never.err,
+    /no gateway with --source kubernetes has run with it, and no other reads local switches; leave --local out/,
+  )
+  assert.ok(!existsSync(one.file))
+
+  one.put('prod', { mode: 'Off' })
+  await one.start()
+  await one.stop()
   const nobody = await one.run({ mode: 'Freeze', reason: 'x', timeout: '10ms' })
   assert.equal(nobody.code, 1)
   assert.match(
@@ -382,10 +394,53 @@ test('what the command refuses, and says when no gateway is there', async (t) =>
     /it is written, but not in force: no gateway has taken it; is one running with --source kubernetes/,
   )
   assert.match(readFileSync(one.file, 'utf8'), /^mode: Freeze$/m)
+  const unseen = await one.run({ status: true })
+  assert.equal(unseen.code, 1)
+  assert.match(unseen.out, /^prod +Freeze .* no +x$/m)
+  assert.match(unseen.err, /prod: no gateway has taken it/)
   const err: string[] = []
   const io = { now: Date.now, out: () => undefined, err: (text: string) => void err.push(text) }
   assert.equal(await degrade({ cluster: 'prod', status: false, off: true, client: one.objects, ...io }), 1)
   assert.match(err.join(), /--off lifts a switch that was set with --local/)
+})
+
+test('beside the embedded API server there are no local switches: nothing is written, and what is there is named', async (t) => {
+  const one = new Machine(dirOf(t))
+  const control = join(one.dataDir, 'control')
+  mkdirSync(control)
+  for (const name of ['objects.db', 'address']) writeFileSync(join(control, name), '')
+  const refused = await one.run({ mode: 'Freeze', reason: 'INC-1', timeout: '1s' })
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /own API server \(--source embedded\), which reads no local switches; leave --local out/)
+  assert.ok(!existsSync(one.file))
+  const none = await one.run({ status: true })
+  assert.equal(none.code, 0)
+  assert.match(
+    none.out,
+    /^no local degrade switch on this machine: the objects of its gateway are in its own API server/,
+  )
+
+  writeSwitch(one.dataDir, THROWN)
+  const status = await one.run({ status: true })
+  assert.equal(status.code, 1)
+  assert.match(status.out, /^prod +Freeze .* no +INC-1$/m)
+  assert.match(status.err, /^error: prod: it is not in force: .*--source embedded/)
+  const removed = await one.run({ off: true })
+  assert.deepEqual([removed.code, removed.err], [0, ''])
+  assert.match(removed.out, /removed; it was not in force/)
+  assert.ok(!existsSync(one.file))
+})
+
+test('a data directory that was embedded, and is that of a gateway with CRDs now: local switches work', async (t) => {
+  const one = new Machine(dirOf(t))
+  mkdirSync(join(one.dataDir, 'control'))
+  for (const name of ['objects.db', 'address']) writeFileSync(join(one.dataDir, 'control', name), '')
+  const before = new Date('2026-01-01T00:00:00Z')
+  utimesSync(join(one.dataDir, 'control', 'address'), before, before)
+  one.put('prod', { mode: 'Off' })
+  await one.start()
+  t.after(() => one.stop())
+  assert.equal((await one.run({ mode: 'ReadOnly', reason: 'INC-2' })).code, 0)
 })
 
 test('a cluster that there is not: said, and not in force', async (t) => {

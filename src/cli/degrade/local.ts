@@ -1,11 +1,13 @@
 // `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is away. Who may write to the data
 // directory of the gateway may do it; the gateway sees the file, and says beside it what it has made of it.
 
+import { statSync } from 'node:fs'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { parseDuration } from '../../core/text/duration.ts'
+import { SwitchDirectory } from '../../io/local-switches/switch-directory.ts'
 import { type LocalSwitch, removeSwitch, switchDirectory, writeSwitch } from '../../io/local-switches/switch-file.ts'
-import { readSwitchStates, type SwitchState } from '../../io/local-switches/switch-state.ts'
+import { readSwitchStates, type SwitchState, whyUnread } from '../../io/local-switches/switch-state.ts'
 import { isDirectory, machineUser } from '../../io/local-switches/this-machine.ts'
 import { readPositiveDuration } from '../client/control-plane.ts'
 import { textTable } from '../client/text-table.ts'
@@ -24,10 +26,12 @@ export async function degradeLocally(options: DegradeOptions): Promise<number> {
     checkFlags(options)
     const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? DEFAULT_TIMEOUT, parseDuration)
     const deadlineMs = now() + timeoutMs
-    if (off) return await lift(options, dataDir, deadlineMs)
+    const unread = whyUnread(dataDir)
+    if (off) return unread === '' ? await lift(options, dataDir, deadlineMs) : removeUnread(options, dataDir)
     const change = readChange({ ...options, recover: false })
     if (change === undefined) return showLocal(dataDir, out, err, cluster)
     const local = localOf(cluster, change, now())
+    if (unread !== '') throw new UserError(`${dataDir}: ${unread}`, fixOfUnread(options))
     writable(() => writeSwitch(dataDir, local), dataDir)
     if (change.mode !== 'Off')
       err('warning: who comes through the gateway was not checked: that needs the API server\n')
@@ -46,13 +50,41 @@ export function showLocal(
   err: (text: string) => void,
   cluster?: string,
 ): number {
-  const { switches, errors } = readSwitchStates(dataDir)
+  const unread = whyUnread(dataDir)
+  const { switches: known, errors } = unread === '' ? readSwitchStates(dataDir) : { switches: [], errors: {} }
+  const switches = [...known, ...untakenSwitches(dataDir, known, unread)]
   const shown = switches.filter((one) => cluster === undefined || one.cluster === cluster)
   for (const [file, why] of Object.entries(errors)) err(`error: ${file} does not count: ${why}\n`)
-  if (shown.length === 0) out('no local degrade switch on this machine\n')
+  if (shown.length === 0) out(`no local degrade switch on this machine${unread === '' ? '' : `: ${unread}`}\n`)
   else out(textTable([HEAD, ...shown.map(rowOf)]))
   for (const { cluster: name, problem } of shown) if (problem !== '') err(`error: ${name}: ${problem}\n`)
   return shown.every(({ inForceAt }) => inForceAt !== '') && Object.keys(errors).length === 0 ? 0 : 1
+}
+
+/** Files of which no gateway has said what it has made of them. */
+function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread: string): readonly SwitchState[] {
+  const uid = statSync(dataDir, { throwIfNoEntry: false })?.uid
+  if (uid === undefined) return []
+  const directory = new SwitchDirectory(switchDirectory(dataDir), () => undefined, uid)
+  const { switches } = directory.start()
+  directory.stop()
+  const untaken = [...switches.values()].filter((one) => !known.some(({ cluster }) => cluster === one.cluster))
+  const problem = unread === '' ? 'no gateway has taken it' : `it is not in force: ${unread}`
+  return untaken.map((local) => ({ ...local, inForceAt: '', problem }))
+}
+
+/** One that was left there is removed; nobody has to see it. */
+function removeUnread({ cluster, out, err }: DegradeOptions, dataDir: string): number {
+  if (writable(() => removeSwitch(dataDir, cluster), dataDir)) {
+    out(`${cluster}: the file of the local switch is removed; it was not in force\n`)
+    return 0
+  }
+  err(`error: there is no local degrade switch of ${cluster} in ${switchDirectory(dataDir)}\n`)
+  return 1
+}
+
+function fixOfUnread({ cluster }: DegradeOptions): string {
+  return `leave --local out (portcullis degrade ${cluster} --mode ...); with --source files write spec.degrade into the file of the cluster`
 }
 
 function rowOf({ cluster, mode, by, at, expiresAt, inForceAt, reason, shadow }: SwitchState): string[] {

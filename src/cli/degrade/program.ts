@@ -21,7 +21,7 @@ export function addDegrade(program: Command, { out, err, now, done }: CommandCon
     .option('--watch', 'with --status: show the steps of a recovery until it is over', false)
     .option(
       '--local',
-      'on this machine, while the API server of the objects is away; written to the object later',
+      'with --source kubernetes: on this machine, while the API server of the objects is away; written to the object later',
       false,
     )
     .option('--off', 'with --local: lift what was set so', false)

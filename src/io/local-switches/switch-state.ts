@@ -1,9 +1,10 @@
 // What the gateway has made of the local switches, beside their files: by it the command knows whether a switch is in force, and the gateway,
 // after a restart, which mode the object had when it was thrown.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { controlPaths } from '../listener/control-paths.ts'
 import { makePrivateDirectory, replaceFile } from '../pki/pki-files.ts'
 import { type LocalSwitch, switchDirectory } from './switch-file.ts'
 
@@ -42,6 +43,21 @@ export interface SwitchStates {
 export function writeSwitchStates(dataDir: string, states: SwitchStates): void {
   makePrivateDirectory(switchDirectory(dataDir))
   replaceFile(stateFile(dataDir), `${JSON.stringify(states, null, 2)}\n`, 0o600)
+}
+
+/**
+ * Why no gateway of this data directory reads local switches; '' = one does, or did when it last ran. A gateway that reads them writes their
+ * states as it starts.
+ */
+export function whyUnread(dataDir: string): string {
+  const reader = statSync(stateFile(dataDir), { throwIfNoEntry: false })
+  const embedded = statSync(controlPaths(dataDir).store, { throwIfNoEntry: false }) !== undefined
+  // Written at each start with --source embedded; a directory may have changed hands since.
+  const address = statSync(controlPaths(dataDir).address, { throwIfNoEntry: false })
+  if (reader !== undefined && (address === undefined || address.mtimeMs < reader.mtimeMs)) return ''
+  return embedded
+    ? 'the objects of its gateway are in its own API server (--source embedded), which reads no local switches'
+    : 'no gateway with --source kubernetes has run with it, and no other reads local switches'
 }
 
 /** Empty when there is none, or none that can be read. */
