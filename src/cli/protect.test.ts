@@ -208,6 +208,19 @@ describe('status', () => {
     assert.match(err, /nobody has counted them.*\nerror: the pods of cell east are not counted since .*: the 403\n$/)
   })
 
+  test('a generator that may not follow workloads: said, exit code 1, also where there is no PodProtector yet', async () => {
+    cluster('east', {})
+    said('east', 'Counting', 'NotGenerated', 'gw-a: PodProtectors are not generated: deployments is forbidden')
+    const none = await status()
+    assert.match(
+      none.err,
+      /^error: gw-a: PodProtectors are not generated: deployments is forbidden\nerror: there is no PodProtector/,
+    )
+    protector({ required: 1, estimated: 2, cells: [cell('east', 2)] })
+    const { code, err } = await status()
+    assert.deepEqual([code, err], [1, 'error: gw-a: PodProtectors are not generated: deployments is forbidden\n'])
+  })
+
   test('what was said by a gateway that is gone does not count', async () => {
     cluster('east', {})
     said('east', 'Counting', 'Protecting')

@@ -478,6 +478,39 @@ test('a replica that loses leadership in the middle stops there', async () => {
   assert.deepEqual(world.writes, ['update deployment www'])
 })
 
+test('a right that is missing is a problem of the whole generator, until it is granted', async () => {
+  const world = await World.create()
+  let refusing = true
+  world.refuse = (call) => {
+    return refusing && call.startsWith('create') ? statusError('Forbidden', 'may not create podprotectors') : undefined
+  }
+  const generator = world.generate([kindOf('Deployment')], 50)
+  assert.equal(generator.problem, '')
+  await world.deploy('www')
+  await waitFor('the problem', () => generator.problem === 'may not create podprotectors')
+  world.leads = false
+  assert.equal(generator.problem, '')
+  world.leads = true
+  refusing = false
+  await world.protector('deployment-www', 3)
+  await waitFor('the end of the problem', () => generator.problem === '')
+})
+
+test('workloads that may not be followed are a problem of the generator', async () => {
+  const world = await World.create()
+  let state: ((current: boolean, message: string) => void) | undefined
+  const { follow } = world.client
+  world.client.follow = (kind, namespace, events) => {
+    if (kind === DEPLOYMENTS) state = (current, message) => events.onState(current, message)
+    return follow.call(world.client, kind, namespace, events)
+  }
+  const generator = world.generate()
+  state?.(false, 'deployments.apps is forbidden')
+  assert.equal(generator.problem, 'Deployment objects cannot be followed: deployments.apps is forbidden')
+  state?.(true, '')
+  assert.equal(generator.problem, '')
+})
+
 test('conflicts and failures are tried again, and one workload never holds up another', async () => {
   const world = await World.create()
   let conflicts = 3

@@ -171,6 +171,7 @@ export class Protection {
       protectorsKnown: protectors.synced,
       protectors: [...protectors.values()].length,
       leader: lease.isLeader(),
+      generator: this.#generatorMessage(),
       cells: cells.describe(),
       clocks: Object.fromEntries(this.#skews()),
     }
@@ -195,12 +196,23 @@ export class Protection {
       return { cell, state, since: metaTime(sinceMs), ...(message !== '' && { message }) }
     }
     const core = this.#core
-    if (core.message !== '') return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${core.message}`)
+    if (core.message !== '') {
+      const why = withRights(core.message, 'deploy/rbac/protection-core.yaml')
+      return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${why}`)
+    }
     if (!core.current) return say('Starting', core.sinceMs)
     const counts = this.#running?.cells.describe().find((one) => one.cell === cell)
-    if (!aggregation.enabled || counts?.leads !== true) return say('Judging', core.sinceMs)
+    const without = this.#generatorMessage()
+    if (!aggregation.enabled || counts?.leads !== true) return say('Judging', core.sinceMs, without)
     if (counts.message !== '') return say('Broken', counts.sinceMs, `the pods cannot be counted: ${counts.message}`)
-    return say(counts.current ? 'Counting' : 'Starting', counts.sinceMs)
+    return say(counts.current ? 'Counting' : 'Starting', counts.sinceMs, without)
+  }
+
+  /** Without PodProtectors nothing is protected, however well pods are counted. */
+  #generatorMessage(): string {
+    const problem = this.#running?.generator.problem ?? ''
+    if (problem === '') return ''
+    return `PodProtectors are not generated: ${withRights(problem, 'deploy/rbac/protection-generator.yaml')}`
   }
 
   async stop(): Promise<void> {
@@ -344,6 +356,12 @@ export class Protection {
     await port.open(handler)
     log.info('the protection webhook is open', { address: listen, port: port.port })
   }
+}
+
+/** The files bind the ServiceAccount of a gateway in the cluster; a gateway elsewhere has a user of its own. */
+function withRights(message: string, file: string): string {
+  if (!/forbidden/i.test(message)) return message
+  return `${message}; apply ${file}, with the user that is named here in the place of the ServiceAccount portcullis-system/portcullis`
 }
 
 function ownClient(

@@ -60,6 +60,15 @@ function verdictOf(status: UpstreamClusterStatus, cell: string): CellFault | 'co
   return { since, message: condition.reason === 'Broken' ? message : `${message}; ${condition.message}` }
 }
 
+/** Why gateways generate no PodProtectors, each reason once. */
+export async function generatorFaults(client: ObjectClient): Promise<readonly string[]> {
+  const conditions = ((await listed(client)) ?? []).map(({ status }) =>
+    conditionOf((status ?? {}) as UpstreamClusterStatus, 'PodsProtected'),
+  )
+  const faults = conditions.filter((one) => one?.reason === 'NotGenerated')
+  return [...new Set(faults.map((one) => one?.message ?? ''))]
+}
+
 async function listed(client: ObjectClient): Promise<readonly JsonObject[] | undefined> {
   try {
     return (await client.list(UPSTREAM_CLUSTERS, '')).items

@@ -8,7 +8,7 @@ import { formatDuration } from '../../core/text/duration.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 import { textTable } from '../client/text-table.ts'
-import { type CellFault, cellFaults } from './cells.ts'
+import { type CellFault, cellFaults, generatorFaults } from './cells.ts'
 import { ageText, listProtectors } from './objects.ts'
 
 export interface ProtectStatusOptions extends ControlPlaneOptions {
@@ -24,7 +24,8 @@ export interface ProtectStatusOptions extends ControlPlaneOptions {
 const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING DELETED', 'LAG', 'STATE', 'CELLS']
 
 /**
- * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is no longer counted, or nothing is found.
+ * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is no longer counted, no PodProtectors are generated,
+ * or nothing is found.
  */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
   const { name, allNamespaces, now, out, err } = options
@@ -38,6 +39,8 @@ export function protectStatus(options: ProtectStatusOptions): Promise<number> {
     const namespace = allNamespaces ? '' : (options.namespace ?? 'default')
     const all = [...(await listProtectors(client, namespace)).values()]
     const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
+    const ungenerated = await generatorFaults(client)
+    for (const fault of ungenerated) err(`error: ${fault}\n`)
     if (chosen.length === 0) throw noneFound(namespace, name)
     chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
     const faults = await cellFaults(client, now())
@@ -53,7 +56,7 @@ export function protectStatus(options: ProtectStatusOptions): Promise<number> {
     for (const [cell, { since, message }] of broken) {
       err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
     }
-    return below.length > 0 || broken.length > 0 ? 1 : 0
+    return below.length + broken.length + ungenerated.length > 0 ? 1 : 0
   })
 }
 

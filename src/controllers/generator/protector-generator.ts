@@ -37,6 +37,8 @@ export interface ProtectorGeneratorDeps {
 export interface ProtectorGenerator {
   /** Workloads that wait for a turn. */
   readonly queued: number
+  /** Why PodProtectors are not generated or repaired; '' = they are. */
+  readonly problem: string
   /** Leadership has changed; otherwise it is noticed within a second. */
   leaderChanged(): void
   /** Nothing is written afterwards. */
@@ -63,6 +65,8 @@ class Generator implements ProtectorGenerator {
   /** Kinds that were listed at least once, and 'protectors'. */
   readonly #heard = new Set<GeneratorKind | 'protectors'>()
   readonly #reports: GeneratorReports
+  /** By kind: why its objects cannot be followed. */
+  readonly #away = new Map<string, string>()
   #wasLeader = false
   /** Position of the current sweep. */
   #swept: Iterator<string> = [].values()
@@ -84,6 +88,12 @@ class Generator implements ProtectorGenerator {
 
   get queued(): number {
     return this.#queue.size
+  }
+
+  get problem(): string {
+    for (const [kind, message] of this.#away) return `${kind} objects cannot be followed: ${message}`
+    // What was refused while it led is not tried again until it leads again.
+    return this.#deps.isLeader() ? this.#reports.forbidden : ''
   }
 
   start(): void {
@@ -164,8 +174,13 @@ class Generator implements ProtectorGenerator {
   }
 
   #follow(what: string, current: boolean, message: string): void {
-    if (current) this.#queue.retry()
-    else this.#deps.log.warn('PodProtectors are generated from an outdated state', { kind: what, reason: message })
+    if (current) {
+      this.#away.delete(what)
+      this.#queue.retry()
+      return
+    }
+    this.#away.set(what, message)
+    this.#deps.log.warn('PodProtectors are generated from an outdated state', { kind: what, reason: message })
   }
 
   // === what is done ===
@@ -219,6 +234,7 @@ class Generator implements ProtectorGenerator {
     if ('source' in subject) return this.#sourceTurn(key, subject.source, turnDeps)
     try {
       await settleStray(turnDeps, subject.protector)
+      this.#reports.forget(key)
       return 'nothing'
     } catch (error) {
       return this.#reports.failed(key, error)

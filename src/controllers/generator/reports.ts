@@ -9,13 +9,22 @@ import type { TurnResult } from './turn.ts'
 export class GeneratorReports {
   readonly #log: Logger
   readonly #said = new Map<string, string>()
+  /** By workload: why its PodProtector cannot be written, where a right is missing. */
+  readonly #forbidden = new Map<string, string>()
 
   constructor(log: Logger) {
     this.#log = log
   }
 
+  /** Which right is missing; '' = none. */
+  get forbidden(): string {
+    for (const message of this.#forbidden.values()) return message
+    return ''
+  }
+
   /** @returns what is wrong, for metrics; '' = nothing */
   report(key: string, { decision, facts }: TurnResult): string {
+    this.#forbidden.delete(key)
     if (decision.fault === '') this.#said.delete(key)
     else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
     else
@@ -26,11 +35,14 @@ export class GeneratorReports {
   failed(key: string, error: unknown): TurnOutcome {
     // Somebody else wrote first, or the object is gone.
     if (error instanceof StatusError && error.code === 409) return 'again'
+    if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))
+    else this.#forbidden.delete(key)
     this.#say(key, errorMessage(error))
     return 'failed'
   }
 
   forget(key: string): void {
+    this.#forbidden.delete(key)
     this.#said.delete(key)
   }
 
