@@ -75,7 +75,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   const program = new Command(name)
     .description('Kubernetes-aware layer-7 API gateway in front of kube-apiservers')
     .version(context.version)
-    .showHelpAfterError(`(${name} help COMMAND shows what it takes)`)
+    .showHelpAfterError(`(${name} help lists all commands; ${name} help COMMAND shows what one takes)`)
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: context.err })
   addServe(program, settings, context)

@@ -559,6 +559,12 @@ describe('the command line', () => {
     assert.match(wrong.err, /^error: unknown command 'protect instal'/)
   })
 
+  test('an unknown command names the help that lists all, which works', async () => {
+    const wrong = await program('degradee')
+    assert.match(wrong.err, /portcullis help lists all commands/)
+    assert.match((await program('help')).out, /^ {2}degrade /m)
+  })
+
   test('what is missing or wrong is said', async () => {
     assert.match((await program('protect', 'why', 'web-1')).err, /required option '--cluster <name>' not specified/)
     const lag = await program('protect', 'why', 'web-1', '--cluster', 'a', '--max-concurrent-lag', '-1')

@@ -77,6 +77,13 @@ describe('what is in it', () => {
     )
     const bytes = all.reduce((sum, name) => sum + lstatSync(join(installed, name)).size, 0)
     assert.ok(bytes < MAX_BYTES, `${bytes} bytes`)
+    // As the page says it, or about so: a number that is right once is wrong a year later.
+    const told = /portcullis-\d\S*\.tgz, ([\d.]+) MB$/m.exec(readFileSync(join(ROOT, 'docs/install.md'), 'utf8'))
+    const packed = lstatSync(archive).size / 1e6
+    assert.ok(
+      Math.abs(packed - Number(told?.[1])) < 0.1 * packed,
+      `docs/install.md says ${told?.[1]} MB, it is ${packed}`,
+    )
     const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
     assert.equal(dependencies, undefined, 'all that it loads is in dist')
   })

@@ -19,6 +19,7 @@ type Json = any
 const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice')
 const WEB = '/apis/apps/v1/namespaces/shop/deployments/web'
+const REPLICA_SET = '/apis/apps/v1/namespaces/shop/replicasets/web-1'
 const STATEFUL_SET = '/apis/apps/v1/namespaces/shop/statefulsets/web'
 const PODS = '/api/v1/namespaces/shop/pods'
 const CUSTOM_METRICS = '/apis/custom.metrics.k8s.io'
@@ -125,7 +126,7 @@ function answer(scene: Scene, request: SeenRequest): void {
     reply(request, status, typeof body === 'string' ? body : JSON.stringify(body))
   } else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
   else if (pathname.startsWith('/api/v1/nodes/')) reply(request, scene.nodeCode, '{}')
-  else if (pathname === WEB || pathname === STATEFUL_SET) reply(request, 200, JSON.stringify(scene.deployment))
+  else if ([WEB, STATEFUL_SET, REPLICA_SET].includes(pathname)) reply(request, 200, JSON.stringify(scene.deployment))
   else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
 }
 
@@ -191,6 +192,18 @@ describe('before it is forwarded', () => {
     assert.deepEqual([victims, from, to, workload], [['p1'], 3, 2, 'deployments/web'])
     const own = JSON.parse(scene.pods.get('p1').metadata.annotations[OURS])
     assert.deepEqual([own.workload, own.to], ['deployments/web', 2])
+  })
+
+  test('what kube-controller-manager writes into a ReplicaSet is reported as that of its Deployment', async () => {
+    const scene = await setUp()
+    const ownerReferences = [{ controller: true, kind: 'Deployment', name: 'web', uid: 'uid-web' }]
+    const metadata = { name: 'web-1', uid: 'uid-rs', ownerReferences }
+    scene.deployment = { ...scene.deployment, kind: 'ReplicaSet', metadata }
+    const body = Buffer.from(JSON.stringify({ spec: { replicas: 2 } }))
+    const head = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
+    await h2Request(scene.session, [':method', 'PATCH', ':path', `${REPLICA_SET}/scale`, ...head], body)
+    const { workload, from, to } = await reported(scene, 'Steered')
+    assert.deepEqual([workload, from, to], ['deployments/web', 3, 2])
   })
 
   test('nothing is read or written for more pods, another namespace, cluster or workload, or what scales nothing', async () => {

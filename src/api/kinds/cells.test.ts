@@ -4,6 +4,7 @@ import type { JsonObject } from '../kube/json-object.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { EVENTS } from './event-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
+import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 
 function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown> {
@@ -14,6 +15,12 @@ function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown
 test('a secret shows how many keys it has', () => {
   assert.deepEqual(cellsOf(SECRETS, { data: { a: '', b: '' } }), { Data: 2 })
   assert.deepEqual(cellsOf(SECRETS, {}), { Data: 0 })
+})
+
+test('a ScaleDownPolicy shows all that decides, in its order', () => {
+  const prefer = [{ by: 'UnschedulableNode' }, { by: 'EmptiestNode' }]
+  assert.deepEqual(cellsOf(SCALE_DOWN_POLICIES, { spec: { prefer } }), { Prefer: 'UnschedulableNode,EmptiestNode' })
+  assert.deepEqual(cellsOf(SCALE_DOWN_POLICIES, {}), { Prefer: '' })
 })
 
 test('an event shows its object, its source and its newest time', () => {

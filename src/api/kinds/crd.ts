@@ -44,7 +44,7 @@ export function crdOf(kind: ResourceKind, version: string): JsonObject {
           served: true,
           storage: true,
           ...(kind.hasStatus && { subresources: { status: {} } }),
-          additionalPrinterColumns: kind.columns,
+          additionalPrinterColumns: kind.columns.map(({ cell: _, ...column }) => column),
           schema: { openAPIV3Schema: withEntryPattern(kind.schema) },
         },
       ],

@@ -1,5 +1,7 @@
 // ScaleDownPolicy's row of the scheme.
 
+import type { JsonObject } from '../kube/json-object.ts'
+import { recordOf, textOf } from '../kube/object-shape.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { checkScaleDownPolicy } from '../scale-down-policy/checks.ts'
@@ -20,7 +22,14 @@ export const SCALE_DOWN_POLICIES: ResourceKind = {
   hasGeneration: true,
   schema: SCALE_DOWN_POLICY_SCHEMA,
   columns: [
-    { name: 'Prefer', type: 'string', description: 'What decides first.', jsonPath: '.spec.prefer[0].by' },
+    {
+      name: 'Prefer',
+      type: 'string',
+      description: 'What decides, the first before the others. With CRDs it is the first alone.',
+      // A column of a CRD shows the first result of its path only (apiextensions-apiserver, tableconvertor.go).
+      jsonPath: '.spec.prefer[0].by',
+      cell: preferences,
+    },
     { name: 'Shadow', type: 'boolean', description: 'It changes nothing.', jsonPath: '.spec.shadow' },
     {
       name: 'Ready',
@@ -44,4 +53,9 @@ export const SCALE_DOWN_POLICIES: ResourceKind = {
   ],
   selectableFields: [],
   check: (object) => checkScaleDownPolicy(object),
+}
+
+function preferences({ spec }: JsonObject): string {
+  const { prefer } = recordOf(spec)
+  return (Array.isArray(prefer) ? prefer : []).map((one) => textOf(recordOf(one)['by'])).join(',')
 }

@@ -298,6 +298,21 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     ],
   ],
   [
+    'words that are in no request',
+    withRule({
+      verbs: ['read', 'GET', '-lst', 'watch', 'options'],
+      apiGroups: ['apps/v1', 'Apps', 'core', 'v1', '', 'metrics.k8s.io'],
+      resources: ['Deployments', 'deployments/Scale', '*/scale', 'pods'],
+    }),
+    [
+      ...['0', '1', '2', '3'].map((i) => `warning ${RULE}.apiGroups[${i}]`),
+      `warning ${RULE}.resources[0]`,
+      `warning ${RULE}.resources[1]`,
+      `warning ${RULE}.verbs`,
+      ...['0', '1', '2'].map((i) => `warning ${RULE}.verbs[${i}]`),
+    ],
+  ],
+  [
     'entries that match nothing',
     withRule({
       resources: ['pods/*', '*/scale'],

@@ -4,6 +4,7 @@
 import type { Loose } from '../kube/object-shape.ts'
 import { childPath, type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isCidr } from '../validation/name-syntax.ts'
+import { nearestName } from '../validation/nearest-name.ts'
 import type { AccessRule, DispatchRule, ShareWeight } from './upstream-cluster.ts'
 
 type Entries = readonly (string | undefined)[]
@@ -25,6 +26,7 @@ function checkRule(rule: Loose<DispatchRule>, path: string, out: FieldErrors): v
     const fix = 'name the subresource, such as pods/log; */log is that of all resources'
     out.warning(`${path}.resources[${index}]`, `${shown(entry)} names no subresource that exists`, fix)
   }
+  checkWords(rule, path, out)
   for (const [index, url = ''] of (rule.nonResourceURLs ?? []).entries()) {
     if (/^-?[/*]/.test(url)) continue
     out.warning(`${path}.nonResourceURLs[${index}]`, `${shown(url)} matches nothing: paths begin with /`, 'add the /')
@@ -34,6 +36,49 @@ function checkRule(rule: Loose<DispatchRule>, path: string, out: FieldErrors): v
     out.warning(`${path}.serviceAccounts[${index}]`, 'matches nobody', 'give both namespace and name')
   }
   checkEmptyLists(rule, path, out)
+}
+
+/** Those of Kubernetes (apiserver/pkg/endpoints/request/requestinfo.go), and HTTP's methods, which are the verbs of other paths. */
+const VERBS: ReadonlySet<string> = new Set([
+  ...['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'proxy'],
+  ...['head', 'options', 'post', 'put', 'connect', 'trace'],
+])
+const MOST_WORDS = 'get, list, watch, create, update, patch, delete and deletecollection'
+
+/** Words that are in no request: a rule with nothing else matches nothing, and whoever it was written for gets 403. */
+function checkWords(rule: Loose<DispatchRule>, path: string, out: FieldErrors): void {
+  const warn = (field: string, index: number, entry: string, fix: string): void =>
+    out.warning(`${path}.${field}[${index}]`, `${shown(entry)} is in no request, so it matches nothing`, fix)
+  for (const [index, entry] of wordsOf(rule.verbs)) {
+    if (VERBS.has(entry)) continue
+    const known = VERBS.has(entry.toLowerCase()) ? entry.toLowerCase() : nearestName(entry, VERBS)
+    const fix = known === '' ? `verbs of resources are ${MOST_WORDS}; reading is get, list and watch` : `write ${known}`
+    warn('verbs', index, entry, fix)
+  }
+  for (const [index, entry] of wordsOf(rule.apiGroups)) {
+    const fix = apiGroupFix(entry)
+    if (fix !== '') warn('apiGroups', index, entry, fix)
+  }
+  for (const [index, entry] of wordsOf(rule.resources)) {
+    if (!/[A-Z]/.test(entry)) continue
+    warn('resources', index, entry, `resources are plural and in small letters: write ${entry.toLowerCase()}`)
+  }
+}
+
+/** '' = it may be a group. */
+function apiGroupFix(entry: string): string {
+  const [group = '', version = ''] = entry.toLowerCase().split('/')
+  if (group === 'core' || (/^v\d/.test(group) && version === '')) return 'the group of pods and services is written ""'
+  if (version !== '' || entry.includes('/')) return `leave the version out: write ${group === '' ? '""' : group}`
+  return group === entry ? '' : `groups are in small letters: write ${group}`
+}
+
+/** Without stars, and without the mark of inverted entries. */
+function wordsOf(entries: Entries = []): readonly (readonly [number, string])[] {
+  return entries.flatMap((entry = '', index) => {
+    const word = entry.replace(/^-/, '')
+    return word === '' || word.startsWith('*') ? [] : [[index, word] as const]
+  })
 }
 
 /** Absent verbs, and resources without groups or the other way round, make a rule that never matches. */

@@ -3,10 +3,11 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { mapOf, nameOf } from '../../api/kube/json-object.ts'
-import { recordOf } from '../../api/kube/object-shape.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { ScaleDownOutcome, ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
 import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
 import { chooseVictims, type VictimChoice } from '../../core/scale/victim-choice/choose-victims.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
@@ -197,7 +198,7 @@ async function named({ decision, policy }: ScaleDown, names: readonly string[]):
 }
 
 function report(
-  { decision, policy, workloadName, from, to }: ScaleDown,
+  { decision, policy, workload, workloadName, from, to }: ScaleDown,
   outcome: ScaleDownOutcome,
   message: string,
   victims: ScaleDownReport['victims'],
@@ -208,7 +209,7 @@ function report(
     namespace: policy.namespace,
     policy: policy.name,
     cluster: decision.cluster.name,
-    workload: workloadName,
+    workload: deploymentOf(workload) ?? workloadName,
     from,
     to,
     outcome,
@@ -217,4 +218,10 @@ function report(
     conflicts,
     atMs: gw.clock.now(),
   })
+}
+
+/** Of a ReplicaSet, which kube-controller-manager scales when somebody has scaled its Deployment. */
+function deploymentOf({ metadata }: JsonObject): string | undefined {
+  const owner = recordsOf(recordOf(metadata), 'ownerReferences').find(({ controller }) => controller === true)
+  return owner?.['kind'] === 'Deployment' ? `deployments/${textOf(owner['name'])}` : undefined
 }

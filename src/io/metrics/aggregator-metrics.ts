@@ -14,7 +14,7 @@ export function aggregatorEvents(
   const reconcile = families.histogram('aggregator_reconcile', 'Counts of the pods of a PodProtector', [...of, 'error'])
   const enqueueHelp = 'Time until it is known which PodProtectors an event concerns'
   const enqueue = families.histogram('aggregator_enqueue', enqueueHelp, [...of, 'kind'])
-  const due = families.counter('aggregator_due', 'PodProtectors that are to be counted again', [...of, 'kind'])
+  const due = families.counter('aggregator_due_total', 'PodProtectors that are to be counted again', [...of, 'kind'])
   const unindexedHelp = 'PodProtectors whose pods cannot be determined'
   const unindexed = families.counter('aggregator_index_error', unindexedHelp, [...of, 'error'])
   const poolSize = families.gauge(

@@ -43,7 +43,7 @@ function writeEvents(
   const attempt = ['pool', 'result', 'error']
   const execute = families.histogram('retrybatch_execute', 'Attempts to write a batch', attempt)
   const size = families.histogram('retrybatch_execute_batch_size', 'Operations in an attempt', attempt, SIZES)
-  const released = families.counter('protection_released', 'Reservations that were released', [])
+  const released = families.counter('protection_released_total', 'Reservations that were released', [])
   return {
     executed(_key, operations, result, error, durationMs) {
       const labels = { pool: POOL, result, error: error === '' ? 'nil' : error }

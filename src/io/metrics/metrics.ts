@@ -44,6 +44,10 @@ const MAIN_THREAD = 0
 export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
+  // Gauges with the suffix of counters; the series without it have the same numbers by type.
+  for (const what of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`portcullis_nodejs_active_${what}_total`)
+  }
   const { events, forget, forgetCluster } = createMainEvents(registry)
   const recorder = new MetricsRecorder()
   const threads = new ThreadMetrics()

@@ -125,7 +125,7 @@ test('the aggregator: events, due protectors, turns, and protectors with an unre
   events.reconciled('shop', 'BadSelector', 1)
   const text = await metrics.text()
   assert.match(text, /aggregator_enqueue_sum\{cell="prod",kind="Pod"\} 0.003/)
-  assert.match(text, /aggregator_due\{cell="prod",kind="Pod"\} 1/)
+  assert.match(text, /aggregator_due_total\{cell="prod",kind="Pod"\} 1/)
   assert.match(text, /aggregator_index_error\{cell="prod",error="BadSelector"\} 1/)
   assert.match(text, /worker_reconcile_count\{worker="aggregator",cell="prod",error="BadSelector"\} 1/)
 })
