@@ -1,8 +1,12 @@
 // How command blocks of the documentation are found, and what a comment before one of them may say.
 
 import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { commandBlocks } from '../harness/docs/command-blocks.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
 
 const block = (text: string): string => `\`\`\`sh\n${text}\n\`\`\`\n`
 
@@ -32,6 +36,20 @@ test('blocks in their order, with stand-ins, another user, or a reason why they 
   )
   assert.deepEqual([...(found[1]?.standIns ?? [])], [['192.0.2.10:8443', 'GATEWAY']])
   assert.equal(found[0]?.place, 'p.md:2')
+})
+
+test('a block that is not run names the test that runs it, or says that there is none', () => {
+  const pages = ['README.md', 'CONTRIBUTING.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)]
+  const left = pages
+    .filter((name) => name.endsWith('.md'))
+    .flatMap((name) => commandBlocks(name, readFileSync(join(ROOT, name), 'utf8')))
+    .filter(({ skipped }) => skipped !== '')
+  assert.ok(left.length > 10, `${left.length} blocks`)
+  for (const { place, skipped } of left) {
+    const tests = skipped.match(/\btest\/[\w./-]*\w/g) ?? []
+    assert.ok(tests.length > 0 || skipped.startsWith('no test: '), `${place}: ${skipped}`)
+    for (const path of tests) assert.ok(existsSync(join(ROOT, path)), `${place}: there is no ${path}`)
+  }
 })
 
 test('an unknown annotation is an error: a block is not left out by accident', () => {

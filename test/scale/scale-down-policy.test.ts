@@ -198,7 +198,7 @@ describe('before it is forwarded', () => {
     const scene = await setUp()
     const ownerReferences = [{ controller: true, kind: 'Deployment', name: 'web', uid: 'uid-web' }]
     const metadata = { name: 'web-1', uid: 'uid-rs', ownerReferences }
-    scene.deployment = { ...scene.deployment, kind: 'ReplicaSet', metadata }
+    Object.assign(scene.deployment, { kind: 'ReplicaSet', metadata })
     const body = Buffer.from(JSON.stringify({ spec: { replicas: 2 } }))
     const head = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
     await h2Request(scene.session, [':method', 'PATCH', ':path', `${REPLICA_SET}/scale`, ...head], body)

@@ -67,6 +67,8 @@ before(async () => {
   const [port = 0, controlPort = 0] = await freePorts(2)
   standIns.set('GATEWAY', `${ownAddress()}:${port}`).set('POD', pod)
   standIns.set('LOCALHOST', 'localhost').set('STORE', join(cwd, 'data/control/objects.db'))
+  // Of twelve, of which PodProtector web lets three go.
+  standIns.set('REPLICAS', '10')
   standIns.set('BACKUP', join(folder, 'backup')).set('ELSEWHERE', join(folder, 'elsewhere'))
   writeFileSync(join(bin, 'portcullis'), portcullisCommand(pidFile()))
   chmodSync(join(bin, 'portcullis'), 0o755)
@@ -170,6 +172,7 @@ function writeReadersFiles(): void {
   write('kubegateway.yaml', JSON.stringify({ ...legacy, spec: { ...legacy.spec, clientConfig: withName } }))
   // Of the cluster that holds the objects as CRDs.
   write(join(home, 'operator.kubeconfig'), worker)
+  write('access.log', `${JSON.stringify({ user: 'alice', verb: 'list', resource: 'pods' })}\n`)
   write('mallory.crt', cluster.clientCertificate('mallory').certPem)
   write('stolen.token', 'token-of-mallory')
   const { certPem, keyPem } = cluster.clientCertificate('alice')
@@ -215,6 +218,10 @@ const BEFORE: Readonly<Record<string, () => Promise<void>>> = {
       const times = await kubectlInWorker('get', 'pods', '-n', 'shop', '-l', 'app=web', '-o', `jsonpath=${READY_SINCE}`)
       return times.split(' ').every((since) => Date.now() - Date.parse(since) > 25_000)
     })
+  },
+  // Who reads that page has applied what it says.
+  'scale why deployment/web -n shop --replicas 2 --cluster': async () => {
+    await kubectlInWorker('apply', '-f', join(ROOT, 'deploy/rbac/scale-worker.yaml'))
   },
   'import kubegateway': async () => {
     // The same cluster is the control plane of a KubeGateway: with what a KubeGateway has, and nothing else.
