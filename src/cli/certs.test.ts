@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -116,6 +116,19 @@ test('a serving certificate that lacks a name is made again by the same CA, and 
   for (const fewer of [hosts, ['192.0.2.2'], []]) {
     assert.deepEqual(ensureServingCertificate(dataDir, false, fewer), { ...grown, generated: false })
   }
+})
+
+test('a serving certificate that lacks a name and cannot be made again is used as it is', () => {
+  const dataDir = join(root, 'unwritable')
+  const dir = join(dataDir, 'pki')
+  ensureServingCertificate(dataDir)
+  const before = readFileSync(join(dir, 'tls.crt'), 'utf8')
+  // Nothing can be written in its place.
+  mkdirSync(join(dir, 'tls.unfinished'))
+  const { certPem, generated } = ensureServingCertificate(dataDir, false, ['192.0.2.2'])
+  assert.deepEqual([certPem, generated], [before, false])
+  rmSync(join(dir, 'tls.unfinished'), { recursive: true })
+  assert.ok(new X509Certificate(ensureServingCertificate(dataDir, false, ['192.0.2.2']).certPem).checkIP('192.0.2.2'))
 })
 
 test('a serving certificate has at most a hundred names, and is then not made again and again', () => {

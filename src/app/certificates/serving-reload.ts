@@ -23,6 +23,7 @@ export class ServingReload {
   #followed: FollowedFiles | undefined
   #renewal: NodeJS.Timeout | undefined
   #problem = ''
+  #lacksNames = false
 
   /** @param inForce puts another certificate in force */
   constructor(config: Config, pair: ServingPair, log: Logger, inForce: (pair: ServingPair) => void) {
@@ -50,9 +51,13 @@ export class ServingReload {
       const read = (): void => {
         if (ca.every((file) => existsSync(file))) this.#read()
       }
-      this.#renewal = setInterval(() => {
-        if (isServingOutdated(this.#pair.cert, servingHosts(this.#config))) read()
-      }, RENEWAL_CHECK_MS).unref()
+      const look = (): void => {
+        const hosts = servingHosts(this.#config)
+        if (isServingOutdated(this.#pair.cert, hosts)) read()
+        this.#warnOfNames(hosts)
+      }
+      look()
+      this.#renewal = setInterval(look, RENEWAL_CHECK_MS).unref()
       this.#followed = followFiles(ca, read)
       return
     }
@@ -63,6 +68,21 @@ export class ServingReload {
   stop(): void {
     this.#followed?.stop()
     clearInterval(this.#renewal)
+  }
+
+  /** Once, until it has them. */
+  #warnOfNames(hosts: readonly string[]): void {
+    const lacks = isServingOutdated(this.#pair.cert, hosts)
+    if (lacks && !this.#lacksNames) {
+      this.#log.warn(
+        'the serving certificate lacks names of this machine or expires soon, and cannot be issued again',
+        {
+          hosts,
+          fix: `can ${servingPkiDir(this.#config.dataDir)} be written, and is ca.key there an RSA key?`,
+        },
+      )
+    }
+    this.#lacksNames = lacks
   }
 
   #read(): void {

@@ -51,9 +51,15 @@ export function ensureServingCertificate(
   if (knownCA === undefined) writeKeyPair(dir, 'ca', ca)
   const kept = known === undefined ? [] : hostsOf(known.certPem)
   const all = [...new Set(['localhost', '127.0.0.1', '::1', ...hosts, ...kept])].slice(0, MOST_HOSTS)
-  const pair = issueCertificate(ca, { commonName: 'portcullis', usage: 'server', ...splitHosts(all) })
-  writeKeyPair(dir, 'tls', pair)
-  return { ...pair, generated: true }
+  try {
+    const pair = issueCertificate(ca, { commonName: 'portcullis', usage: 'server', ...splitHosts(all) })
+    writeKeyPair(dir, 'tls', pair)
+    return { ...pair, generated: true }
+  } catch (error) {
+    // A full disk, or a CA whose key is not RSA: a name that is missing is no reason not to start.
+    if (known === undefined || expiresSoon(known.certPem)) throw error
+    return { ...known, generated: false }
+  }
 }
 
 /** Whether it is time to make another one: it expires soon, or lacks one of the names that it is to have. */
