@@ -1,11 +1,10 @@
 // `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is away. Who may write to the data
 // directory of the gateway may do it; the gateway sees the file, and says beside it what it has made of it.
 
-import { statSync } from 'node:fs'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { parseDuration } from '../../core/text/duration.ts'
-import { SwitchDirectory } from '../../io/local-switches/switch-directory.ts'
+import { switchesOf } from '../../io/local-switches/switch-directory.ts'
 import { type LocalSwitch, removeSwitch, switchDirectory, writeSwitch } from '../../io/local-switches/switch-file.ts'
 import { readSwitchStates, type SwitchState, whyUnread } from '../../io/local-switches/switch-state.ts'
 import { isDirectory, machineUser } from '../../io/local-switches/this-machine.ts'
@@ -63,11 +62,7 @@ export function showLocal(
 
 /** Files of which no gateway has said what it has made of them. */
 function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread: string): readonly SwitchState[] {
-  const uid = statSync(dataDir, { throwIfNoEntry: false })?.uid
-  if (uid === undefined) return []
-  const directory = new SwitchDirectory(switchDirectory(dataDir), () => undefined, uid)
-  const { switches } = directory.start()
-  directory.stop()
+  const { switches } = switchesOf(dataDir)
   const untaken = [...switches.values()].filter((one) => !known.some(({ cluster }) => cluster === one.cluster))
   const problem = unread === '' ? 'no gateway has taken it' : `it is not in force: ${unread}`
   return untaken.map((local) => ({ ...local, inForceAt: '', problem }))

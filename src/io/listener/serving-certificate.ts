@@ -56,7 +56,7 @@ export function ensureServingCertificate(
     writeKeyPair(dir, 'tls', pair)
     return { ...pair, generated: true }
   } catch (error) {
-    // A full disk, or a CA whose key is not RSA: a name that is missing is no reason not to start.
+    // A full disk, or a CA whose key is not RSA: the gateway starts all the same without that name.
     if (known === undefined || expiresSoon(known.certPem)) throw error
     return { ...known, generated: false }
   }

@@ -1,11 +1,11 @@
 // Follows the degrade switches that are thrown on this machine, by looking: DATA_DIR may be a file system that sends no events.
 
-import { lstatSync, readdirSync } from 'node:fs'
+import { lstatSync, readdirSync, statSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { compareText } from '../../api/kube/sorted-json.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { clusterOfFile, distrust, type LocalSwitch, readSwitch } from './switch-file.ts'
+import { clusterOfFile, distrust, type LocalSwitch, readSwitch, switchDirectory } from './switch-file.ts'
 
 export interface LocalSwitches {
   /** By cluster. */
@@ -85,6 +85,16 @@ export class SwitchDirectory {
     }
     return { switches, errors }
   }
+}
+
+/** As the gateway whose data directory it is reads them now. */
+export function switchesOf(dataDir: string): LocalSwitches {
+  const uid = statSync(dataDir, { throwIfNoEntry: false })?.uid
+  if (uid === undefined) return NOTHING
+  const directory = new SwitchDirectory(switchDirectory(dataDir), () => undefined, uid)
+  const found = directory.start()
+  directory.stop()
+  return found
 }
 
 function namesIn(dir: string, errors?: Map<string, string>): readonly string[] {
