@@ -144,6 +144,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
     userAgent: record.userAgent,
     remoteAddress: peer.remoteAddress,
     isWatch: isWatch(info),
+    isUpgrade: exchange.upgrade !== undefined,
     list,
     moment: exchange,
     passed: 0,
@@ -153,6 +154,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
     shadow: NONE,
     recheck: undefined,
     scaleChange: undefined,
+    writeEffect: undefined,
     deliver: undefined,
   }
   exchange.decision = decision

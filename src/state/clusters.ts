@@ -13,7 +13,7 @@ import { Incident, type IncidentMemory } from './incident.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 /** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
-export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'node-read'
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'write-check'
 
 export interface LiveCluster {
   /** Replaced as a whole by each change; read it once per request. */
@@ -187,7 +187,7 @@ export class ClusterTable {
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
         // Likewise, that may scale it.
         'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
-        'node-read': new CallTurns(Number.POSITIVE_INFINITY),
+        'write-check': new CallTurns(Number.POSITIVE_INFINITY),
       },
       deletions: new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING),
       identityEpoch: this.#nextEpoch++,

@@ -334,9 +334,12 @@ function explained(
   const input = { host, method, target, user, userAgent, remoteAddress: address, ...(user === '' ? {} : { groups }) }
   const output = explainRequest(index, input, Date.now())
   const parts = output.decision === 'forward' ? output.message.split('; ') : [output.message]
-  // What the body decides: none of these adds a taint or lowers replicas.
+  // What the body decides: none of these ends pods or lowers replicas.
   const own = parts.filter(
-    (part) => !/^(degrade mode |(if it lowers the replicas, )?PodProtectors are asked)/.test(part),
+    (part) =>
+      !/^(degrade mode |(if it (lowers the replicas|sets or lowers activeDeadlineSeconds), )?PodProtectors are asked)/.test(
+        part,
+      ),
   )
   const { cluster, policy, rule, flowControl, decision, code, reason, endpoints } = output
   return {

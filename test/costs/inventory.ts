@@ -84,7 +84,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/core/objects/path-element.ts': row('apply beside managedFields'),
   'src/core/objects/strict-decode.ts': row('JSON'),
   'src/core/objects/yaml-text.ts': row('YAML'),
-  'src/core/policy/node-taints.ts': notInput('the media type, at most a head long, in one pass'),
+  'src/core/policy/write-body.ts': row('write that may end pods, '),
   'src/core/protection/generator/names.ts': notInput(CONSTANT),
   'src/core/protection/history/resource-version.ts': row('PodProtector'),
   'src/core/protection/ledger/remove-cells.ts': row('cells that are removed'),
@@ -106,15 +106,14 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/core/tap/tap-query.ts': row('query of a tap'),
   'src/core/text/duration.ts': row('duration'),
   'src/core/traces/otlp.ts': notInput(OPERATOR),
-  'src/gateway/disruption/node-write.ts': notInput(
-    'JSON.parse alone, of a Node that upstream has answered, at most 3 MiB',
+  'src/gateway/calls/try-write.ts': notInput(
+    'JSON.parse alone, of an object that upstream has answered; and the query, which is split once',
   ),
   'src/gateway/protect/call.ts': notInput(
     'JSON.parse alone, of a pod or a page of them, at most 3 MiB; what is read of a pod: "pod"',
   ),
   'src/gateway/protect/collection-answer.ts': notInput('JSON.parse and JSON.stringify of a page of pods'),
   'src/gateway/scale/read-pods.ts': notInput('JSON.parse alone, of a page of pods; what is read of a pod: "pod"'),
-  'src/gateway/scale/scale-change.ts': notInput('JSON.parse alone, of the answer to a dry run'),
   'src/gateway/scale/upstream-objects.ts': notInput('JSON.parse alone, of the object that is scaled'),
   'src/io/dns/look-up.ts': notInput(OPERATOR),
   'src/io/kube/client-errors.ts': row('refusal of an API server'),

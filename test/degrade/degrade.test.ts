@@ -9,9 +9,11 @@ import { DEGRADE_MODES, type DegradeMode } from '../../src/api/upstream-cluster/
 import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response, valuesOf } from '../harness/clients/h2-client.ts'
+import { http1Connect } from '../harness/clients/http1-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { startUpgradeUpstream } from '../harness/upstreams/upgrade-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const clientCA = createCA({ commonName: 'clients of prod' })
@@ -101,6 +103,29 @@ describe('degrade modes', () => {
   test('exec is not a read, though a WebSocket opens it with a GET', async () => {
     const scene = await setUp({ degrade: { mode: 'ReadOnly' } })
     assert.equal(await statusOf(scene, 'alice', 'GET', '/api/v1/namespaces/default/pods/web/exec?command=sh'), 503)
+  })
+
+  test('nothing is upgraded in ReadOnly but a watch: a console is opened with a GET, too', async () => {
+    const upstream = await startUpgradeUpstream()
+    const clientConfig = { caData: Buffer.from(upstream.caPem).toString('base64') }
+    const spec = { servers: [{ endpoint: upstream.url }], clientConfig, degrade: { mode: 'ReadOnly' } } as const
+    const gateway = await startInProcess([clusterObject([], { clientCA, spec })])
+    cleanups.push(upstream.stop, gateway.stop)
+    const vm = '/apis/subresources.kubevirt.io/v1/namespaces/x/virtualmachineinstances/vm'
+    const pods = '/api/v1/namespaces/x/pods'
+    for (const [path, status] of [
+      [`${vm}/console`, 503],
+      [`${vm}/vnc`, 503],
+      [`${pods}/p/log?follow=true`, 503],
+      ['/x', 503],
+      [`${pods}?watch=1`, 101],
+    ] as const) {
+      const head = `GET ${path} HTTP/1.1\r\nHost: prod.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
+      const client = await http1Connect({ port: gateway.port, serverName: 'prod.example.com', cert: users.alice })
+      cleanups.push(() => client.destroy())
+      client.send(head)
+      assert.equal((await client.response()).status, status, path)
+    }
   })
 
   test('a refusal says mode, reason and expiry, and nothing about coming back', async () => {

@@ -29,6 +29,7 @@ const STRATEGIC = 'application/strategic-merge-patch+json'
 const JSON_PATCH = 'application/json-patch+json'
 const APPLY = 'application/apply-patch+yaml'
 const APPS = '/apis/apps/v1/namespaces/shop'
+const BATCH = '/apis/batch/v1/namespaces/shop'
 const PODS = '/api/v1/namespaces/shop/pods'
 const NODE = '/api/v1/nodes/n1'
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1'
@@ -101,7 +102,8 @@ function* replicaRows(): Generator<Row> {
   for (const path of targets)
     for (const replicas of [0, REPLICAS - 1, REPLICAS, REPLICAS + 5])
       for (const [name, method, contentType, body] of replicaFormats(path.endsWith('/scale'), replicas)) {
-        const strictest = replicas < REPLICAS ? 'Limited' : 'NoDisruption'
+        // What a copy makes of them depends on the moment.
+        const strictest = replicas < REPLICAS || name.endsWith('copies') ? 'Limited' : 'NoDisruption'
         const after = { spec: { replicas } }
         yield { name: `${name}: ${replicas}`, method, path, contentType, body: Buffer.from(body), after, strictest }
       }
@@ -137,6 +139,81 @@ function* taintRows(): Generator<Row> {
       const after = { spec: { taints } }
       yield { name: `${name}: ${what}`, method, path: NODE, contentType, body: Buffer.from(body), after, strictest }
     }
+}
+
+/** Of objects that upstream has as CURRENT says. */
+function endingFormats(path: string, kind: string, spec: object): Format[] {
+  const [, , group = ''] = path.split('/')
+  const apiVersion = path.startsWith('/apis') ? `${group}/v1` : 'v1'
+  const object = JSON.stringify({ apiVersion, kind, metadata: { name: 'x' }, spec })
+  const merge = JSON.stringify({ spec })
+  const patch = Object.entries(spec).map(([field, value]) => ({
+    op: 'add',
+    path: `/spec/${field}`,
+    value: value as unknown,
+  }))
+  return [
+    ['PUT of JSON', 'PUT', JSON_TYPE, object],
+    ['PUT without Content-Type', 'PUT', '', object],
+    ['PUT of YAML', 'PUT', YAML, object],
+    ['merge patch', 'PATCH', MERGE, merge],
+    ['merge patch with escapes', 'PATCH', MERGE, merge.replaceAll('a', '\\u0061')],
+    ['strategic merge patch', 'PATCH', STRATEGIC, merge],
+    ['JSON patch', 'PATCH', JSON_PATCH, JSON.stringify(patch)],
+    ['apply', 'PATCH', APPLY, object],
+    ['CBOR', 'PATCH', 'application/apply-patch+cbor', merge],
+  ]
+}
+
+/** What upstream has of each. */
+const CURRENT: Readonly<Record<string, object>> = {
+  [`${PODS}/web`]: { activeDeadlineSeconds: 60 },
+  [`${BATCH}/jobs/x`]: { parallelism: 3, suspend: false },
+  [`${APPS}/daemonsets/x`]: { template: { spec: { nodeSelector: { a: 'b' } } } },
+  [`${APPS}/statefulsets/x`]: { replicas: REPLICAS, ordinals: { start: 2 } },
+}
+
+function* endingRows(): Generator<Row> {
+  const template = (nodeSelector: object): object => ({ template: { spec: { nodeSelector } } })
+  const cases: readonly (readonly [path: string, kind: string, spec: object, DegradeMode])[] = [
+    [`${PODS}/web`, 'Pod', { activeDeadlineSeconds: 1 }, 'Limited'],
+    [`${PODS}/web`, 'Pod', { activeDeadlineSeconds: 60 }, 'NoDisruption'],
+    [`${BATCH}/jobs/x`, 'Job', { parallelism: 3, suspend: true }, 'Limited'],
+    [`${BATCH}/jobs/x`, 'Job', { parallelism: 0, suspend: false }, 'Limited'],
+    [`${BATCH}/jobs/x`, 'Job', { parallelism: 4, suspend: false }, 'NoDisruption'],
+    [`${APPS}/daemonsets/x`, 'DaemonSet', template({ a: 'c' }), 'Limited'],
+    [`${APPS}/daemonsets/x`, 'DaemonSet', template({}), 'NoDisruption'],
+    [`${APPS}/statefulsets/x`, 'StatefulSet', { replicas: REPLICAS, ordinals: { start: 5 } }, 'Limited'],
+    [`${APPS}/statefulsets/x`, 'StatefulSet', { replicas: REPLICAS, ordinals: { start: 2 } }, 'NoDisruption'],
+  ]
+  for (const [path, kind, spec, strictest] of cases) {
+    const after = { spec }
+    for (const [name, method, contentType, body] of endingFormats(path, kind, spec))
+      yield {
+        name: `${name}: ${JSON.stringify(spec)}`,
+        method,
+        path,
+        contentType,
+        body: Buffer.from(body),
+        after,
+        strictest,
+      }
+  }
+  const copied = (field: string): string => JSON.stringify([{ op: 'copy', from: '/metadata/generation', path: field }])
+  yield { ...row('Limited', 'PATCH', `${PODS}/web`, copied('/spec/activeDeadlineSeconds'), JSON_PATCH), after: {} }
+  yield { ...row('Limited', 'PATCH', NODE, copied('/spec/taints/0/effect'), JSON_PATCH), after: {} }
+  const deadline = protobuf('v1', 'Pod', field(1, field(1, 'web')), field(2, Buffer.from([5 * 8, 1])))
+  const lowered = { spec: { activeDeadlineSeconds: 1 } }
+  yield { ...row('Limited', 'PUT', `${PODS}/web`, deadline, PROTOBUF), after: lowered }
+  yield row('NoDisruption', 'PATCH', `${PODS}/web?dryRun=All`, '{"spec":{"activeDeadlineSeconds":1}}', MERGE)
+  yield row('NoDisruption', 'PATCH', `${BATCH}/cronjobs/x`, '{"spec":{"suspend":true}}', MERGE)
+  yield row(
+    'NoDisruption',
+    'PATCH',
+    `${APPS}/deployments/web`,
+    '{"spec":{"template":{"spec":{"nodeName":"x"}}}}',
+    MERGE,
+  )
 }
 
 function row(strictest: DegradeMode, method: string, path: string, body: string | Buffer = '', type = JSON_TYPE): Row {
@@ -177,7 +254,7 @@ function* otherRows(): Generator<Row> {
   yield row('Freeze', 'GET', '/version')
 }
 
-const ROWS: readonly Row[] = [...replicaRows(), ...taintRows(), ...otherRows()]
+const ROWS: readonly Row[] = [...replicaRows(), ...taintRows(), ...endingRows(), ...otherRows()]
 
 interface Arrived {
   readonly method: string
@@ -241,7 +318,7 @@ function receive(scene: Scene, request: SeenRequest): void {
   const chunks: Buffer[] = []
   const { method, path } = request
   const user = request.values('impersonate-user').join()
-  const isTrial = path.endsWith('?dryRun=All') && !scene.sent.has(`${method} ${path}`)
+  const isTrial = /[?&]dryRun=All$/.test(path) && !scene.sent.has(`${method} ${path}`)
   const isRead = method === 'GET' && request.values('accept').join() === JSON_TYPE
   request.stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.stream.on('end', () => {
@@ -249,7 +326,7 @@ function receive(scene: Scene, request: SeenRequest): void {
     else if (!isTrial) scene.arrived.push({ method, path, body: Buffer.concat(chunks), user })
     if ((isRead || isTrial) && scene.answerOwn(request)) return
     if (isTrial) return reply(request, 200, JSON.stringify(scene.after))
-    const spec = path.startsWith(NODE) ? { taints: [OLD_TAINT] } : { replicas: REPLICAS }
+    const spec = path.startsWith(NODE) ? { taints: [OLD_TAINT] } : (CURRENT[path] ?? { replicas: REPLICAS })
     reply(request, 200, JSON.stringify({ spec }))
   })
 }
@@ -307,23 +384,30 @@ describe('each mode lets pass what the stricter one does, and more', () => {
 })
 
 const LOWERED = row('Limited', 'PATCH', `${APPS}/deployments/web/scale`, '{"spec":{"replicas":1}}', MERGE)
-const COPIED = '[{"op":"copy","from":"/metadata/generation","path":"/spec/replicas"}]'
-const TRIED = row('Limited', 'PATCH', `${APPS}/deployments/web`, COPIED, JSON_PATCH)
+/** It may give the field up. */
+const TRIED = row('Limited', 'PATCH', `${APPS}/deployments/web`, '{"metadata":{"name":"web"}}', APPLY)
 const TAINTED = row('Limited', 'PATCH', NODE, '{"spec":{"taints":[{"key":"x","effect":"NoExecute"}]}}', MERGE)
-const UNKNOWABLE = [LOWERED, TRIED, TAINTED]
+const SUSPENDED = row('Limited', 'PATCH', `${BATCH}/jobs/x`, '{"spec":{"suspend":true}}', MERGE)
+const UNKNOWABLE = [LOWERED, TRIED, TAINTED, SUSPENDED]
+
+const NO_DRY_RUN = JSON.stringify({
+  kind: 'Status',
+  message: 'admission webhook "a.example.com" does not support dry run',
+})
 
 describe('what an upstream does not say is forwarded unchecked, and counted', () => {
   /** With those that are not sent. */
   const answers: readonly (readonly [string, (request: SeenRequest) => void, ...Row[]])[] = [
     ['answers what is not JSON', (request) => reply(request, 200, '<html>')],
     ['answers nothing', (request) => reply(request, 200, '')],
-    // A node of this shape has no taints.
-    ['answers another shape', (request) => reply(request, 200, '{"spec":{"replicas":"4"}}'), TAINTED],
-    ['forbids it to gateway and caller', (request) => reply(request, 403, '{}')],
+    // Of this shape a node has no taints, and a Job is not suspended.
+    ['answers another shape', (request) => reply(request, 200, '{"spec":{"replicas":"4"}}'), TAINTED, SUSPENDED],
+    ['forbids reads to gateway and caller', (request) => reply(request, 403, '{}'), TRIED, TAINTED, SUSPENDED],
+    ['knows no dry run because of a webhook', (request) => reply(request, 400, NO_DRY_RUN), LOWERED],
     ['fails', (request) => reply(request, 500, '{}')],
     ['breaks off', (request) => request.stream.close(2)],
-    // The second of a user's reads would be waiting for its turn all that time.
-    ['does not answer in time', () => undefined, TRIED],
+    // The others of a user's reads would be waiting for its turn all that time.
+    ['does not answer in time', () => undefined, TRIED, SUSPENDED],
   ]
   for (const [what, answer, ...known] of answers) {
     test(`an upstream that ${what}`, async () => {
@@ -378,4 +462,65 @@ test('replicas that the gateway may not read are read as the caller', async () =
     assert.deepEqual(scene.reads, [` ${path}`, `alice ${path}`])
   }
   assert.equal(await scene.unchecked(), 0)
+})
+
+describe('what upstream refuses as a dry run', () => {
+  const TESTED = JSON.stringify([
+    { op: 'test', path: '/metadata/annotations/a', value: 'b' },
+    { op: 'add', path: '/spec/taints', value: [{ key: 'x', effect: 'NoExecute' }] },
+  ])
+  const rows: readonly Row[] = [
+    TRIED,
+    TAINTED,
+    SUSPENDED,
+    row('Limited', 'PATCH', NODE, TESTED, JSON_PATCH),
+    row('Limited', 'PATCH', `${PODS}/web`, '{"spec":{"activeDeadlineSeconds":1}}', MERGE),
+  ]
+  for (const code of [400, 403, 404, 409, 422]) {
+    test(`${code} is the answer to the client, who may change what it depends on, and the write does not go on`, async () => {
+      const scene = await setUp({ mode: 'NoDisruption' })
+      const body = JSON.stringify({
+        kind: 'Status',
+        code,
+        message: `a webhook that "does not support dry run" says ${code}`,
+      })
+      scene.answerOwn = (request) => {
+        if (request.method === 'GET') return false
+        reply(request, code, body)
+        return true
+      }
+      for (const each of rows) {
+        const answer = await scene.send(each)
+        assert.deepEqual([answer.status, answer.body.toString()], [code, body], `${each.path} ${each.name}`)
+      }
+      assert.deepEqual([scene.arrived, await scene.unchecked()], [[], 0])
+    })
+  }
+
+  test('in shadow mode it goes on, and is counted', async () => {
+    const scene = await setUp({ mode: 'NoDisruption', shadow: true })
+    scene.answerOwn = (request) => {
+      if (request.method === 'GET') return false
+      reply(request, 422, '{}')
+      return true
+    }
+    for (const each of rows) assert.equal((await scene.send(each)).status, 200)
+    assert.deepEqual([scene.arrived.length, await scene.unchecked()], [rows.length, rows.length])
+  })
+
+  test('a timeout of the client is not the dry run', async () => {
+    const scene = await setUp({ mode: 'NoDisruption' })
+    const asked: string[] = []
+    scene.answerOwn = ({ method, path }) => {
+      if (method !== 'GET') asked.push(path)
+      return false
+    }
+    const taints = [{ key: 'x', effect: 'NoExecute' }]
+    const body = JSON.stringify({ spec: { taints } })
+    for (const query of ['timeout=1ms', 'a=b&t%69meout=1ms&fieldManager=c']) {
+      const write = { ...row('Limited', 'PATCH', `${NODE}?${query}`, body, MERGE), after: { spec: { taints } } }
+      assert.equal((await scene.send(write)).status, 403)
+    }
+    assert.deepEqual(asked, [`${NODE}?dryRun=All`, `${NODE}?a=b&fieldManager=c&dryRun=All`])
+  })
 })

@@ -8,11 +8,11 @@ import type { Admission, Filter } from './filter.ts'
 
 export const degrade: Filter<Admission> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
-  check({ cluster, info, user, userAgent, moment: { nowMs } }) {
+  check({ cluster, info, user, userAgent, isUpgrade, moment: { nowMs } }) {
     const { degrade: setting, name } = cluster
     // What disrupts is refused by the filter `disruption`, which reads bodies: a dry run disrupts nothing.
     if (setting.mode === 'Off' || setting.guardsDisruption) return undefined
-    if (checkDegrade(setting, info, user, userAgent, nowMs) !== 'refuse') return undefined
+    if (checkDegrade(setting, info, user, userAgent, nowMs, isUpgrade) !== 'refuse') return undefined
     const mode = effectiveMode(setting, nowMs)
     return refuse('degraded', degradeMessage(name, setting, mode), { rule: mode, causes: degradeCauses(cluster, mode) })
   },

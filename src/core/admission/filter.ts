@@ -30,6 +30,8 @@ export interface Admission {
   readonly userAgent: string
   readonly remoteAddress: string
   readonly isWatch: boolean
+  /** The client wants the connection for another protocol. */
+  readonly isUpgrade: boolean
   /** Of a list, or a watch that begins with one, where the cluster learns how large lists are; else undefined: it counts as one. */
   readonly list: ListRequest | undefined
   /** Another one after every wait. */

@@ -41,6 +41,7 @@ function asked(method: string, target: string, name: string, groups: string[], l
       userAgent: '',
       remoteAddress: '',
       isWatch: watch,
+      isUpgrade: false,
       list: undefined,
       moment: { nowMs: 0, monotonicMs: 0 },
       passed: 0,

@@ -34,6 +34,7 @@ function admission(): Admission {
     userAgent: '',
     remoteAddress: '',
     isWatch: false,
+    isUpgrade: false,
     list: undefined,
     moment: { nowMs: 0, monotonicMs: 0 },
     passed: 0,

@@ -10,7 +10,7 @@ import type { Held } from '../admission/held.ts'
 import { listGuard } from '../admission/list-guard.ts'
 import { type AskingFilter, type FilterSet, PURE_FILTERS } from '../admission/order.ts'
 import { Pipeline } from '../admission/pipeline.ts'
-import { protectionOf } from '../admission/pod-deletion.ts'
+import { isPodWrite, protectionOf } from '../admission/pod-deletion.ts'
 import { scaleProtectionOf } from '../admission/scale-write.ts'
 import {
   policyOf,
@@ -133,6 +133,7 @@ export function evaluateRequest(input: EvaluationInput, context: EvaluationConte
     userAgent,
     remoteAddress: input.remoteAddress ?? '',
     isWatch: isWatch(info),
+    isUpgrade: false,
     list: cluster.learnsLists ? listRequest(info, route.target, lists?.(cluster.name)) : undefined,
     moment,
     passed: 0,
@@ -206,7 +207,7 @@ const disruption: Filter<EvaluatedAdmission> = {
     } else if (found === 'removal') {
       ask(`degrade mode ${mode} decides by the body: whether that says dryRun, too`)
     } else if (!isDryRun) {
-      const what = found === 'taints' ? 'adds a NoExecute taint' : 'lowers spec.replicas'
+      const what = found === 'replicas' ? 'lowers spec.replicas' : 'ends pods'
       ask(`degrade mode ${mode} decides by the body: whether it ${what}`)
     }
     return undefined
@@ -220,7 +221,8 @@ const protection: Filter<EvaluatedAdmission> = {
     const asked = protectionOf(cluster, info)
     if (asked === undefined) return undefined
     const { cell, shadow } = asked
-    const text = `PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`
+    const when = isPodWrite(info) ? 'if it sets or lowers activeDeadlineSeconds, ' : ''
+    const text = `${when}PodProtectors are asked (cell ${cell}${shadow ? ', shadow mode: they refuse nothing' : ''})`
     alsoAsked.push({ filter: 'protection', shadow, text })
     return undefined
   },

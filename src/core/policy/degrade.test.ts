@@ -143,6 +143,36 @@ test('health endpoints pass in every mode; what only begins like one does not', 
   assert.equal(check({ mode: 'Freeze' }, 'POST', '/healthz'), 'refuse')
 })
 
+test('what is upgraded passes the strict modes only as a watch', () => {
+  const vm = '/apis/subresources.kubevirt.io/v1/namespaces/x/virtualmachineinstances/vm'
+  const rows: readonly [target: string, strictest: DegradeMode][] = [
+    [`${vm}/console`, 'NoDisruption'],
+    [`${vm}/vnc`, 'NoDisruption'],
+    ['/apis/subresources.kubevirt.io/v1/watch/namespaces/x/virtualmachineinstances/vm/console', 'NoDisruption'],
+    ['/api/v1/namespaces/x/pods/p/log?follow=true', 'NoDisruption'],
+    ['/api/v1/namespaces/x/pods/p/exec', 'NoDisruption'],
+    ['/readyz', 'NoDisruption'],
+    ['/x', 'NoDisruption'],
+    ['/api/v1/namespaces/x/pods?watch=1', 'ReadOnly'],
+    ['/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?watch=1', 'HeartbeatsOnly'],
+  ]
+  const exempt = [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'], users: ['alice'], nonResourceURLs: ['*'] }]
+  for (const [target, strictest] of rows) {
+    const info = parseRequestInfo('GET', target)
+    assert.ok(!('failure' in info))
+    for (const [rung, mode] of LADDER.entries()) {
+      const expected = rung >= LADDER.indexOf(strictest) ? 'pass' : 'refuse'
+      assert.equal(
+        checkDegrade(compileDegrade({ mode }, false), info, ALICE, '', 0, true),
+        expected,
+        `${mode} ${target}`,
+      )
+      const lane = mode === 'Off' ? 'pass' : 'exempt'
+      assert.equal(checkDegrade(compileDegrade({ mode, exempt }, false), info, ALICE, '', 0, true), lane, target)
+    }
+  }
+})
+
 test('exempt rules are the reserved lane', () => {
   const exempt = [{ verbs: ['*'], apiGroups: ['*'], resources: ['pods'], users: ['alice'] }]
   for (const mode of MODES) {

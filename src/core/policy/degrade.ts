@@ -4,6 +4,7 @@
 import type { UserInfo } from '../../api/kube/user.ts'
 import { DEGRADE_MODES, type DegradeMode, degradeEffect } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
+import { isWatch } from '../request/long-running.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { isRemoval } from './disruption.ts'
 import { ruleMatches } from './match-rule.ts'
@@ -17,18 +18,31 @@ export function effectiveMode(degrade: CompiledDegrade, nowMs: number): DegradeM
   return degrade.expiresAtMs !== 0 && nowMs >= degrade.expiresAtMs ? 'Off' : degrade.mode
 }
 
-/** By the head alone. `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business. */
+/**
+ * By the head alone. `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business.
+ * @param isUpgrade the client wants the connection for a protocol of another kind
+ */
 export function checkDegrade(
   degrade: CompiledDegrade,
   info: RequestInfo,
   user: UserInfo,
   userAgent: string,
   nowMs: number,
+  isUpgrade = false,
 ): 'pass' | 'exempt' | 'refuse' {
   const mode = effectiveMode(degrade, nowMs)
   if (mode === 'Off') return 'pass'
   if (isExempt(degrade, info, user, userAgent)) return 'exempt'
+  if (isUpgrade && !carriesEvents(info) && !degrade.guardsDisruption) return 'refuse'
   return isAllowed(mode, info, user) ? 'pass' : 'refuse'
+}
+
+/**
+ * What goes over an upgraded connection is not seen, and may change anything: a console of a virtual machine is opened with a GET, as exec
+ * is. Only a watch sends nothing but events.
+ */
+function carriesEvents(info: RequestInfo): boolean {
+  return isWatch(info) && info.subresource === ''
 }
 
 /** Whether one of spec.degrade.exempt lets it pass in any mode. */

@@ -5,29 +5,19 @@ import type { UserInfo } from '../../api/kube/user.ts'
 import { queryOf, queryValues } from '../protection/requests/deletion-request-query.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { scaleTargetOf } from '../scale/scale-write/scale-target.ts'
+import { endingWriteOf } from './ending-writes.ts'
 
 /**
- * `removal`: it takes something away, unless it is a dry run. The other two are writes of something that exists, and their body says:
- * `taints` whether pods are evicted from a node, `replicas` whether a workload or a node group gets smaller.
+ * `removal`: it takes something away, unless it is a dry run. The others are writes of something that exists, and their body says:
+ * `replicas` whether a workload or a node group gets smaller, `write` whether it ends pods in another way (ending-writes.ts).
  */
-export type Disruption = 'removal' | 'taints' | 'replicas'
+export type Disruption = 'removal' | 'replicas' | 'write'
 
 /** What a request may disrupt; undefined = nothing, whatever its body says. */
 export function disruptionOf(info: RequestInfo, user: UserInfo): Disruption | undefined {
   if (isRemoval(info, user)) return 'removal'
-  if (isNodeWrite(info)) return 'taints'
-  return scaleTargetOf(info) === undefined ? undefined : 'replicas'
-}
-
-/** A write of nodes/status leaves the taints as they are (pkg/registry/core/node/strategy.go), and of a new node there are no pods yet. */
-function isNodeWrite({ resource, apiGroup, subresource, verb, name }: RequestInfo): boolean {
-  return (
-    resource === 'nodes' &&
-    apiGroup === '' &&
-    subresource === '' &&
-    name !== '' &&
-    (verb === 'update' || verb === 'patch')
-  )
+  if (scaleTargetOf(info) !== undefined) return 'replicas'
+  return endingWriteOf(info) === undefined ? undefined : 'write'
 }
 
 /**

@@ -13,7 +13,7 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
   'access-review': 'access reviews',
   'pod-read': 'reads of pods',
   'scale-read': 'reads of what is scaled',
-  'node-read': 'reads of nodes',
+  'write-check': 'checks of writes',
 }
 
 /** What is left for the call itself, of a long timeout; of a short one half. */

@@ -3,13 +3,16 @@
 
 import { guardedDisruption, limitDisruption, refuseDisruption } from '../../core/admission/disruption.ts'
 import type { Filter } from '../../core/admission/filter.ts'
-import { type Disruption, isDryRunQuery } from '../../core/policy/disruption.ts'
+import { isDryRunQuery } from '../../core/policy/disruption.ts'
+import { dependsOnMoment } from '../../core/policy/write-body.ts'
 import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
-import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
+import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
+import { reviewRight } from '../calls/access.ts'
+import { answerAsTried, writeEffect } from '../calls/write-effect.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { reviewRight } from '../protect/access.ts'
 import { scaleChange } from '../scale/scale-change.ts'
-import { addedTaint } from './node-write.ts'
 import { isDryRunRemoval, mayBeDryRun } from './removal.ts'
 import { countUnchecked } from './unchecked.ts'
 
@@ -19,7 +22,7 @@ export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
     const found = guardedDisruption(decision)
     if (found === undefined) return undefined
     if (found === 'removal') return mayBeDryRun(decision) ? checkRemoval(decision) : decideRemoval(decision)
-    return isDryRunQuery(decision.exchange.target) ? undefined : checkWrite(decision, found)
+    return isDryRunQuery(decision.exchange.target) ? undefined : checkWrite(decision)
   },
 }
 
@@ -63,8 +66,9 @@ function countRefused({ live, info, user, moment }: Decision): void {
   live.incident.countRefused(user.name, request, moment.nowMs)
 }
 
-async function checkWrite(decision: Decision, found: Exclude<Disruption, 'removal'>): Promise<Refusal | undefined> {
-  const what = await (found === 'taints' ? taintText(decision) : loweredText(decision))
+async function checkWrite(decision: Decision): Promise<Refusal | undefined> {
+  const what =
+    (await loweredText(decision)) ?? (decision.deliver === undefined ? await endingText(decision) : undefined)
   if (typeof what !== 'string') return what
   return isOver(decision) ? undefined : decide(decision, what)
 }
@@ -74,22 +78,45 @@ function isOver({ exchange }: Decision): boolean {
   return exchange.gone || exchange.phase === 'over'
 }
 
-async function taintText(decision: Decision): Promise<string | Refusal | undefined> {
-  const taint = await addedTaint(decision)
-  if (typeof taint !== 'string') return taint
-  return `adds NoExecute taint ${taint} to node ${decision.info.name}`
+/** @returns undefined also where it is not known: it passes, and is counted */
+async function endingText(decision: Decision): Promise<string | Refusal | undefined> {
+  const effect = await writeEffect(decision)
+  if (effect === undefined || isRefusal(effect)) return effect
+  if (effect.kind === 'ends') return effect.what
+  return effect.kind === 'refused' ? answer(decision, effect) : countUnchecked(decision, effect.why)
 }
 
+/** As above. */
 async function loweredText(decision: Decision): Promise<string | Refusal | undefined> {
   const change = await scaleChange(decision)
-  if (change === undefined || isRefusal(change)) return change
-  const { target, from, to, unknown } = change
-  if (unknown !== undefined) {
-    countUnchecked(decision, unknown)
-    return undefined
-  }
+  if (change !== undefined && isRefusal(change)) return change
+  const copied = copiedReplicas(decision)
+  if (copied !== undefined || change === undefined) return copied
+  const { target, from, to, unknown, answered } = change
+  if (answered !== undefined) return answer(decision, answered)
+  if (unknown !== undefined) return countUnchecked(decision, unknown)
   if (from === undefined || to === undefined || to >= from) return undefined
   return `lowers spec.replicas of ${scaleName(target)} from ${from} to ${to}`
+}
+
+const REPLICAS: readonly string[] = ['/spec/replicas']
+
+/** Of a request whose body was read. */
+function copiedReplicas({ exchange, info }: Decision): string | undefined {
+  const target = scaleTargetOf(info)
+  if (target === undefined || exchange.bytes === undefined) return undefined
+  const contentType = headerValue(exchange.head.fields, 'content-type') ?? ''
+  if (!dependsOnMoment(REPLICAS, contentType, exchange.bytes)) return undefined
+  return `may change spec.replicas of ${scaleName(target)} by a copy or a move`
+}
+
+/**
+ * Forwarded unchecked, a write that upstream has just refused could succeed: a patch can test for something that the client changes in
+ * between.
+ */
+function answer(decision: Decision, refused: RefusedWrite): undefined {
+  if (decision.cluster.degrade.shadow) countUnchecked(decision, `its dry run was answered with ${refused.status}`)
+  else answerAsTried(decision, refused)
 }
 
 /** It disrupts, and is for somebody who may: the mode decides. */

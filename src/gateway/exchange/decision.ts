@@ -4,6 +4,7 @@ import type { Admission } from '../../core/admission/filter.ts'
 import type { FilterName } from '../../core/admission/order.ts'
 import type { Permit as PermitOf } from '../../core/admission/pipeline.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { WriteEffect } from '../../core/policy/ending-writes.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
@@ -34,6 +35,8 @@ export interface Decision extends Requested, Admission {
   recheck: Recheck | undefined
   /** What it does to spec.replicas, once a filter has asked: one read and one look for all of them (scale/scale-change.ts). */
   scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
+  /** What it does to pods that it does not name, once a filter has asked (calls/write-effect.ts). */
+  writeEffect: Promise<WriteEffect | Refusal | undefined> | undefined
   /** Left by a filter that has the request served in another way than by passing it on. @returns a refusal that is still to be sent */
   deliver: ((permit: Permit) => Promise<Refusal | undefined>) | undefined
 }

@@ -68,7 +68,7 @@ function tooLarge(): Refusal {
 /** What the ledger is asked. */
 export function requestOf(
   { decision, settings, cause }: Deletion,
-  { criterion, dryRun }: AskedDeletion,
+  { criterion, dryRun }: Pick<AskedDeletion, 'criterion' | 'dryRun'>,
   pod: ProtectionRequest['pod'],
 ): ProtectionRequest {
   return {

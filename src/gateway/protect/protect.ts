@@ -3,19 +3,20 @@
 
 import type { ProtectionGate, ProtectionVerdict } from '../../api/ports/protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
-import { protectionOf } from '../../core/admission/pod-deletion.ts'
+import { isPodWrite, protectionOf } from '../../core/admission/pod-deletion.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import { hintsOf } from '../../core/protection/competition/order-settings.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { namingBetterVictims } from '../../core/protection/quota/protection-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { mayList, reviewRight } from '../calls/access.ts'
 import type { Decision, Recheck } from '../exchange/decision.ts'
-import { mayList, reviewRight } from './access.ts'
 import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
 import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
+import { protectFromDeadline } from './pod-deadline.ts'
 import { reviewDeletions } from './review.ts'
-import { errorVerdict, follow, followUnread, NO_GATE } from './verdict.ts'
+import { errorVerdict, follow, followUnread, hold, NO_GATE } from './verdict.ts'
 
 /** How often a deletion is evaluated whose pod changes again and again. */
 const MAX_ROUNDS = 3
@@ -28,7 +29,8 @@ export const protection: Filter<Decision, Promise<Refusal | undefined>> = {
     const settings = protectionOf(decision.cluster, decision.info)
     if (settings === undefined) return undefined
     const gate = decision.exchange.gw.protection ?? NO_GATE
-    return gate.covers(decision.info.namespace) ? protect(decision, settings, gate) : undefined
+    if (!gate.covers(decision.info.namespace)) return undefined
+    return isPodWrite(decision.info) ? protectFromDeadline(decision, settings, gate) : protect(decision, settings, gate)
   },
 }
 
@@ -98,14 +100,6 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
 async function named({ exchange, decision }: Deletion, verdict: ProtectionVerdict): Promise<ProtectionVerdict> {
   const { live, caller, info } = decision
   return (await mayList(exchange, live, caller, info.namespace)) ? namingBetterVictims(verdict) : verdict
-}
-
-/** From here on the exchange gives back what was reserved, if nothing comes of it. */
-function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
-  if (reservation === undefined) return
-  // It was aborted in the meantime: nothing will be sent.
-  if (exchange.phase === 'over') gate.release([reservation])
-  else exchange.reservation = reservation
 }
 
 /**

@@ -46,6 +46,14 @@ export const NO_GATE: ProtectionGate = {
   release: () => undefined,
 }
 
+/** From here on the exchange gives back what was reserved, if nothing comes of it. */
+export function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
+  if (reservation === undefined) return
+  // It was aborted in the meantime: nothing will be sent.
+  if (exchange.phase === 'over') gate.release([reservation])
+  else exchange.reservation = reservation
+}
+
 /** What lets a deletion pass that was not admitted; '' = nothing. */
 function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
   if (verdict.admitted || verdict.overridden !== '') return verdict.overridden

@@ -1,12 +1,11 @@
 // What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
 import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { readReplicas } from '../../core/scale/scale-write/read-replicas.ts'
 import {
+  type RefusedWrite,
   readsObject,
   replicasOf,
   type ScaleChange,
@@ -14,18 +13,12 @@ import {
 } from '../../core/scale/scale-write/scale-change.ts'
 import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
 import { CallLimitError, type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
-import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
-import { callerFields } from '../calls/caller-fields.ts'
+import { reviewRight } from '../calls/access.ts'
+import { refusalOf } from '../calls/call-as-gateway.ts'
+import { asCaller, callUpstream, MAX_WRITE_BYTES, objectOf, tryWrite, writeTooLarge } from '../calls/try-write.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { readBody } from '../exchange/read-body.ts'
-import { reviewRight } from '../protect/access.ts'
 
-/** kube-apiserver takes no larger one (MaxRequestBodyBytes). */
-const MAX_BODY_BYTES = 3 * 1024 * 1024
-/** etcd takes 1.5 MiB of an object, of which JSON may make six times as much. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
-/** Of each call upstream. */
-const TIMEOUT_MS = 10_000
 const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 
 /**
@@ -48,7 +41,7 @@ async function find(decision: Decision): Promise<ScaleChange | Refusal | undefin
   if (exchange.gone || exchange.phase === 'over') return undefined
   if (right.kind === 'denied') return right.refusal
   if (right.kind === 'unknown') return unknown(target, 'rights', right.message)
-  const body = await readBody(exchange, MAX_BODY_BYTES, tooLarge)
+  const body = await readBody(exchange, MAX_WRITE_BYTES, writeTooLarge)
   if (isRefusal(body)) return body
   if (exchange.gone) return undefined
   const contentType = headerValue(exchange.head.fields, 'content-type') ?? ''
@@ -77,17 +70,15 @@ function limited({ resource, name }: ScaleTarget, { message, retryAfterSeconds }
   return refuse('too-many-reviews', message, { retryAfterSeconds, rule: 'scale-read', object })
 }
 
-/** As kube-apiserver says it. */
-function tooLarge(): Refusal {
-  return refuse('body-too-large', `Request entity too large: limit is ${MAX_BODY_BYTES}`)
-}
-
 async function compare(
   decision: Decision,
   target: ScaleTarget,
   to: number | UnknownReplicas,
 ): Promise<ScaleChange | undefined> {
-  if (typeof to !== 'number') return unknown(target, 'dry-run', to.why)
+  if (typeof to !== 'number') {
+    const { why, answered } = to
+    return { ...unknown(target, 'dry-run', why), ...(answered !== undefined && { answered }) }
+  }
   const isObject = readsObject(target)
   const path = scalePath(target, isObject ? '' : '/scale')
   const answer = await readCurrent(decision, path)
@@ -108,52 +99,32 @@ async function compare(
  * forbidden the answer is the gateway's, which says what to do about it.
  */
 async function readCurrent(decision: Decision, path: string): Promise<KubeAnswer> {
-  const { exchange, caller, cluster } = decision
-  const own = await callUpstream(decision, { method: 'GET', path })
+  const own = await callUpstream(decision, 'scale-read', { method: 'GET', path })
   if (own.status !== 403) return own
-  const credentials = caller.credentials(cluster.client)
-  const answer = await callUpstream(decision, { method: 'GET', path, credentials, fields: callerFields(exchange.head) })
+  const answer = await callUpstream(decision, 'scale-read', { method: 'GET', path, ...asCaller(decision) })
   return answer.status === 403 ? own : answer
 }
 
 interface UnknownReplicas {
   readonly why: string
+  /** Upstream's answer, where it refuses the write. */
+  readonly answered?: RefusedWrite
 }
 
-/** The same request as a dry run, as the caller: nothing but upstream knows all formats, and all that is there already. */
+/** The same request as a dry run: what its body does not say for certain, upstream does. */
 async function askUpstream(
   decision: Decision,
   target: ScaleTarget,
   contentType: string,
   body: Buffer,
 ): Promise<number | UnknownReplicas> {
-  const { exchange, caller, cluster } = decision
-  const { head, target: asked, record } = exchange
-  const answer = await callUpstream(decision, {
-    method: record.method === 'PUT' ? 'PUT' : 'PATCH',
-    path: `${asked}${asked.includes('?') ? '&' : '?'}dryRun=All`,
-    credentials: caller.credentials(cluster.client),
-    fields: callerFields(head),
-    body,
-    contentType: contentType === '' ? 'application/json' : contentType,
-  })
-  // A webhook that does not say that it has no side effects is one reason (400).
-  if (answer.status !== 200 && answer.status !== 201) return { why: `its dry run was answered with ${answer.status}` }
-  const object = objectOf(answer)
-  return (object && replicasOf(object, target)) ?? { why: 'the answer to its dry run says no spec.replicas' }
-}
-
-/** In the turn of whoever wants to scale. @throws {KubeCallError} */
-export function callUpstream(
-  { exchange, live }: Decision,
-  call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'>,
-): Promise<KubeAnswer> {
-  const limits = { timeoutMs: TIMEOUT_MS, maxAnswerBytes: MAX_ANSWER_BYTES }
-  return callAsGateway(exchange.gw, live, { kind: 'scale-read', charge: exchange.charge, ...limits, ...call })
-}
-
-/** @throws {SyntaxError} */
-function objectOf({ body }: KubeAnswer): JsonObject | undefined {
-  const object: unknown = JSON.parse(body)
-  return isRecord(object) ? object : undefined
+  const tried = await tryWrite(decision, 'scale-read', contentType, body)
+  switch (tried.kind) {
+    case 'object':
+      return replicasOf(tried.object, target) ?? { why: 'the answer to its dry run says no spec.replicas' }
+    case 'refused':
+      return { why: `its dry run was answered with ${tried.status}`, answered: tried }
+    case 'unknown':
+      return tried
+  }
 }

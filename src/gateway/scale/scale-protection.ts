@@ -22,11 +22,12 @@ import {
 } from '../../core/scale/scale-write/scale-messages.ts'
 import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import { CallLimitError, KubeCallError } from '../../io/upstream/kube-call.ts'
+import { mayList } from '../calls/access.ts'
+import { callUpstream } from '../calls/try-write.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { mayList } from '../protect/access.ts'
 import { NO_GATE } from '../protect/verdict.ts'
 import { type ReadPods, readPods, type UnreadPods } from './read-pods.ts'
-import { callUpstream, scaleChange } from './scale-change.ts'
+import { scaleChange } from './scale-change.ts'
 
 /** How long the ledger of pod protection may take. */
 const LEDGER_TIMEOUT_MS = 5_000
@@ -112,7 +113,12 @@ async function readLeaving(
 ): Promise<ReadPods | UnreadPods | Refusal> {
   const { namespace, resource, name } = decision.info
   try {
-    return await readPods((path) => callUpstream(decision, { method: 'GET', path }), kind, workload, namespace)
+    return await readPods(
+      (path) => callUpstream(decision, 'scale-read', { method: 'GET', path }),
+      kind,
+      workload,
+      namespace,
+    )
   } catch (error) {
     if (error instanceof CallLimitError) {
       const { message, retryAfterSeconds } = error

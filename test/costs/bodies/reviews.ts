@@ -4,6 +4,7 @@ import { SCHEME } from '../../../src/api/kinds/scheme.ts'
 import { decodeSmallBody } from '../../../src/apiserver/http/read-body.ts'
 import { accessAsked } from '../../../src/apiserver/self-reviews.ts'
 import { recordObject } from '../../../src/core/audit/recorded-object.ts'
+import { dependsOnMoment, mayChange } from '../../../src/core/policy/write-body.ts'
 import { reviewSubject } from '../../../src/core/protection/quota/review-subject.ts'
 import { readReplicas } from '../../../src/core/scale/scale-write/read-replicas.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
@@ -125,6 +126,33 @@ export const PARSERS: readonly Parser[] = [
     read: (body) => readReplicas({ verb: 'patch', contentType: 'application/apply-patch+yaml', body, target: TARGET }),
     tokens: YAML_TOKENS,
     shapes: YAML_SHAPES,
+  }),
+  parserOf({
+    name: 'write that may end pods, JSON patch',
+    limit: 256 * KIB,
+    prepare: (text) => Buffer.from(text),
+    read: (body) => dependsOnMoment(['/spec/taints'], 'application/json-patch+json', body),
+    tokens: JSON_TOKENS,
+    shapes: {
+      ...JSON_SHAPES,
+      copies: list('{"op":"copy","from":"/a","path":"/b"}', '[', ']'),
+      'a long path': repeat('/a', '[{"op":"copy","from":"/a","path":"', '"}]'),
+      'slashes at the end': repeat('/', '[{"op":"move","from":"/a","path":"/b', '"}]'),
+      'escapes in a path': repeat('~1', '[{"op":"move","from":"/a","path":"/', '"}]'),
+    },
+  }),
+  parserOf({
+    name: 'write that may end pods, Protobuf',
+    limit: 3 * MIB,
+    prepare: sealed,
+    read: (body) =>
+      mayChange(
+        { words: ['activeDeadlineSeconds'], byAbsence: false, places: [], protobuf: [2, 5] },
+        'application/vnd.kubernetes.protobuf',
+        body,
+      ),
+    tokens: PROTOBUF_TOKENS,
+    shapes: { ...PROTOBUF_SHAPES, specs: repeat('\x12\x02\x08\x01') },
   }),
   parserOf({
     name: 'replicas, Protobuf',

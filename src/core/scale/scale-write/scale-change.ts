@@ -16,6 +16,15 @@ export interface ScaleChange {
   readonly unknown?: string
   /** The same for metrics; present with `unknown`. */
   readonly unknownReason?: UnknownReason
+  /** Upstream's answer, where it has refused the dry run. */
+  readonly answered?: RefusedWrite
+}
+
+/** Upstream refuses the write: its answer to a dry run of it. */
+export interface RefusedWrite {
+  readonly kind: 'refused'
+  readonly status: number
+  readonly body: string
 }
 
 export type UnknownReason =

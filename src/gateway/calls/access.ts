@@ -6,9 +6,9 @@ import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
 import type { AccessReviewResult } from '../../io/reviews/access-review.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { refuseUnanswered, reviewCall } from '../calls/kube-review.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Authenticated } from '../exchange/identity.ts'
+import { refuseUnanswered, reviewCall } from './kube-review.ts'
 
 export type Right =
   | { readonly kind: 'allowed' }
