@@ -306,6 +306,26 @@ describe('what PodProtectors refuse', () => {
     const answer = await scene.scale(2)
     assert.equal(answer.status, 200)
     assert.match(warnings(answer).join(), /deletes 2 pods: web-a, web-b/)
+    assert.match(warnings(answer).join(), /lets this write pass, but PodProtector \S+ still refuses deletions of pods/)
+  })
+
+  test('the ReplicaSet of a Deployment is checked, except for kube-controller-manager', async () => {
+    const scene = await setUp()
+    scene.gate.answerScaleDown = () => ({ protectors: [against()], unknown: '' })
+    const path = '/apis/apps/v1/namespaces/shop/replicasets/web-1'
+    scene.answerRead = (request) => {
+      if (request.path !== path) return false
+      const owner = [{ controller: true, uid: 'uid-web', kind: 'Deployment', name: 'web' }]
+      const { labels } = scene.deployment.metadata
+      const metadata = { name: 'web-1', namespace: 'shop', uid: 'uid-rs', labels, ownerReferences: owner }
+      reply(request, 200, JSON.stringify({ metadata, spec: { replicas: 4, selector: { matchLabels: labels } } }))
+      return true
+    }
+    const body = '{"spec":{"replicas":1}}'
+    assert.equal((await scene.send('PATCH', path, body, MERGE)).status, 403)
+    assert.equal((await scene.send('PATCH', `${path}/scale`, body, MERGE)).status, 403)
+    for (const user of [SYSTEM_CONTROLLER, 'system:kube-controller-manager'])
+      assert.equal((await scene.send('PATCH', path, body, MERGE, ['impersonate-user', user])).status, 200, user)
   })
 
   test('excluded namespaces and other labels are not checked, nor what the Deployment controller does', async () => {

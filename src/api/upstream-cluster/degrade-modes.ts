@@ -34,3 +34,12 @@ const EFFECTS: ReadonlyMap<DegradeMode, string> = new Map(LADDER.map(({ mode, ef
 export function degradeEffect(mode: DegradeMode): string {
   return EFFECTS.get(mode) ?? ''
 }
+
+/**
+ * spec.degrade.mode as it is written. undefined = this version does not know it: nobody may loosen it, or take a step from it.
+ * @param value of any type; none, and '', are the default
+ */
+export function writtenMode(value: unknown): DegradeMode | undefined {
+  const written = value === undefined || value === null || value === '' ? DEFAULT_DEGRADE_MODE : value
+  return DEGRADE_MODES.find((mode) => mode === written)
+}

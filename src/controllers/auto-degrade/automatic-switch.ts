@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { AutoDegradeStatus } from '../../api/upstream-cluster/auto-degrade.ts'
-import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import { type DegradeMode, writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { AUTOMATIC } from '../../core/incident/auto-degrade.ts'
@@ -50,8 +50,7 @@ export function readSwitch(object: JsonObject): AutomaticSwitch {
   const expiresAtMs = Date.parse(textOf(degrade['expiresAt']))
   // KubeGateway's annotation freezes the cluster whatever the mode. One that this version does not know may be as strict.
   const frozen = gates.enabled.has('DenyAllRequests')
-  const written = textOf(degrade['mode'])
-  const mode = DEGRADE_MODES.find((known) => known === (written === '' ? DEFAULT_DEGRADE_MODE : written)) ?? 'Freeze'
+  const mode = writtenMode(degrade['mode']) ?? 'Freeze'
   return {
     uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import { DEGRADE_MODES, type DegradeMode, writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import type { DegradeStatus, RecoveryStatus } from '../../api/upstream-cluster/status.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
@@ -47,7 +47,7 @@ export function readSwitch(object: JsonObject): SwitchedCluster {
     object,
     uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),
-    mode: modeOf(degrade['mode']),
+    mode: writtenMode(degrade['mode']),
     recovers: isRecord(degrade['recovery']),
     expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
     deniesAll: gates.enabled.has('DenyAllRequests'),
@@ -83,10 +83,6 @@ function refusingGateways(object: JsonObject): readonly RefusingGateway[] {
     const refused = typeof refusedDisruptive === 'number' && refusedDisruptive > 0 ? refusedDisruptive : 0
     return refused > 0 ? [{ name: textOf(name), refusedDisruptive: refused }] : []
   })
-}
-
-function modeOf(value: unknown): DegradeMode | undefined {
-  return knownMode(textOf(value) === '' ? DEFAULT_DEGRADE_MODE : textOf(value))
 }
 
 export function knownMode(text: string): DegradeMode | undefined {

@@ -11,11 +11,11 @@ import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { leavingPods, withoutTemplate } from '../../core/scale/protection/leaving-pods.ts'
 import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
-import { controllerUid } from '../../core/scale/rank/scale-pod.ts'
 import { isAllowed } from '../../core/scale/scale-write/allow-until.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import {
   leavingWarnings,
+  overriddenText,
   refusalCauses,
   refusalText,
   type ScaleDown,
@@ -70,9 +70,8 @@ async function check(decision: Decision, settings: CompiledScaleProtection): Pro
   const kind = target.builtIn ? KINDS[target.resource] : undefined
   // Their pods are not ours to tell, and a failure policy that refused them would refuse them all.
   if (kind === undefined) return count(decision, 'unchecked', 'kind')
-  // Of a ReplicaSet that belongs to a Deployment the number is the Deployment's, and is set back.
-  if (!isGuarded(settings, mapOf(current, 'labels')) || (kind === 'ReplicaSet' && controllerUid(current) !== ''))
-    return undefined
+  // A Deployment sets the number of its ReplicaSet back only after the pods were deleted: that is checked like any other.
+  if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
   return await checkLowered(decision, settings, { name, kind, workload: current, from, to })
 }
 
@@ -101,7 +100,10 @@ async function checkLowered(
   const named = await mayList(exchange, decision.live, decision.caller, info.namespace)
   const warnings = leavingWarnings(lowered, plan, named)
   decision.warnings = [...decision.warnings, ...warnings]
-  if (against.length > 0) return count(decision, 'overridden')
+  if (against.length > 0) {
+    decision.warnings = [...decision.warnings, overriddenText(lowered, against)]
+    return count(decision, 'overridden')
+  }
   return unknown === '' ? count(decision, warnings.length > 0 ? 'warned' : 'allowed') : undefined
 }
 

@@ -68,6 +68,12 @@ export function refusalText(change: ScaleDown, against: readonly ProtectorAnswer
   return `${scaleText(change)} refused${why}. To let it pass, annotate it first with ${ALLOW_UNTIL_ANNOTATION}, a time (RFC 3339)`
 }
 
+/** What the annotation does not lift. @param against at least one */
+export function overriddenText({ name }: ScaleDown, [first]: readonly ProtectorAnswer[]): string {
+  const protector = shortened(first?.protector ?? '')
+  return `${shortened(name)}: ${ALLOW_UNTIL_ANNOTATION} lets this write pass, but PodProtector ${protector} still refuses deletions of pods`
+}
+
 function protectorText({ protector, requiredAfter, counted, beingDeleted, deletions }: ProtectorAnswer): string {
   const lag = beingDeleted === 0 ? '' : ` (${beingDeleted} being deleted)`
   return `PodProtector ${shortened(protector)} requires ${requiredAfter}, counts ${counted}${lag}, and ${deletions} would go`
