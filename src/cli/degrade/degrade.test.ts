@@ -1,7 +1,7 @@
 // The switch and revocations from the command line, against objects in memory: what is written, what is waited for, exit codes.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, test } from 'node:test'
@@ -9,7 +9,7 @@ import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { statusError } from '../../api/kube/status.ts'
-import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { ClientsSeen, GatewayStatus } from '../../api/upstream-cluster/status.ts'
 import type { DispatchRule, UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { LEADER_LEASE, replicaLease } from '../../core/status/gateways.ts'
@@ -30,6 +30,16 @@ beforeEach(() => {
   objects = new MemoryObjects()
   put('prod')
 })
+
+/** With which the page begins its example of a recovery. */
+function shownMode(): DegradeMode {
+  const page = readFileSync(new URL('../../../docs/degrade.md', import.meta.url), 'utf8')
+  const [, recovery = ''] = page.split('## Recovery by steps')
+  const [, shown] = /degrade prod --mode (\w+) --reason '[^']*'\n/.exec(recovery) ?? []
+  const mode = DEGRADE_MODES.find((known) => known === shown)
+  assert.ok(mode !== undefined, 'the page shows a mode, and no --force')
+  return mode
+}
 
 function put(name: string, spec: object = {}, annotations: Record<string, string> = {}): void {
   objects.put(UPSTREAM_CLUSTERS, {
@@ -229,6 +239,13 @@ describe('degrade', () => {
       /spec.degrade.exempt lets kube-controller-manager delete pods/,
     ],
     ['heartbeats go on', {}, undefined, { ...FREEZE, mode: 'HeartbeatsOnly' }, undefined],
+    [
+      'the recovery of docs/degrade.md begins as printed, with both through the gateway',
+      {},
+      { controllerManager: LATELY, kubelets: LATELY },
+      { ...FREEZE, mode: shownMode() },
+      undefined,
+    ],
     ['nothing is refused', {}, undefined, { ...FREEZE, shadow: true }, undefined],
     [
       'the command itself comes through the gateway, by name',

@@ -199,10 +199,12 @@ function withPhase(
   input: AutoDegradeInput,
   seen: Observation,
 ): { readonly state: AutoDegradeState; readonly effect: AutoDegradeEffect | undefined } {
-  const why = reasonOf(state, options, input)
+  const ending = isEnding(state)
+  const why = `${reasonOf(state, options, input)}${ending ? ENDING : ''}`
   const phase = phaseOf(state, input, seen)
   // What is not known may have another reason by now, and what has begun another cause.
-  const told = phase === state.phase && state.reason !== '' && phase !== 'Unknown'
+  const same = phase === state.phase && ending === state.reason.endsWith(ENDING)
+  const told = same && state.reason !== '' && phase !== 'Unknown'
   const reason =
     told && state.pending === undefined ? state.reason : phase === 'Unknown' ? unknownText(input.nodes) : why
   const now = { ...state, phase, reason }
@@ -210,6 +212,14 @@ function withPhase(
     return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `${AUTOMATIC}${why}` } }
   if (now.leaving && now.mode !== undefined) return { state: now, effect: { kind: 'recover', mode: now.mode } }
   return { state: now, effect: undefined }
+}
+
+/** How the reason ends while all that had begun is good again, and has to stay so for exitAfter. */
+const ENDING = ': good again, and waited for until that has lasted'
+
+function isEnding(state: AutoDegradeState): boolean {
+  const active = [state.nodes, state.upstream].filter((condition) => condition.active)
+  return active.length > 0 && active.every(({ changingSinceMs }) => changingSinceMs !== undefined)
 }
 
 function phaseOf(state: AutoDegradeState, { nodes, nowMs }: AutoDegradeInput, seen: Observation): AutoDegradePhase {
