@@ -121,6 +121,15 @@ test('the way back begins once the nodes have been good for long enough, and onl
   assert.equal(world.set('Off').run(600).effects.length, 2)
 })
 
+test('while all is good again and has to last, the reason says so, and not what was seen when it began', () => {
+  const world = new World().see(12).run(60)
+  assert.match(world.state.reason, /^12 of \d+ nodes unready \(\d+ %\)$/)
+  world.see(0).run(60)
+  assert.match(world.state.reason, /^0 of \d+ nodes unready \(0 %\): good again, and waited for until that has lasted$/)
+  world.see(12).run(1)
+  assert.match(world.state.reason, /^12 of \d+ nodes unready \(\d+ %\)$/)
+})
+
 test('unknown, old and partial data decide nothing, whatever was seen before, and are told', () => {
   const unknown: readonly (readonly [string, NodesSeen | undefined])[] = [
     ['not watched', undefined],
