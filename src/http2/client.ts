@@ -184,6 +184,7 @@ export class ClientConnection extends Connection {
 
   /** The response is complete; the rest of the request is not needed. */
   override onRemoteEnd(stream: Http2Stream): void {
+    this.counters.lateBodiesCut++
     this.streams.resetStream(stream, CANCEL)
   }
 

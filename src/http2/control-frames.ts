@@ -84,10 +84,11 @@ export class ControlFrames {
     }
     const code = frame.readUint32(bytes, payload)
     if (code === REFUSED_STREAM) this.#counters.streamsRefused++
-    const { events, answered } = stream
+    const { events, answered, localEnded } = stream
     const budget = answered ? this.#budgets.cancelledAnswers : this.#budgets.resets
     this.#streams.kill(stream)
-    if (host.isServer && !budget.take(host.nowMs)) host.abuse('rapidReset')
+    // Behind a complete answer it only says that the client stops sending, as it may.
+    if (host.isServer && !localEnded && !budget.take(host.nowMs)) host.abuse('rapidReset')
     events.onReset(resetReason(code))
     host.closeIfIdle()
   }

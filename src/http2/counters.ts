@@ -52,6 +52,10 @@ const OTHERS = {
   pingTimeouts: 0,
   /** Connections of clients drained because they were idle for too long, or no stream was ever opened. */
   idleTimeouts: 0,
+  /** Bodies that came when their answer was complete: the client ended its request, stopped by itself, or was stopped by us. */
+  lateBodiesTaken: 0,
+  lateBodiesLeft: 0,
+  lateBodiesCut: 0,
   /** Connections ended because our SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3). */
   settingsTimeouts: 0,
 }

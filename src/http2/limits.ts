@@ -51,6 +51,10 @@ export interface ServerLimits extends Http2Limits {
   readonly initialConnectionWindowBytes: number
   /** Without a first stream by then, the connection is drained. */
   readonly firstRequestMs: number
+  /** Bytes that are still taken of a request's body when its answer is complete. */
+  readonly lateBodyBytes: number
+  /** How long they are taken. */
+  readonly lateBodyMs: number
   /** A connection is drained this long after its last stream. PINGs do not keep it open. */
   readonly idleTimeoutMs: number
 }
@@ -74,6 +78,9 @@ export const SERVER_LIMITS: ServerLimits = {
   pingIntervalMs: 60_000,
   pingTimeoutMs: 30_000,
   firstRequestMs: 30_000,
+  // Above the 3 MiB that a kube-apiserver takes of a body (apiserver/pkg/server/config.go, MaxRequestBodyBytes).
+  lateBodyBytes: 4 * 1024 * 1024,
+  lateBodyMs: 10_000,
   // Longer than the 90 s after which client-go closes idle connections, so that the client closes first.
   idleTimeoutMs: 120_000,
   maxBacklogBytes: 4 * 1024 * 1024,

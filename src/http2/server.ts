@@ -1,12 +1,13 @@
 // The server side of a connection: requests arrive as header blocks on new streams.
 
-import type { Peer, RequestHandler } from '../api/ports/stream.ts'
+import type { HeaderList, Peer, RequestHandler } from '../api/ports/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
 import type { HeadMemory } from './header-frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './hpack/field-rules.ts'
+import { LateBodies, type LateBodyHost, type LateBodyShare } from './late-bodies.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
@@ -14,16 +15,17 @@ const { NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } = frame
 const REQUEST = METHOD | SCHEME | PATH
 const CONNECT_REQUEST = METHOD | AUTHORITY
 
-const TOO_LARGE_ANSWER: readonly string[] = [':status', '431', 'content-length', '0']
+const TOO_LARGE_ANSWER: HeaderList = [':status', '431', 'content-length', '0']
 /** The gateway is not a tunnel: CONNECT is not implemented (RFC 9110 section 15.6.2). */
-const CONNECT_ANSWER: readonly string[] = [':status', '501', 'content-length', '0']
+const CONNECT_ANSWER: HeaderList = [':status', '501', 'content-length', '0']
 
-export class ServerConnection extends Connection {
+export class ServerConnection extends Connection implements LateBodyHost {
   override readonly isServer = true
   readonly #peer: Peer
   readonly #handler: RequestHandler
   readonly #firstRequestMs: number
   readonly #idleTimeoutMs: number
+  readonly #lateBodies: LateBodies
   /** About since when no stream is open, and the last stream opened by then. */
   #idleSinceMs: number
   #lastSeen = 0
@@ -36,6 +38,7 @@ export class ServerConnection extends Connection {
     handler: RequestHandler,
     nowMs: number,
     head?: HeadMemory,
+    lateBodies?: LateBodyShare,
   ) {
     super(limits, counters, driver, frame.PREFACE, nowMs, head)
     this.#peer = peer
@@ -43,6 +46,7 @@ export class ServerConnection extends Connection {
     this.#firstRequestMs = Math.min(limits.firstRequestMs, limits.idleTimeoutMs)
     this.#idleTimeoutMs = limits.idleTimeoutMs
     this.#idleSinceMs = nowMs
+    this.#lateBodies = new LateBodies(this, limits, counters, lateBodies)
     this.sendSettings([
       frame.HEADER_TABLE_SIZE,
       limits.headerTableBytes,
@@ -69,6 +73,7 @@ export class ServerConnection extends Connection {
 
   override tick(nowMs: number): void {
     super.tick(nowMs)
+    if (this.#lateBodies.size > 0) this.#lateBodies.tick(nowMs)
     if (this.over || this.goaway.state !== 'no') return
     if (this.streams.open.size > 0 || this.lastPeerStream !== this.#lastSeen) {
       this.#lastSeen = this.lastPeerStream
@@ -127,7 +132,7 @@ export class ServerConnection extends Connection {
     if (!end) stream.expectedBytes = contentLength
     const events = this.#handler(this.#peer, stream, fields, end)
     // The response may be complete already, or the connection closed.
-    if (!stream.dead && !(stream.localEnded && stream.remoteEnded)) stream.events = events
+    if (!stream.dead && !stream.localEnded) stream.events = events
   }
 
   /** HEADERS on a stream that is closed or was skipped (RFC 9113 section 5.1.1). */
@@ -147,16 +152,26 @@ export class ServerConnection extends Connection {
   }
 
   /** Responds to what the request path never sees. */
-  #answer(id: number, end: boolean, head: readonly string[]): void {
-    this.sender.head(id, head, undefined, true)
-    if (end) return
-    this.streams.sendReset(id, NO_ERROR)
-    this.streams.closed.add(id, true)
+  #answer(id: number, end: boolean, head: HeaderList): void {
+    const stream = this.streams.add(id, this.settings.windowBytes)
+    stream.remoteEnded = end
+    stream.headers(head, true)
   }
 
-  /** The response is complete while the client still sends: it can stop (RFC 9113 section 8.1). */
+  /** The response is complete while the client still sends. */
   override onLocalEnd(stream: Http2Stream): void {
+    if (this.#lateBodies.begin(stream, this.#peer.charge, this.nowMs)) return
+    this.counters.lateBodiesCut++
+    this.cutBody(stream)
+  }
+
+  /** The client can stop (RFC 9113 section 8.1). */
+  cutBody(stream: Http2Stream): void {
     this.streams.resetStream(stream, NO_ERROR)
+  }
+
+  protected override onEnding(): void {
+    this.#lateBodies.loseAll()
   }
 
   override isIdle(id: number): boolean {
@@ -172,8 +187,8 @@ export class ServerConnection extends Connection {
     // The client will open no streams; those that are open go on.
   }
 
-  override onStreamGone(): void {
-    // Nothing waits for a free stream.
+  override onStreamGone(stream: Http2Stream, byUs: boolean): void {
+    if (this.#lateBodies.size > 0) this.#lateBodies.onStreamGone(stream, byUs)
   }
 }
 

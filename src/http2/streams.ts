@@ -3,7 +3,7 @@
 import type { HeaderList } from '../api/ports/stream.ts'
 import { ClosedStreams } from './closed-streams.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
-import { INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
+import { INTERNAL_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
 import type { Http2Limits } from './limits.ts'
 import type { ReceiveWindow } from './receive-window.ts'
 import type { Sender } from './sender.ts'
@@ -85,11 +85,11 @@ export class Streams implements StreamCarrier {
     this.#counters.headsNotSent++
     if (list[1]?.startsWith('1') === true) return
     const { events } = stream
-    if (!this.#sender.head(stream.id, HEAD_TOO_LARGE_ANSWER, undefined, true)) this.sendReset(stream.id, INTERNAL_ERROR)
-    else if (!stream.remoteEnded) this.sendReset(stream.id, NO_ERROR)
-    this.kill(stream, true)
+    stream.events = NOBODY
+    stream.ending = true
+    if (this.#sender.head(stream.id, HEAD_TOO_LARGE_ANSWER, undefined, true)) this.afterLocalEnd(stream)
+    else this.resetStream(stream, INTERNAL_ERROR)
     events.onReset('internal')
-    this.#host.closeIfIdle()
   }
 
   sendTrailers(stream: Http2Stream, list: HeaderList): void {

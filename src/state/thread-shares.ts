@@ -5,6 +5,9 @@ import type { Shares } from '../core/shares/shares.ts'
 import { reportShares, type ShareReport } from '../core/shares/shares-report.ts'
 import { WaitingAnswers } from '../core/shares/waiting-answers.ts'
 
+/** What bodies may still bring whose answer is complete, before any of it has come: of users; others have a part of their own on top. */
+export const LATE_BODIES_BYTES: number = 32 * 1024 * 1024
+
 /** Of the process; 0 = unlimited. */
 export interface ShareSettings {
   readonly maxRequestsInflight: number
@@ -34,6 +37,8 @@ export class ThreadShares {
   /** Large heads and bodies of requests, and answers that wait for their clients. */
   readonly buffered: SharedResource
   readonly answers: WaitingAnswers
+  /** What is taken of bodies whose answer is complete. */
+  readonly lateBodies: SharedResource = new SharedResource('late-bodies', LATE_BODIES_BYTES)
 
   constructor({ maxRequestsInflight, maxWatches, maxBufferedBytes, threads }: ShareSettings) {
     this.buffered = new SharedResource('buffered-bytes', Math.ceil(maxBufferedBytes / threads))

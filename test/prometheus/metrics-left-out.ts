@@ -21,6 +21,7 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   webhook_http_error: 'calls by strangers; the log has their address',
   healthck_failure: 'who asks for health is told which check fails',
   upstream_connections_ended_by_requests_total: 'the log says whose requests, each time',
+  early_answers_total: 'for whoever asks why a client reports a reset instead of its answer',
   limited_total: 'whose share it was is in the access log; what was refused is shown as refusals',
   client_handshakes: 'for whoever looks into a storm; what is closed is shown',
   memory_limit_bytes: 'the ceiling is shown; a start says how much there is',

@@ -8,6 +8,7 @@ import { SharedResource } from '../../core/shares/shared-resource.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
+import { LATE_BODIES_BYTES } from '../../state/thread-shares.ts'
 import type { Config } from '../config/config.ts'
 import { admitClients } from '../connections/admit-clients.ts'
 import type { OwnPortFailures } from '../failures/own-ports.ts'
@@ -58,6 +59,7 @@ export function createOwnPortAdmission(
   return {
     ...admission,
     heads,
+    lateBodies: new SharedResource('late-bodies', LATE_BODIES_BYTES),
     counters: recorder.http2Clients,
     onAbuse(address, kind) {
       abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })

@@ -12,6 +12,7 @@ const UNITS: Readonly<Record<ShareLimit, string>> = {
   'requests-inflight': 'requests in flight',
   watches: 'watches and other long-running requests',
   'buffered-bytes': 'buffered bytes',
+  'late-bodies': 'bytes of bodies whose answer is complete',
 }
 
 /** @param random at least 0, less than 1 */

@@ -15,6 +15,7 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
 import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import type { LateBodyShare } from '../../http2/late-bodies.ts'
 import { AT, beginStep } from '../stalls/steps.ts'
 import { type ConnectionEnds, KnownEnds, socketEnds } from './connection-ends.ts'
 import { isRefusedByTls } from './handshakes/failed-handshake.ts'
@@ -67,6 +68,8 @@ export interface ConnectionsOptions {
   readonly idleTimeoutMs: number
   /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
   readonly heads?: OpenHeads
+  /** What bodies may still bring whose answer is complete, over HTTP/2. Default: only a connection bounds them. */
+  readonly lateBodies?: LateBodyShare
   /** Over HTTP/2 one without a request, from its handshake on. Default: as of the engine. */
   readonly firstRequestTimeoutMs?: number
   /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
@@ -100,7 +103,7 @@ export interface ConnectionsOptions {
 /** What ports of a thread share: when handshakes begin, how many connections there may be, and who hears of those that fail or are ended. */
 export type PortAdmission = Pick<
   ConnectionsOptions,
-  'handshakes' | 'open' | 'heads' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
+  'handshakes' | 'open' | 'heads' | 'lateBodies' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
 >
 
 /** Longest handshake; also no longer than a request head may take. */

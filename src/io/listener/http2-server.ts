@@ -5,6 +5,7 @@ import type { Peer, RequestHandler } from '../../api/ports/stream.ts'
 import type { OpenHeads } from '../../core/shares/open-heads.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import { ENHANCE_YOUR_CALM } from '../../http2/frames.ts'
+import type { LateBodyShare } from '../../http2/late-bodies.ts'
 import { SERVER_LIMITS } from '../../http2/limits.ts'
 import { ServerConnection } from '../../http2/server.ts'
 import { Http2Socket } from '../socket/http2-socket.ts'
@@ -23,6 +24,8 @@ export interface Http2ServerLimits {
   readonly firstRequestTimeoutMs?: number
   /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
   readonly heads?: OpenHeads
+  /** What bodies may still bring whose answer is complete. Default: only the connection bounds them. */
+  readonly lateBodies?: LateBodyShare
 }
 
 export interface Http2Session {
@@ -66,7 +69,9 @@ export function serveHttp2(
     ...(limits.firstRequestTimeoutMs !== undefined && { firstRequestMs: limits.firstRequestTimeoutMs }),
   }
   const head = limits.heads?.of(peer)
-  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, performance.now(), head)
+  const nowMs = performance.now()
+  const { lateBodies } = limits
+  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, nowMs, head, lateBodies)
   const unread: Unread = {
     source: () => peer.charge.source,
     bytes: () => connection.unreadBytes + socket.writableLength,

@@ -392,6 +392,12 @@ export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
   'HTTP/2 connections ended because the peer did not send a frame in time, by frame',
 )
 
+export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
+  'early_answers_total',
+  ['side', 'rest'],
+  'Answers that were complete before the body of their request, by what became of the rest of it',
+)
+
 // What only the main thread knows: thread-series.ts, global-limit-series.ts, event-metrics.ts.
 export const THREAD_ANSWERS: Metric = table.gauge(
   'thread_answers',

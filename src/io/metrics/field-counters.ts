@@ -2,6 +2,7 @@
 
 import { ABUSE_KINDS, type AbuseKind, type Http2Counters } from '../../http2/counters.ts'
 import {
+  EARLY_ANSWERS,
   HTTP2_ABUSE,
   HTTP2_CLOSED,
   HTTP2_GOAWAY,
@@ -32,6 +33,9 @@ const HTTP2: FieldCounters<Exclude<keyof Http2Counters, AbuseKind>> = {
   pingTimeouts: [HTTP2_TIMEOUTS, 'ping'],
   idleTimeouts: [HTTP2_TIMEOUTS, 'headers'],
   settingsTimeouts: [HTTP2_TIMEOUTS, 'settings'],
+  lateBodiesTaken: [EARLY_ANSWERS, 'taken'],
+  lateBodiesLeft: [EARLY_ANSWERS, 'left'],
+  lateBodiesCut: [EARLY_ANSWERS, 'cut'],
 }
 
 const UPSTREAM: FieldCounters<keyof UpstreamCounters> = {

@@ -10,6 +10,7 @@ import * as frame from '../../../src/http2/frames.ts'
 import type { HeadMemory } from '../../../src/http2/header-frames.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { HpackEncoder } from '../../../src/http2/hpack/encoder.ts'
+import type { LateBodyShare } from '../../../src/http2/late-bodies.ts'
 import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
 
@@ -42,7 +43,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-const PEER = { id: 1 } as Peer
+const PEER = { id: 1, charge: { source: 'user:a', weight: 1, known: true } } as unknown as Peer
 export const GET: HeaderList = [':method', 'GET', ':scheme', 'https', ':authority', 'a', ':path', '/']
 export const POST: HeaderList = [':method', 'POST', ':scheme', 'https', ':authority', 'a', ':path', '/']
 export const OK: HeaderList = [':status', '200']
@@ -167,7 +168,7 @@ export class ServerSide extends Side<ServerConnection> {
   readonly connection: ServerConnection
   readonly requests: Received[] = []
 
-  constructor(limits: Partial<ServerLimits> = {}, start = true, head?: HeadMemory) {
+  constructor(limits: Partial<ServerLimits> = {}, start = true, head?: HeadMemory, lateBodies?: LateBodyShare) {
     super()
     this.connection = new ServerConnection(
       { ...SERVER_LIMITS, ...limits },
@@ -184,6 +185,7 @@ export class ServerSide extends Side<ServerConnection> {
       },
       0,
       head,
+      lateBodies,
     )
     if (!start) return
     this.send(Buffer.from(frame.PREFACE), settings(), frameOf(frame.SETTINGS, frame.FLAG_ACK, 0))

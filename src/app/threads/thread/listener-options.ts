@@ -41,6 +41,7 @@ export function listenerOptions(
         return refuseShare(buffered.limit, buffered.of(charge), charge, random())
       },
     }),
+    lateBodies: shares.lateBodies,
     contexts,
     counters: metrics.http2Clients,
     clusterForServerName: (name) => clusterForServerName(clusters.index, name),
