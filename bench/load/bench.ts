@@ -115,7 +115,8 @@ export class Bench {
   readonly tolerated: number
   readonly material: Material = new Material()
   readonly #client: string = clientProgram()
-  #hasThreads: boolean | undefined
+  /** Of `serve`, by checkout. */
+  readonly #help = new Map<string, string>()
 
   constructor(rounds: number, report: Report, root: string, tolerated = 0) {
     this.rounds = rounds
@@ -126,11 +127,17 @@ export class Bench {
 
   /** Whether the gateway can be given a number of threads. */
   get hasThreads(): boolean {
-    if (this.#hasThreads === undefined) {
-      const help = execFileSync(process.execPath, [join(this.root, 'src/main.ts'), 'serve', '--help']).toString()
-      this.#hasThreads = help.includes('--threads')
+    return this.#knows(this.root, '--threads')
+  }
+
+  /** Whether the gateway of a checkout, which may be of an earlier version, has a flag. */
+  #knows(root: string, flag: string): boolean {
+    let help = this.#help.get(root)
+    if (help === undefined) {
+      help = execFileSync(process.execPath, [join(root, 'src/main.ts'), 'serve', '--help']).toString()
+      this.#help.set(root, help)
     }
-    return this.#hasThreads
+    return help.includes(flag)
   }
 
   /** nghttpd: one thread, faster than any proxy here. */
@@ -194,6 +201,7 @@ export class Bench {
       `--access-log=${options.logged === true}`,
       '--drain-timeout=1s',
       ...threads,
+      ...(this.#knows(root, '--allow-local-servers') ? ['--allow-local-servers=127.0.0.1'] : []),
       ...(options.flags ?? []),
       ...(options.auditLog === undefined ? [] : [`--audit-log-path=${options.auditLog}`]),
     ]

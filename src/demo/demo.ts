@@ -160,6 +160,8 @@ function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: st
     tlsCertFile: join(pki, 'tls.crt'),
     tlsPrivateKeyFile: join(pki, 'tls.key'),
     drainTimeout: '2s',
+    // The clusters of the demo are on this machine.
+    allowLocalServers: ['127.0.0.1'],
     // Both logs go to files of the demo: its output is for the reader.
     accessLog: 'false',
   }

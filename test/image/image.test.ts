@@ -14,6 +14,7 @@ import { ControlClient } from '../harness/clients/control-client.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import type { TestControl } from '../harness/gateways/control.ts'
 import { UC_PATH } from '../harness/gateways/embedded.ts'
+import { LOCAL_SERVERS_FLAG } from '../harness/gateways/local-servers.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -113,6 +114,7 @@ describe('the image', root, () => {
           `--listen=127.0.0.1:${listen}`,
           `--admin-listen=127.0.0.1:${adminListen}`,
           `--control-listen=127.0.0.1:${control}`,
+          LOCAL_SERVERS_FLAG,
         ],
         ready: async () => (await fetch(`${admin}/readyz`)).ok,
       })

@@ -13,6 +13,7 @@ import { binaries } from '../harness/binaries.ts'
 import { ControlClient } from '../harness/clients/control-client.ts'
 import type { TestControl } from '../harness/gateways/control.ts'
 import { UC_PATH } from '../harness/gateways/embedded.ts'
+import { LOCAL_SERVERS_FLAG } from '../harness/gateways/local-servers.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
@@ -65,6 +66,7 @@ async function start(dataDir: string): Promise<Gateway> {
     args: [
       ...['serve', '--threads=1', `--data-dir=${dataDir}`, `--listen=127.0.0.1:${port}`, '--drain-timeout=1s'],
       ...[`--admin-listen=127.0.0.1:${adminPort}`, `--control-listen=127.0.0.1:${controlPort}`],
+      LOCAL_SERVERS_FLAG,
     ],
     env: { NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined, NODE_V8_COVERAGE: undefined },
     logFile: join(dir, 'gateway.log'),

@@ -35,7 +35,7 @@ function manifest(name: string, { host, qps = 1, more = {} }: Shape = {}): strin
     kind: 'UpstreamCluster',
     metadata: { name },
     spec: {
-      servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+      servers: [{ endpoint: 'https://192.0.2.1:6443' }],
       clientConfig: { insecure: true, bearerToken: 'dG9rZW4=', qps, burst: qps },
       dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
       ...(host !== undefined && { secureServing: { serverNames: [host] } }),

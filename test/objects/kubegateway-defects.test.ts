@@ -24,6 +24,7 @@ import { openRaw } from '../harness/clients/raw-clients.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL, base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
+import { localGuard } from '../harness/upstreams/local-guard.ts'
 import { type SeenHttp1, startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import {
   reply,
@@ -226,7 +227,7 @@ describe('objects', () => {
     test(`${what}: a warning says what is in force instead, and the cluster is served`, async () => {
       const { stub, gateway } = await setUp(1)
       const object = clusterObject([stub], { name: 'doubtful.example.com', spec })
-      const [problem, ...more] = checkUpstreamCluster(object, nodePemChecks)
+      const [problem, ...more] = checkUpstreamCluster(object, nodePemChecks, { serverRefusal: () => '' })
       assert.deepEqual(more, [])
       assert.deepEqual([problem?.severity, problem?.path], ['warning', path])
       assert.match(problem?.message ?? '', /has no effect/)
@@ -296,7 +297,7 @@ describe('objects', () => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate'] })
     const pair = clientPair(clientCA, 'serving')
     const clusters = new ClusterTable()
-    const upstreams = new Upstreams(() => undefined)
+    const upstreams = new Upstreams(() => undefined, localGuard())
     context.after(() => upstreams.destroy())
     const quiet = (): void => undefined
     let failures = 0

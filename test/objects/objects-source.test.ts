@@ -159,7 +159,7 @@ function cluster(
     kind: 'UpstreamCluster',
     metadata: { name, creationTimestamp: created },
     spec: {
-      servers: [{ endpoint: broken === true ? 'no url' : 'http://127.0.0.1:1' }],
+      servers: [{ endpoint: broken === true ? 'no url' : 'http://192.0.2.1:1' }],
       secureServing: { serverNames: hosts, ...serving },
       dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
     },

@@ -219,6 +219,7 @@ function configOf(
     tracingSamplingRatePerMillion: '1000000',
     topMetrics: ['user', 'resource'],
     maxConnectionAge: '1s',
+    allowLocalServers: ['127.0.0.1'],
     accessLog: 'false',
     drainTimeout: '1s',
     threads: '2',

@@ -40,7 +40,7 @@ export interface ResolvedReferences {
   readonly origins: ReadonlyMap<string, string>
 }
 
-export interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits'> {
+export interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'> {
   /** Follows references. Default: they are not followed. */
   resolve?(object: JsonObject): ResolvedReferences
 }
@@ -90,9 +90,9 @@ function checkWritten(
   object: JsonObject,
   before: JsonObject | undefined,
   pem: PemChecks,
-  { globalLimits = true, resolve }: ClusterKindOptions,
+  { globalLimits = true, serverRefusal, resolve }: ClusterKindOptions,
 ): readonly FieldError[] {
-  const options = { globalLimits, fileReferences: false }
+  const options = { globalLimits, fileReferences: false, ...(serverRefusal !== undefined && { serverRefusal }) }
   const shown = certificateShown(object, before)
   if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)

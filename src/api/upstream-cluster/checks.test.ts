@@ -102,7 +102,7 @@ const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
     cluster({
       servers: [
         { endpoint: 'https://a_b.example.com', weight: 0 },
-        { endpoint: 'https://[::1]:6443/', disabled: true },
+        { endpoint: 'https://[2001:db8::1]:6443/', disabled: true },
       ],
       addresses: { ips: ['10.0.0.1', 'fd00::1'], ports: [1, 65535] },
       default: true,
@@ -625,3 +625,26 @@ function mutate(root: unknown, n: number, value: unknown): void {
   visit(root)
   slots[n % Math.max(1, slots.length)]?.()
 }
+
+test("a server on the gateway's own machine is a warning, unless the gateway says that it connects to it", () => {
+  const object = (endpoint: string) => ({
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name: 'prod' },
+    spec: { servers: [{ endpoint }], clientConfig: {}, dispatchPolicies: [] },
+  })
+  const warned = (endpoint: string, options = {}) =>
+    checkUpstreamCluster(object(endpoint), nodePemChecks, options).filter(
+      ({ path }) => path === 'spec.servers[0].endpoint',
+    )
+  for (const host of ['127.0.0.1', '[::1]', 'localhost', '169.254.169.254', '[fd00:ec2::254]', '[::ffff:127.0.0.1]']) {
+    const [problem] = warned(`http://${host}:80`)
+    assert.equal(problem?.severity, 'warning', host)
+    assert.match(problem?.message ?? '', /is not connected to unless the operator allows it$/)
+    assert.match(problem?.fix ?? '', /--allow-local-servers=ADDRESS:PORT$/)
+  }
+  assert.deepEqual(warned('http://10.0.0.1:80'), [])
+  assert.deepEqual(warned('http://kube.example.com:80'), [])
+  assert.deepEqual(warned('http://127.0.0.1:80', { serverRefusal: () => '' }), [])
+  assert.equal(warned('http://10.0.0.1:80', { serverRefusal: () => 'is mine' }).length, 1)
+})

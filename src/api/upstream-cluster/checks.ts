@@ -7,6 +7,7 @@ import { complete, DURATION_PATTERN, fieldOf } from '../kube/json-schema.ts'
 import { isRecord, type Loose, looseView, normalize } from '../kube/object-shape.ts'
 import { FieldErrors, reportable, type SeverityCounts, shown, withoutPassword } from '../validation/field-errors.ts'
 import { canonicalIp } from '../validation/ip-address.ts'
+import { ALLOW_LOCAL_FLAG, localServerMessage } from '../validation/local-address.ts'
 import { isTimestamp, parseEndpoint } from '../validation/name-syntax.ts'
 import { nearestName } from '../validation/nearest-name.ts'
 import { checkObjectHead } from '../validation/object-head-checks.ts'
@@ -41,6 +42,8 @@ export interface ClusterCheckOptions {
   readonly globalLimits?: boolean
   /** Whether a leader writes to the objects, and so carries out spec.degrade.recovery. Default true. */
   readonly recovery?: boolean
+  /** Why the gateway does not connect to this server; '' = it does, or cannot know. Default: as where the operator allows nothing. */
+  readonly serverRefusal?: (host: string, port: number) => string
 }
 
 /** Every error and warning, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
@@ -169,7 +172,7 @@ function checkSpec(
   options: ClusterCheckOptions,
   out: FieldErrors,
 ): void {
-  const scheme = checkServers(spec, out)
+  const scheme = checkServers(spec, options, out)
   const material = { pem, fileReferences: options.fileReferences ?? true }
   checkClientConfig(spec.clientConfig ?? {}, scheme, 'spec.clientConfig', material, out)
   checkSecureServing(spec.secureServing ?? {}, 'spec.secureServing', material, out)
@@ -249,7 +252,11 @@ function checkRecovery(
 }
 
 /** @returns https as soon as one server is asked over TLS */
-function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: FieldErrors): ServerScheme {
+function checkServers(
+  { servers = [] }: Loose<UpstreamClusterSpec>,
+  { serverRefusal = localServerMessage }: ClusterCheckOptions,
+  out: FieldErrors,
+): ServerScheme {
   const addresses = new Set<string>()
   let scheme: ServerScheme = ''
   let https = false
@@ -274,11 +281,21 @@ function checkServers({ servers = [] }: Loose<UpstreamClusterSpec>, out: FieldEr
       out.warning(path, 'is named twice', 'remove one of the two; use weight to send a server more')
     }
     addresses.add(endpoint.address)
+    const refusal = serverRefusal(endpoint.host, portOf(endpoint.address))
+    if (refusal !== '') {
+      const message = `${refusal}: it is not connected to unless the operator allows it`
+      const fix = `name a server on another machine, or start the gateway with ${ALLOW_LOCAL_FLAG}=ADDRESS:PORT`
+      out.warning(path, message, fix)
+    }
     if (server.resolve === true && canonicalIp(endpoint.host) !== undefined) {
       out.warning(`spec.servers[${index}].resolve`, 'has no effect on an address', 'remove it, or write a DNS name')
     }
   }
   return https ? 'https' : scheme
+}
+
+function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(':') + 1))
 }
 
 /** Where an EndpointSlice says that API servers are, the gateway's credential goes: their certificates have to prove it. */

@@ -30,7 +30,7 @@ export interface AdminLogin {
 
 /** For those who reach a loopback address. */
 export const localAccess: AdminAccess = (request, route) => {
-  const why = foreignHost(request.header('host')) || foreignPage(request, route)
+  const why = forwarded(request) || foreignHost(request.header('host')) || foreignPage(request, route)
   return Promise.resolve(why === '' ? { user: NOBODY } : { refused: refusalResponse(refusal(403, why)) })
 }
 
@@ -73,6 +73,29 @@ function countFailure(
   if (retryAfterSeconds === 0) return answer
   const message = tooManyFailuresMessage(source, retryAfterSeconds, 'valid credentials are served')
   return { code: 429, message, retryAfterSeconds }
+}
+
+/**
+ * Fields that a client on this machine has no reason to send, and proxies add. The gateway itself adds x-forwarded-for, audit-id and
+ * impersonate-user to whatever it forwards, and no client can have them removed: what a cluster's server receives is never from this
+ * machine, even where that server is this listener.
+ */
+const FIELDS_OF_PROXIES = [
+  'x-forwarded-for',
+  'forwarded',
+  'via',
+  'audit-id',
+  'impersonate-user',
+  'impersonate-group',
+  'impersonate-uid',
+  'x-remote-user',
+] as const
+
+/** '' = no proxy has forwarded it. */
+function forwarded(request: PlainRequest): string {
+  const field = FIELDS_OF_PROXIES.find((name) => request.header(name) !== '')
+  if (field === undefined) return ''
+  return `a proxy has forwarded the request (it has ${field}): only this machine itself is trusted; connect directly, or give the listener TLS`
 }
 
 /**

@@ -55,6 +55,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     context: '',
     installCrds: true,
     secretNamespaces: ['portcullis-system', 'default'],
+    allowLocalServers: [],
     controlOidcIssuerUrl: '',
     controlOidcClientId: '',
     controlOidcUsernameClaim: 'sub',

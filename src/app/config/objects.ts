@@ -2,10 +2,12 @@
 
 import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { AllowedServers } from '../../core/endpoints/dial-rules.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import {
   integerBetween,
   oneOf,
+  parseAllowedServers,
   parseNamespaces,
   parseOneAddress,
   parseSubjects,
@@ -40,6 +42,8 @@ export interface ObjectsConfig {
   readonly installCrds: boolean
   /** Namespaces whose Secrets UpstreamClusters may refer to without a label on the Secret. */
   readonly secretNamespaces: readonly string[]
+  /** Servers of UpstreamClusters that may be on this machine. */
+  readonly allowLocalServers: readonly AllowedServers[]
 }
 
 /** Rows of the table of settings, in the order of help. */
@@ -129,6 +133,15 @@ export const OBJECTS_TABLE: { readonly [Name in keyof ObjectsConfig]: Setting<Ob
       'embedded API server; may be repeated',
     true,
   ),
+  allowLocalServers: setting(
+    'allowLocalServers',
+    '<host[:port]>',
+    '',
+    parseAllowedServers,
+    'address or range, with a port or without, at which UpstreamClusters may have servers although it is loopback, link-local or a metadata ' +
+      'service; ports of the gateway itself only where they are named; default: none; may be repeated',
+    true,
+  ),
 }
 
 export function readObjects(reader: SettingsReader): ObjectsConfig {
@@ -151,6 +164,7 @@ export function readObjects(reader: SettingsReader): ObjectsConfig {
     context: reader.take(table.context, ''),
     installCrds: reader.take(table.installCrds, true),
     secretNamespaces: reader.take(table.secretNamespaces, namespaces),
+    allowLocalServers: reader.take(table.allowLocalServers, []),
   }
 }
 

@@ -13,6 +13,7 @@ import {
   parseListenAddress,
   parseSocketAddress,
 } from '../../core/cluster/listen-address.ts'
+import { type AllowedServers, parseAllowedServer } from '../../core/endpoints/dial-rules.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 import { parseRedisAddress } from '../../io/redis/address.ts'
 
@@ -162,6 +163,22 @@ export function parseCidrs(raw: unknown): Parsed<readonly CompiledCidr[]> {
   }
   if (cidrs.length > 0) return { value: cidrs }
   return { message: 'names no range of addresses', fix: 'write at least one, for example 10.0.0.0/24' }
+}
+
+/** One local server or several: a list, or a text with commas. */
+export function parseAllowedServers(raw: unknown): Parsed<readonly AllowedServers[]> {
+  const fix =
+    'write an address or a range, with a port or without, for example 127.0.0.1:6443, 127.0.0.0/8 or [::1]:6443'
+  const servers: AllowedServers[] = []
+  for (const text of textsOf(raw)) {
+    const server = parseAllowedServer(text)
+    if (server === undefined) {
+      const what = 'is not an address or range with a port or without; names are not looked up'
+      return { message: textsOf(raw).length > 1 ? `: "${text}" ${what}` : what, fix }
+    }
+    servers.push(server)
+  }
+  return servers.length > 0 ? { value: servers } : { message: 'names no address', fix }
 }
 
 const INHERITED = '; or systemd:NAME or fd:N, a socket that the process inherits'

@@ -31,6 +31,7 @@ import { autoDegradeText } from '../statuses/auto-degrade.ts'
 import { autoscalersText } from '../statuses/autoscalers.ts'
 import { type Statuses, startStatuses } from '../statuses/statuses.ts'
 import type { Outputs } from '../wiring/outputs.ts'
+import { ownListeners } from '../wiring/own-listeners.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 import { openAdminListener } from './admin-listener.ts'
 import { describeState } from './describe.ts'
@@ -144,6 +145,7 @@ export class Lifecycle implements RunningGateway {
     const { source, probes, changes, pool } = this.#parts
     const dashboard = await this.#openListeners()
     pool.takeInherited(this.#config.listen)
+    this.#tellOwnListeners()
     pool.start()
     const loops = new DependencyLoops(this.#config, this.#log)
     // Before what may wait for a server behind this gateway.
@@ -176,6 +178,7 @@ export class Lifecycle implements RunningGateway {
     await pool.applied()
     this.#probed = true
     this.#ports = await pool.listen(this.#config.listen)
+    this.#tellOwnListeners()
     this.#state = 'ready'
     this.#endStalls = this.#reportStalls()
     this.#parts.reload.start()
@@ -192,6 +195,14 @@ export class Lifecycle implements RunningGateway {
       this.#log,
       advertisedAddress(this.#config, this.adminPort),
     )
+  }
+
+  /** What the gateway must not be made to connect to. Again when all ports are known. */
+  #tellOwnListeners(): void {
+    const { adminPort: admin, healthPort: health, controlPort: control, webhookPort: webhook } = this
+    const addresses = ownListeners(this.#config, { listen: this.#ports, admin, health, control, webhook })
+    this.#parts.guard.setOwnListeners(addresses)
+    this.#parts.pool.ownListeners(addresses)
   }
 
   /** For health, metrics and administration. @throws {UserError} */

@@ -87,7 +87,7 @@ async function startParts({ memory, log, recent, given, lock }: Begun): Promise<
   const { bytes, unbounded } = memory.ceiling
   parts.recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
   parts.recorder.set(MEMORY_LIMIT, memory.limitBytes)
-  const { clusters, clock, clocks, pool } = parts
+  const { clusters, clock, clocks, guard, pool } = parts
   const onNamespaces: ProtectionDeps['onNamespaces'] = (namespaces) => pool.protectedNamespaces(namespaces)
   protection = new Protection({
     config,
@@ -97,6 +97,7 @@ async function startParts({ memory, log, recent, given, lock }: Begun): Promise<
     revoked: plane.revoked,
     admission: parts.admission,
     clusters,
+    guard,
     clock,
     clocks,
     log,

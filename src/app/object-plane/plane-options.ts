@@ -5,14 +5,33 @@ import { type ResolvedReferences, upstreamClusterKind } from '../../api/kinds/up
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { ClusterCheckOptions } from '../../api/upstream-cluster/checks.ts'
+import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { localServerMessage } from '../../api/validation/local-address.ts'
+import { DialRules } from '../../core/endpoints/dial-rules.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { resolveAtWrite, type SecretAtWrite } from '../../io/secrets/references-at-write.ts'
 import type { ObjectsSourceOptions } from '../../io/sources/objects/objects-source.ts'
 import type { Config } from '../config/config.ts'
+import { CLOSED, ownListeners } from '../wiring/own-listeners.ts'
 
 /** What this gateway can do with an object. */
-export function checksOf({ redisUrl }: Config): { readonly globalLimits: boolean } {
-  return { globalLimits: redisUrl !== '' }
+export function checksOf(config: Config): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'>> {
+  // Interfaces change: what cannot be said at a write is said when a connection is opened.
+  const rules = new DialRules(config.allowLocalServers, () => false)
+  rules.setOwnListeners(ownListeners(config, CLOSED))
+  return {
+    globalLimits: config.redisUrl !== '',
+    serverRefusal: (host, port) => (isLocal(host, port, rules) ? localServerMessage(host) || OWN : ''),
+  }
+}
+
+const OWN = 'is a listener of the gateway itself'
+
+/** A name other than localhost is looked up when it is connected to. */
+function isLocal(host: string, port: number, rules: DialRules): boolean {
+  const address = canonicalIp(host) ?? (localServerMessage(host) === '' ? undefined : '127.0.0.1')
+  return address !== undefined && rules.refusal(address, port) !== ''
 }
 
 export function sourceOptions(config: Config, log: Logger): Omit<ObjectsSourceOptions, 'client'> {

@@ -16,6 +16,7 @@ import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
+import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { type LeaderElection, startLeaderElection } from '../../io/kube/leader-lease.ts'
@@ -32,6 +33,7 @@ export interface ProtectionCellsDeps {
   readonly alone: boolean
   readonly replica: string
   readonly clusters: ClusterTable
+  readonly guard: DialGuard
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings
   readonly clock: Clock
@@ -132,10 +134,10 @@ class Cell {
   }
 
   #clientOf(name: string): KubeClient {
-    const { clusters, log, calls } = this.#deps
+    const { clusters, guard, log, calls } = this.#deps
     const known = this.#clients.get(name)
     if (known !== undefined) return known
-    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls })
+    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls })
     this.#clients.set(name, client)
     return client
   }

@@ -21,6 +21,7 @@ import { parseGeneratorConfig } from '../../core/protection/generator/config.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
 import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
+import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
@@ -51,6 +52,7 @@ export interface ProtectionDeps {
   /** How clients come in at the webhook, together with those of other ports. Default: by limits of its own port alone. */
   readonly admission?: PortAdmission
   readonly clusters: ClusterTable
+  readonly guard: DialGuard
   readonly clock: Clock
   readonly clocks: CellClocks
   readonly log: Logger
@@ -299,6 +301,7 @@ export class Protection {
       alone,
       replica,
       clusters,
+      guard: this.#deps.guard,
       protectors,
       settings,
       clock,

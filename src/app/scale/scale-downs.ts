@@ -14,7 +14,7 @@ export interface ScaleDownControllers {
 }
 
 export function startScaleDowns(
-  { clusters, clock, pool }: Pick<WiredGateway, 'clusters' | 'clock' | 'pool'>,
+  { clusters, clock, guard, pool }: Pick<WiredGateway, 'clusters' | 'clock' | 'guard' | 'pool'>,
   client: ObjectClient,
   isLeader: () => boolean,
   log: Logger,
@@ -34,7 +34,7 @@ export function startScaleDowns(
   })
   sweeper = new CostSweeper({
     clusters: () => clusters.names(),
-    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
+    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls }),
     isLeader,
     policies: () => controller.policies,
     clock,

@@ -11,6 +11,7 @@ import type { GuardEvents } from '../../controllers/scale-up-guard/guard-events.
 import { ScaleUpGuards } from '../../controllers/scale-up-guard/scale-up-guards.ts'
 import { StatusEvents } from '../../controllers/status/events.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
+import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
@@ -24,6 +25,7 @@ export interface ScaleUpGuardDeps {
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
   readonly clusters: ClusterTable
+  readonly guard: DialGuard
   readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
   readonly metrics: Pick<GatewayMetrics, 'guards'>
   readonly calls: KubeCallEvents
@@ -43,14 +45,14 @@ const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
 /** Objects that are files have no status to keep a backoff in: undefined then. */
 export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
-  const { config, client, clusters, pool, calls, clock, log } = parts
+  const { config, client, clusters, guard, pool, calls, clock, log } = parts
   if (client === undefined) return undefined
   const { replicaName: replica } = config
   const told = new StatusEvents(client, replica, clock, log)
   const guards = new ScaleUpGuards({
     control: client,
     clientOf: (cluster) =>
-      createUpstreamKubeClient({ cluster: () => clusters.get(cluster), name: cluster, log, calls }),
+      createUpstreamKubeClient({ cluster: () => clusters.get(cluster), guard, name: cluster, log, calls }),
     elect: (onChange) => {
       // Nobody else has the store.
       if (config.source === 'embedded') return { isLeader: () => true, stop: () => Promise.resolve() }

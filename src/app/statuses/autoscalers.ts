@@ -10,14 +10,14 @@ import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 export function createAutoscalers(
-  { clusters, clock }: Pick<WiredGateway, 'clusters' | 'clock'>,
+  { clusters, clock, guard }: Pick<WiredGateway, 'clusters' | 'clock' | 'guard'>,
   isLeader: () => boolean,
   log: Logger,
   calls: KubeCallEvents,
 ): AutoscalerStatuses {
   return new AutoscalerStatuses({
     clusters,
-    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
+    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls }),
     isLeader,
     clock,
   })

@@ -47,7 +47,7 @@ export function startStatuses(
   adminAddress: string,
 ): Statuses {
   const { replicaName: replica } = config
-  const { clusters, clock, clocks, pool, changes } = parts
+  const { clusters, clock, clocks, guard, pool, changes } = parts
   let leads = (): boolean => client === undefined
   const autoscalers = createAutoscalers(parts, () => leads(), log, calls)
   const leaveAutoscalers = changes.onApplied((_, changed) => autoscalers.update(changed))
@@ -69,7 +69,7 @@ export function startStatuses(
     clusters,
     isLeader: leads,
     refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
-    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log, calls }),
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls }),
     clock,
     log,
   })

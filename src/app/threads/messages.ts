@@ -61,6 +61,8 @@ export type ToThread =
   | { readonly type: 'connection'; readonly listener: number; readonly socket: Socket }
   /** Answered by `report`. */
   | { readonly type: 'report'; readonly id: number }
+  /** The listeners of the process, as far as they are open. */
+  | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
   /** In which namespaces pods may have a protector; undefined = in any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
   /** Node groups that are backed off, from now on: all of them. */

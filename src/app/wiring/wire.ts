@@ -14,6 +14,7 @@ import type { LookedUp } from '../../core/endpoints/resolution.ts'
 import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { TopReport } from '../../core/top/report.ts'
+import { DialGuard } from '../../io/dial/dial-guard.ts'
 import { lookUp } from '../../io/dns/look-up.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
@@ -61,6 +62,8 @@ export interface WiredGateway {
   readonly rights: UpstreamRights
   /** Of the probes. */
   readonly upstreams: Upstreams
+  /** Of the connections of the main thread. */
+  readonly guard: DialGuard
   /** The clocks of protected cells. */
   readonly clocks: CellClocks
   readonly source: ResourceSource
@@ -118,7 +121,8 @@ export function wire(deps: WireDeps): WiredGateway {
   const seed = [randomInt(WORD), randomInt(WORD)] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
-  const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), metrics.recorder)
+  const guard = new DialGuard(config.allowLocalServers)
+  const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), guard, metrics.recorder)
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
     // For clusters without protection, too: when it is switched on, the first count must know the clock.
@@ -164,7 +168,7 @@ export function wire(deps: WireDeps): WiredGateway {
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const servers = new FollowedServers({
     lookUp: given.lookUp ?? lookUp,
-    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), name, log }),
+    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log }),
     clusters,
     clock,
     log,
@@ -192,6 +196,7 @@ export function wire(deps: WireDeps): WiredGateway {
     servers,
     rights,
     upstreams,
+    guard,
     clocks,
     source,
     metrics: { text, contentType: metrics.contentType, guards: metrics.guards, totals: metrics.totals },

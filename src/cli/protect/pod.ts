@@ -180,5 +180,6 @@ function upstreamClient(compiled: CompiledCluster): KubeClient {
     })),
     available: () => true,
   }
-  return createUpstreamKubeClient({ cluster: () => ({ compiled, endpoints }), log: SILENT, timeoutMs: TIMEOUT_MS })
+  const cluster = () => ({ compiled, endpoints })
+  return createUpstreamKubeClient({ cluster, guard: undefined, log: SILENT, timeoutMs: TIMEOUT_MS })
 }

@@ -68,6 +68,7 @@ class Scene {
       connectHttp1: () => Promise.reject(new Error('not asked for')),
       isFull: () => false,
       relisting: false,
+      dialRefusal: '',
       maxListBytes: () => Number.POSITIVE_INFINITY,
       drain: nothing,
       destroy: nothing,

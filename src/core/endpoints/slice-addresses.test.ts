@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { parseIp } from '../../api/validation/ip-address.ts'
 import { MAX_ADDRESSES } from './resolution.ts'
-import { refusal, sliceAddresses } from './slice-addresses.ts'
+import { sliceAddresses } from './slice-addresses.ts'
 
 const HTTPS = [{ name: 'https', port: 6443, protocol: 'TCP' }]
 
@@ -140,26 +139,4 @@ test('more addresses than are used', () => {
   const endpoints = Array.from({ length: 100 }, (_, i) => endpoint(`10.0.0.${i}`))
   const { addresses, omitted } = sliceAddresses([slice({ endpoints })])
   assert.deepEqual([addresses.length, omitted], [MAX_ADDRESSES, 100 - MAX_ADDRESSES])
-})
-
-test('what an address must not be, however it is written', () => {
-  const said = (text: string): string => refusal(parseIp(text) ?? assert.fail(text))
-  const refused = {
-    loopback: ['127.0.0.1', '127.255.255.254', '::1', '::ffff:127.0.0.1', '64:ff9b::127.0.0.1'],
-    'link-local': ['169.254.169.254', 'fe80::1', 'febf::1', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe'],
-    unspecified: ['0.0.0.0', '0.1.2.3', '::', '::10.0.0.1'],
-    multicast: ['224.0.0.1', '239.1.1.1', 'ff02::1'],
-    reserved: ['240.0.0.1', '255.255.255.255'],
-  }
-  for (const [why, addresses] of Object.entries(refused)) {
-    assert.deepEqual(
-      addresses.map(said),
-      addresses.map(() => why),
-    )
-  }
-  const taken = ['10.0.0.1', '192.168.0.1', '100.64.0.1', '192.0.2.2', 'fd00::1', '2001:db8::1', '64:ff9b::a00:1']
-  assert.deepEqual(
-    taken.map(said),
-    taken.map(() => ''),
-  )
 })

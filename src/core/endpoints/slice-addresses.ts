@@ -3,6 +3,7 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
 import { ipText, parseIp } from '../../api/validation/ip-address.ts'
+import { localAddressKind } from '../../api/validation/local-address.ts'
 import { MAX_ADDRESSES } from './resolution.ts'
 
 export interface SliceAddresses {
@@ -49,7 +50,7 @@ function readSlice(slice: JsonObject, found: Found): void {
     for (const address of addresses) {
       if (typeof address !== 'string') continue
       const bytes = address.includes('%') ? undefined : parseIp(address)
-      const wrong = bytes === undefined ? 'not an IP address' : refusal(bytes)
+      const wrong = bytes === undefined ? 'not an IP address' : localAddressKind(bytes)
       if (bytes === undefined || wrong !== '') found.refused.add(`${printable(address)} (${wrong})`)
       else found[state].add(bytes.length === 4 ? `${ipText(bytes)}:${port}` : `[${ipText(bytes)}]:${port}`)
     }
@@ -71,27 +72,6 @@ function portOf(ports: unknown): number | undefined {
   }
   return undefined
 }
-
-/** Where no API server of another machine can be, but what must not be asked. */
-export function refusal(bytes: Uint8Array): string {
-  const [a = 0, b = 0] = bytes
-  if (bytes.length === 4) {
-    if (a === 127) return 'loopback'
-    if (a === 169 && b === 254) return 'link-local'
-    if (a === 0) return 'unspecified'
-    if (a >= 224) return a < 240 ? 'multicast' : 'reserved'
-    return ''
-  }
-  if (a === 0xff) return 'multicast'
-  if (a === 0xfe && (b & 0xc0) === 0x80) return 'link-local'
-  // ::, ::1, and IPv4 addresses in the form ::10.0.0.1.
-  if (bytes.subarray(0, 12).every((byte) => byte === 0)) return ipText(bytes) === '::1' ? 'loopback' : 'unspecified'
-  // NAT64 (RFC 6052) leads to the IPv4 address at its end.
-  if (NAT64.every((byte, at) => bytes[at] === byte)) return refusal(bytes.subarray(12))
-  return ''
-}
-
-const NAT64 = [0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]
 
 function messageOf(found: number, refused: readonly string[]): string {
   const messages: string[] = []

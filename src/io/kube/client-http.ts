@@ -7,6 +7,7 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
+import { guardedConnector } from '../dial/dial-guard.ts'
 import { systemClock } from '../world/clock.ts'
 import { faultOf, statusErrorOf } from './client-errors.ts'
 import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './client-events.ts'
@@ -230,7 +231,7 @@ export class KubeHttp {
 
   /** A new one when the certificates change; running requests finish on the old one. */
   #agentFor(access: KubeAccess): Dispatcher {
-    const { tls, proxyUrl } = access
+    const { tls, proxyUrl, guard } = access
     const key = JSON.stringify([tls, proxyUrl])
     if (this.#agent !== undefined && key === this.#agentKey) return this.#agent
     this.#agent?.close().catch(() => undefined)
@@ -247,9 +248,13 @@ export class KubeHttp {
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
     }
+    const connect = { ...identity, ...keepAlive, allowH2: false }
     this.#agent =
       proxyUrl === ''
-        ? new Agent({ ...options, connect: { ...identity, ...keepAlive } })
+        ? new Agent({
+            ...options,
+            connect: guard === undefined ? connect : guardedConnector((host, port) => guard.to(host, port), connect),
+          })
         : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: identity, connect: keepAlive })
     this.#agentKey = key
     return this.#agent

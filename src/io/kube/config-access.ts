@@ -3,6 +3,7 @@
 
 import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
+import type { DialGuard } from '../dial/dial-guard.ts'
 import { type KubeConfigOptions, loadKubeConfig } from './config.ts'
 
 /** Everything that a connection and its requests need. */
@@ -19,6 +20,8 @@ export interface KubeAccess {
     readonly serverName: string
     readonly insecure: boolean
   }
+  /** Checks the address of the server, which an object names. Absent: the operator names it. */
+  readonly guard?: DialGuard
   /** authorization, impersonate-user. */
   readonly headers: Readonly<Record<string, string>>
 }

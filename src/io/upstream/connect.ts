@@ -1,8 +1,9 @@
-// Opens sockets to an endpoint: our credentials, trusted CAs, and protocols.
+// Opens sockets to an endpoint: our credentials, trusted CAs, and protocols; to addresses that the operator allows.
 
-import { isIP, connect as netConnect, type Socket } from 'node:net'
+import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import type { GuardedServer } from '../dial/dial-guard.ts'
 import { sharedSecureContext } from '../listener/secure-contexts.ts'
 import { connectSharedRead } from '../socket/shared-read.ts'
 
@@ -24,12 +25,14 @@ export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient):
 export class UpstreamConnector {
   readonly #endpoint: CompiledEndpoint
   readonly #client: CompiledClient
+  readonly #server: GuardedServer
   /** Created once: parsing a CA bundle takes milliseconds. */
   #tls: ConnectionOptions | undefined
 
-  constructor(endpoint: CompiledEndpoint, client: CompiledClient) {
+  constructor(endpoint: CompiledEndpoint, client: CompiledClient, server: GuardedServer) {
     this.#endpoint = endpoint
     this.#client = client
+    this.#server = server
   }
 
   /** @throws (rejects) the error of the system or OpenSSL, or a timeout after 5 s */
@@ -46,10 +49,9 @@ export class UpstreamConnector {
   }
 
   #connectTls(protocols: string[], connect: (options: ConnectionOptions) => TLSSocket): Promise<TLSSocket> {
-    const { host, port } = this.#endpoint
     return new Promise((resolve, reject) => {
-      // A certificate that OpenSSL cannot read throws here; the promise then rejects.
-      const socket = connect({ ...this.#options(), host, port, ALPNProtocols: protocols })
+      // An address that is not allowed, or a certificate that OpenSSL cannot read, throws here; the promise then rejects.
+      const socket = connect({ ...this.#options(), ...this.#target(), ALPNProtocols: protocols })
       const deadline = setTimeout(() => socket.destroy(new Error('connect timed out')), CONNECT_TIMEOUT_MS)
       // On both sides of the gateway: Nagle against delayed ACK costs 40 ms.
       socket.setNoDelay(true)
@@ -67,6 +69,13 @@ export class UpstreamConnector {
     })
   }
 
+  /** @throws {LocalServerError} */
+  #target(): { readonly host: string; readonly port: number; readonly lookup: LookupFunction } {
+    this.#server.check()
+    const { host, port, lookup } = this.#server
+    return { host, port, lookup }
+  }
+
   #options(): ConnectionOptions {
     if (this.#tls === undefined) {
       const { ca: _ca, cert: _cert, key: _key, ...rest } = upstreamTls(this.#endpoint, this.#client)
@@ -80,9 +89,8 @@ export class UpstreamConnector {
   /** A connection that speaks HTTP/1.1, for upgrades. */
   http1(): Promise<TLSSocket | Socket> {
     if (this.#endpoint.scheme === 'https') return this.tls(['http/1.1'])
-    const { host, port } = this.#endpoint
     return new Promise((resolve, reject) => {
-      const socket = netConnect({ host, port, noDelay: true, timeout: CONNECT_TIMEOUT_MS })
+      const socket = netConnect({ ...this.#target(), noDelay: true, timeout: CONNECT_TIMEOUT_MS })
       socket.once('timeout', () => socket.destroy(new Error('connect timed out')))
       socket.once('error', reject)
       socket.once('connect', () => {

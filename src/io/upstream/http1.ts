@@ -13,6 +13,7 @@ import {
   type StreamEvents,
 } from '../../api/ports/stream.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
+import { type GuardedServer, guardedConnector } from '../dial/dial-guard.ts'
 import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
@@ -27,6 +28,8 @@ export interface Http1PoolOptions {
     readonly servername?: string
     readonly rejectUnauthorized: boolean
   }
+  /** The server of `origin`. */
+  readonly server: GuardedServer
   onBroken(error: Error): void
 }
 
@@ -63,6 +66,7 @@ const NOT_SENT = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_CLOSED',
   'UND_ERR_DESTROYED',
+  'ERR_LOCAL_SERVER',
 ])
 
 export class Http1Pool {
@@ -74,7 +78,12 @@ export class Http1Pool {
   constructor(options: Http1PoolOptions) {
     this.#pool = new Pool(options.origin, {
       allowH2: false,
-      connect: { timeout: CONNECT_TIMEOUT_MS, noDelay: true, ...options.tls },
+      connect: guardedConnector(() => options.server, {
+        allowH2: false,
+        timeout: CONNECT_TIMEOUT_MS,
+        noDelay: true,
+        ...options.tls,
+      }),
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,

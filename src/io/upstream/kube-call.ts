@@ -138,7 +138,8 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
       onDrained: () => undefined,
       onReset(reason) {
         if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes()))
-        else if (reason === 'refused' || reason === 'overloaded') fail(new KubeCallError('connection failed', true))
+        else if (reason === 'refused' || reason === 'overloaded')
+          fail(new KubeCallError(endpoint.dialRefusal || 'connection failed', true))
         else fail(new KubeCallError(`connection broke (${reason})`))
       },
     }

@@ -124,7 +124,13 @@ function scene(t: TestContext) {
     }
   }
   const timing = { firstDelayMs: 5, longestDelayMs: 20 }
-  const client = createUpstreamKubeClient({ cluster: () => clusters.get('prod'), name: 'prod', log, timing })
+  const client = createUpstreamKubeClient({
+    guard: undefined,
+    cluster: () => clusters.get('prod'),
+    name: 'prod',
+    log,
+    timing,
+  })
   t.after(() => client.close())
   return { clusters, apply, probe, client }
 }

@@ -4,6 +4,7 @@
 import { isIP } from 'node:net'
 import type { Logger } from '../../api/ports/ports.ts'
 import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
+import type { DialGuard } from '../dial/dial-guard.ts'
 import { clientOf, type KubeClient, type KubeClientOptions } from '../kube/client.ts'
 import type { KubeAccessSource } from '../kube/client-http.ts'
 import type { KubeAccess } from '../kube/config-access.ts'
@@ -30,18 +31,26 @@ export interface UpstreamEndpointView {
 export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
+  /** undefined = who starts the program names the server. */
+  readonly guard: DialGuard | undefined
   /** For the message when it does not exist. Default: not named. */
   readonly name?: string
   readonly log: Logger
 }
 
 /** Its calls reject with a plain Error while the cluster has no endpoint that may take requests. */
-export function createUpstreamKubeClient({ cluster, name = '', ...options }: UpstreamKubeClientOptions): KubeClient {
-  return clientOf(new UpstreamAccess(cluster, name), options)
+export function createUpstreamKubeClient({
+  cluster,
+  guard,
+  name = '',
+  ...options
+}: UpstreamKubeClientOptions): KubeClient {
+  return clientOf(new UpstreamAccess(cluster, guard, name), options)
 }
 
 class UpstreamAccess implements KubeAccessSource {
   readonly #cluster: () => UpstreamView | undefined
+  readonly #guard: DialGuard | undefined
   readonly #name: string
   /** Replaced when the object changes. */
   #client: CompiledClient | undefined
@@ -50,8 +59,9 @@ class UpstreamAccess implements KubeAccessSource {
   /** Round-robin over the endpoints. */
   #turn = 0
 
-  constructor(cluster: () => UpstreamView | undefined, name: string) {
+  constructor(cluster: () => UpstreamView | undefined, guard: DialGuard | undefined, name: string) {
     this.#cluster = cluster
+    this.#guard = guard
     this.#name = name
   }
 
@@ -71,6 +81,7 @@ class UpstreamAccess implements KubeAccessSource {
       server: endpoint.url,
       proxyUrl: '',
       tls: this.#tlsOf(client, endpoint),
+      ...(this.#guard !== undefined && { guard: this.#guard }),
       headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
     }
   }

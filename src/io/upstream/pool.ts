@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import type { DialGuard, GuardedServer } from '../dial/dial-guard.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { turns } from '../turns/thread-turns.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
@@ -64,6 +65,8 @@ export interface UpstreamEndpoint {
   ): Stream
   /** A connection of its own that speaks HTTP/1.1, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
+  /** Why the last connection was not opened, where the operator does not allow its address; '' = it was allowed. */
+  readonly dialRefusal: string
   /** Whether such a request of this source would have to wait for a stream. */
   isFull(kind: RequestKind, charge: Charge): boolean
   /** Whether lists and watches are let in one after the other. */
@@ -115,8 +118,9 @@ export function createUpstreamEndpoint(
   events: UpstreamEvents,
   counters: Http2GroupCounters,
   shared: SharedByCluster,
+  guard: DialGuard,
 ): UpstreamEndpoint {
-  return new PooledEndpoint(endpoint, client, events, counters, shared)
+  return new PooledEndpoint(endpoint, client, events, counters, shared, guard)
 }
 
 class PooledEndpoint implements UpstreamEndpoint, Tickable {
@@ -124,6 +128,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #client: CompiledClient
   readonly #events: UpstreamEvents
   readonly #counters: Http2GroupCounters
+  readonly #server: GuardedServer
   readonly #connector: UpstreamConnector
   /** As of the last connection; plain http has no negotiation. */
   #protocol: 'unknown' | 'h2' | 'http/1.1'
@@ -149,6 +154,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     events: UpstreamEvents,
     counters: Http2GroupCounters,
     shared: SharedByCluster,
+    guard: DialGuard,
   ) {
     this.#relists = shared.relists
     this.#offences = new Offences(shared, counters.pool)
@@ -156,7 +162,8 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#counters = counters
     this.#client = client
     this.#events = events
-    this.#connector = new UpstreamConnector(endpoint, client)
+    this.#server = guard.to(endpoint.host, endpoint.port)
+    this.#connector = new UpstreamConnector(endpoint, client, this.#server)
     this.#protocol = endpoint.scheme === 'http' ? 'http/1.1' : 'unknown'
     this.#unary = this.#createGroup('unary')
     this.#bulk = this.#createGroup('bulk')
@@ -282,6 +289,10 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     return this.#relists.active
   }
 
+  get dialRefusal(): string {
+    return this.#server.refusal
+  }
+
   isFull(kind: RequestKind, charge: Charge): boolean {
     if (this.#protocol === 'http/1.1') return this.#http1Class(classOf(kind)).full
     return this.#protocol === 'h2' && this.#groupFor(kind, charge).full
@@ -310,6 +321,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
           ...(typeof ca === 'string' ? { ca } : {}),
           ...(typeof cert === 'string' && typeof key === 'string' ? { cert, key } : {}),
         },
+        server: this.#server,
         onBroken: (error) => this.#events.onBroken(error),
       })
     }

@@ -5,6 +5,7 @@ import type { Charge } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
 import { Offenders } from '../../core/upstream/offenders.ts'
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import type { DialGuard } from '../dial/dial-guard.ts'
 import { createUpstreamCounters, type UpstreamCounters } from '../metrics/upstream-counters.ts'
 import type { SharedByCluster } from './offences.ts'
 import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
@@ -46,14 +47,17 @@ export class Upstreams {
   readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
   readonly #counting: UpstreamCounting
   readonly #news: UpstreamNews | undefined
+  readonly #guard: DialGuard
 
   /** @param counting default: only `describe` shows it */
   constructor(
     onBroken: (cluster: string, endpoint: string, error: Error) => void,
+    guard: DialGuard,
     counting: UpstreamCounting = { http2Upstreams: createHttp2Counters(), upstream: createUpstreamCounters },
     news?: UpstreamNews,
   ) {
     this.#news = news
+    this.#guard = guard
     this.#onBroken = onBroken
     this.#counting = counting
   }
@@ -91,10 +95,11 @@ export class Upstreams {
       http2: this.#counting.http2Upstreams,
       pool: this.#counting.upstream(cluster.name, endpoint.url),
     }
+    const shared = this.#sharedBy(cluster.name)
     return {
       client: cluster.client,
       name: nameOf(endpoint),
-      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, this.#sharedBy(cluster.name)),
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, shared, this.#guard),
     }
   }
 

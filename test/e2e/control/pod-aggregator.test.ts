@@ -75,7 +75,7 @@ before(async () => {
       live.endpoints.onProbe(endpoint, true, '', healthCheck, systemClock.monotonic())
     }
   }
-  worker = createUpstreamKubeClient({ cluster: () => live, log })
+  worker = createUpstreamKubeClient({ cluster: () => live, guard: undefined, log })
   admin = createKubeClient({ kubeconfigFile: cluster.adminKubeconfig, log })
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }
   for (const client of [admin, core]) await client.create(NAMESPACES, namespace)

@@ -145,6 +145,8 @@ else
   [ -s ${pidFile} ] && end "$(cat ${pidFile})"
   export PORTCULLIS_LISTEN=0.0.0.0:$DOCS_PORT PORTCULLIS_CONTROL_LISTEN=127.0.0.1:$DOCS_CONTROL_PORT
 fi
+# Where readers have clusters, there are clusters on this machine.
+export PORTCULLIS_ALLOW_LOCAL_SERVERS=127.0.0.1
 export PORTCULLIS_ADMIN_LISTEN=127.0.0.1:0 PORTCULLIS_THREADS=2 PORTCULLIS_DRAIN_TIMEOUT=1s
 setsid ${run} "\${@//0.0.0.0:8443/0.0.0.0:$DOCS_PORT}" > "$log" 2>&1 < /dev/null &
 pid=$!

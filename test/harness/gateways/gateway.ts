@@ -11,6 +11,7 @@ import { PortTaken, withFreePorts } from '../ports.ts'
 import { startProcess } from '../process.ts'
 import { waitFor } from '../wait.ts'
 import { activated, type HeldSocket } from './inherited-sockets.ts'
+import { LOCAL_SERVERS_FLAG } from './local-servers.ts'
 
 export interface GatewayOptions {
   /** Written to the configuration folder before the gateway starts. */
@@ -145,6 +146,7 @@ async function start(
           ]),
       `--data-dir=${dataDir}`,
       `--drain-timeout=${options.drainTimeout ?? '5s'}`,
+      LOCAL_SERVERS_FLAG,
       // All clients of a test have one address.
       '--max-authentication-failures=0',
       `--threads=${THREADS}`,

@@ -21,6 +21,7 @@ import { createMetrics } from '../../../src/io/metrics/metrics.ts'
 import { systemClock } from '../../../src/io/world/clock.ts'
 import { ClusterTable } from '../../../src/state/clusters.ts'
 import { stubServing } from '../upstreams/stub-upstream.ts'
+import { LOOPBACK_SERVERS } from './local-servers.ts'
 
 export interface ScriptedGate extends ProtectionGate {
   /** All batches. */
@@ -118,7 +119,11 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   const clusters = new ClusterTable({ thread: 1, threads: 1, seed: [1, 2] })
   const silent = (): void => undefined
   const log: Logger = { debug: silent, info: silent, warn: silent, error: (message) => console.error(message) }
-  const config = loadConfig({ flags: { configDir: 'given' }, env: {}, readFile: () => '' })
+  const config = loadConfig({
+    flags: { configDir: 'given', allowLocalServers: [...LOOPBACK_SERVERS] },
+    env: {},
+    readFile: () => '',
+  })
   const pool = new ThreadPool({
     threads: 1,
     start: startInlineThread,

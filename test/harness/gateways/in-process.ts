@@ -1,5 +1,6 @@
 // The gateway inside the test process, fed with objects instead of files: for tests of the request path with stub upstreams.
 
+import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,8 @@ import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream
 import { type Config, loadConfig } from '../../../src/app/config/config.ts'
 import type { GatewayOverrides } from '../../../src/app/lifecycle/running-gateway.ts'
 import { startGateway } from '../../../src/app/lifecycle/start-gateway.ts'
+import { parseAllowedServer } from '../../../src/core/endpoints/dial-rules.ts'
+import { LOOPBACK_SERVERS } from './local-servers.ts'
 
 /** Longer than any drain of a test takes that is not about one without end; each further stop ends more of it. */
 const LONGEST_STOP_MS = 120_000
@@ -75,6 +78,7 @@ export async function startInProcess(
     maxHeaderBytes: 1024 * 1024,
     maxConcurrentStreams: 250,
     headerTimeoutMs: 10_000,
+    allowLocalServers: LOOPBACK_SERVERS.map((text) => parseAllowedServer(text) ?? assert.fail(text)),
     // All clients of a test have one address.
     maxAuthenticationFailures: 0,
     threads: 1,

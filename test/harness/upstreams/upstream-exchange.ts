@@ -17,6 +17,7 @@ import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counter
 import type { SharedByCluster } from '../../../src/io/upstream/offences.ts'
 import { createUpstreamEndpoint, type RequestKind, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
 import { Relists } from '../../../src/io/upstream/relists.ts'
+import { localGuard } from './local-guard.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
 
 const CLIENT = { insecure: true, bearerToken: '', key: '', cert: '', ca: '', serverName: '', qps: 0, burst: 0 }
@@ -35,7 +36,11 @@ export function endpointAt(port: number): TestEndpoint {
   const counters = { http2: createHttp2Counters(), pool: createUpstreamCounters() }
   const onBroken = (error: Error): void => void broken.push(error)
   const shared = { relists: new Relists(), offenders: new Offenders(), onQuarantined: () => undefined }
-  return { pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, shared), shared, broken }
+  return {
+    pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, shared, localGuard()),
+    shared,
+    broken,
+  }
 }
 
 export interface Outcome {

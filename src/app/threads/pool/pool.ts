@@ -165,6 +165,11 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#standing.send({ type: 'protected-namespaces', namespaces: namespaces && [...namespaces] })
   }
 
+  /** The listeners of the process, to which threads do not connect. */
+  ownListeners(addresses: readonly ListenAddress[]): void {
+    this.#standing.send({ type: 'own-listeners', addresses })
+  }
+
   /** The node groups that are backed off: all of them. */
   scaleUpGuards(guards: readonly GuardInForce[]): void {
     this.#standing.send({ type: 'scale-up-guards', guards })

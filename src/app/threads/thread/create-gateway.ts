@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../api/ports/ports.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
+import type { DialGuard } from '../../../io/dial/dial-guard.ts'
 import { ACCESS_REVIEWS, EJECTIONS, SCALE_DOWNS, TOKEN_CACHE, TOKEN_REVIEWS } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { createAccessReviewer } from '../../../io/reviews/access-review.ts'
@@ -29,6 +30,7 @@ export interface GatewayDeps {
   readonly protection: ThreadProtection
   readonly failures: ThreadFailures
   readonly policies: ScaleDownPolicies
+  readonly guard: DialGuard
   readonly events: Gateway['events']
   /** undefined = nothing is traced. */
   readonly traces: ThreadTraces | undefined
@@ -42,7 +44,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     endpointBroke(deps, clusters, cluster, url, error)
   return {
     clusters,
-    upstreams: new Upstreams(onBroken, metrics, createUpstreamNews(outbox.log)),
+    upstreams: new Upstreams(onBroken, deps.guard, metrics, createUpstreamNews(outbox.log)),
     running: new RunningRequests(),
     clock,
     log: outbox.log,

@@ -7,6 +7,7 @@ import { errorMessage } from '../../../api/validation/error-message.ts'
 import { createSnapshotFollower, type SnapshotFollower } from '../../../controllers/follow-snapshots.ts'
 import type { ListenAddress } from '../../../core/cluster/listen-address.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
+import { DialGuard } from '../../../io/dial/dial-guard.ts'
 import { type Listener, listen } from '../../../io/listener/listener-socket.ts'
 import { TlsContexts } from '../../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../../io/listener/tls-policy.ts'
@@ -68,6 +69,7 @@ export class GatewayThread {
   readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
   readonly #policies = new ScaleDownPolicies()
+  readonly #guard: DialGuard
   readonly #contexts: TlsContexts
   readonly #gateway: Gateway
   readonly #follower: SnapshotFollower
@@ -82,6 +84,7 @@ export class GatewayThread {
     keepRequestsYoung()
     const { config, place } = data
     this.#data = data
+    this.#guard = new DialGuard(config.allowLocalServers)
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
     this.#protection = new ThreadProtection(post)
@@ -104,6 +107,7 @@ export class GatewayThread {
       protection: this.#protection,
       failures: this.#failures,
       policies: this.#policies,
+      guard: this.#guard,
       events: this.#events(),
       traces: this.#traces,
       post,
@@ -154,6 +158,9 @@ export class GatewayThread {
         return
       case 'list-sizes':
         this.#lists.merge(message.cluster, message.sizes)
+        return
+      case 'own-listeners':
+        this.#guard.setOwnListeners(message.addresses)
         return
       case 'protected-namespaces':
         this.#protection.cover(message.namespaces)
