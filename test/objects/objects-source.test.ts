@@ -607,10 +607,7 @@ describe('Secrets of other namespaces', () => {
     const [problem] = source.last.problems
     assert.match(problem?.message ?? '', /^Secret kube-system\/s may not be used: namespace kube-system is not one of /)
     assert.match(problem?.message ?? '', /--secret-namespace \(ns\), .* label portcullis\.io\/usable-by-gateway=true/)
-    assert.match(
-      problem?.fix ?? '',
-      /--secret-namespace kube-system, .*kubectl label secret s -n kube-system portcullis/,
-    )
+    assert.match(problem?.fix ?? '', /kubectl annotate secret s -n kube-system portcullis\.io\/usable-by=a;/)
     assert.equal(server.listeners.has('Secret'), false, 'such a namespace is not watched')
   })
 
@@ -640,6 +637,30 @@ describe('Secrets of other namespaces', () => {
     server.put(theirs({ 'portcullis.io/usable-by-gateway': 'true' }))
     await waitFor('the cluster', () => source.last.clusters.has('a'))
     assert.deepEqual(source.last.problems, [])
+  })
+
+  test('are used by those UpstreamClusters that their owner names, and by no others', async (t) => {
+    const server = new FakeServer()
+    const labels = { 'portcullis.io/usable-by-gateway': 'true' }
+    const release = (names: string): void => {
+      const made = theirs(labels)
+      server.put({
+        ...made,
+        metadata: { ...Object(made['metadata']), annotations: { 'portcullis.io/usable-by': names } },
+      })
+    }
+    server.put(naming('a'))
+    server.put(naming('mallory'))
+    release('other,a')
+    const source = await started(t, server, { refreshMs: 20 })
+    await waitFor('the cluster', () => source.last.clusters.has('a'))
+    assert.deepEqual([...source.last.clusters.keys()], ['a'])
+    const [problem = '', ...more] = messages(source.last)
+    assert.match(
+      problem,
+      /Secret kube-system\/s may not be used: .* names UpstreamCluster mallory, can be read there$/,
+    )
+    assert.deepEqual(more, [])
   })
 
   test('are read no more when nothing names them', async (t) => {

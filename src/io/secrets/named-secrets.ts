@@ -23,6 +23,8 @@ export interface KnownSecretData {
   readonly data: ReadonlyMap<string, Buffer>
   /** Whether it has the label by which its owner lets it be used (usable-secrets.ts). */
   readonly labelled: boolean
+  /** The UpstreamClusters to which its owner limits it; absent = to none in particular. */
+  readonly usableBy?: readonly string[]
 }
 
 interface SecretEntry {
@@ -253,7 +255,13 @@ export class NamedSecrets {
     if (gone) entry.known = ABSENT
     else {
       const data = readSecret(object, new FieldErrors())
-      entry.known = { state: 'present', message: '', data, labelled: hasLabel(object, this.#label) }
+      entry.known = {
+        state: 'present',
+        message: '',
+        data,
+        labelled: hasLabel(object, this.#label),
+        ...usableBy(object),
+      }
     }
     return name
   }
@@ -317,6 +325,20 @@ export class NamedSecrets {
 function keyOf({ metadata }: JsonObject): string {
   const { namespace, name } = recordOf(metadata)
   return secretName(namespace, name)
+}
+
+/** On a Secret: the names of the UpstreamClusters that may refer to it, with commas between them. No other may. */
+export const USABLE_BY_ANNOTATION = 'portcullis.io/usable-by'
+
+/** What the annotation of a Secret says. */
+export function usableBy({ metadata }: JsonObject): { readonly usableBy?: readonly string[] } {
+  const { annotations } = recordOf(metadata)
+  if (!isRecord(annotations) || !Object.hasOwn(annotations, USABLE_BY_ANNOTATION)) return {}
+  return {
+    usableBy: textOf(annotations[USABLE_BY_ANNOTATION])
+      .split(',')
+      .map((name) => name.trim()),
+  }
 }
 
 /** Whether the label has the value "true". */

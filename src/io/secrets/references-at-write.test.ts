@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { upstreamClusterKind } from '../../api/kinds/upstream-cluster-kind.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { nodePemChecks } from '../pki/pem-checks.ts'
@@ -75,6 +76,37 @@ test('a Secret that is not there yet is a warning, one that cannot be read nothi
     problems(cluster(good), undefined, () => 'unknown'),
     [],
   )
+})
+
+test('a Secret that names UpstreamClusters is refused to all others, in every namespace', () => {
+  for (const namespace of ['portcullis-system', 'team-a']) {
+    for (const labels of [{}, { 'portcullis.io/usable-by-gateway': 'true' }]) {
+      const of = (names: string): JsonObject => {
+        const made = secret(namespace, labels)
+        return {
+          ...made,
+          metadata: { ...recordOf(made['metadata']), annotations: { 'portcullis.io/usable-by': names } },
+        } as JsonObject
+      }
+      const object = cluster({
+        caRef: at('ca.crt', namespace),
+        certRef: at('tls.crt', namespace),
+        keyRef: at('tls.key', namespace),
+      })
+      const name = nameOf(object)
+      for (const good of [name, `other,${name}`, `other, ${name} `])
+        assert.deepEqual(
+          problems(object, undefined, () => of(good)),
+          [],
+          good,
+        )
+      for (const bad of ['', 'other', `${name}.other`, `x${name}`, '*', name.toUpperCase()]) {
+        const found = problems(object, undefined, () => of(bad))
+        assert.equal(found.length, 3, found.join('\n'))
+        for (const problem of found) assert.match(problem, /^error .* may not be used/)
+      }
+    }
+  }
 })
 
 test('a Secret of another namespace is refused, there or not, unless it is labelled', () => {

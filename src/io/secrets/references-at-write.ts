@@ -2,7 +2,7 @@
 // instead of showing up later in the status. A Secret that does not exist yet is not an error: it may be created after the object.
 
 import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
 import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
@@ -18,14 +18,16 @@ export function resolveAtWrite(
 ): ResolvedReferences {
   const out = new FieldErrors()
   const found = new Map<SecretReferenceAt, Buffer>()
+  const cluster = nameOf(object)
   for (const reference of referencesOf(object)) {
     const { secret: name, path } = reference
     if (name === '') continue
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    if (!isUsable(name, known, namespaces)) out.invalid(path, refusalOf(name, namespaces), refusalFix(name))
-    else if (secret === undefined) {
+    if (!isUsable(name, known, namespaces, cluster)) {
+      out.invalid(path, refusalOf(name, namespaces, cluster), refusalFix(name, cluster))
+    } else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {
       const absence = { message: '', fix: '' }

@@ -1,12 +1,20 @@
-// Which Secrets UpstreamClusters may refer to, whoever edits them: those of a few namespaces, and those that their owners have
-// labelled. Otherwise whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
+// Which Secrets UpstreamClusters may refer to, whoever edits them: those whose owners name the UpstreamCluster in an annotation; without the
+// annotation those of a few namespaces, and those that are labelled. Otherwise whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
 // their choice. Namespaces of the list are watched; other Secrets are read one by one, and only labelled ones are reported.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { hasLabel, type KnownSecretData, NamedSecrets, type NamedSecretsOptions, UNREAD } from './named-secrets.ts'
+import {
+  hasLabel,
+  type KnownSecretData,
+  NamedSecrets,
+  type NamedSecretsOptions,
+  UNREAD,
+  USABLE_BY_ANNOTATION,
+  usableBy,
+} from './named-secrets.ts'
 
 /** On a Secret, with the value "true": UpstreamClusters may refer to it, whatever its namespace. */
 export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
@@ -43,14 +51,20 @@ export class UsableSecrets {
   }
 
   /** For a Secret that may not be used, not even its existence is reported: whoever refers to it would learn that. */
-  get(name: string): KnownSecretData {
-    if (OWN_NAMES.has(name)) return { ...REFUSED, message: refusalOf(name, this.#options.namespaces) }
+  get(name: string, cluster: string): KnownSecretData {
+    if (OWN_NAMES.has(name)) return { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
     const namespace = namespaceOf(name)
     const known = this.#groups.get(namespace)?.secrets.get(name)
     if (known === undefined) return UNREAD
-    if (this.#usable.has(namespace) || known.state === 'unread') return known
+    if (known.state === 'unread') return known
+    if (known.usableBy !== undefined) {
+      return known.usableBy.includes(cluster)
+        ? known
+        : { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
+    }
+    if (this.#usable.has(namespace)) return known
     if (known.state === 'present' && known.labelled) return known
-    return { ...REFUSED, message: refusalOf(name, this.#options.namespaces) }
+    return { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
   }
 
   retain(name: string): void {
@@ -101,8 +115,15 @@ export class UsableSecrets {
 }
 
 /** @param name `namespace/name` @param secret undefined = it does not exist, or its existence is not revealed */
-export function isUsable(name: string, secret: JsonObject | undefined, namespaces: readonly string[]): boolean {
+export function isUsable(
+  name: string,
+  secret: JsonObject | undefined,
+  namespaces: readonly string[],
+  cluster: string,
+): boolean {
   if (OWN_NAMES.has(name)) return false
+  const { usableBy: clusters } = secret === undefined ? {} : usableBy(secret)
+  if (clusters !== undefined) return clusters.includes(cluster)
   return namespaces.includes(namespaceOf(name)) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
 }
 
@@ -113,21 +134,24 @@ function namespaceOf(name: string): string {
 }
 
 /** @param name `namespace/name`. The same whether the Secret exists or not */
-export function refusalOf(name: string, namespaces: readonly string[]): string {
+export function refusalOf(name: string, namespaces: readonly string[], cluster: string): string {
   if (OWN_NAMES.has(name)) return `Secret ${name} may not be used: it is the gateway's own`
+  if (namespaces.includes(namespaceOf(name))) {
+    return `Secret ${name} may not be used by UpstreamCluster ${cluster}: its annotation ${USABLE_BY_ANNOTATION} does not name it`
+  }
   const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
   return (
     `Secret ${name} may not be used: namespace ${namespaceOf(name)} is not one of --secret-namespace (${known}), and no Secret of ` +
-    `this name with the label ${USABLE_LABEL}=true can be read there`
+    `this name with the label ${USABLE_LABEL}=true, or the annotation ${USABLE_BY_ANNOTATION} that names UpstreamCluster ${cluster}, can be read there`
   )
 }
 
 /** @param name `namespace/name` */
-export function refusalFix(name: string): string {
+export function refusalFix(name: string, cluster: string): string {
   if (OWN_NAMES.has(name)) return 'name another Secret'
   const [namespace = '', secret = ''] = name.split('/')
   return (
-    `name a Secret of one of these namespaces, start the gateway with --secret-namespace ${namespace}, or let its owner run ` +
-    `kubectl label secret ${secret} -n ${namespace} ${USABLE_LABEL}=true`
+    `name a Secret that is released for it, or let the owner of this one name it: kubectl annotate secret ${secret} -n ${namespace} ` +
+    `${USABLE_BY_ANNOTATION}=${cluster}; several UpstreamClusters have commas between them`
   )
 }

@@ -1,6 +1,6 @@
 // Which UpstreamClusters refer to which Secrets, and the resolution of these references.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { FieldErrors } from '../../../api/validation/field-errors.ts'
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 import type { KnownSecretData } from '../../secrets/named-secrets.ts'
@@ -9,7 +9,8 @@ import { refusalFix } from '../../secrets/usable-secrets.ts'
 
 /** The lookup of Secrets: UsableSecrets, or a test double. */
 export interface SecretLookup {
-  get(name: string): KnownSecretData
+  /** @param cluster whose reference it is */
+  get(name: string, cluster: string): KnownSecretData
   retain(name: string): void
   release(name: string): void
 }
@@ -44,17 +45,18 @@ export class ClusterReferences {
 
   /** The first reference to a Secret that was not read yet. */
   unread(references: readonly SecretReferenceAt[]): SecretReferenceAt | undefined {
-    return references.find(({ secret }) => secret !== '' && this.#secrets.get(secret).state === 'unread')
+    return references.find(({ secret }) => secret !== '' && this.#secrets.get(secret, '').state === 'unread')
   }
 
   resolve(object: JsonObject, references: readonly SecretReferenceAt[]): Resolved {
     const out = new FieldErrors()
+    const cluster = nameOf(object)
     const found = new Map<SecretReferenceAt, Buffer>()
     for (const reference of references) {
       const { secret } = reference
       if (secret === '') continue
-      const { state, message, data } = this.#secrets.get(secret)
-      const absence = absenceOf(secret, state, message)
+      const { state, message, data } = this.#secrets.get(secret, cluster)
+      const absence = absenceOf(secret, cluster, state, message)
       const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
       if (bytes !== undefined) found.set(reference, bytes)
     }
@@ -64,6 +66,7 @@ export class ClusterReferences {
 
 function absenceOf(
   secret: string,
+  cluster: string,
   state: KnownSecretData['state'],
   message: string,
 ): { readonly message: string; readonly fix: string } {
@@ -71,7 +74,7 @@ function absenceOf(
     case 'unreadable':
       return { message: `Secret ${secret} cannot be read: ${message}`, fix: 'allow the gateway to get it' }
     case 'refused':
-      return { message, fix: refusalFix(secret) }
+      return { message, fix: refusalFix(secret, cluster) }
     default:
       return { message: `Secret ${secret} does not exist`, fix: 'create it, or name another' }
   }
