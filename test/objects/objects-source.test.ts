@@ -656,10 +656,7 @@ describe('Secrets of other namespaces', () => {
     await waitFor('the cluster', () => source.last.clusters.has('a'))
     assert.deepEqual([...source.last.clusters.keys()], ['a'])
     const [problem = '', ...more] = messages(source.last)
-    assert.match(
-      problem,
-      /Secret kube-system\/s may not be used: .* names UpstreamCluster mallory, can be read there$/,
-    )
+    assert.match(problem, /Secret kube-system\/s may not be used: .* names UpstreamCluster mallory, can be read there$/)
     assert.deepEqual(more, [])
   })
 
