@@ -190,7 +190,7 @@ export class Bench {
     const { port = freePort() } = options
     const admin = freePort()
     const root = options.root ?? this.root
-    const threads = root === this.root && this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []
+    const threads = this.hasThreads ? [`--threads=${options.threads ?? 1}`] : []
     const args = [
       'serve',
       '--source=files',
@@ -315,8 +315,13 @@ export class Samples<T> {
 
   /** NaN without samples. */
   median(name: string, value: (sample: T) => number): number {
+    return this.quantile(name, 0.5, value)
+  }
+
+  /** @param part 0 to 1 */
+  quantile(name: string, part: number, value: (sample: T) => number): number {
     const sorted = (this.#samples.get(name) ?? []).map(value).sort((a, b) => a - b)
-    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+    return sorted[Math.floor(sorted.length * part)] ?? Number.NaN
   }
 
   /** Median of one divided by the median of the other. */

@@ -9,6 +9,7 @@ import { inPriority } from './priority.ts'
 import { stopAll } from './processes.ts'
 import { profile } from './profile.ts'
 import { Report } from './report.ts'
+import { against } from './rows/against.ts'
 import { broadcast } from './rows/broadcast.ts'
 import { clusters, policies } from './rows/configuration.ts'
 import { cpu } from './rows/cpu.ts'
@@ -67,6 +68,7 @@ const { values } = parseArgs({
     top: { type: 'string', default: '45' },
     attacks: { type: 'string' },
     seconds: { type: 'string', default: '10' },
+    against: { type: 'string' },
   },
 })
 
@@ -100,6 +102,9 @@ async function run(): Promise<void> {
     if (values.profile) {
       const identity = values.token ? 'token' : 'x509'
       await profile(bench, { threads: Number(values.threads ?? 1), identity, top: Number(values.top) })
+    } else if (values.against !== undefined) {
+      const { toOther } = await against(bench, resolve(values.against))
+      process.stdout.write(`\n${toOther.toFixed(3)} x the other checkout\n`)
     } else {
       const programs = versions()
       process.stdout.write(`medians of ${bench.rounds}; ${programs}\n`)

@@ -34,6 +34,11 @@ const STATIC_MATCHES: Uint8Array = Uint8Array.from(
 /** Slots for the last values of unknown names, for ON_REPEAT. A power of two. */
 const REPEAT_SLOTS = 16
 
+/** Fields of a list whose places are remembered: requests and answers of a connection have the same fields in the same places. */
+const PLACES = 16
+/** What `#field` has found for a value: a literal. Otherwise an entry of the dynamic table, or minus an index of the static one. */
+const LITERAL = 0
+
 /** Encodes the field blocks of one direction of one connection, in order. */
 export class HpackEncoder {
   /** The dynamic table: entry number n (from 1, never reused) is in slot n mod SLOTS. */
@@ -58,6 +63,15 @@ export class HpackEncoder {
   readonly #otherNames: string[] = new Array<string>(REPEAT_SLOTS).fill('')
   readonly #otherValues: string[] = new Array<string>(REPEAT_SLOTS).fill('')
 
+  // By place in the list before: a known name, its number, and the value that was found for it in a table. What is the same again is not
+  // looked up again.
+  readonly #placeNames: string[] = new Array<string>(PLACES).fill('')
+  readonly #placeNumbers: Uint8Array = new Uint8Array(PLACES)
+  readonly #placeValues: string[] = new Array<string>(PLACES).fill('')
+  readonly #placeFound: Float64Array = new Float64Array(PLACES)
+  /** What `#field` has found. */
+  #found = LITERAL
+
   /**
    * SETTINGS_HEADER_TABLE_SIZE of the peer: an upper bound, of which at most 4096 are used. The size updates go in front
    * of the next block (RFC 7541 section 4.2).
@@ -76,7 +90,37 @@ export class HpackEncoder {
    */
   encode(list: readonly string[], out: Buffer, at: number): number {
     let to = this.#smallest < 0 ? at : this.#updates(out, at)
-    for (let i = 0; i + 1 < list.length; i += 2) to = this.#field(list[i] as string, list[i + 1] as string, out, to)
+    for (let i = 0; i + 1 < list.length; i += 2) {
+      to = this.#placed(i >>> 1, list[i] as string, list[i + 1] as string, out, to)
+    }
+    return to
+  }
+
+  #placed(place: number, name: string, value: string, out: Buffer, at: number): number {
+    if (place < PLACES && this.#placeNames[place] === name) {
+      const found = this.#placeFound[place] as number
+      if (found !== LITERAL && this.#placeValues[place] === value) {
+        if (found < 0) {
+          out[at] = 0x80 | -found
+          return at + 1
+        }
+        if (found > this.#inserted - this.#count) return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
+      }
+      return this.#remembered(place, value, this.#field(this.#placeNumbers[place] as number, name, value, out, at))
+    }
+    const known = KNOWN_NUMBERS.get(name)
+    if (known === undefined) return this.#otherField(name, value, out, at)
+    const to = this.#field(known, name, value, out, at)
+    if (place >= PLACES) return to
+    this.#placeNames[place] = name
+    this.#placeNumbers[place] = known
+    return this.#remembered(place, value, to)
+  }
+
+  /** Values that are in no table are not kept. */
+  #remembered(place: number, value: string, to: number): number {
+    this.#placeFound[place] = this.#found
+    this.#placeValues[place] = this.#found === LITERAL ? '' : value
     return to
   }
 
@@ -87,12 +131,13 @@ export class HpackEncoder {
     return writeInteger(out, to, 0x20, 0x1f, this.#maxBytes)
   }
 
-  #field(name: string, value: string, out: Buffer, at: number): number {
-    const known = KNOWN_NUMBERS.get(name)
-    if (known === undefined) return this.#otherField(name, value, out, at)
+  /** A field with a known name. Sets `#found`. */
+  #field(known: number, name: string, value: string, out: Buffer, at: number): number {
+    this.#found = LITERAL
     const first = STATIC_INDEX[known] as number
     for (let index = first + (STATIC_MATCHES[known] as number) - 1; index >= first; index--) {
       if (STATIC_VALUES[index] === value && index > 0) {
+        this.#found = -index
         out[at] = 0x80 | index
         return at + 1
       }
@@ -103,7 +148,10 @@ export class HpackEncoder {
     }
     const latest = this.#alive(this.#latest[known] as number)
     const found = this.#find(latest, value)
-    if (found > 0) return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
+    if (found > 0) {
+      this.#found = found
+      return writeInteger(out, at, 0x80, 0x7f, this.#indexOf(found))
+    }
     const nameIndex = first > 0 || latest === 0 ? first : this.#indexOf(latest)
     if (policy === ON_REPEAT && this.#repeats[known] !== value) {
       this.#repeats[known] = value.length <= MAX_INDEXED_VALUE ? value : ''

@@ -1,6 +1,5 @@
 // The gateway of a thread: what the request path reaches, made of the thread's own parts.
 
-import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../api/ports/ports.ts'
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import type { DialGuard } from '../../../io/dial/dial-guard.ts'
@@ -9,6 +8,7 @@ import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import { createAccessReviewer } from '../../../io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../../io/reviews/token-review.ts'
 import { type UpstreamNews, Upstreams } from '../../../io/upstream/upstreams.ts'
+import { fastUuid } from '../../../io/world/uuid.ts'
 import { ClusterTable } from '../../../state/clusters.ts'
 import { RunningRequests } from '../../../state/running.ts'
 import type { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
@@ -67,7 +67,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     events: deps.events,
     ...(traces !== undefined && { tracer: traces.tracer }),
     random: Math.random,
-    uuid: randomUUID,
+    uuid: fastUuid,
     draining: false,
   }
 }
