@@ -77,3 +77,35 @@ describe('a part of the last second', () => {
     assert.notEqual(accounts.of(user('a'), 3_002), account)
   })
 })
+
+describe('what was used before it was known for whom', () => {
+  test("is the user's then, and the address is none that shares the thread", () => {
+    const accounts = new Accounts(0)
+    const [from, to] = [accounts.of(address('192.0.2.1'), 0), accounts.of(user('a'), 0)]
+    accounts.charge(from, 3, 0)
+    assert.equal(accounts.size, 2)
+    accounts.move(from, to, 3, 0)
+    assert.equal(accounts.size, 1)
+    assert.equal(from.open, false)
+    assert.equal(to.used(0), 3)
+    use(accounts, user('a'), 1, 0, 3_000)
+    assert.equal(accounts.isOver(to, 3_000), false)
+  })
+
+  test('leaves to the address what others there have used, and no less than nothing', () => {
+    const accounts = new Accounts(0)
+    const [from, to] = [accounts.of(address('192.0.2.1'), 0), accounts.of(user('a'), 0)]
+    accounts.charge(from, 10, 0)
+    accounts.move(from, to, 4, 0)
+    assert.deepEqual([from.open, from.used(0), to.used(0)], [true, 6, 4])
+    accounts.move(from, to, 100, 0)
+    assert.deepEqual([from.open, from.used(0), to.used(0)], [false, 0, 10])
+    assert.deepEqual(
+      accounts.report(0).map(({ held, sources }) => [held, sources]),
+      [
+        [10, 1],
+        [0, 0],
+      ],
+    )
+  })
+})

@@ -109,6 +109,16 @@ export class Accounts {
     account.over = this.isOver(account, nowMs)
   }
 
+  /** What `from` has used of late was for `to`, up to `ms` of it: who it is was not known yet. */
+  move(from: Account, to: Account, ms: number, nowMs: number): void {
+    const moved = Math.min(ms, from.used(nowMs))
+    from.add(-moved, nowMs)
+    if (!from.known) this.#unknown.add(-moved, nowMs)
+    this.#all.add(-moved, nowMs)
+    this.charge(to, moved, nowMs)
+    this.#closeUnused(from, nowMs)
+  }
+
   /** Whether it has used more than its part of the last second, while others are there. */
   isOver(account: Account, nowMs: number): boolean {
     if (this.#open.size < 2 || this.#all.used(nowMs) < BUSY * MEMORY_MS) return false
@@ -137,13 +147,15 @@ export class Accounts {
 
   /** Closes the accounts of those who use nothing any more. Call it about every second. */
   sweep(nowMs: number): void {
-    for (const account of this.#open.values()) {
-      if (account.line.length > 0 || account.used(nowMs) >= LEAST_MS) continue
-      if (account.counted) this.#weight -= account.weight
-      account.counted = false
-      account.open = false
-      this.#open.delete(account.source)
-    }
+    for (const account of this.#open.values()) this.#closeUnused(account, nowMs)
     if (this.#open.size === 0) this.#weight = 0
+  }
+
+  #closeUnused(account: Account, nowMs: number): void {
+    if (!account.open || account.line.length > 0 || account.used(nowMs) >= LEAST_MS) return
+    if (account.counted) this.#weight -= account.weight
+    account.counted = false
+    account.open = false
+    this.#open.delete(account.source)
   }
 }

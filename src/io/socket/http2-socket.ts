@@ -98,6 +98,8 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   /** Of the payer, and for which charge. */
   #account: Account | undefined
   #charged: Charge | undefined
+  /** What it has cost while the payer was not known, milliseconds. */
+  #unknownMs = 0
   /** What was read and waits; the socket is paused then. */
   readonly #kept: Buffer[] = []
   /** What is read is overwritten by the next read. */
@@ -187,7 +189,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
       const endMs = performance.now()
       endStep(endMs)
       if (payer === undefined) turns.sharedDone(nowMs, endMs)
-      else turns.charge(this.#accountOf(payer, endMs), nowMs, endMs)
+      else this.#charge(payer, nowMs, endMs)
     }
     if (at === chunk.length || this.#closed) return
     this.#keep(chunk, at)
@@ -235,14 +237,25 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     const account = this.#account
     if (account?.open === true && payer.charge === this.#charged) return account
     this.#charged = payer.charge
-    this.#account = turns.accountOf(payer.charge, nowMs)
-    return this.#account
+    const found = turns.accountOf(payer.charge, nowMs)
+    this.#account = found
+    if (this.#unknownMs > 0 && found.known) {
+      if (account !== undefined) turns.move(account, found, this.#unknownMs, nowMs)
+      this.#unknownMs = 0
+    }
+    return found
+  }
+
+  #charge(payer: Payer, sinceMs: number, nowMs: number): void {
+    const account = this.#accountOf(payer, nowMs)
+    if (!account.known) this.#unknownMs += nowMs - sinceMs
+    turns.charge(account, sinceMs, nowMs)
   }
 
   /** Output was written in this time. */
   written(sinceMs: number, nowMs: number): void {
     const payer = this.#payer
-    if (payer !== undefined) turns.charge(this.#accountOf(payer, nowMs), sinceMs, nowMs)
+    if (payer !== undefined) this.#charge(payer, sinceMs, nowMs)
   }
 
   // === called by the engine ===

@@ -184,6 +184,11 @@ class ThreadTurns implements Tickable {
     if (account.turnMs >= NOTABLE_MS) this.schedule()
   }
 
+  /** What a connection has cost while nobody was known for it is its user's: an address is nobody who shares the thread with its own users. */
+  move(from: Account, to: Account, ms: number, nowMs: number): void {
+    this.#accounts.move(from, to, ms, nowMs)
+  }
+
   wait(account: Account, waiter: Waiter): void {
     if (account.known) this.#waited.known++
     else this.#waited.unknown++

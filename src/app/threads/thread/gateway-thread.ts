@@ -26,7 +26,7 @@ import { inStep } from '../../../io/stalls/steps.ts'
 import { turns } from '../../../io/turns/thread-turns.ts'
 import { systemClock } from '../../../io/world/clock.ts'
 import { addTickable, removeTickable } from '../../../io/world/coarse-ticker.ts'
-import { keepRequestsYoung } from '../../../io/world/garbage-collection.ts'
+import { tuneForRequests } from '../../../io/world/v8-flags.ts'
 import { ConnectionPlaces } from '../../../state/connection-places.ts'
 import { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
@@ -81,7 +81,7 @@ export class GatewayThread {
   #endStalls: () => void = () => undefined
 
   constructor(data: ThreadData, post: (message: FromThread) => void) {
-    keepRequestsYoung()
+    tuneForRequests()
     const { config, place } = data
     this.#data = data
     this.#guard = new DialGuard(config.allowLocalServers)
