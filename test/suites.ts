@@ -73,6 +73,8 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
 /** Programs that judge themselves. */
 export const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   check: ['npm', 'run', '-s', 'check'],
+  /** What a request costs, against the last commit that was accepted. */
+  speed: ['node', 'bench/gate.ts'],
   crash: ['node', 'test/crash/run.ts', '--rounds', '200'],
   soak: ['node', 'test/soak/run.ts', '--minutes', '3'],
 }
