@@ -1,5 +1,5 @@
 // `node test/run.ts SUITE|FILE...` runs suites of tests, one after the other, each to its end whatever became of those before it.
-// Then: how long each took, its slowest files, what has failed, and as the last line how many tests passed and failed.
+// Then: how long each took, its slowest files, what was skipped and why, what has failed, and as the last line how many tests passed and failed.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -7,15 +7,15 @@ import { join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
-import { COMMANDS, type NodeSuite, SUITES } from './suites.ts'
+import { COMMANDS, type NodeSuite, SUITES, suiteOf } from './suites.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Ends the title of a test that takes too long for every change: `npm run test:long` runs it, `npm test` does not. */
 const LONG = /\(long\)$/
 const IN_SOURCE = /\(long\)'/
 const SLOWEST = 3
-/** How long a suite may take, in timeouts of one test. A file may never end though its tests have: a timer that was left, a server. */
-const TIMEOUTS_OF_SUITE = 4
+/** For a suite that does not say how long it may take. */
+const DEFAULT_MINUTES = 60
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
 const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
 
@@ -25,7 +25,14 @@ interface Result {
   readonly passed: number
   /** One line for each. */
   readonly failures: readonly string[]
+  readonly skipped: readonly Skipped[]
   readonly slowest: readonly string[]
+}
+
+interface Skipped {
+  readonly file: string
+  readonly title: string
+  readonly reason: string
 }
 
 const out = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -43,12 +50,6 @@ for (const name of names) results.push(await runSuite(name))
 report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
-/** A file is a suite of its own, as it is run by `npm test`. */
-function suiteOf(name: string): NodeSuite | undefined {
-  if (!name.includes('.test.')) return SUITES[name]
-  return { files: [name], concurrency: 1, timeoutMinutes: 15, titles: 'short' }
-}
-
 async function runSuite(name: string): Promise<Result> {
   out(`\n── ${name}`)
   const started = performance.now()
@@ -62,7 +63,12 @@ function runCommand(name: string, [program = '', ...args]: readonly string[]): O
   const { status, error } = spawnSync(program, args, { stdio: 'inherit' })
   const isGood = status === 0
   if (error !== undefined) out(error.message)
-  return { passed: isGood ? 1 : 0, failures: isGood ? [] : [`${name}: ${[program, ...args].join(' ')}`], slowest: [] }
+  return {
+    passed: isGood ? 1 : 0,
+    failures: isGood ? [] : [`${name}: ${[program, ...args].join(' ')}`],
+    skipped: [],
+    slowest: [],
+  }
 }
 
 async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'name' | 'seconds'>> {
@@ -72,13 +78,14 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
   const files = longestEarly(chosen, suite.longest ?? [])
   const failures: string[] = []
   const times: { readonly file: string; readonly seconds: number }[] = []
-  const timeoutMs = suite.timeoutMinutes * 60_000
+  const skipped: Skipped[] = []
   let passed = 0
   const stream = run({
     files,
     concurrency: suite.concurrency,
-    timeout: timeoutMs,
-    signal: AbortSignal.timeout(TIMEOUTS_OF_SUITE * timeoutMs),
+    timeout: suite.testMinutes * 60_000,
+    // A file may never end though its tests have: a timer that was left, a server.
+    signal: AbortSignal.timeout((suite.minutes ?? DEFAULT_MINUTES) * 60_000),
     execArgv: [...(suite.nodeFlags ?? [])],
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...suite.env },
     ...(suite.titles === 'long' && { testNamePatterns: LONG }),
@@ -88,6 +95,14 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     // What holds a test that failed fails, too.
     if ('failureType' in error && error.failureType === 'subtestsFailed') return
     failures.push(`${relative(ROOT, file)}:${line}: ${title}`)
+  })
+  stream.on('test:pass', ({ name: title, file = '', skip }) => {
+    if (skip === undefined || skip === false) return
+    skipped.push({
+      file: relative(ROOT, file),
+      title,
+      reason: typeof skip === 'string' && skip !== '' ? skip : 'no reason given',
+    })
   })
   stream.on('test:summary', ({ file, counts, duration_ms, success }) => {
     if (file !== undefined) times.push({ file: relative(ROOT, file), seconds: duration_ms / 1000 })
@@ -101,6 +116,7 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
   return {
     passed,
     failures,
+    skipped,
     slowest: times.slice(0, SLOWEST).map((time) => `${time.file} ${time.seconds.toFixed(0)} s`),
   }
 }
@@ -121,8 +137,18 @@ function report(all: readonly Result[]): void {
     const counts = `${String(passed).padStart(5)} passed ${String(failures.length).padStart(3)} failed`
     out(`${name.padEnd(12)} ${seconds.toFixed(0).padStart(5)} s ${counts}  ${slowest.join(', ')}`)
   }
+  const skipped = all.flatMap((result) => result.skipped)
+  if (skipped.length > 0) out(`\nskipped, ${skipped.length} of them:\n${reasons(skipped).join('\n')}`)
   const failures = all.flatMap((result) => result.failures)
   if (failures.length > 0) out(`\nfailed:\n${failures.map((line) => `  ${line}`).join('\n')}`)
   const total = all.reduce((sum, { passed }) => sum + passed, 0)
   out(`\n${total} passed, ${failures.length} failed`)
+}
+
+/** One line for each reason in each file: with the test's title if it is only one. */
+function reasons(skipped: readonly Skipped[]): string[] {
+  const groups = Map.groupBy(skipped, ({ file, reason }) => `${reason.replaceAll(/\s+/g, ' ').trim()}: ${file}`)
+  return [...groups]
+    .map(([where, tests]) => `  ${where}${tests.length === 1 ? `: ${tests[0]?.title}` : ` (${tests.length} tests)`}`)
+    .sort((a, b) => (a < b ? -1 : 1))
 }

@@ -12,8 +12,13 @@ export interface NodeSuite {
   readonly longest?: readonly string[]
   /** Files at once, each a process. */
   readonly concurrency: number
-  /** For one test. */
-  readonly timeoutMinutes: number
+  /**
+   * After so many a test or a hook fails; one that may take longer says so itself (`timeout`). A limit for what hangs and not a measure: most take
+   * less than a second, and on a machine that is ten times busier than it can be all take longer.
+   */
+  readonly testMinutes: number
+  /** After so many the suite is broken off. Default: an hour. */
+  readonly minutes?: number
   /** short: without tests whose title ends in "(long)"; long: only those, and only files that have some. Default: all. */
   readonly titles?: 'short' | 'long'
   readonly env?: Readonly<Record<string, string>>
@@ -24,8 +29,10 @@ const ONE_THREAD = { PORTCULLIS_TEST_THREADS: '1' }
 const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 /** Most of their time they wait, for sockets and timers. */
 const AT_ONCE = Math.min(2 * availableParallelism(), 8)
+/** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
+const REAL_TEST_MINUTES = 5
 /** On real clusters, each file with its own: as many as one core serves while others wait. */
-const REAL = { concurrency: 2, timeoutMinutes: 15, titles: 'short' } as const
+const REAL = { concurrency: 2, testMinutes: REAL_TEST_MINUTES, titles: 'short' } as const
 
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
@@ -41,7 +48,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
       'test/process/lifecycle.test.ts',
     ],
     concurrency: AT_ONCE,
-    timeoutMinutes: 10,
+    testMinutes: 1,
     titles: 'short',
     nodeFlags: ['--import', './test/harness/property-seed.ts'],
   },
@@ -57,17 +64,26 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   long: {
     ...REAL,
     files: ['test/!(long)/**/*.test.ts'],
+    testMinutes: 15,
     titles: 'long',
     env: TWO_THREADS,
   },
   'long:files': {
     concurrency: 1,
-    timeoutMinutes: 60,
+    testMinutes: 60,
+    minutes: 240,
     files: ['test/long/*.test.ts'],
     env: TWO_THREADS,
   },
   /** With `one`, every file with every number of threads. */
   'long:one': { ...REAL, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
+}
+
+/** A file is a suite of its own, as it is run by `npm test`. */
+export function suiteOf(name: string): NodeSuite | undefined {
+  if (!name.includes('.test.')) return SUITES[name]
+  const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : 1
+  return { files: [name], concurrency: 1, testMinutes, titles: 'short' }
 }
 
 /** Programs that judge themselves. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { PATIENT } from '../../test/harness/patience.ts'
 import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
 import { release, tryAcquire } from '../core/limits/flow-control.ts'
 import { changeTokens } from '../core/limits/global-fill.ts'
@@ -162,7 +163,7 @@ describe('many users', () => {
     assert.equal(take(flows, each, 'user-0', 2), 1)
   })
 
-  it('pass their places on when idle, and only then: there is one for every user', () => {
+  it('pass their places on when idle, and only then: there is one for every user', PATIENT, () => {
     const each = schema({ perUser: true, qps: 1, burst: 2 })
     const flows = table(each)
     const slots = schema({ name: 'slots', kind: 'maxRequestsInflight', max: 1, perUser: true })

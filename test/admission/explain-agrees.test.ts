@@ -26,6 +26,7 @@ import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { type GuardedGateway, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { type PodUpstream, startPodUpstream } from '../harness/upstreams/pod-upstream.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -460,7 +461,7 @@ async function runWorld(
 const SEED = fc.readConfigureGlobal().seed ?? Date.now()
 const sampled = () => fc.sample(world, { numRuns: WORLDS, seed: SEED })
 
-test('explain and a running gateway agree on 10,000 requests', async () => {
+test('explain and a running gateway agree on 10,000 requests', PATIENT, async () => {
   const all: Sent[] = []
   for (const [at, one] of sampled().entries()) all.push(...(await runWorld(one, at)))
   const audited = new Map<string, Audited>()

@@ -20,6 +20,7 @@ import {
   type Running,
   startReplica,
 } from '../harness/gateways/limit-replica.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { type RedisServerOptions, startRedis, type TestRedis } from '../harness/redis/redis.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -105,7 +106,7 @@ function beginAll(one: LimitReplica, most: number): Running[] {
 }
 
 describe('a token bucket of all replicas', { concurrency: false }, () => {
-  test('three replicas with twice the demand: the limit, and no more in any second', async () => {
+  test('three replicas with twice the demand: the limit, and no more in any second', PATIENT, async () => {
     const replicas = await three(await setUp(), bucket())
     for (const one of replicas) one.demand(200)
     // The burst.
@@ -116,7 +117,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(mostInWindow(steady, 1_000) <= most(1_000, replicas), `${mostInWindow(steady, 1_000)} in a second`)
   })
 
-  test('one replica that has all the requests gets all of the limit', async () => {
+  test('one replica that has all the requests gets all of the limit', PATIENT, async () => {
     const replicas = await three(await setUp(), bucket())
     const [busy] = replicas
     assert.ok(busy)
@@ -125,7 +126,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, replicas)
   })
 
-  test('below the limit nothing is refused', async () => {
+  test('below the limit nothing is refused', PATIENT, async () => {
     const replicas = await three(await setUp(), bucket())
     // What a pause of this process may need.
     const filled = (one: LimitReplica): boolean => (one.limits.status().limits[0]?.atHand ?? 0) >= 20
@@ -139,7 +140,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(total(replicas) > QPS / 2)
   })
 
-  test('a burst is there after a pause, also for one replica', async () => {
+  test('a burst is there after a pause, also for one replica', PATIENT, async () => {
     const [one] = await three(await setUp(), bucket(100, 400))
     assert.ok(one)
     // Half of the burst lies with replicas, a part with each; the rest comes within a few looks.
@@ -154,7 +155,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.ok(admitted <= 400 + 100 * seconds + 5, `${admitted} in ${seconds} s`)
   })
 
-  test('the part of a replica that is killed goes to the others', async () => {
+  test('the part of a replica that is killed goes to the others', PATIENT, async () => {
     const replicas = await three(await setUp(), bucket())
     for (const one of replicas) one.demand(QPS)
     const [killed, ...left] = replicas
@@ -164,7 +165,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, left)
   })
 
-  test('Redis killed: each keeps to its part and says so; Redis back: shared again', async () => {
+  test('Redis killed: each keeps to its part and says so; Redis back: shared again', PATIENT, async () => {
     const redis = await setUp()
     const replicas = await three(redis, bucket())
     for (const one of replicas) one.demand(200)
@@ -192,7 +193,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     assert.deepEqual(levels, ['info', 'warn', 'info'])
   })
 
-  test('a Redis that hangs counts as unreachable', async () => {
+  test('a Redis that hangs counts as unreachable', PATIENT, async () => {
     const redis = await setUp()
     const replicas = await three(redis, bucket())
     for (const one of replicas) one.demand(200)
@@ -205,7 +206,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await waitFor('all to be back', () => replicas.every((one) => knows(one, 3)))
   })
 
-  test('another limit is in force at once, and refills nothing', async () => {
+  test('another limit is in force at once, and refills nothing', PATIENT, async () => {
     const redis = await setUp()
     const one = replica({ url: redis.url }, bucket(100))
     one.demand(500)
@@ -216,7 +217,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     await untilFull(2_000, [one], 200)
   })
 
-  test('the local limit also holds', async () => {
+  test('the local limit also holds', PATIENT, async () => {
     const redis = await setUp()
     const local = { qps: 50, burst: 50 }
     const one = replica({ url: redis.url }, { ...bucket(), tokenBucket: local })
@@ -228,7 +229,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
 })
 
 describe('requests in flight of all replicas', { concurrency: false }, () => {
-  test('never more than the limit in all, and one replica can have nearly all', async () => {
+  test('never more than the limit in all, and one replica can have nearly all', PATIENT, async () => {
     const replicas = await three(await setUp(), inFlight(30))
     const [busy, ...others] = replicas
     assert.ok(busy)
@@ -248,7 +249,7 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     assert.ok(more <= 30, `${more}`)
   })
 
-  test('slots of a replica that crashed are free within ten seconds', async () => {
+  test('slots of a replica that crashed are free within ten seconds', PATIENT, async () => {
     const [one, other] = await three(await setUp(), inFlight(30))
     assert.ok(one && other)
     const held: Running[] = []
@@ -267,7 +268,7 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     assert.ok(got <= 30)
   })
 
-  test('a replica that has all yields to one that has none', async () => {
+  test('a replica that has all yields to one that has none', PATIENT, async () => {
     const [one, other] = await three(await setUp(), inFlight(30))
     assert.ok(one && other)
     const held: Running[] = []
@@ -286,7 +287,7 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
     })
   })
 
-  test('without Redis each replica has its part, and they add up to the limit', async () => {
+  test('without Redis each replica has its part, and they add up to the limit', PATIENT, async () => {
     const redis = await setUp()
     const replicas = await three(redis, inFlight(10))
     await redis.kill()
@@ -301,7 +302,7 @@ describe('requests in flight of all replicas', { concurrency: false }, () => {
 })
 
 describe('Redis', { concurrency: false }, () => {
-  test('not there at the start: the parts of before, which add up to the limit', async () => {
+  test('not there at the start: the parts of before, which add up to the limit', PATIENT, async () => {
     const redis = await setUp()
     const parts: (ReplicaPart | undefined)[] = []
     const kept = (index: number): KeptPart => ({
@@ -332,7 +333,7 @@ describe('Redis', { concurrency: false }, () => {
     )
   })
 
-  test('not there at the start: requests pass by parts, and one line says so', async () => {
+  test('not there at the start: requests pass by parts, and one line says so', PATIENT, async () => {
     const redis = await setUp()
     await redis.kill()
     const one = replica({ url: redis.url, expectedReplicas: 3 }, bucket())
@@ -344,7 +345,7 @@ describe('Redis', { concurrency: false }, () => {
     await waitFor('it to be shared', () => knows(one, 1))
   })
 
-  test('a wrong password is said once, and not in any message', async () => {
+  test('a wrong password is said once, and not in any message', PATIENT, async () => {
     const redis = await setUp({ password: 'right-one' })
     const bad = replica({ url: redis.url, password: 'wrong-one' }, bucket())
     await waitFor('a line', () => bad.logged.some(({ error }) => /WRONGPASS|NOAUTH/.test(String(error))))
@@ -355,7 +356,7 @@ describe('Redis', { concurrency: false }, () => {
     await waitFor('it to be shared', () => knows(good, 1))
   })
 
-  test('over TLS, of the authority that was named', async () => {
+  test('over TLS, of the authority that was named', PATIENT, async () => {
     const dir = mkdtempSync(join(tmpdir(), 'portcullis-redis-tls-'))
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
     const ca = createCA({ commonName: 'redis CA' })
@@ -377,7 +378,7 @@ describe('Redis', { concurrency: false }, () => {
     assert.equal(bad.limits.status().mode, 'parted')
   })
 
-  test('keeps names of any text and length, each its own, under short keys', async () => {
+  test('keeps names of any text and length, each its own, under short keys', PATIENT, async () => {
     const redis = await setUp()
     const one = replica({ url: redis.url }, { ...bucket(), name: 'a b\n*' }, { ...bucket(), name: 'x'.repeat(500) })
     await waitFor('it to be shared', () => knows(one, 1))
@@ -392,7 +393,7 @@ describe('Redis', { concurrency: false }, () => {
     assert.equal(limitName('prod', 'all'), 'prod/all')
   })
 
-  test('leaves nothing of a replica that ends', async () => {
+  test('leaves nothing of a replica that ends', PATIENT, async () => {
     const redis = await setUp()
     const [one, ...others] = await three(redis, bucket(), inFlight(9))
     assert.ok(one)
@@ -400,7 +401,7 @@ describe('Redis', { concurrency: false }, () => {
     await waitFor('the others to see it', () => others.every((other) => knows(other, 2)))
   })
 
-  test('an address that is none is refused without its password', () => {
+  test('an address that is none is refused without its password', PATIENT, () => {
     for (const url of ['', 'localhost:6379', 'http://:secret@host', 'redis://:secret@host/x', 'redis:///1']) {
       assert.throws(
         () => redisAddress(url),
@@ -411,7 +412,7 @@ describe('Redis', { concurrency: false }, () => {
   })
 })
 
-test('of the replicas that Redis names no more than 1,000 are read', async () => {
+test('of the replicas that Redis names no more than 1,000 are read', PATIENT, async () => {
   const redis = await setUp()
   const one = replica({ url: redis.url }, bucket())
   await waitFor('it to be shared', () => knows(one, 1))

@@ -9,6 +9,7 @@ import { after, test } from 'node:test'
 import { binaries } from '../harness/binaries.ts'
 import { startInProcess } from '../harness/gateways/in-process.ts'
 import { clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { endWithThisProcess } from '../harness/process.ts'
 import { reply, startStub } from '../harness/upstreams/stub-upstream.ts'
 
@@ -38,7 +39,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('every case passes', async () => {
+test('every case passes', PATIENT, async () => {
   stub.answer = (request) => {
     request.stream.resume()
     reply(request, 200, JSON.stringify({ kind: 'PodList', items: ['x'.repeat(1000)] }))

@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import { crashCampaign } from '../crash/campaign.ts'
 import type { WriterOrder } from '../crash/journal.ts'
 
-const hasStrace = spawnSync('strace', ['-V']).status === 0
+const strace = { skip: spawnSync('strace', ['-V']).status === 0 ? false : 'needs strace' }
 
 test('25 times killed in the middle of writes: nothing acknowledged is lost, nothing half-written is seen', async () => {
   const { revisions, torn } = await crashCampaign({ rounds: 25, seed: 20_261_121 })
@@ -26,7 +26,7 @@ test('a disk that loses what was acknowledged is noticed', async () => {
   })
 })
 
-test('a write is on disk before it is acknowledged', { skip: !hasStrace }, () => {
+test('a write is on disk before it is acknowledged', strace, () => {
   // Kills do not show it: what a process has written outlives it without any fsync.
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-fsync-'))
   try {

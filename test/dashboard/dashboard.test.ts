@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
 import type { ClusterPage } from '../../src/api/insight/cluster-page.ts'
 import type { Overview } from '../../src/api/insight/overview.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { waitFor } from '../harness/wait.ts'
 import { assertAccessible, assertFits, launchChromium, openPage } from './browser.ts'
 import { MARKUP, type ObservedGateway, PROTECTED, startObserved } from './observed-gateway.ts'
@@ -23,7 +24,7 @@ before(async () => {
   traffic = trafficUntil(ended.signal)
   await waitForState(async () => (await overview()).totals.refusedPerSecond > 0, 'the second sample of the counts')
   await waitForState(async () => (await overview()).totals.hurting === 11, 'every endpoint has been probed in peace')
-})
+}, PATIENT)
 after(async () => {
   ended.abort()
   await traffic
@@ -60,7 +61,7 @@ async function opened(page: Page, view: string): Promise<void> {
 }
 
 describe('the answers', () => {
-  test('the overview says what hurts, why, and what is refused; small with a thousand clusters', async () => {
+  test('the overview says what hurts, why, and what is refused; small with a thousand clusters', PATIENT, async () => {
     const response = await fetch(`${observed.origin}/api/v1/overview`)
     const text = await response.text()
     assert.ok(text.length < 64 * 1024, `${text.length} bytes`)
@@ -78,7 +79,7 @@ describe('the answers', () => {
     assert.equal(totals.hurting, 11)
   })
 
-  test('what is asked again and has not changed costs no body', async () => {
+  test('what is asked again and has not changed costs no body', PATIENT, async () => {
     const path = `${observed.origin}/api/v1/overview?show=hurting`
     await waitForState(async () => {
       const etag = (await fetch(path)).headers.get('etag') ?? ''
@@ -87,7 +88,7 @@ describe('the answers', () => {
     }, 'two answers out of one sample')
   })
 
-  test('search, filter, order and pages', async () => {
+  test('search, filter, order and pages', PATIENT, async () => {
     const names = async (query: string): Promise<string[]> => (await overview(query)).clusters.map(({ name }) => name)
     assert.deepEqual(await names('?search=EDGE-0002'), ['edge-0002'])
     assert.deepEqual((await names('?show=switched&sort=name')).slice(0, 2), ['build-0019', 'build-0039'])
@@ -98,7 +99,7 @@ describe('the answers', () => {
     assert.equal((await overview('?page=-1&sort=nonsense&show=%00')).page, 1)
   })
 
-  test('a cluster has its endpoints, policies with hits, and limits with fill', async () => {
+  test('a cluster has its endpoints, policies with hits, and limits with fill', PATIENT, async () => {
     const { endpoints, policies, limits, refusals } = await json<ClusterPage>(`/api/v1/clusters/${BUSY}`)
     assert.deepEqual(
       endpoints.map(({ state }) => state),
@@ -121,7 +122,7 @@ describe('the answers', () => {
     assert.equal((await fetch(`${observed.origin}/api/v1/clusters/%zz`)).status, 404)
   })
 
-  test('changes are told: objects, modes with their end, endpoints', async () => {
+  test('changes are told: objects, modes with their end, endpoints', PATIENT, async () => {
     const { clusters, gateway, stub } = observed
     const index = clusters.findIndex(({ metadata }) => metadata.name === 'edge-0002')
     const before = clusters[index]
@@ -142,7 +143,7 @@ describe('the answers', () => {
     assert.ok(stub.healthy)
   })
 
-  test('explain is the one of the command line', async () => {
+  test('explain is the one of the command line', PATIENT, async () => {
     const answer = await json<{ code: number; policy: number }>(
       `/api/v1/explain?method=GET&target=/api/v1/secrets&host=${BUSY}&user=alice`,
     )
@@ -151,7 +152,7 @@ describe('the answers', () => {
     assert.equal((await fetch(`${observed.origin}/api/v1/explain`, { method: 'POST' })).status, 405)
   })
 
-  test('every answer has the policy, no answer lets another origin read it', async () => {
+  test('every answer has the policy, no answer lets another origin read it', PATIENT, async () => {
     for (const path of ['/', '/api/v1/overview', '/metrics', '/livez', '/assets/nothing.js', '/nothing']) {
       const { headers } = await fetch(observed.origin + path, { headers: { origin: 'https://evil.example' } })
       assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; script-src 'self'; /, path)
@@ -161,7 +162,7 @@ describe('the answers', () => {
     }
   })
 
-  test('files have a hash in their name, are kept for good, and show nothing of this place', async () => {
+  test('files have a hash in their name, are kept for good, and show nothing of this place', PATIENT, async () => {
     const index = await (await fetch(`${observed.origin}/`)).text()
     const names = [...index.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, name = '']) => name)
     assert.equal(names.length, 3)
@@ -182,24 +183,28 @@ describe('the answers', () => {
 })
 
 describe('in a browser', { concurrency: 4 }, () => {
-  test('every view, on three widths, light and dark: nothing too wide, no violation of the policy, axe finds nothing', async () => {
-    for (const [width, colorScheme] of [
-      [360, 'dark'],
-      [768, 'dark'],
-      [1440, 'light'],
-    ] as const) {
-      const { page, complaints, close } = await openPage(browser, { width, colorScheme })
-      for (const view of VIEWS) {
-        await opened(page, view)
-        await assertFits(page, `${view} at ${width}`)
-        if (width !== 768) await assertAccessible(page, `${view} at ${width}, ${colorScheme}`)
+  test(
+    'every view, on three widths, light and dark: nothing too wide, no violation of the policy, axe finds nothing',
+    PATIENT,
+    async () => {
+      for (const [width, colorScheme] of [
+        [360, 'dark'],
+        [768, 'dark'],
+        [1440, 'light'],
+      ] as const) {
+        const { page, complaints, close } = await openPage(browser, { width, colorScheme })
+        for (const view of VIEWS) {
+          await opened(page, view)
+          await assertFits(page, `${view} at ${width}`)
+          if (width !== 768) await assertAccessible(page, `${view} at ${width}, ${colorScheme}`)
+        }
+        assert.deepEqual(complaints, [])
+        await close()
       }
-      assert.deepEqual(complaints, [])
-      await close()
-    }
-  })
+    },
+  )
 
-  test('a thousand clusters are shown a page at a time, searched and filtered', async () => {
+  test('a thousand clusters are shown a page at a time, searched and filtered', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser)
     await opened(page, '#/')
     const tiles = page.locator('.tile')
@@ -220,7 +225,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('markup in a reason, a name, a user agent stays text', async () => {
+  test('markup in a reason, a name, a user agent stays text', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser)
     await opened(page, '#/clusters/stage-0009')
     await page.getByText(MARKUP).first().waitFor()
@@ -241,7 +246,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('who asks most is shown, and a tap runs and stops', async () => {
+  test('who asks most is shown, and a tap runs and stops', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser, { width: 1440 })
     await opened(page, `#/clusters/${BUSY}`)
     await page.getByRole('region', { name: 'Who asks most' }).getByText('alice').first().waitFor()
@@ -261,7 +266,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('by keyboard: skip link, navigation, search, a cluster and back, with a visible focus', async () => {
+  test('by keyboard: skip link, navigation, search, a cluster and back, with a visible focus', PATIENT, async () => {
     const { page, close } = await openPage(browser)
     await opened(page, '#/')
     await page.locator('.tile').first().waitFor()
@@ -296,7 +301,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('the theme can be chosen, and is kept', async () => {
+  test('the theme can be chosen, and is kept', PATIENT, async () => {
     const { page, close } = await openPage(browser, { colorScheme: 'light' })
     const ground = (): Promise<string> => page.evaluate('getComputedStyle(document.body).backgroundColor')
     await opened(page, '#/explain')
@@ -311,7 +316,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('pod protection is shown, with the pods that cannot go', async () => {
+  test('pod protection is shown, with the pods that cannot go', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser)
     await opened(page, `#/clusters/${PROTECTED}`)
     const pane = page.getByRole('region', { name: 'Pod protection cell shop' })
@@ -332,7 +337,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('commands to copy are filled in, and quoted for a shell', async () => {
+  test('commands to copy are filled in, and quoted for a shell', PATIENT, async () => {
     const { page, close } = await openPage(browser)
     await opened(page, `#/clusters/${BUSY}`)
     const commands = await page.locator('.command code').allInnerTexts()
@@ -348,7 +353,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('explain is asked by a form', async () => {
+  test('explain is asked by a form', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser)
     await opened(page, '#/explain')
     await page.getByLabel('Host or cluster').fill(BUSY)
@@ -364,7 +369,7 @@ describe('in a browser', { concurrency: 4 }, () => {
     await close()
   })
 
-  test('a hidden tab asks nothing; a gateway that is away leaves the data with its age', async () => {
+  test('a hidden tab asks nothing; a gateway that is away leaves the data with its age', PATIENT, async () => {
     const { page, close } = await openPage(browser)
     let asked = 0
     await page.route('**/api/v1/overview*', async (route) => {

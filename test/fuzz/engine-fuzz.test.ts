@@ -2,20 +2,21 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PATIENT } from '../harness/patience.ts'
 import { checkInput, makeInput, survivesValid } from './check-input.ts'
 
 /** Always the same, so that a red run is red again; the long campaign explores others. */
 const SEED = 20_261_121
 const INPUTS = 50_000
 
-test(`${INPUTS} mutated sessions, whole and in pieces, do no harm`, () => {
+test(`${INPUTS} mutated sessions, whole and in pieces, do no harm`, PATIENT, () => {
   for (let index = 0; index < INPUTS; index++) {
     const problem = checkInput(makeInput(SEED, index))
     assert.equal(problem, '', `again: npm run fuzz -- --seed ${SEED} --input ${index}\n${problem}`)
   }
 })
 
-test('most sessions are valid before they are mutated', () => {
+test('most sessions are valid before they are mutated', PATIENT, () => {
   // Else the mutations would start from what is refused anyway, and reach little. Some of them ask for a table entry that
   // is not there, or open a window too far.
   let survived = 0

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test'
 import { type Parser, parser } from '../costs/parser.ts'
 import { KIB, repeat } from '../costs/shapes.ts'
 import { BODIES, FILES, OBJECTS, REQUESTS, UPSTREAM } from '../costs/table.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { findSlow } from './slow.ts'
 
 const SEED = 20_261_123
@@ -16,8 +17,8 @@ const GROUPS = { requests: REQUESTS, bodies: BODIES, objects: OBJECTS, upstream:
 
 for (const [name, parsers] of Object.entries(GROUPS)) {
   describe(name, () => {
-    test(`no slow input of ${name} is found`, () => search(parsers, SHORT_SECONDS))
-    test(`no slow input of ${name} is found in longer time (long)`, () => search(parsers, LONG_SECONDS))
+    test(`no slow input of ${name} is found`, PATIENT, () => search(parsers, SHORT_SECONDS))
+    test(`no slow input of ${name} is found in longer time (long)`, PATIENT, () => search(parsers, LONG_SECONDS))
   })
 }
 
@@ -25,7 +26,7 @@ function search(parsers: readonly Parser[], seconds: number): void {
   assert.deepEqual(findSlow({ parsers, seed: SEED, seconds }), [])
 }
 
-test('an expression that backtracks is found', () => {
+test('an expression that backtracks is found', PATIENT, () => {
   const backtracking = parser({
     name: 'blanks before an end',
     limit: 64 * KIB,

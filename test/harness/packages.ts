@@ -28,6 +28,9 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   chromium: 'chromium',
   prometheus: 'prometheus',
   promtool: 'prometheus',
+  strace: 'strace',
+  ip: 'iproute2',
+  iptables: 'iptables',
 }
 
 /** What has to be done before tests can run. */

@@ -7,7 +7,8 @@ const FIRST_INTERVAL_MS = 1
 const LAST_INTERVAL_MS = 50
 
 export interface WaitOptions {
-  /** Milliseconds until it is given up. Default 60,000: generous, since it is the bound of a failure and not a measure. */
+  /** Milliseconds until it is given up. Default 50,000: generous, since it is the bound of a failure and not a measure, but below the
+   * minute after which most tests fail as a whole, so that it is this error that is seen. */
   readonly timeoutMs?: number
   /** Milliseconds between two looks. Default: 1, and twice as much after each look, up to 50. */
   readonly intervalMs?: number
@@ -22,7 +23,7 @@ export async function waitFor<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
   options: WaitOptions = {},
 ): Promise<T> {
-  const deadline = performance.now() + (options.timeoutMs ?? 60_000)
+  const deadline = performance.now() + (options.timeoutMs ?? 50_000)
   let lastError = ''
   let intervalMs = options.intervalMs ?? FIRST_INTERVAL_MS
   for (;;) {

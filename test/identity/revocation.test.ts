@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { connect as tlsConnect } from 'node:tls'
@@ -110,8 +111,12 @@ function holdWatches(): void {
   }
 }
 
-async function running(count: number): Promise<void> {
-  await waitFor('requests to run', () => stub.seen.filter(({ path }) => path.includes('watch=1')).length === count)
+/**
+ * Clients have the first event of their watches. That upstream has seen the requests would not do: one that is cut before anything of its answer has
+ * arrived is reset.
+ */
+async function begun(...watches: readonly ClientHttp2Stream[]): Promise<void> {
+  await Promise.all(watches.map((stream) => once(stream, 'data')))
 }
 
 function answerHttp1({ path, message, response }: SeenHttp1): void {
@@ -206,10 +211,10 @@ describe('a certificate', () => {
     holdWatches()
     const theirs = watch(connect(alice))
     const others = watch(connect(bob))
-    await running(2)
+    const ended = h2Response(theirs)
+    await begun(theirs, others)
     const short = ask(connect(alice), HOST, [':path', '/api/v1/slow'])
     await waitFor('the short one', () => stub.seen.length === 3)
-    const ended = h2Response(theirs)
     revoke({ certificateFingerprint: fingerprint(alice) })
     assert.equal((await ended).resetCode, 0, 'between two events')
     assert.notEqual((await short).resetCode, 0)
@@ -253,10 +258,11 @@ describe('a user', () => {
     const as = ['impersonate-user', 'bob']
     assert.equal((await ask(connect(alice), HOST, as)).status, 200)
     holdWatches()
-    const theirs = h2Response(watch(connect(alice), as))
-    await running(1)
+    const theirs = watch(connect(alice), as)
+    const ended = h2Response(theirs)
+    await begun(theirs)
     revoke({ user: 'alice' })
-    assert.equal((await theirs).resetCode, 0, 'what runs as bob ends, too')
+    assert.equal((await ended).resetCode, 0, 'what runs as bob ends, too')
     assert.equal((await ask(connect(alice), HOST, as)).status, 401)
     assert.equal((await ask(connect(bob), HOST, ['impersonate-user', 'alice'])).status, 200)
   })
@@ -321,8 +327,8 @@ describe('a token', () => {
     const session = connect()
     const theirs = watch(session, withToken('carols'))
     const others = watch(session, withToken('daves'))
-    await running(2)
     const ended = h2Response(theirs)
+    await begun(theirs, others)
     revoke({ tokenHash: revocableTokenHash('carols') })
     assert.equal((await ended).resetCode, 0)
     assert.equal(others.closed, false)
@@ -379,9 +385,10 @@ test('every thread ends what runs, at once', async (t) => {
     return (await Promise.all(sessions.map((session) => ask(session)))).every(({ status }) => status === 200)
   })
   stub.seen.length = 0
-  const ends = sessions.map((session) => h2Response(watch(session)))
+  const watches = sessions.map((session) => watch(session))
+  const ends = watches.map(h2Response)
   const theirs = watch(connect(bob, threaded.port))
-  await running(13)
+  await begun(...watches, theirs)
   threaded.apply(objects([{ user: 'alice' }]))
   await threaded.applied()
   for (const { resetCode } of await Promise.all(ends)) assert.equal(resetCode, 0)

@@ -16,6 +16,7 @@ import type { TestControl } from '../harness/gateways/control.ts'
 import { UC_PATH } from '../harness/gateways/embedded.ts'
 import { LOCAL_SERVERS_FLAG } from '../harness/gateways/local-servers.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -38,56 +39,64 @@ describe('the image', root, () => {
     layout = factory.push('first')
     bundle = join(dir, 'bundle')
     run('umoci', ['unpack', '--image', `${layout}:test`, bundle])
-  })
+  }, PATIENT)
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  test('built twice, with the same timestamp: the same digests', () => {
+  test('built twice, with the same timestamp: the same digests', PATIENT, () => {
     assert.match(ids[0] ?? '', /^sha256:[0-9a-f]{64}$/)
     assert.equal(ids[0], ids[1])
   })
 
-  test('its configuration: a numeric user, an entry point without a shell, a volume, labels, no health check', () => {
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const { config } = imageConfig(layout)
-    const { Labels, ...rest } = config
-    assert.deepEqual(rest, {
-      User: '65532:65532',
-      ExposedPorts: { '8443/tcp': {}, '9443/tcp': {} },
-      Env: [
-        'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-        `PORTCULLIS_DATA_DIR=${DATA_DIR}`,
-        'NODE_OPTIONS=--v8-pool-size=1',
-      ],
-      Entrypoint: ['/usr/local/bin/portcullis'],
-      Cmd: ['serve'],
-      Volumes: { [DATA_DIR]: {} },
-    })
-    const label = (name: string): unknown => Labels[`org.opencontainers.image.${name}`]
-    assert.deepEqual(['title', 'version', 'revision', 'created', 'licenses'].map(label), [
-      'portcullis',
-      version,
-      COMMIT,
-      COMMIT_DATE,
-      'Apache-2.0',
-    ])
-  })
+  test(
+    'its configuration: a numeric user, an entry point without a shell, a volume, labels, no health check',
+    PATIENT,
+    () => {
+      const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+      const { config } = imageConfig(layout)
+      const { Labels, ...rest } = config
+      assert.deepEqual(rest, {
+        User: '65532:65532',
+        ExposedPorts: { '8443/tcp': {}, '9443/tcp': {} },
+        Env: [
+          'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+          `PORTCULLIS_DATA_DIR=${DATA_DIR}`,
+          'NODE_OPTIONS=--v8-pool-size=1',
+        ],
+        Entrypoint: ['/usr/local/bin/portcullis'],
+        Cmd: ['serve'],
+        Volumes: { [DATA_DIR]: {} },
+      })
+      const label = (name: string): unknown => Labels[`org.opencontainers.image.${name}`]
+      assert.deepEqual(['title', 'version', 'revision', 'created', 'licenses'].map(label), [
+        'portcullis',
+        version,
+        COMMIT,
+        COMMIT_DATE,
+        'Apache-2.0',
+      ])
+    },
+  )
 
-  test('its files: those of the base, one Node, the bundle with its bill of materials, an empty data directory', () => {
-    const base = new Set(filesOf(join(dir, 'context/base')))
-    const added = filesOf(join(bundle, 'rootfs')).filter((name) => !base.has(name))
-    const places = new Set(added.map((name) => name.replace(/^(opt\/portcullis\/dist)\/.*/, '$1')))
-    assert.deepEqual([...places].sort(), [
-      'opt/portcullis/LICENSE',
-      'opt/portcullis/dist',
-      'usr/local/bin/node',
-      'usr/local/bin/portcullis',
-    ])
-    assert.ok(added.includes('opt/portcullis/dist/sbom.cdx.json'))
-    assert.deepEqual(readdirSync(join(bundle, 'rootfs', DATA_DIR)), [])
-    const { uid, gid } = lstatSync(join(bundle, 'rootfs', DATA_DIR))
-    assert.deepEqual([uid, gid], [65532, 65532])
-    assert.equal(lstatSync(join(bundle, 'rootfs/var/lib')).uid, 0, 'nothing else is the program’s own')
-  })
+  test(
+    'its files: those of the base, one Node, the bundle with its bill of materials, an empty data directory',
+    PATIENT,
+    () => {
+      const base = new Set(filesOf(join(dir, 'context/base')))
+      const added = filesOf(join(bundle, 'rootfs')).filter((name) => !base.has(name))
+      const places = new Set(added.map((name) => name.replace(/^(opt\/portcullis\/dist)\/.*/, '$1')))
+      assert.deepEqual([...places].sort(), [
+        'opt/portcullis/LICENSE',
+        'opt/portcullis/dist',
+        'usr/local/bin/node',
+        'usr/local/bin/portcullis',
+      ])
+      assert.ok(added.includes('opt/portcullis/dist/sbom.cdx.json'))
+      assert.deepEqual(readdirSync(join(bundle, 'rootfs', DATA_DIR)), [])
+      const { uid, gid } = lstatSync(join(bundle, 'rootfs', DATA_DIR))
+      assert.deepEqual([uid, gid], [65532, 65532])
+      assert.equal(lstatSync(join(bundle, 'rootfs/var/lib')).uid, 0, 'nothing else is the program’s own')
+    },
+  )
 
   describe('run with a read-only root, no capabilities and a seccomp profile', () => {
     const clientCA = createCA({ commonName: 'clients of prod' })
@@ -118,13 +127,13 @@ describe('the image', root, () => {
         ],
         ready: async () => (await fetch(`${admin}/readyz`)).ok,
       })
-    })
+    }, PATIENT)
     after(async () => {
       container?.remove()
       await stub?.stop()
     })
 
-    test('PID 1 is the program, as user 65532, with nothing that it could gain', () => {
+    test('PID 1 is the program, as user 65532, with nothing that it could gain', PATIENT, () => {
       const status = readFileSync(`/proc/${container.pid}/status`, 'utf8')
       const field = (name: string): string => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? ''
       assert.match(field('NSpid'), /\s1$/)
@@ -134,7 +143,7 @@ describe('the image', root, () => {
       assert.deepEqual([field('NoNewPrivs'), field('Seccomp')], ['1', '2'])
     })
 
-    test('the build says what it was made from, by the command that an exec probe would run', () => {
+    test('the build says what it was made from, by the command that an exec probe would run', PATIENT, () => {
       const { code, output } = container.exec('portcullis', 'version', '-o', 'json')
       assert.equal(code, 0, output)
       const { gitCommit, commitDate, build, nodeVersion } = JSON.parse(output)
@@ -143,7 +152,7 @@ describe('the image', root, () => {
       assert.equal(container.exec('portcullis', 'probe', `${admin}/nothing`).code, 1)
     })
 
-    test('it serves, writes to its data directory only, and PID 1 drains on SIGTERM', async () => {
+    test('it serves, writes to its data directory only, and PID 1 drains on SIGTERM', PATIENT, async () => {
       const data = `/proc/${container.pid}/root${DATA_DIR}`
       const { clusters, users } = parse(readFileSync(join(data, 'control/pki/admin.kubeconfig'), 'utf8'))
       const decoded = (base64: string): string => Buffer.from(base64, 'base64').toString()
@@ -191,25 +200,29 @@ describe('the image', root, () => {
     })
   })
 
-  test('what the systemd unit allows is enough, too: its system calls, /proc of processes, a read-only root', async () => {
-    const [adminListen = 0] = await freePorts(1)
-    const admin = `http://127.0.0.1:${adminListen}`
-    const args = [
-      'serve',
-      '--listen=127.0.0.1:0',
-      '--control-listen=127.0.0.1:0',
-      `--admin-listen=127.0.0.1:${adminListen}`,
-    ]
-    const ready = async (): Promise<boolean> => (await fetch(`${admin}/readyz`)).ok
-    const container = await startContainer({ dir, bundle, args, unitSyscalls: unitSyscalls(), ready })
-    try {
-      assert.match(readFileSync(`/proc/${container.pid}/status`, 'utf8'), /^Seccomp:\s*2$/m)
-      container.signal('TERM')
-      assert.equal(await container.process.exited, 0, container.process.log())
-    } finally {
-      container.remove()
-    }
-  })
+  test(
+    'what the systemd unit allows is enough, too: its system calls, /proc of processes, a read-only root',
+    PATIENT,
+    async () => {
+      const [adminListen = 0] = await freePorts(1)
+      const admin = `http://127.0.0.1:${adminListen}`
+      const args = [
+        'serve',
+        '--listen=127.0.0.1:0',
+        '--control-listen=127.0.0.1:0',
+        `--admin-listen=127.0.0.1:${adminListen}`,
+      ]
+      const ready = async (): Promise<boolean> => (await fetch(`${admin}/readyz`)).ok
+      const container = await startContainer({ dir, bundle, args, unitSyscalls: unitSyscalls(), ready })
+      try {
+        assert.match(readFileSync(`/proc/${container.pid}/status`, 'utf8'), /^Seccomp:\s*2$/m)
+        container.signal('TERM')
+        assert.equal(await container.process.exited, 0, container.process.log())
+      } finally {
+        container.remove()
+      }
+    },
+  )
 })
 
 /** Paths of all that is not a folder. */

@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { PATIENT } from '../harness/patience.ts'
 
 interface Component {
   readonly type: string
@@ -41,7 +42,7 @@ let sbom: Sbom
 before(() => {
   text = buildInto('first')
   sbom = JSON.parse(text)
-})
+}, PATIENT)
 after(() => rmSync(dir, { recursive: true, force: true }))
 
 function buildInto(name: string): string {

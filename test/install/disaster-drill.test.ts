@@ -15,6 +15,7 @@ import type { TestControl } from '../harness/gateways/control.ts'
 import { UC_PATH } from '../harness/gateways/embedded.ts'
 import { LOCAL_SERVERS_FLAG } from '../harness/gateways/local-servers.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
 import { type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -128,14 +129,14 @@ describe('a gateway with the embedded API server', () => {
     assert.equal((await client.post(SECRETS, secret)).code, 201)
     client.close()
     await waitFor('an answer of the cluster', async () => (await ask(gateway.port, caPem)) === 200)
-  })
+  }, PATIENT)
   after(async () => {
     await gateway?.process.stop()
     await stub?.stop()
     rmSync(dir, { recursive: true, force: true })
   })
 
-  test('is backed up while it serves', async () => {
+  test('is backed up while it serves', PATIENT, async () => {
     let over = false
     const backedUp = script('backup.sh', [dataDir, backup]).finally(() => {
       over = true
@@ -154,19 +155,25 @@ describe('a gateway with the embedded API server', () => {
     assert.match(again.stderr, /^error: \S+backup exists already/)
   })
 
-  test('a drill says that the backup is good, lists its objects, and shows what a lost key and a damaged store look like', async () => {
-    // What the gateway that serves is told must not reach that of the drill.
-    const { code, stdout, stderr } = await script('drill.sh', [backup], { PORTCULLIS_REDIS_URL: 'redis://127.0.0.1:1' })
-    assert.equal(code, 0, `${stdout}${stderr}`)
-    assert.match(stdout, /^portcullis is ready: listening on 127\.0\.0\.1:\d+/m)
-    assert.match(stdout, /^ +1 upstreamcluster\S*$/m)
-    assert.match(stdout, /^ +1 secret$/m)
-    assert.match(stdout, /^without the key:\nerror: .* key/m)
-    assert.match(stdout, /^with half of the store:\nerror: .*damaged/m)
-    assert.match(stdout, /\nthe backup is good\n$/)
-  })
+  test(
+    'a drill says that the backup is good, lists its objects, and shows what a lost key and a damaged store look like',
+    PATIENT,
+    async () => {
+      // What the gateway that serves is told must not reach that of the drill.
+      const { code, stdout, stderr } = await script('drill.sh', [backup], {
+        PORTCULLIS_REDIS_URL: 'redis://127.0.0.1:1',
+      })
+      assert.equal(code, 0, `${stdout}${stderr}`)
+      assert.match(stdout, /^portcullis is ready: listening on 127\.0\.0\.1:\d+/m)
+      assert.match(stdout, /^ +1 upstreamcluster\S*$/m)
+      assert.match(stdout, /^ +1 secret$/m)
+      assert.match(stdout, /^without the key:\nerror: .* key/m)
+      assert.match(stdout, /^with half of the store:\nerror: .*damaged/m)
+      assert.match(stdout, /\nthe backup is good\n$/)
+    },
+  )
 
-  test('a damaged or incomplete backup is found by the drill, and is not restored', async () => {
+  test('a damaged or incomplete backup is found by the drill, and is not restored', PATIENT, async () => {
     const spoilt = join(dir, 'spoilt')
     const spoil = async (how: () => void): Promise<Ran> => {
       rmSync(spoilt, { recursive: true, force: true })
@@ -190,7 +197,7 @@ describe('a gateway with the embedded API server', () => {
     assert.equal(existsSync(target), false)
   })
 
-  test('no backup, and no store: one line each, and nothing is left behind', async () => {
+  test('no backup, and no store: one line each, and nothing is left behind', PATIENT, async () => {
     const nothing = join(dir, 'nothing')
     const target = join(dir, 'of-nothing')
     for (const [name, args, line] of [
@@ -206,30 +213,34 @@ describe('a gateway with the embedded API server', () => {
     }
   })
 
-  test('lost, and restored elsewhere: clients with the same CA and certificate are served, administrators and Secrets are there', async () => {
-    const later = admin()
-    assert.equal((await later.post(UC_PATH, clusterObject([stub], { name: 'later.example.com' }))).code, 201)
-    later.close()
-    await gateway.process.stop(0)
-    rmSync(dataDir, { recursive: true })
+  test(
+    'lost, and restored elsewhere: clients with the same CA and certificate are served, administrators and Secrets are there',
+    PATIENT,
+    async () => {
+      const later = admin()
+      assert.equal((await later.post(UC_PATH, clusterObject([stub], { name: 'later.example.com' }))).code, 201)
+      later.close()
+      await gateway.process.stop(0)
+      rmSync(dataDir, { recursive: true })
 
-    const restored = await script('restore.sh', [backup, elsewhere])
-    assert.equal(restored.code, 0, restored.stderr)
-    gateway = await start(elsewhere)
-    assert.equal(await ask(gateway.port, caPem), 200)
-    const client = admin()
-    const { json } = await client.get(UC_PATH)
-    assert.deepEqual(
-      json.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
-      ['prod.example.com'],
-      'what was written after the backup is lost',
-    )
-    const secret = await client.get(`${SECRETS}/kept`)
-    assert.equal(Buffer.from(secret.json.data.token, 'base64').toString(), 'sesame')
-    client.close()
+      const restored = await script('restore.sh', [backup, elsewhere])
+      assert.equal(restored.code, 0, restored.stderr)
+      gateway = await start(elsewhere)
+      assert.equal(await ask(gateway.port, caPem), 200)
+      const client = admin()
+      const { json } = await client.get(UC_PATH)
+      assert.deepEqual(
+        json.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
+        ['prod.example.com'],
+        'what was written after the backup is lost',
+      )
+      const secret = await client.get(`${SECRETS}/kept`)
+      assert.equal(Buffer.from(secret.json.data.token, 'base64').toString(), 'sesame')
+      client.close()
 
-    const over = await script('restore.sh', [backup, elsewhere])
-    assert.equal(over.code, 1)
-    assert.match(over.stderr, /has a store already/)
-  })
+      const over = await script('restore.sh', [backup, elsewhere])
+      assert.equal(over.code, 1)
+      assert.match(over.stderr, /has a store already/)
+    },
+  )
 })

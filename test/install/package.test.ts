@@ -23,6 +23,7 @@ import { binaries } from '../harness/binaries.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../harness/gateways/embedded.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { reply, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -51,7 +52,7 @@ before(() => {
   installed = join(dir, 'prefix/lib/node_modules/portcullis')
   // Node as any machine may have it, and nothing of this checkout.
   env['PATH'] = [join(dir, 'prefix/bin'), dirname(process.execPath), '/usr/bin', '/bin'].join(':')
-})
+}, PATIENT)
 after(() => rmSync(dir, { recursive: true, force: true }))
 
 function run(command: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): SpawnSyncReturns<string> {
@@ -65,7 +66,7 @@ function files(folder: string): readonly string[] {
 }
 
 describe('what is in it', () => {
-  test('the program, its licences, pages and manifests; no sources, tests, bench or other packages', () => {
+  test('the program, its licences, pages and manifests; no sources, tests, bench or other packages', PATIENT, () => {
     const all = files(installed)
     assert.deepEqual(
       [...new Set(all.map((name) => name.split('/')[0] ?? ''))].sort(),
@@ -88,18 +89,22 @@ describe('what is in it', () => {
     assert.equal(dependencies, undefined, 'all that it loads is in dist')
   })
 
-  test('every package of decision 5 that is bundled comes with its licence, and no folder of the builder is named', () => {
-    const licences = readFileSync(join(installed, 'dist/THIRD_PARTY_LICENSES'), 'utf8')
-    const decision = readFileSync(join(ROOT, 'docs/decisions/0005-run-time-dependencies.md'), 'utf8')
-    const own = [...decision.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1] ?? '')
-    const table = own.slice(0, own.indexOf('prom-client') + 1).filter((name) => !/^node(:|$)/.test(name))
-    assert.ok(table.length > 5, decision)
-    for (const name of table) assert.match(licences, new RegExp(`^${name} \\d`, 'm'))
-    for (const name of files(join(installed, 'dist'))) {
-      const text = readFileSync(join(installed, 'dist', name), 'utf8')
-      assert.ok(!text.includes(ROOT), `dist/${name} names ${ROOT}`)
-    }
-  })
+  test(
+    'every package of decision 5 that is bundled comes with its licence, and no folder of the builder is named',
+    PATIENT,
+    () => {
+      const licences = readFileSync(join(installed, 'dist/THIRD_PARTY_LICENSES'), 'utf8')
+      const decision = readFileSync(join(ROOT, 'docs/decisions/0005-run-time-dependencies.md'), 'utf8')
+      const own = [...decision.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1] ?? '')
+      const table = own.slice(0, own.indexOf('prom-client') + 1).filter((name) => !/^node(:|$)/.test(name))
+      assert.ok(table.length > 5, decision)
+      for (const name of table) assert.match(licences, new RegExp(`^${name} \\d`, 'm'))
+      for (const name of files(join(installed, 'dist'))) {
+        const text = readFileSync(join(installed, 'dist', name), 'utf8')
+        assert.ok(!text.includes(ROOT), `dist/${name} names ${ROOT}`)
+      }
+    },
+  )
 })
 
 describe('without a Node that can run it', () => {
@@ -125,7 +130,7 @@ describe('without a Node that can run it', () => {
     ],
     ['none', undefined, /^error: portcullis needs Node\.js 24 or newer, and there is no node on PATH; install it\n$/],
   ] as const) {
-    test(`${what}: one line, exit code 1`, () => {
+    test(`${what}: one line, exit code 1`, PATIENT, () => {
       const { status, stdout, stderr } = run(join(installed, 'bin/portcullis'), ['--version'], withNode(script))
       assert.match(stderr, says)
       assert.deepEqual([status, stdout], [1, ''])
@@ -133,7 +138,7 @@ describe('without a Node that can run it', () => {
   }
 })
 
-test('Node gets the flags of the program, and of its helper threads as many as NODE_OPTIONS says', () => {
+test('Node gets the flags of the program, and of its helper threads as many as NODE_OPTIONS says', PATIENT, () => {
   const folder = mkdtempSync(join(dir, 'flags-'))
   const script = '#!/bin/sh\n[ "$1" = --version ] && echo v24.20.0 || echo "$@"\n'
   writeFileSync(join(folder, 'node'), script, { mode: 0o755 })
@@ -152,10 +157,10 @@ describe('installed', () => {
     const program = ['portcullis'] as const
     const path = { PATH: env['PATH'] ?? '', PORTCULLIS_TEST_THREADS: '2' }
     gateway = await startEmbedded({ program, env: path })
-  })
+  }, PATIENT)
   after(() => gateway.stop())
 
-  test('each command can be loaded', () => {
+  test('each command can be loaded', PATIENT, () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     assert.equal(run('portcullis', ['--version']).stdout, `${version}\n`)
     const { status, stderr } = run('portcullis', ['check', join(installed, 'dist/config/clusters'), '--no-secrets'])
@@ -165,58 +170,62 @@ describe('installed', () => {
     assert.ok(existsSync(join(dir, 'made/ca.crt')))
   })
 
-  test('serve has two threads, forwards a request, and degrade through kubectl’s name and a credential plugin stops it', async () => {
-    const stub = await startStub()
-    const alice = clientPair(clientCA, 'alice')
-    try {
-      const { code, text } = await gateway.admin.post(UC_PATH, clusterObject([stub], { clientCA }))
-      assert.equal(code, 201, text)
-      const ask = async (method: string) => {
-        const session = h2Connect({ port: gateway.gateway.port, serverName: 'prod.example.com', certificate: alice })
-        try {
-          return await h2Request(session, [
-            ...[':method', method, ':path', '/api/v1/namespaces/default/pods'],
-            ...[':authority', 'prod.example.com'],
-          ])
-        } finally {
-          session.destroy()
+  test(
+    'serve has two threads, forwards a request, and degrade through kubectl’s name and a credential plugin stops it',
+    PATIENT,
+    async () => {
+      const stub = await startStub()
+      const alice = clientPair(clientCA, 'alice')
+      try {
+        const { code, text } = await gateway.admin.post(UC_PATH, clusterObject([stub], { clientCA }))
+        assert.equal(code, 201, text)
+        const ask = async (method: string) => {
+          const session = h2Connect({ port: gateway.gateway.port, serverName: 'prod.example.com', certificate: alice })
+          try {
+            return await h2Request(session, [
+              ...[':method', method, ':path', '/api/v1/namespaces/default/pods'],
+              ...[':authority', 'prod.example.com'],
+            ])
+          } finally {
+            session.destroy()
+          }
         }
+        stub.answer = (seen) => reply(seen, 200, '{"kind":"PodList"}')
+        const answer = await waitFor('an answer of the cluster', async () => {
+          const got = await ask('GET')
+          return got.status === 200 && got
+        })
+        assert.equal(answer.body.toString(), '{"kind":"PodList"}')
+        const dump = JSON.parse((await gateway.gateway.admin('/debug/config')).text)
+        assert.equal(dump.threads.length, 2)
+        assert.match(await gateway.gateway.metrics(), /^portcullis_build_info\{[^}]*build="bundle"[^}]*\} 1$/m)
+
+        const kubeconfig = withPlugin()
+        const args = [
+          'degrade',
+          'prod.example.com',
+          '--mode',
+          'ReadOnly',
+          '--reason',
+          'drill',
+          '--kubeconfig',
+          kubeconfig,
+        ]
+        const degrade = run('kubectl-portcullis', args)
+        assert.equal(degrade.status, 0, degrade.stderr)
+        assert.match(degrade.stdout, /^prod\.example\.com: degrade mode ReadOnly/)
+        const refused = await waitFor('the refusal', async () => {
+          const got = await ask('POST')
+          return got.status === 503 && got
+        })
+        assert.match(refused.body.toString(), /drill/)
+      } finally {
+        await stub.stop()
       }
-      stub.answer = (seen) => reply(seen, 200, '{"kind":"PodList"}')
-      const answer = await waitFor('an answer of the cluster', async () => {
-        const got = await ask('GET')
-        return got.status === 200 && got
-      })
-      assert.equal(answer.body.toString(), '{"kind":"PodList"}')
-      const dump = JSON.parse((await gateway.gateway.admin('/debug/config')).text)
-      assert.equal(dump.threads.length, 2)
-      assert.match(await gateway.gateway.metrics(), /^portcullis_build_info\{[^}]*build="bundle"[^}]*\} 1$/m)
+    },
+  )
 
-      const kubeconfig = withPlugin()
-      const args = [
-        'degrade',
-        'prod.example.com',
-        '--mode',
-        'ReadOnly',
-        '--reason',
-        'drill',
-        '--kubeconfig',
-        kubeconfig,
-      ]
-      const degrade = run('kubectl-portcullis', args)
-      assert.equal(degrade.status, 0, degrade.stderr)
-      assert.match(degrade.stdout, /^prod\.example\.com: degrade mode ReadOnly/)
-      const refused = await waitFor('the refusal', async () => {
-        const got = await ask('POST')
-        return got.status === 503 && got
-      })
-      assert.match(refused.body.toString(), /drill/)
-    } finally {
-      await stub.stop()
-    }
-  })
-
-  test('kubectl runs it as a plugin, passes its exit code on, and completes it', async () => {
+  test('kubectl runs it as a plugin, passes its exit code on, and completes it', PATIENT, async () => {
     const kubectl = (await binaries()).kubectl
     const good = run(kubectl, ['portcullis', 'degrade', '--help'])
     assert.deepEqual([good.status, good.stderr], [0, ''])
@@ -228,7 +237,7 @@ describe('installed', () => {
     assert.match(run(kubectl, ['__complete', ...words]).stdout, /^HeartbeatsOnly\n:4\n/)
   })
 
-  test('Krew installs it from the archive, by a manifest that is made for it', async () => {
+  test('Krew installs it from the archive, by a manifest that is made for it', PATIENT, async () => {
     const uri = 'https://example.com/portcullis.tgz'
     const made = krew('--archive', archive, '--uri', uri)
     assert.deepEqual([made.status, made.stderr], [0, ''])
@@ -257,7 +266,7 @@ describe('installed', () => {
     assert.equal(run(kubectl, ['portcullis', 'degrade'], { PATH }).status, 1)
   })
 
-  test('a manifest for Krew is refused without what only the release knows, in one line', () => {
+  test('a manifest for Krew is refused without what only the release knows, in one line', PATIENT, () => {
     for (const [args, problem] of [
       [[], /^error: --archive is missing: /],
       [['--archive', archive], /^error: --uri "" is not an https:\/\/ URL: /],
@@ -276,7 +285,7 @@ describe('installed', () => {
     return spawnSync(process.execPath, [join(ROOT, 'build/krew.ts'), ...args], { cwd: dir, env, encoding: 'utf8' })
   }
 
-  test('bash and zsh complete commands, values, and names of clusters', () => {
+  test('bash and zsh complete commands, values, and names of clusters', PATIENT, () => {
     const bash = (...words: readonly string[]): string => {
       const script = `source <(portcullis completion bash)
         COMP_WORDS=(${words.map((word) => JSON.stringify(word)).join(' ')}); COMP_CWORD=${words.length - 1}

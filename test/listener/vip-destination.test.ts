@@ -100,12 +100,13 @@ async function request(address: string, audited: number): Promise<Seen> {
   })
 }
 
-test('the destination is the VIP where the host has it, the host where it was rewritten; the source is the client', {
-  skip,
-}, async (t) => {
+test('the destination is the VIP where the host has it; the source is the client', { skip }, async () => {
   assert.deepEqual(await request(VIP, 0), { source: CLIENT, cluster: 'by-vip' })
+})
+
+test('the destination is the host where the VIP was rewritten; the source is the client', { skip }, async (t) => {
   const rule = ['-t', 'nat', '-A', 'PREROUTING', '-d', NAT_VIP, '-p', 'tcp', '-j', 'DNAT', '--to-destination', HOST]
   const nat = spawnSync('ip', ['netns', 'exec', INSIDE, 'iptables', ...rule], { encoding: 'utf8' })
-  if (nat.status === 0) assert.deepEqual(await request(NAT_VIP, 1), { source: CLIENT, cluster: 'by-host' })
-  else t.diagnostic(`no NAT here: ${nat.stderr}`)
+  if (nat.status !== 0) return t.skip(`no NAT here: ${nat.stderr || nat.error?.message}`)
+  assert.deepEqual(await request(NAT_VIP, 1), { source: CLIENT, cluster: 'by-host' })
 })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PATIENT } from '../harness/patience.ts'
 import { noControlGroup } from './control-group.ts'
 import { attackWithin } from './under-attack.ts'
 
@@ -9,6 +10,7 @@ const GIB = 1024 ** 3
 
 test('in a control group of its ceiling it lives through all attacks at once', {
   skip: noControlGroup() || false,
+  ...PATIENT,
 }, async (t) => {
   const outcome = await attackWithin({ threads: 1, limitBytes: 1.25 * GIB, forMs: 8_000 })
   t.diagnostic(JSON.stringify(outcome))

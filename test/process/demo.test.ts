@@ -22,6 +22,7 @@ import {
   followWhoAsksGuide,
   setMinReadySeconds,
 } from '../harness/docs/demo-guide.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { GiveUp, waitFor } from '../harness/wait.ts'
 
 const ANY_PORTS = { listen: '127.0.0.1:0', adminListen: '127.0.0.1:0', controlListen: '127.0.0.1:0' }
@@ -36,7 +37,7 @@ before(async () => {
   const out = (text: string): void => void printed.push(text)
   demo = await startDemo({ ...ANY_PORTS, dir: join(folder, 'demo'), out })
   admin = { cert: { certPem: file('pki/admin.crt'), keyPem: file('pki/admin.key') } }
-})
+}, PATIENT)
 
 after(async () => {
   await demo.stop()
@@ -70,7 +71,7 @@ function control(path: string, options: Partial<KubeRequest> = {}): Promise<Kube
 const WHOAMI = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const SHOP_PODS = '/clusters/prod/api/v1/namespaces/shop/pods'
 
-test('every context of the kubeconfig reaches its cluster as its user', async () => {
+test('every context of the kubeconfig reaches its cluster as its user', PATIENT, async () => {
   const { contexts, clusters, users } = parse(readFileSync(demo.kubeconfig, 'utf8'))
   const named = (list: { name: string }[], name: string): unknown => list.find((one) => one.name === name)
   const seen: Record<string, string> = {}
@@ -101,7 +102,7 @@ test('every context of the kubeconfig reaches its cluster as its user', async ()
   })
 })
 
-test('lists of pods are limited for alice and not for administrators', async () => {
+test('lists of pods are limited for alice and not for administrators', PATIENT, async () => {
   const codes = async (user: Credentials): Promise<Set<number>> => {
     const answers = await Promise.all(Array.from({ length: 40 }, () => ask(`${SHOP_PODS}?limit=1`, { user })))
     return new Set(answers.map(({ status }) => status))
@@ -110,7 +111,7 @@ test('lists of pods are limited for alice and not for administrators', async () 
   assert.deepEqual([...(await codes(ALICE))].sort(), [200, 429])
 })
 
-test('the dashboard has the overview, and a page for each cluster with its PodProtectors', async () => {
+test('the dashboard has the overview, and a page for each cluster with its PodProtectors', PATIENT, async () => {
   const page = async (path: string): Promise<Response> => {
     const response = await fetch(`http://127.0.0.1:${demo.adminPort}${path}`)
     assert.equal(response.status, 200, path)
@@ -129,56 +130,60 @@ interface DemoNode {
   readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] }
 }
 
-test('the degrade switch: refused with the reason, the reserved lane and the other cluster go on, then lifted in steps', async () => {
-  const switchTo = (mode: string): Promise<KubeResponse> =>
-    control('/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/prod', {
-      method: 'PATCH',
-      headers: { 'content-type': 'application/merge-patch+json' },
-      body: { spec: { degrade: { mode, reason: 'incident 4711: etcd is being restored' } } },
-    })
-  const configmaps = '/api/v1/namespaces/shop/configmaps'
-  const status = async (cluster: string, user: Credentials): Promise<number> =>
-    (await ask(`/clusters/${cluster}${configmaps}`, { user })).status
-  await switchTo('Freeze')
-  await waitFor('prod to be frozen', async () => (await status('prod', ALICE)) === 503)
-  const refusal = (await ask(`/clusters/prod${configmaps}`)).json()
-  assert.match(refusal.message, /Freeze.*etcd is being restored/)
-  assert.equal(await status('prod', admin), 200)
-  assert.equal(await status('staging', ALICE), 200)
-  // The way back of the guide and the runbook: what has come back stays.
-  const nodes = '/clusters/prod/api/v1/nodes'
-  const notReady = async (): Promise<string[]> => {
-    const { items } = (await ask(nodes, { user: admin })).json() as { items: DemoNode[] }
-    assert.equal(items.length, 5)
-    const isReady = ({ status: { conditions } }: DemoNode): boolean =>
-      conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
-    return items.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name)
-  }
-  const patient = { timeoutMs: 120_000 }
-  await waitFor('nodes that nobody hears of to be NotReady', async () => (await notReady()).length === 5, patient)
-  await switchTo('HeartbeatsOnly')
-  await waitFor('the nodes to be back', async () => (await notReady()).length === 0, patient)
-  await switchTo('ReadOnly')
-  await waitFor('reads', async () => (await status('prod', ALICE)) === 200)
-  const since = Date.now()
-  await waitFor(
-    'heartbeats of every node for longer than it takes to be NotReady',
-    async () => {
-      const lost = await notReady()
-      if (lost.length > 0) throw new GiveUp(`NotReady again: ${lost.join(', ')}`)
-      const leases = '/clusters/prod/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
-      const { items } = (await ask(leases, { user: admin })).json() as { items: { spec: { renewTime: string } }[] }
-      return items.every(({ spec }) => Date.parse(spec.renewTime) > since + 20_000)
-    },
-    patient,
-  )
-  const write = { method: 'POST', body: { metadata: { name: 'x' } } }
-  assert.equal((await ask(`/clusters/prod${configmaps}`, write)).status, 503)
-  await switchTo('Off')
-  await waitFor('writes', async () => (await ask(`/clusters/prod${configmaps}`, write)).status === 201)
-})
+test(
+  'the degrade switch: refused with the reason, the reserved lane and the other cluster go on, then lifted in steps',
+  PATIENT,
+  async () => {
+    const switchTo = (mode: string): Promise<KubeResponse> =>
+      control('/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters/prod', {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/merge-patch+json' },
+        body: { spec: { degrade: { mode, reason: 'incident 4711: etcd is being restored' } } },
+      })
+    const configmaps = '/api/v1/namespaces/shop/configmaps'
+    const status = async (cluster: string, user: Credentials): Promise<number> =>
+      (await ask(`/clusters/${cluster}${configmaps}`, { user })).status
+    await switchTo('Freeze')
+    await waitFor('prod to be frozen', async () => (await status('prod', ALICE)) === 503)
+    const refusal = (await ask(`/clusters/prod${configmaps}`)).json()
+    assert.match(refusal.message, /Freeze.*etcd is being restored/)
+    assert.equal(await status('prod', admin), 200)
+    assert.equal(await status('staging', ALICE), 200)
+    // The way back of the guide and the runbook: what has come back stays.
+    const nodes = '/clusters/prod/api/v1/nodes'
+    const notReady = async (): Promise<string[]> => {
+      const { items } = (await ask(nodes, { user: admin })).json() as { items: DemoNode[] }
+      assert.equal(items.length, 5)
+      const isReady = ({ status: { conditions } }: DemoNode): boolean =>
+        conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
+      return items.filter((node) => !isReady(node)).map(({ metadata }) => metadata.name)
+    }
+    const patient = { timeoutMs: 120_000 }
+    await waitFor('nodes that nobody hears of to be NotReady', async () => (await notReady()).length === 5, patient)
+    await switchTo('HeartbeatsOnly')
+    await waitFor('the nodes to be back', async () => (await notReady()).length === 0, patient)
+    await switchTo('ReadOnly')
+    await waitFor('reads', async () => (await status('prod', ALICE)) === 200)
+    const since = Date.now()
+    await waitFor(
+      'heartbeats of every node for longer than it takes to be NotReady',
+      async () => {
+        const lost = await notReady()
+        if (lost.length > 0) throw new GiveUp(`NotReady again: ${lost.join(', ')}`)
+        const leases = '/clusters/prod/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+        const { items } = (await ask(leases, { user: admin })).json() as { items: { spec: { renewTime: string } }[] }
+        return items.every(({ spec }) => Date.parse(spec.renewTime) > since + 20_000)
+      },
+      patient,
+    )
+    const write = { method: 'POST', body: { metadata: { name: 'x' } } }
+    assert.equal((await ask(`/clusters/prod${configmaps}`, write)).status, 503)
+    await switchTo('Off')
+    await waitFor('writes', async () => (await ask(`/clusters/prod${configmaps}`, write)).status === 201)
+  },
+)
 
-test('the traffic flows, and its heartbeats reach the nodes', async () => {
+test('the traffic flows, and its heartbeats reach the nodes', PATIENT, async () => {
   await waitFor('requests of the traffic', () => (demo.traffic.answers.get(200) ?? 0) > 20)
   assert.equal(demo.traffic.answers.get(401), undefined)
   assert.equal(demo.traffic.answers.get(403), undefined)
@@ -189,7 +194,7 @@ test('the traffic flows, and its heartbeats reach the nodes', async () => {
   await waitFor('a heartbeat', async () => (await renewed()) !== last)
 })
 
-test('the guide names the files and addresses that are there', async () => {
+test('the guide names the files and addresses that are there', PATIENT, async () => {
   const guide = printed.join('')
   assert.ok(guide.includes(demo.origin))
   assert.ok(guide.includes(demo.kubeconfig))
@@ -200,16 +205,20 @@ test('the guide names the files and addresses that are there', async () => {
     assert.equal((await fetch(url)).status, 200, url)
 })
 
-test('the switch set and lifted by hand, and by steps: every line of the guide does what it says', async () => {
-  await followDegradeGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
-})
+test(
+  'the switch set and lifted by hand, and by steps: every line of the guide does what it says',
+  PATIENT,
+  async () => {
+    await followDegradeGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
+  },
+)
 
-test('who asks most: every line of the guide leads to the client that asks too much', async () => {
+test('who asks most: every line of the guide leads to the client that asks too much', PATIENT, async () => {
   await waitFor('ci-bot to meet its limit', () => (demo.traffic.answers.get(429) ?? 0) > 5)
   await followWhoAsksGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
 })
 
-test('protection of one service over both clusters: every line of the guide does what it says', async () => {
+test('protection of one service over both clusters: every line of the guide does what it says', PATIENT, async () => {
   await followProtectionGuide({
     guide: printed.join(''),
     kubeconfig: demo.kubeconfig,
@@ -219,7 +228,7 @@ test('protection of one service over both clusters: every line of the guide does
   })
 })
 
-test('which pods a scale-down deletes: every line of the guide does what it says', async () => {
+test('which pods a scale-down deletes: every line of the guide does what it says', PATIENT, async () => {
   await followScaleGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
   const cart = '/clusters/prod/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart'
   const costs = await waitFor('three pods of cart to be left', async () => {
@@ -236,7 +245,7 @@ interface DemoPod {
   readonly metadata: { readonly deletionTimestamp?: string; readonly annotations?: Readonly<Record<string, string>> }
 }
 
-test('a directory that is not the demo’s is left alone; a port in use is one clear line', async () => {
+test('a directory that is not the demo’s is left alone; a port in use is one clear line', PATIENT, async () => {
   const options = { ...ANY_PORTS, out: () => undefined }
   await assert.rejects(startDemo({ ...options, dir: folder }), (error) => {
     assert.ok(error instanceof UserError)

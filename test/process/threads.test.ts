@@ -2,6 +2,7 @@
 // nothing with it but its own connections.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
 import type {
@@ -16,6 +17,7 @@ import { type InProcessGateway, startInProcess } from '../harness/gateways/in-pr
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const THREADS = 2
@@ -218,12 +220,13 @@ describe('one configuration', () => {
       request.stream.respond([':status', '200', 'content-type', 'application/json'])
       request.stream.write(EVENT)
     }
-    const watches = sessions.map((session) => h2Response(h2Open(session, WATCH)))
-    await waitFor('the watches upstream', () => stub.seen.filter(({ path }) => path.includes('watch')).length === 2)
+    const watches = sessions.map((session) => h2Open(session, WATCH))
+    const ended = watches.map(h2Response)
+    await Promise.all(watches.map((watch) => once(watch, 'data')))
     gateway.apply([])
     await gateway.applied()
     for (const session of sessions) assert.equal((await h2Request(session, [])).status, 404)
-    for (const watch of watches) assert.equal((await watch).resetCode, 0)
+    for (const watch of ended) assert.equal((await watch).resetCode, 0)
   })
 })
 
@@ -330,7 +333,7 @@ describe('a thread that dies', () => {
     for (const session of await connectToEach(gateway)) assert.equal((await h2Request(session, POST)).status, 403)
   })
 
-  test('with all others, until one takes requests again: not ready, and ready then', async () => {
+  test('with all others, until one takes requests again: not ready, and ready then', PATIENT, async () => {
     const { gateway } = await setUp()
     const readyz = async (): Promise<string> => {
       return await (await fetch(`http://127.0.0.1:${gateway.adminPort}/readyz?verbose`)).text()

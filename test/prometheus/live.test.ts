@@ -10,6 +10,7 @@ import { parse } from 'yaml'
 import { SECRETS } from '../../src/api/kinds/scheme.ts'
 import { METRICS } from '../../src/io/metrics/descriptors.ts'
 import type { Json } from '../harness/clients/control-client.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 import { type BusyGateway, startBusyGateway } from './busy-gateway.ts'
@@ -40,7 +41,7 @@ before(async () => {
     { job_name: 'replica', static_configs: [{ targets: [other] }], ...relabelled },
     { ...base, job_name: 'without-token', authorization: undefined, static_configs: [{ targets: [denied] }] },
   ])
-})
+}, PATIENT)
 after(async () => {
   await prometheus?.stop()
   if (!stopped) await busy?.stop()
@@ -67,7 +68,7 @@ const rules: Json[] = parse(readFileSync(join(ROOT, 'deploy/prometheus/rules.yam
 
 const alertNames = new Set(rules.flatMap(({ alert }) => (alert === undefined ? [] : [alert.toLowerCase()])))
 
-test('the scrape: with its token over TLS, and not without', async () => {
+test('the scrape: with its token over TLS, and not without', PATIENT, async () => {
   await waitFor(
     'targets',
     async () => {
@@ -80,7 +81,7 @@ test('the scrape: with its token over TLS, and not without', async () => {
   )
 })
 
-test("promtool check metrics faults no name but Podseidon's", async () => {
+test("promtool check metrics faults no name but Podseidon's", PATIENT, async () => {
   const bad = '# HELP portcullis_bad x\n# TYPE portcullis_bad counter\nportcullis_bad 1\n'
   const input = `${await busy.metrics()}${bad}`
   const { stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })
@@ -94,7 +95,7 @@ test("promtool check metrics faults no name but Podseidon's", async () => {
 
 describe('dashboards', () => {
   for (const [name, dashboard] of dashboards) {
-    test(`${name}: no panel and no variable is empty`, async () => {
+    test(`${name}: no panel and no variable is empty`, PATIENT, async () => {
       const all = expressionsOf(dashboard)
       assert.ok(all.length > 20, `${all.length} queries`)
       await waitFor(
@@ -118,7 +119,7 @@ describe('dashboards', () => {
       }
     })
 
-    test(`${name}: as Grafana has it`, () => {
+    test(`${name}: as Grafana has it`, PATIENT, () => {
       assert.match(dashboard.uid, /^portcullis-[a-z]{1,29}$/)
       assert.ok(dashboard.schemaVersion >= 39 && dashboard.title.startsWith('Portcullis / '))
       assert.equal(dashboard.templating.list[0].type, 'datasource')
@@ -169,46 +170,50 @@ function usedIn(expression: string, known: ReadonlyMap<string, unknown>): { name
   })
 }
 
-test('every metric and label that is named is there, and every metric is shown or left out for a reason', async () => {
-  const known = await knownMetrics()
-  const variables = [...dashboards.values()].flatMap(({ templating }) => templating.list)
-  const recorded = new Set(rules.flatMap(({ record }) => (record === undefined ? [] : [record])))
-  const expressions: string[] = [
-    ...rules.map(({ expr }) => expr),
-    ...[...dashboards.values()].flatMap((one) => expressionsOf(one).map(({ expression }) => expression)),
-    ...variables.flatMap(({ type, query }: Json) => (type === 'query' ? [query.query] : [])),
-    ...queriesOf('docs/runbooks.md'),
-  ]
-  assert.ok(expressions.length > 200, String(expressions.length))
-  const shown = new Set<string>()
-  for (const expression of expressions) {
-    for (const [name] of expression.matchAll(/\b\w+:portcullis_\w+:\w+/g))
-      assert.ok(recorded.has(name), `no rule records ${name}`)
-    const used = usedIn(expression, known)
-    const allowed = new Set(used.flatMap(({ name }) => [...(known.get(name) ?? [])]))
-    for (const { name, selector } of used) {
-      shown.add(name)
-      for (const [, label = ''] of selector.matchAll(/(\w+)(?:=~|!~|!=|=)"/g))
-        assert.ok(known.get(name)?.has(label), `portcullis_${name} has no label ${label}: ${expression}`)
+test(
+  'every metric and label that is named is there, and every metric is shown or left out for a reason',
+  PATIENT,
+  async () => {
+    const known = await knownMetrics()
+    const variables = [...dashboards.values()].flatMap(({ templating }) => templating.list)
+    const recorded = new Set(rules.flatMap(({ record }) => (record === undefined ? [] : [record])))
+    const expressions: string[] = [
+      ...rules.map(({ expr }) => expr),
+      ...[...dashboards.values()].flatMap((one) => expressionsOf(one).map(({ expression }) => expression)),
+      ...variables.flatMap(({ type, query }: Json) => (type === 'query' ? [query.query] : [])),
+      ...queriesOf('docs/runbooks.md'),
+    ]
+    assert.ok(expressions.length > 200, String(expressions.length))
+    const shown = new Set<string>()
+    for (const expression of expressions) {
+      for (const [name] of expression.matchAll(/\b\w+:portcullis_\w+:\w+/g))
+        assert.ok(recorded.has(name), `no rule records ${name}`)
+      const used = usedIn(expression, known)
+      const allowed = new Set(used.flatMap(({ name }) => [...(known.get(name) ?? [])]))
+      for (const { name, selector } of used) {
+        shown.add(name)
+        for (const [, label = ''] of selector.matchAll(/(\w+)(?:=~|!~|!=|=)"/g))
+          assert.ok(known.get(name)?.has(label), `portcullis_${name} has no label ${label}: ${expression}`)
+      }
+      if (used.length === 0) continue
+      for (const [, list = ''] of expression.matchAll(/\b(?:by|on|group_left) \(([^)]*)\)/g))
+        for (const label of list.split(', '))
+          assert.ok(label === '' || allowed.has(label), `no label ${label}: ${expression}`)
     }
-    if (used.length === 0) continue
-    for (const [, list = ''] of expression.matchAll(/\b(?:by|on|group_left) \(([^)]*)\)/g))
-      for (const label of list.split(', '))
-        assert.ok(label === '' || allowed.has(label), `no label ${label}: ${expression}`)
-  }
-  const patterns = Object.keys(NOT_SHOWN).map((pattern) => new RegExp(`^(?:${pattern})$`))
-  const left = [...known.keys()].filter((name) => !shown.has(name))
-  assert.deepEqual(
-    left.filter((name) => !patterns.some((pattern) => pattern.test(name))),
-    [],
-    'neither shown nor in NOT_SHOWN',
-  )
-  for (const pattern of patterns)
-    assert.ok(
-      left.some((name) => pattern.test(name)),
-      `nothing is left out as ${pattern}`,
+    const patterns = Object.keys(NOT_SHOWN).map((pattern) => new RegExp(`^(?:${pattern})$`))
+    const left = [...known.keys()].filter((name) => !shown.has(name))
+    assert.deepEqual(
+      left.filter((name) => !patterns.some((pattern) => pattern.test(name))),
+      [],
+      'neither shown nor in NOT_SHOWN',
     )
-})
+    for (const pattern of patterns)
+      assert.ok(
+        left.some((name) => pattern.test(name)),
+        `nothing is left out as ${pattern}`,
+      )
+  },
+)
 
 /** What stands between backticks on a page and is a query. */
 function queriesOf(page: string): string[] {
@@ -217,7 +222,7 @@ function queriesOf(page: string): string[] {
   return code.filter((one) => /portcullis_|cluster:|schema:/.test(one))
 }
 
-test('the queries of the runbooks can be asked', async () => {
+test('the queries of the runbooks can be asked', PATIENT, async () => {
   const queries = queriesOf('docs/runbooks.md')
   assert.ok(queries.length > 40, String(queries.length))
   for (const query of queries) await prometheus.query(query)
@@ -268,7 +273,7 @@ async function fired(names: readonly string[]): Promise<Map<string, Alert>> {
 }
 
 describe('alerts fire for real', () => {
-  test('what is wrong all the time, and not what is well', async () => {
+  test('what is wrong all the time, and not what is well', PATIENT, async () => {
     const all = await fired(ALREADY)
     assert.deepEqual(
       TROUBLE.filter((name) => all.has(name)),
@@ -281,7 +286,7 @@ describe('alerts fire for real', () => {
     )
   })
 
-  test('trouble that is made', async () => {
+  test('trouble that is made', PATIENT, async () => {
     const { gateway, edge, second } = busy
     await busy.change('staging', { degrade: { mode: 'ReadOnly', reason: 'a test', shadow: false } })
     writeFileSync(busy.healthCertFile, 'no certificate')
@@ -308,7 +313,7 @@ describe('alerts fire for real', () => {
     }
   })
 
-  test('silence', async () => {
+  test('silence', PATIENT, async () => {
     await busy.stop()
     stopped = true
     await fired(['PortcullisAbsent'])

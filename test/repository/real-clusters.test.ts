@@ -13,6 +13,7 @@ import { openHttp2, openRaw, requestHttp2 } from '../harness/clients/raw-clients
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import { writeKubeconfig } from '../harness/clusters/kubeconfig.ts'
 import { type KubectlResult, SPDY, startKubectl } from '../harness/kubectl/kubectl.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { guarded } from '../harness/process.ts'
 import { nameProxyUrl } from '../harness/upstreams/name-proxy.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -31,13 +32,13 @@ describe('real clusters', () => {
     ])
     for (const result of started) if (result.status === 'rejected') throw result.reason
     ;[east, west] = started.map((result) => result.status === 'fulfilled' && result.value) as [TestCluster, TestCluster]
-  })
+  }, PATIENT)
 
   after(async () => {
     await Promise.all([east?.stop(), west?.stop()])
   })
 
-  test('nodes are Ready, and a Deployment gets Ready pods through scheduler and kwok', async () => {
+  test('nodes are Ready, and a Deployment gets Ready pods through scheduler and kwok', PATIENT, async () => {
     const nodes = await succeeds(east.kubectl(['get', 'nodes', '--no-headers']))
     assert.deepEqual(
       [...nodes.matchAll(/^(node-\d) +Ready/gm)].map((match) => match[1]),
@@ -48,14 +49,14 @@ describe('real clusters', () => {
     pod = await succeeds(east.kubectl(['get', 'pods', '-o', 'jsonpath={.items[0].metadata.name}']))
   })
 
-  test('two apiservers are one cluster', async () => {
+  test('two apiservers are one cluster', PATIENT, async () => {
     for (const { url } of east.apiservers) {
       const kubeconfig = east.kubeconfigFor(east.admin, url)
       assert.match(await succeeds(east.kubectl(['get', 'deployment', 'web'], { kubeconfig })), /3\/3/)
     }
   })
 
-  test('x509, static tokens and service account tokens sign in, on both apiservers', async () => {
+  test('x509, static tokens and service account tokens sign in, on both apiservers', PATIENT, async () => {
     const serviceAccount = (await succeeds(east.kubectl(['create', 'token', 'default']))).trim()
     const cert = east.clientCertificate('jürgen/ö', ['team a', 'team b'])
     for (const { url } of east.apiservers) {
@@ -74,7 +75,7 @@ describe('real clusters', () => {
     }
   })
 
-  test("the gateway's user may impersonate and review, and nothing else", async () => {
+  test("the gateway's user may impersonate and review, and nothing else", PATIENT, async () => {
     const { cert, token } = east.gatewayUser
     const path = '/api/v1/namespaces/default/pods'
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters', 'impersonate-uid': 'u1' }
@@ -95,7 +96,7 @@ describe('real clusters', () => {
     ['WebSocket', {}],
     ['SPDY', SPDY],
   ] as const) {
-    test(`exec, attach, logs, port-forward and cp over ${protocol}`, async () => {
+    test(`exec, attach, logs, port-forward and cp over ${protocol}`, PATIENT, async () => {
       const kubeconfig = east.adminKubeconfig
       const { logFile, workDir } = kubeletOf(east)
       const run = (args: string[], stdin?: string): Promise<KubectlResult> =>
@@ -133,18 +134,22 @@ describe('real clusters', () => {
     })
   }
 
-  test('a kubeconfig with a host name that nothing resolves leads here through the stand-in for DNS', async () => {
-    const [apiserver] = east.apiservers
-    const server = `https://kubernetes.default.svc:${apiserver?.port}`
-    const common = { ca: east.ca.certPem, user: east.admin, proxyUrl: await nameProxyUrl() }
-    const kubeconfig = writeKubeconfig(east.newKubeconfigPath(), { ...common, server })
-    for (const env of [{}, SPDY]) {
-      const result = await east.kubectl(['exec', '-i', pod, '--', 'cat'], { kubeconfig, env, stdin: 'by name' })
-      assert.deepEqual([result.code, result.stdout], [0, 'by name'])
-    }
-  })
+  test(
+    'a kubeconfig with a host name that nothing resolves leads here through the stand-in for DNS',
+    PATIENT,
+    async () => {
+      const [apiserver] = east.apiservers
+      const server = `https://kubernetes.default.svc:${apiserver?.port}`
+      const common = { ca: east.ca.certPem, user: east.admin, proxyUrl: await nameProxyUrl() }
+      const kubeconfig = writeKubeconfig(east.newKubeconfigPath(), { ...common, server })
+      for (const env of [{}, SPDY]) {
+        const result = await east.kubectl(['exec', '-i', pod, '--', 'cat'], { kubeconfig, env, stdin: 'by name' })
+        assert.deepEqual([result.code, result.stdout], [0, 'by name'])
+      }
+    },
+  )
 
-  test('raw clients: bytes over TLS, and HTTP/2 with a client certificate', async () => {
+  test('raw clients: bytes over TLS, and HTTP/2 with a client certificate', PATIENT, async () => {
     const port = east.apiservers[0]?.port ?? 0
     const { cert } = east.admin
     const raw = await openRaw({ port })
@@ -162,26 +167,30 @@ describe('real clusters', () => {
     await assert.rejects(refused, { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
   })
 
-  test('clusters are separate: objects, certificates, tokens', async () => {
+  test('clusters are separate: objects, certificates, tokens', PATIENT, async () => {
     assert.equal((await west.request('/apis/apps/v1/namespaces/default/deployments/web')).status, 404)
     assert.equal((await west.request('/api', { user: east.admin })).status, 401)
     assert.equal((await west.request('/api', { user: { token: 'east-token' } })).status, 401)
   })
 
-  test('an apiserver that was killed comes back on its port with what the other one wrote meanwhile', async () => {
-    const [survivor, victim] = east.apiservers
-    assert.ok(survivor !== undefined && victim !== undefined)
-    const before = victim.pid
-    await victim.kill()
-    await assert.rejects(east.request('/readyz', { server: victim.url }), { code: 'ECONNREFUSED' })
-    await succeeds(east.kubectl(['create', 'configmap', 'meanwhile'], { kubeconfig: east.kubeconfigFor(east.admin) }))
-    await victim.restart()
-    assert.notEqual(victim.pid, before)
-    const path = '/api/v1/namespaces/default/configmaps/meanwhile'
-    assert.equal((await east.request(path, { server: victim.url })).status, 200)
-  })
+  test(
+    'an apiserver that was killed comes back on its port with what the other one wrote meanwhile',
+    PATIENT,
+    async () => {
+      const [survivor, victim] = east.apiservers
+      assert.ok(survivor !== undefined && victim !== undefined)
+      const before = victim.pid
+      await victim.kill()
+      await assert.rejects(east.request('/readyz', { server: victim.url }), { code: 'ECONNREFUSED' })
+      await succeeds(east.kubectl(['create', 'configmap', 'meanwhile'], { kubeconfig: east.kubeconfigFor(east.admin) }))
+      await victim.restart()
+      assert.notEqual(victim.pid, before)
+      const path = '/api/v1/namespaces/default/configmaps/meanwhile'
+      assert.equal((await east.request(path, { server: victim.url })).status, 200)
+    },
+  )
 
-  test('stop ends every process, those in containers too, and removes the folder', async () => {
+  test('stop ends every process, those in containers too, and removes the folder', PATIENT, async () => {
     const pidFile = join(kubeletOf(east).workDir, 'pid')
     const command = ['exec', pod, '--', 'sh', '-c', `echo $$ > ${pidFile}; exec sleep 600`]
     const sleeper = await startKubectl(command, { kubeconfig: east.adminKubeconfig })

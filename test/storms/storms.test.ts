@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
 import { h2Connect } from '../harness/clients/h2-client.ts'
 import { SteadyReads } from '../harness/clients/steady-reads.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { cpuSeconds, residentBytes } from '../harness/storms/cpu-seconds.ts'
 import type { Crowd, CrowdStats } from '../harness/storms/storm-program.ts'
 import { allWatching, STORM_HOST, STORM_PATH, StormWorld } from '../harness/storms/storm-world.ts'
@@ -33,7 +34,7 @@ before(async () => {
   world = await StormWorld.create()
   await world.startUpstream()
   await world.startGateway()
-})
+}, PATIENT)
 after(() => world.stop())
 
 function establishedReads(t: TestContext): SteadyReads {
@@ -67,7 +68,7 @@ function report(t: TestContext, what: string, stats: CrowdStats, seconds: number
   )
 }
 
-test('clients that come in turns are what storms are compared with', async (t) => {
+test('clients that come in turns are what storms are compared with', PATIENT, async (t) => {
   const { pid } = world.gateway
   crowd = await world.crowd({ clients: CLIENTS })
   const before = cpuSeconds(pid)
@@ -80,7 +81,7 @@ test('clients that come in turns are what storms are compared with', async (t) =
   assert.deepEqual([stats.handshakes, stats.lists, stats.watches], [CLIENTS, CLIENTS, CLIENTS])
 })
 
-test('an apiserver restarts: every client lists again on the connection that it has', async (t) => {
+test('an apiserver restarts: every client lists again on the connection that it has', PATIENT, async (t) => {
   const { pid } = world.gateway
   const reads = establishedReads(t)
   await waitFor('reads', () => reads.whole > 100)
@@ -108,7 +109,7 @@ test('an apiserver restarts: every client lists again on the connection that it 
   assert.ok(lists <= 1.1 * CLIENTS + reads.whole, `${lists} lists`)
 })
 
-test('the gateway is killed and starts again: one handshake for each client', async (t) => {
+test('the gateway is killed and starts again: one handshake for each client', PATIENT, async (t) => {
   await crowd.command('mark')
   await world.killGateway()
   const { pid } = await world.startGateway()
@@ -122,7 +123,7 @@ test('the gateway is killed and starts again: one handshake for each client', as
   assert.ok(seconds <= MOST_CPU * inTurns, `${seconds} s of CPU, ${inTurns} s in turns`)
 })
 
-test('newcomers all at once beside an established user', async (t) => {
+test('newcomers all at once beside an established user', PATIENT, async (t) => {
   const { pid } = world.gateway
   await crowd.kill()
   crowd = await world.crowd({ clients: CLIENTS })

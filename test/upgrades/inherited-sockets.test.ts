@@ -17,6 +17,7 @@ import { RestartTraffic, ResumedWatch } from '../harness/clients/restart-traffic
 import { type GatewayOptions, startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { type HeldSocket, holdSocket } from '../harness/gateways/inherited-sockets.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { endWithThisProcess } from '../harness/process.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
@@ -67,28 +68,32 @@ function openTcp(port: number): Promise<Socket> {
 }
 
 describe('an inherited socket', () => {
-  test('is served by all threads in turn, says what it is, and connections that were there before the gateway are served', async () => {
-    const { socket, start } = await setUp()
-    const early = requestOnce(socket.port)
-    const gateway = await start()
-    assert.match(gateway.logs(), new RegExp(`listening on systemd:https \\(port ${socket.port}\\)`))
-    assert.equal(await early, '')
-    const sessions = Array.from({ length: 8 }, () =>
-      h2Connect({ port: socket.port, serverName: 'prod.example.com', certificate: alice }),
-    )
-    cleanups.push(() => {
-      for (const session of sessions) session.destroy()
-    })
-    for (const session of sessions) assert.equal((await h2Request(session, [])).status, 200)
-    const { threads } = JSON.parse((await gateway.admin('/debug/config')).text) as {
-      threads: { clientConnections: number }[]
-    }
-    for (const { clientConnections } of threads)
-      assert.ok(clientConnections >= 8 / threads.length, JSON.stringify(threads))
-  })
+  test(
+    'is served by all threads in turn, says what it is, and connections that were there before the gateway are served',
+    PATIENT,
+    async () => {
+      const { socket, start } = await setUp()
+      const early = requestOnce(socket.port)
+      const gateway = await start()
+      assert.match(gateway.logs(), new RegExp(`listening on systemd:https \\(port ${socket.port}\\)`))
+      assert.equal(await early, '')
+      const sessions = Array.from({ length: 8 }, () =>
+        h2Connect({ port: socket.port, serverName: 'prod.example.com', certificate: alice }),
+      )
+      cleanups.push(() => {
+        for (const session of sessions) session.destroy()
+      })
+      for (const session of sessions) assert.equal((await h2Request(session, [])).status, 200)
+      const { threads } = JSON.parse((await gateway.admin('/debug/config')).text) as {
+        threads: { clientConnections: number }[]
+      }
+      for (const { clientConnections } of threads)
+        assert.ok(clientConnections >= 8 / threads.length, JSON.stringify(threads))
+    },
+  )
 })
 
-test('with a PROXY protocol header, which the thread reads that gets the connection', async () => {
+test('with a PROXY protocol header, which the thread reads that gets the connection', PATIENT, async () => {
   const { socket, start } = await setUp()
   const args = ['--listen=systemd:https/proxy-protocol', '--proxy-protocol-from=127.0.0.1/32']
   const gateway = await start({ sockets: [{ name: 'https', socket, flag: '' }], args })
@@ -145,7 +150,7 @@ describe('what is no socket', () => {
     return lines[0] ?? ''
   }
 
-  test('one line says so, exit code 1: nothing inherited, a file, an address twice', async () => {
+  test('one line says so, exit code 1: nothing inherited, a file, an address twice', PATIENT, async () => {
     const said = await Promise.all([serve('systemd:https', {}), serve('fd:3', {}), serve('fd:3,fd:3', {})])
     const [nothing = '', file = '', twice = ''] = said
     assert.match(nothing, /^error: --listen systemd:https: this process was given no sockets .*\.socket unit/)
@@ -155,7 +160,7 @@ describe('what is no socket', () => {
 })
 
 describe('the ports of objects', () => {
-  test('the embedded API server listens on an inherited socket, too', async () => {
+  test('the embedded API server listens on an inherited socket, too', PATIENT, async () => {
     const { socket, start } = await setUp()
     const control = await holdSocket()
     cleanups.push(control.close)
@@ -175,7 +180,7 @@ describe('the ports of objects', () => {
 })
 
 describe('systemd-socket-activate', () => {
-  test('starts the gateway at the first connection', async () => {
+  test('starts the gateway at the first connection', PATIENT, async () => {
     const stub = await startStub()
     const [port = 0] = await freePorts(1)
     // The script execs Node: LISTEN_PID stays right.
@@ -202,7 +207,7 @@ describe('hand-over on one host', () => {
     ['', 100, 2],
     [' at 500 requests/s, five times (long)', 500, 5],
   ] as const) {
-    test(`no request and no event is lost${title}`, async (t) => {
+    test(`no request and no event is lost${title}`, PATIENT, async (t) => {
       const stub = await startStub()
       const events = numberEvents(stub)
       const socket = await holdSocket()
@@ -263,7 +268,7 @@ describe('hand-over on one host', () => {
   }
 })
 
-test('a restart: connections that come between two processes wait, and none fails', async (t) => {
+test('a restart: connections that come between two processes wait, and none fails', PATIENT, async (t) => {
   const stub = await startStub()
   const socket = await holdSocket()
   const clusters = [clusterObject([stub], { clientCA })]

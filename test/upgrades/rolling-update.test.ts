@@ -8,6 +8,7 @@ import { numberEvents } from '../harness/clients/numbered-events.ts'
 import { EchoSessions, RestartTraffic, ResumedWatch } from '../harness/clients/restart-traffic.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
 import { startUpgradeUpstream } from '../harness/upstreams/upgrade-upstream.ts'
@@ -26,7 +27,7 @@ describe('a rolling update of three replicas', () => {
     ['', 100, 1],
     [' at 500 requests/s, three times (long)', 500, 3],
   ] as const) {
-    test(`no request fails, no event is lost or comes twice, execs end only in a drain${title}`, async (t) => {
+    test(`no request fails, no event is lost or comes twice, execs end only in a drain${title}`, PATIENT, async (t) => {
       const stub = await startStub()
       const events = numberEvents(stub)
       const execs = await startUpgradeUpstream()

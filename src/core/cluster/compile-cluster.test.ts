@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { PATIENT } from '../../../test/harness/patience.ts'
 import {
   FEATURE_GATES_ANNOTATION,
   type UpstreamCluster,
@@ -297,7 +298,7 @@ test('CloseConnectionWhenIdle, with any of the words that Go takes for true', ()
     assert.equal(compile({}, `CloseConnectionWhenIdle=${word}`).closeWhenIdle, false)
 })
 
-test('no text in a field makes it throw', () => {
+test('no text in a field makes it throw', PATIENT, () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }))
   fc.assert(
     fc.property(text, fc.array(text), (word, words) => {

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { PATIENT } from '../../../test/harness/patience.ts'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
 import {
   ACCESS_REVIEWS,
@@ -196,7 +197,7 @@ test('when a thread dies its counters stay and its gauges go', async () => {
   assert.equal((await samples(metrics)).get(TOTAL), 3)
 })
 
-test('no counter decreases, whatever threads do and however they end', async () => {
+test('no counter decreases, whatever threads do and however they end', PATIENT, async () => {
   const step = fc.record({
     thread: fc.nat(2),
     what: fc.constantFrom('count', 'send', 'die', 'invent'),

@@ -1,6 +1,6 @@
 // An HTTP/2 client for tests: header fields in and out as flat lists, and a clean end distinguished from a reset.
 
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import { connect as tlsConnect } from 'node:tls'
 import type { KeyPair } from '../../../src/io/pki/pki.ts'
 
@@ -83,9 +83,18 @@ export function h2Response(stream: ClientHttp2Stream): Promise<Response> {
       trailers = (raw ?? []).map(String)
     })
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+    let early: number | undefined
+    stream.on('end', () => {
+      if (stream.writableFinished) return
+      // The answer came before the whole body was sent: Node would wait forever for the window that the rest of the body needs.
+      early = stream.rstCode ?? 0
+      if (!stream.closed) stream.close(constants.NGHTTP2_CANCEL)
+      stream.destroy()
+    })
     stream.on('close', () => {
       const status = Number(head[head.indexOf(':status') + 1] ?? 0)
-      resolve({ status, head, interim, body: Buffer.concat(chunks), trailers, resetCode: stream.rstCode ?? 0 })
+      const resetCode = early ?? stream.rstCode ?? 0
+      resolve({ status, head, interim, body: Buffer.concat(chunks), trailers, resetCode })
     })
   })
 }
