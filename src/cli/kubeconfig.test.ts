@@ -24,7 +24,7 @@ for (const [name, serverNames] of [
     kind: 'UpstreamCluster',
     metadata: { name },
     spec: {
-      servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+      servers: [{ endpoint: 'https://192.0.2.1:6443' }],
       clientConfig: { insecure: true, bearerToken: 'dG9rZW4=' },
       ...(serverNames === undefined ? {} : { secureServing: { serverNames } }),
       dispatchPolicies: [{ rules }],
@@ -112,7 +112,7 @@ function served(specs: Readonly<Record<string, object>>): MemoryObjects {
       kind: 'UpstreamCluster',
       metadata: { name },
       spec: {
-        servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+        servers: [{ endpoint: 'https://192.0.2.1:6443' }],
         clientConfig: { insecure: true, bearerTokenRef: { name: 'gateway', key: 'token' } },
         dispatchPolicies: [{ rules: [{ verbs: ['*'], nonResourceURLs: ['*'] }] }],
         ...spec,
