@@ -125,6 +125,9 @@ const CHANGES: readonly (readonly [path: string, value: Value, inForce: string, 
   ['podProtection.hints.max', 7, 'protection.hints.max'],
   ['scaleProtection.shadow', true, 'scaleProtection.shadow'],
   ['scaleProtection.failurePolicy', 'Fail', 'scaleProtection.failurePolicy'],
+  ['controllerManager.podDeletionCost', false, 'controllerManager.podDeletionCost'],
+  ['controllerManager.logarithmicScaleDown', false, 'controllerManager.logarithmicScaleDown'],
+  ['controllerManager.sidecarRestarts', false, 'controllerManager.sidecarRestarts'],
 ]
 
 function at(value: unknown, path: string): unknown {

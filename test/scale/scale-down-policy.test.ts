@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
+import type { ProtectorAnswer } from '../../src/api/ports/protection.ts'
 import type { ScaleDownReport } from '../../src/api/ports/scale-down.ts'
+import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { CompiledScaleDownPolicy } from '../../src/core/scale/victim-choice/policy.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
@@ -35,6 +37,18 @@ const POLICY: CompiledScaleDownPolicy = {
   settleMs: 0,
   maxDelayMs: 10_000,
   shadow: false,
+}
+
+const REFUSING: ProtectorAnswer = {
+  protector: 'shop/guard',
+  required: 3,
+  requiredAfter: 3,
+  counted: 3,
+  beingDeleted: 0,
+  deletions: 1,
+  refused: { least: 1, most: 1 },
+  delayed: 0,
+  stale: false,
 }
 
 const cleanups: (() => Promise<void> | void)[] = []
@@ -77,9 +91,13 @@ function podOf(name: string, annotations: Record<string, string>): Json {
   return { metadata, spec: { nodeName: `node-${name}` }, status: READY }
 }
 
-async function setUp(policy: Partial<CompiledScaleDownPolicy> = {}): Promise<Scene> {
+async function setUp(
+  policy: Partial<CompiledScaleDownPolicy> = {},
+  spec: Partial<UpstreamClusterSpec> = {},
+): Promise<Scene> {
   const stub = await startStub()
-  const gateway = await startGuardedGateway(clusterObject([stub], { clientCA, spec: { logging: { mode: 'on' } } }))
+  const object = clusterObject([stub], { clientCA, spec: { logging: { mode: 'on' }, ...spec } })
+  const gateway = await startGuardedGateway(object)
   const session = h2Connect({ port: gateway.port, serverName: 'prod.example.com', certificate: alice })
   cleanups.push(stub.stop, gateway.stop, () => session.destroy())
   const template = { metadata: { labels: { app: 'web' } } }
@@ -127,11 +145,12 @@ function answer(scene: Scene, request: SeenRequest): void {
   } else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
   else if (pathname.startsWith('/api/v1/nodes/')) reply(request, scene.nodeCode, '{}')
   else if ([WEB, STATEFUL_SET, REPLICA_SET].includes(pathname)) reply(request, 200, JSON.stringify(scene.deployment))
+  else if (pathname.endsWith('/replicasets/web-2')) reply(request, 200, JSON.stringify(replicaSetOf(scene)))
   else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
 }
 
 function replicaSetOf({ deployment, template }: Scene): Json {
-  const ownerReferences = [{ controller: true, uid: 'uid-web' }]
+  const ownerReferences = [{ controller: true, kind: 'Deployment', name: 'web', uid: 'uid-web' }]
   return {
     metadata: { name: 'web-1', uid: 'uid-rs', ownerReferences },
     spec: { ...deployment.spec, template },
@@ -484,4 +503,91 @@ describe('afterwards', () => {
     assert.deepEqual(costs(scene), {})
     assert.ok(!scene.seen.includes(`PATCH ${WEB}/scale`))
   })
+})
+
+describe('beside spec.scaleProtection', () => {
+  const CHECKED = { scaleProtection: {}, podProtection: {} }
+
+  test('the pods that are named, and about which PodProtectors are asked, are those that the policy chooses', async () => {
+    const scene = await setUp({}, CHECKED)
+    const response = await scene.scale(2)
+    assert.equal(response.status, 200)
+    assert.deepEqual(costs(scene), { p1: '-1' })
+    assert.match(warnings(response), /deployments\/web: 3 -> 2 replicas deletes 1 pod: p1"$/)
+    const [question] = scene.gate.scaleDowns
+    assert.deepEqual(
+      question?.sets.map(({ certain, possible }) => [certain.map(({ name }) => name), possible.count]),
+      [[['p1'], 0]],
+    )
+  })
+
+  test('what PodProtectors refuse gets no cost', async () => {
+    const scene = await setUp({}, CHECKED)
+    scene.gate.answerScaleDown = () => ({ protectors: [REFUSING], unknown: '' })
+    assert.equal((await scene.scale(2)).status, 403)
+    assert.deepEqual([scene.patches, scene.scaledDown], [[], []])
+  })
+
+  test('in shadow mode, and where nothing can be chosen, the pods of the controller are named', async () => {
+    for (const policy of [{ shadow: true }, { prefer: [{ by: 'UnschedulableNode' }] }] as const) {
+      const scene = await setUp(policy, CHECKED)
+      scene.nodeCode = 500
+      scene.pods.get('p2').status = { ...READY, containerStatuses: [{ restartCount: 7 }] }
+      const said = warnings(await scene.scale(2))
+      assert.match(said, /deployments\/web: 3 -> 2 replicas deletes 1 pod: p2"/)
+      assert.deepEqual(scene.patches, [])
+    }
+  })
+
+  test('who goes is open when a cost of somebody else comes in between, or not all can be set', async () => {
+    const between = await setUp({}, CHECKED)
+    between.beforePatch = ({ metadata }) => {
+      metadata.resourceVersion = '7'
+      metadata.annotations[COST] = '5'
+      return undefined
+    }
+    assert.match(warnings(await between.scale(2)), /1 of these 3 go: p0, p1, p2/)
+    const half = await setUp({}, CHECKED)
+    half.beforePatch = ({ metadata }) => (metadata.name === 'p2' ? 403 : undefined)
+    assert.match(warnings(await half.scale(1)), /2 of these 3 go: p0, p1, p2/)
+  })
+})
+
+describe('the Deployment controller passes the number on to its ReplicaSet', () => {
+  const SET = '/apis/apps/v1/namespaces/shop/replicasets/web-2'
+
+  async function scaleSet(scene: Scene, replicas: number): Promise<Response> {
+    const body = Buffer.from(JSON.stringify({ spec: { replicas } }))
+    const type = ['content-type', 'application/merge-patch+json', 'content-length', String(body.length)]
+    return await h2Request(scene.session, [':method', 'PATCH', ':path', SET, ...type], body)
+  }
+
+  test('once is enough: what the write of the Deployment has chosen stays', async () => {
+    const scene = await setUp()
+    await scene.scale(2)
+    const patches = scene.patches.length
+    assert.equal((await scaleSet(scene, 2)).status, 200)
+    assert.equal(scene.patches.length, patches)
+    assert.deepEqual(costs(scene), { p1: '-1' })
+    await reported(scene, 'Steered')
+    assert.deepEqual(
+      scene.scaledDown.map(({ workload }) => workload),
+      ['deployments/web'],
+    )
+  })
+
+  test('a write of the Deployment that has not come this way is made up for, and called by its name', async () => {
+    const scene = await setUp()
+    assert.equal((await scaleSet(scene, 2)).status, 200)
+    assert.deepEqual(costs(scene), { p1: '-1' })
+    assert.equal((await reported(scene, 'Steered')).workload, 'deployments/web')
+  })
+})
+
+test('without the feature gate PodDeletionCost nothing is chosen, and that is said', async () => {
+  const scene = await setUp({}, { controllerManager: { podDeletionCost: false } })
+  const response = await scene.scale(2)
+  assert.match(warnings(response), /its victims are not chosen: kube-controller-manager ignores deletion costs/)
+  assert.deepEqual([response.status, scene.patches], [200, []])
+  await reported(scene, 'Unsteerable')
 })

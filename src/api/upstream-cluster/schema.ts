@@ -31,6 +31,7 @@ import {
 } from './cel.ts'
 import { AUTOSCALER_SCHEMA } from './cluster-autoscaler-schema.ts'
 import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
+import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
@@ -238,6 +239,7 @@ const spec = object<UpstreamClusterSpec>(
     podProtection: POD_PROTECTION_SCHEMA,
     autoscaler: AUTOSCALER_SCHEMA,
     scaleProtection: SCALE_PROTECTION_SCHEMA,
+    controllerManager: CONTROLLER_MANAGER_SCHEMA,
   },
   ['servers', 'dispatchPolicies'],
 )

@@ -6,6 +6,7 @@ import type { KubeObject } from '../kube/meta.ts'
 import type { AutoDegrade } from './auto-degrade.ts'
 import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { PodProtection } from './cluster-protection.ts'
+import type { ControllerManager } from './controller-manager.ts'
 import type { DegradeMode } from './degrade-modes.ts'
 import type { ScaleProtection } from './scale-protection.ts'
 import type { Strategy } from './strategies.ts'
@@ -62,6 +63,8 @@ export interface UpstreamClusterSpec {
   readonly autoscaler?: Autoscaler
   /** Added: whether lowered replicas of workloads are checked against PodProtectors. Default: they are not. */
   readonly scaleProtection?: ScaleProtection
+  /** Added: how its kube-controller-manager orders the pods of a scale-down. Default: as Kubernetes 1.31 and later. */
+  readonly controllerManager?: ControllerManager
 }
 
 export interface UpstreamServer {

@@ -13,7 +13,7 @@ import {
   STATEFUL_SETS,
 } from '../../api/kinds/foreign-kinds.ts'
 import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { SCALE_DOWN_POLICIES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
 import { SOURCE_LABELS } from '../../api/ports/protection.ts'
@@ -153,7 +153,10 @@ describe('the table', () => {
       '',
     ])
     assert.ok(PAGE.includes(out), 'docs/scale.md shows it')
-    assert.equal(err, 'note: no PodProtector was asked: give --cluster\n')
+    assert.match(
+      err,
+      /^note: no UpstreamCluster was asked: .*ScaleDownPolicies may choose other pods.*; give --cluster\n$/,
+    )
     assert.equal(code, 0)
   })
 
@@ -332,6 +335,106 @@ describe('PodProtectors', () => {
       /^note: what PodProtectors say is not known: they cannot be read \(no list of .* for you\); see --kube/,
     )
     assert.equal(code, 1)
+  })
+})
+
+describe('a ScaleDownPolicy', () => {
+  const EMPTIEST = [{ by: 'EmptiestNode' }]
+  const CHECKED = { podProtection: {} }
+
+  function policy(spec: JsonObject = {}): void {
+    core.put(SCALE_DOWN_POLICIES, {
+      apiVersion: 'scale.portcullis.io/v1alpha1',
+      kind: 'ScaleDownPolicy',
+      metadata: { name: 'web', namespace: 'shop' },
+      spec: { selector: { matchLabels: APP }, prefer: EMPTIEST, ...spec },
+    })
+  }
+
+  function cluster(spec: JsonObject): void {
+    core.put(UPSTREAM_CLUSTERS, { metadata: { name: 'prod' }, spec })
+  }
+
+  /** Pods on a node, for `EmptiestNode`. */
+  function nodes(counts: Readonly<Record<string, number>>): void {
+    const read = async (path: string): Promise<JsonObject> => {
+      const node = /spec\.nodeName%3D(\w+)/.exec(path)?.[1] ?? ''
+      const items = Array.from({ length: counts[node] ?? 0 }, (_, at) => ({ metadata: { name: `p${at}` } }))
+      return { metadata: {}, items }
+    }
+    Object.assign(worker, { read })
+  }
+
+  beforeEach(() => {
+    nodes({ n1: 9, n2: 9, n3: 1 })
+    policy()
+  })
+
+  test('chooses: what is said to go, and to stay, is by its costs, which go behind a lower one of others', async () => {
+    const { out, err } = await protectedWhy()
+    assert.match(
+      out,
+      /2 pods go\nPOD .*\nweb-a .* goes .*\nweb-d +n3 +goes +DeletionCost: deletion cost -1, web-b: 0\n/,
+    )
+    assert.match(out, /\nweb-b +n2 +stays .*\nweb-c +n2 +stays /)
+    assert.match(err, /^note: ScaleDownPolicy shop\/web chooses web-d; a write that does not go through the gateway/)
+  })
+
+  test('of another cluster, of other pods, in shadow mode: the controller decides', async () => {
+    for (const spec of [{ clusters: ['staging'] }, { selector: { matchLabels: { app: 'x' } } }, { shadow: true }]) {
+      policy(spec)
+      const { out, err } = await protectedWhy()
+      assert.match(out, /web-d +n3 +stays +DoubledUp/)
+      assert.equal(/it would choose web-d/.test(err), spec.shadow === true)
+    }
+  })
+
+  test('whose measure cannot be read here leaves open what it chooses among', async () => {
+    Object.assign(worker, {
+      read: () => Promise.reject(statusError('Forbidden', 'no pods of other namespaces for you')),
+    })
+    const { out, err } = await protectedWhy()
+    assert.match(out, /web-a +n1 +goes .*\nweb-b +n2 +1 of 3 +Policy: a ScaleDownPolicy chooses between it and web-c\n/)
+    assert.doesNotMatch(out, /stays/)
+    assert.match(err, /chooses, and what it goes by cannot be read here: no pods of other namespaces for you/)
+  })
+
+  test('that may not be read is said to be possible', async () => {
+    const list = core.list.bind(core)
+    core.list = async (kind, ...more) => {
+      if (kind === SCALE_DOWN_POLICIES) throw statusError('Forbidden', 'no policies for you')
+      return await list(kind, ...more)
+    }
+    assert.match((await protectedWhy()).err, /ScaleDownPolicies cannot be read \(no policies for you\): if one selects/)
+  })
+
+  test('chooses nothing of a StatefulSet, and without the feature gate', async () => {
+    cluster({ ...CHECKED, controllerManager: { podDeletionCost: false } })
+    const { out, err } = await protectedWhy()
+    // Without costs the two that share a node go.
+    assert.match(out, /web-b +n2 +goes +DoubledUp.*\nweb-c +n2 +goes /)
+    assert.match(err, /chooses nothing: kube-controller-manager ignores deletion costs/)
+  })
+})
+
+describe('ages just after a scale-up', () => {
+  test('which pods go soon, and when ages change places, is said', async () => {
+    const at = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString().replace('.000', '')
+    // The older one has the lower UID, so they change places when they come to share a bucket.
+    for (const [name, age] of Object.entries({ 'web-a': 31, 'web-b': 10, 'web-c': 0 })) {
+      const found = worker.find(PODS, name, 'shop') ?? assert.fail()
+      const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: at(age) }]
+      const metadata = { ...(found['metadata'] as JsonObject), annotations: {} }
+      worker.put(PODS, {
+        ...found,
+        metadata,
+        spec: { nodeName: `of-${name}` },
+        status: { phase: 'Running', conditions },
+      })
+    }
+    const { out, err } = await why({ replicas: 3 })
+    assert.match(out, /web-b +of-web-b +1 of 3 +AgeBoundary: its age and that of web-a change places in 24s\n/)
+    assert.match(err, /note: of the open ones web-c goes if the controller looks within 17s; then ages change places\n/)
   })
 })
 

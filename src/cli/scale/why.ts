@@ -2,14 +2,17 @@
 // written; everything is read with the rights of whoever asks.
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { planScaleDown } from '../../core/scale/rank/scale-down-plan.ts'
+import { type PlannedSet, planScaleDown } from '../../core/scale/rank/scale-down-plan.ts'
+import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 import { reportUserErrors } from '../command/output.ts'
 import { listProtectors } from '../protect/objects.ts'
 import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../protect/pod.ts'
 import { findCell, type ProtectionFlags, readSettings } from '../protect/why.ts'
+import { readSteering, type Steering, steer, unsteered } from './policy.ts'
 import { askProtectors, type ProtectionQuestion } from './protection.ts'
 import { jsonReport, textReport } from './report.ts'
 import { NEEDS, parseTarget, type ReadWorkload, readWorkload, type Target } from './workload.ts'
@@ -28,6 +31,9 @@ export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, Prote
   readonly now: () => number
 }
 
+const UNASKED = [
+  'no UpstreamCluster was asked: PodProtectors may refuse, ScaleDownPolicies may choose other pods, and kube-controller-manager is taken to be 1.31 or later with its default feature gates; give --cluster',
+]
 /** The controller may look so much later; ages that change places meanwhile are not certain. */
 const WINDOW_MS = 60_000
 
@@ -36,18 +42,16 @@ export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
     const { cluster } = options
     const target = readTarget(options)
-    const read = (worker: ObjectClient): Promise<ReadWorkload> => readWorkload(worker, target)
     if (cluster !== undefined) {
-      const needs = `get and list of podprotectors and upstreamclusters, ${NEEDS}`
-      return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client, read))
+      const needs = `get and list of podprotectors, scaledownpolicies and upstreamclusters, ${NEEDS}`
+      return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client))
     }
     // There is one API server only, and it has the workload.
-    const unasked = ['no PodProtector was asked: give --cluster']
+    const read = readScaleDown(options, target, unsteered(UNASKED))
     const asked = { needs: NEEDS, kind: target.resource }
-    if (isGiven(options))
-      return answer(options, target, await readGivenWorker(options, asked, read), undefined, unasked)
+    if (isGiven(options)) return answer(options, target, await readGivenWorker(options, asked, read), undefined, [])
     return withControlPlane({ ...options, ...asked, owner: 'the cluster' }, async (client) =>
-      answer(options, target, await read(client), undefined, unasked),
+      answer(options, target, await read(client), undefined, []),
     )
   })
 }
@@ -57,27 +61,48 @@ async function withProtection(
   cluster: string,
   target: Target,
   client: ObjectClient,
-  read: (worker: ObjectClient) => Promise<ReadWorkload>,
 ): Promise<number> {
   const notes: string[] = []
+  let steering = unsteered(['whether a ScaleDownPolicy chooses is not known'])
   const settings = readSettings(options)
   let question: ProtectionQuestion | undefined
   try {
     const asked = await findCell(client, cluster)
+    steering = await readSteering(client, asked.upstream, target.namespace)
     question = { asked, table: await listProtectors(client, target.namespace), settings }
     if (asked.note !== '') notes.push(asked.note)
   } catch (error) {
     const why = errorMessage(error)
     notes.push(`what PodProtectors say is not known: they cannot be read (${why}); see --kubeconfig and --context`)
   }
+  const read = readScaleDown(options, target, steering)
   const needed = { needs: NEEDS, kind: target.resource }
   if (isGiven(options)) return answer(options, target, await readGivenWorker(options, needed, read), question, notes)
   const { kubeconfig = '', context } = options
   const what = `${target.resource.singular} ${target.namespace}/${target.name}`
-  const upstream = question?.asked.upstream ?? ''
-  const reading = { what, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const reading = { what, upstream: steering.upstream, kubeconfig, ...(context !== undefined && { context }) }
   const { value, by } = await readByDefault(client, reading, read)
   return answer(options, target, value, question, [...notes, `the workload is read ${by}`])
+}
+
+/** All that decides, of the cluster that has the workload. */
+interface ReadScaleDown extends ReadWorkload {
+  readonly controller: ControllerManager
+  readonly costs: Costs
+  /** Whole sentences without a full stop. */
+  readonly notes: readonly string[]
+}
+
+function readScaleDown(
+  { replicas, now }: ScaleWhyOptions,
+  target: Target,
+  steering: Steering,
+): (worker: ObjectClient) => Promise<ReadScaleDown> {
+  return async (worker) => {
+    const read = await readWorkload(worker, target)
+    const { costs, notes } = await steer(worker, steering, target, read, replicas, now())
+    return { ...read, controller: steering.controller, costs, notes: [...steering.notes, ...notes] }
+  }
 }
 
 function readTarget({ target, namespace = 'default', output = 'text' }: ScaleWhyOptions): Target {
@@ -88,16 +113,19 @@ function readTarget({ target, namespace = 'default', output = 'text' }: ScaleWhy
 function answer(
   options: ScaleWhyOptions,
   target: Target,
-  read: ReadWorkload,
+  read: ReadScaleDown,
   question: ProtectionQuestion | undefined,
   more: readonly string[],
 ): number {
   const { replicas, cluster, output, out, err, now } = options
   const nowMs = now()
   const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
-  const plan = planScaleDown({ kind: target.kind, ...read, replicas, window })
+  const { workload, replicaSets, controller, costs } = read
+  const conditions = { ...controller, window, costsOpen: costs === 'open' }
+  const pods = withCosts(read.pods, costs)
+  const plan = planScaleDown({ kind: target.kind, workload, replicaSets, pods, replicas, conditions })
   const protection = question && askProtectors(question, target, read, plan, nowMs)
-  const notes = [...plan.notes, ...more]
+  const notes = [...plan.notes, ...plan.sets.flatMap(soonNotes), ...read.notes, ...more]
   const answered = { target, plan, protection, notes }
   if (output === 'json') out(jsonReport(answered))
   else {
@@ -106,4 +134,12 @@ function answer(
   }
   if (protection !== undefined) return protection.refuses ? 1 : 0
   return cluster === undefined ? 0 : 1
+}
+
+/** Which pods go for certain if it is scaled soon, where only ages make that open. */
+function soonNotes({ possible: { soon } }: PlannedSet): readonly string[] {
+  if (soon === undefined) return []
+  const { pods, seconds } = soon
+  const which = pods.length === 1 ? `${pods[0]} goes` : `${pods.join(', ')} go`
+  return [`of the open ones ${which} if the controller looks within ${seconds}s; then ages change places`]
 }

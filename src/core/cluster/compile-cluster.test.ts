@@ -91,6 +91,7 @@ test('the smallest object gets every documented default', () => {
     protection: undefined,
     autoscaler: undefined,
     scaleProtection: undefined,
+    controllerManager: { podDeletionCost: true, logarithmicScaleDown: true, sidecarRestarts: true },
     closeWhenIdle: false,
   })
   const [{ rules, ...policy } = { rules: [] }] = policies

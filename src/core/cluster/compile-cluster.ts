@@ -81,6 +81,7 @@ export function compileCluster(
       spec.scaleProtection === undefined
         ? undefined
         : compileScaleProtection(spec.scaleProtection, fieldOf(schema, 'scaleProtection')),
+    controllerManager: complete(fieldOf(schema, 'controllerManager'), spec.controllerManager ?? {}),
     closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
   }
 }

@@ -1,7 +1,9 @@
 // What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
 
+import type { Complete } from '../../api/kube/json-schema.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { DeletionOrder } from '../../api/ports/protection.ts'
+import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
@@ -192,6 +194,8 @@ export interface CompiledCluster {
   readonly autoscaler: CompiledAutoscaler | undefined
   /** undefined = lowered replicas are not checked. */
   readonly scaleProtection: CompiledScaleProtection | undefined
+  /** How its kube-controller-manager orders the pods of a scale-down. */
+  readonly controllerManager: Complete<ControllerManager>
   /** Feature gate CloseConnectionWhenIdle. */
   readonly closeWhenIdle: boolean
 }

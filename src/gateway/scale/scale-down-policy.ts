@@ -2,23 +2,23 @@
 // refuses it, they lose it again. What is left over otherwise, the leader takes back (controllers/scale-down).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { mapOf, nameOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { nameOf } from '../../api/kube/json-object.ts'
 import type { ScaleDownOutcome, ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
-import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
-import { chooseVictims, type VictimChoice } from '../../core/scale/victim-choice/choose-victims.ts'
+import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
+import { scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
+import type { VictimChoice } from '../../core/scale/victim-choice/choose-victims.ts'
+import { UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
+import type { Costs, VictimFinding } from '../../core/scale/victim-choice/find-victims.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { mayList } from '../calls/access.ts'
 import type { Decision } from '../exchange/decision.ts'
 import type { RequestOutcome } from '../exchange/exchange.ts'
-import { metricsOf } from './pod-metrics.ts'
+import { chosenVictims } from './chosen-victims.ts'
 import { scaleChange } from './scale-change.ts'
-import { nodesOf, type ScaledPods, scaledPods } from './scaled-pods.ts'
-import { UnavailableError, UpstreamObjects } from './upstream-objects.ts'
-import { seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
+import { UpstreamObjects } from './upstream-objects.ts'
+import { type SetCosts, seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
 
 /** For taking costs back: nobody waits for it. */
 const TAKE_BACK_MS = 10_000
@@ -28,8 +28,8 @@ const MAX_NAMED = 5
 /** A scale-down that has a policy. */
 interface ScaleDown {
   readonly decision: Decision
+  readonly change: ScaleChange
   readonly policy: CompiledScaleDownPolicy
-  readonly workload: JsonObject
   readonly workloadName: string
   readonly from: number
   readonly to: number
@@ -39,58 +39,54 @@ export const scaleDownPolicy: Filter<Decision, Promise<Refusal | undefined>> = {
   // Each policy has its own shadow mode.
   shadow: () => false,
   check(decision) {
-    const { info, cluster, exchange } = decision
+    const { info, cluster, exchange, scaleChange: asked } = decision
+    // A filter before this one has looked already: whatever it has found counts.
+    if (asked !== undefined) return steer(decision)
     const covered = exchange.gw.scaleDowns?.policies.covers(cluster.name, info.namespace) === true
     return covered && scaleTargetOf(info)?.builtIn === true ? steer(decision) : undefined
   },
 }
 
 async function steer(decision: Decision): Promise<Refusal | undefined> {
-  const { cluster, exchange } = decision
   const change = await scaleChange(decision)
   if (change === undefined || isRefusal(change)) return change
-  const { target, from, to, current: workload } = change
-  if (workload === undefined || from === undefined || to === undefined || to >= from || exchange.gone) return undefined
-  const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
-  const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
-  if (policy === undefined) return undefined
-  const scaleDown: ScaleDown = { decision, policy, workload, workloadName: scaleName(target), from, to }
-  const deadlineMs = exchange.gw.clock.monotonic() + policy.maxDelayMs
-  const upstream = new UpstreamObjects(decision, deadlineMs)
-  try {
-    const found = await scaledPods(upstream, target, workload, to)
-    if ('unsteerable' in found) return unsteerable(scaleDown, found.unsteerable)
-    const choice = await choose(upstream, found, policy, exchange.gw.clock.now())
-    if (policy.shadow) return await shadowed(scaleDown, choice)
-    await setVictims(scaleDown, upstream, choice)
-    return undefined
-  } catch (error) {
-    if (error instanceof UnavailableError) return unavailable(scaleDown, error.message)
-    throw error
+  const { from = 0, to = 0 } = change
+  const finding = await chosenVictims(decision, change)
+  if (finding === undefined || decision.exchange.gone) return undefined
+  const { policy, workloadName } = finding
+  const scaleDown: ScaleDown = { decision, change, policy, workloadName, from, to }
+  const outcome = await act(scaleDown, finding)
+  if (typeof outcome !== 'string' && isRefusal(outcome)) return outcome
+  await change.nameLeaving?.(outcome)
+  return undefined
+}
+
+/** @returns what the controller will find, for whoever names the pods that go */
+async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs | Refusal> {
+  switch (finding.kind) {
+    case 'done':
+      return 'unchanged'
+    case 'unsteerable':
+      return unsteerable(scaleDown, finding.why)
+    case 'unavailable':
+      return unavailable(scaleDown, finding.why) ?? 'unchanged'
+    case 'chosen':
+      if (finding.policy.shadow) return await shadowed(scaleDown, finding.choice)
+      try {
+        return await setVictims(scaleDown, finding.choice, finding.leftMs)
+      } catch (error) {
+        if (error instanceof UnavailableError) return unavailable(scaleDown, error.message) ?? 'open'
+        throw error
+      }
   }
 }
 
-/** @throws {UnavailableError} */
-async function choose(
-  upstream: UpstreamObjects,
-  found: ScaledPods,
-  { namespace, prefer }: CompiledScaleDownPolicy,
-  nowMs: number,
-): Promise<VictimChoice> {
-  // Costs of ours from before are taken back all the same.
-  const needed = found.count <= 0 ? [] : prefer
-  const [nodes, metrics] = await Promise.all([
-    nodesOf(upstream, found.pods, needed),
-    metricsOf(upstream, { ...found, namespace }, needed, nowMs),
-  ])
-  return chooseVictims({ ...found, prefer, nodes, metrics, nowMs })
-}
-
 /** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */
-async function setVictims(scaleDown: ScaleDown, upstream: UpstreamObjects, choice: VictimChoice): Promise<void> {
+async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: number): Promise<Costs> {
   const { decision, policy, workloadName, from, to } = scaleDown
   const { exchange } = decision
   const { gw } = exchange
+  const upstream = new UpstreamObjects(decision, gw.clock.monotonic() + leftMs)
   const { namespace } = policy
   const id = gw.uuid()
   const { victims, stale } = choice
@@ -104,17 +100,26 @@ async function setVictims(scaleDown: ScaleDown, upstream: UpstreamObjects, choic
     }
     const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
     report(scaleDown, outcome, '', set.set, conflicts)
-    if (set.set.length === 0) return
+    if (set.set.length === 0) return effective(choice, set)
     exchange.onOutcome = (became) => void revert(scaleDown, victims, id, became)
     await seenByCaches(upstream, namespace, set)
     await sleep(policy.settleMs)
     gw.log.debug('victims of a scale-down have a cost', { workload: workloadName, from, to, victims: set.set })
+    return effective(choice, set)
   } catch (error) {
     // The deadline may be the reason.
     if (exchange.onOutcome === undefined) void takeBack(scaleDown, victims, id)
-    else if (error instanceof UnavailableError) return
+    // They have their costs; whether caches have seen them is not known.
+    else if (error instanceof UnavailableError) return 'open'
     throw error
   }
+}
+
+/** A cost that somebody else has set meanwhile is not known here. */
+function effective({ victims, stale }: VictimChoice, { set, conflicts }: SetCosts): Costs {
+  if (conflicts.length > 0) return 'open'
+  const names = new Set(set)
+  return { victims: victims.filter((victim) => names.has(nameOf(victim))), stale }
 }
 
 function sleep(delayMs: number): Promise<void> {
@@ -146,15 +151,17 @@ async function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id
   }
 }
 
-function unsteerable(scaleDown: ScaleDown, why: string): undefined {
+function unsteerable(scaleDown: ScaleDown, why: string): Costs {
   report(scaleDown, 'Unsteerable', why, [], [])
   warn(scaleDown, `its victims are not chosen: ${why}`)
+  return 'unchanged'
 }
 
-async function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): Promise<undefined> {
+async function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): Promise<Costs> {
   const names = victims.map(nameOf)
   report(scaleDown, 'Shadow', '', names, conflicts)
   warn(scaleDown, `in shadow mode it would choose ${names.length === 0 ? 'nothing' : await named(scaleDown, names)}`)
+  return 'unchanged'
 }
 
 function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
@@ -198,7 +205,7 @@ async function named({ decision, policy }: ScaleDown, names: readonly string[]):
 }
 
 function report(
-  { decision, policy, workload, workloadName, from, to }: ScaleDown,
+  { decision, policy, workloadName, from, to }: ScaleDown,
   outcome: ScaleDownOutcome,
   message: string,
   victims: ScaleDownReport['victims'],
@@ -209,7 +216,7 @@ function report(
     namespace: policy.namespace,
     policy: policy.name,
     cluster: decision.cluster.name,
-    workload: deploymentOf(workload) ?? workloadName,
+    workload: workloadName,
     from,
     to,
     outcome,
@@ -218,10 +225,4 @@ function report(
     conflicts,
     atMs: gw.clock.now(),
   })
-}
-
-/** Of a ReplicaSet, which kube-controller-manager scales when somebody has scaled its Deployment. */
-function deploymentOf({ metadata }: JsonObject): string | undefined {
-  const owner = recordsOf(recordOf(metadata), 'ownerReferences').find(({ controller }) => controller === true)
-  return owner?.['kind'] === 'Deployment' ? `deployments/${textOf(owner['name'])}` : undefined
 }

@@ -13,6 +13,7 @@ import { leavingPods, withoutTemplate } from '../../core/scale/protection/leavin
 import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
 import { isAllowed } from '../../core/scale/scale-write/allow-until.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
+import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
 import {
   leavingWarnings,
   overriddenText,
@@ -20,12 +21,14 @@ import {
   refusalText,
   type ScaleDown,
 } from '../../core/scale/scale-write/scale-messages.ts'
-import { scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import { scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
 import { CallLimitError, KubeCallError } from '../../io/upstream/kube-call.ts'
 import { mayList } from '../calls/access.ts'
 import { callUpstream } from '../calls/try-write.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { NO_GATE } from '../protect/verdict.ts'
+import { chosenVictims } from './chosen-victims.ts'
 import { type ReadPods, readPods, type UnreadPods } from './read-pods.ts'
 import { scaleChange } from './scale-change.ts'
 
@@ -33,13 +36,6 @@ import { scaleChange } from './scale-change.ts'
 const LEDGER_TIMEOUT_MS = 5_000
 /** The controller may look so much later; ages that change places meanwhile are not certain. */
 const WINDOW_MS = 60_000
-
-const KINDS: Readonly<Record<string, ScalableKind>> = {
-  deployments: 'Deployment',
-  replicasets: 'ReplicaSet',
-  statefulsets: 'StatefulSet',
-  replicationcontrollers: 'ReplicationController',
-}
 
 export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
   // It is what PodProtectors say that is in shadow mode, and not what else is refused here: rights, the size of the body.
@@ -54,6 +50,7 @@ export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
 interface Lowered extends ScaleDown {
   readonly kind: ScalableKind
   readonly workload: JsonObject
+  readonly change: ScaleChange
 }
 
 async function check(decision: Decision, settings: CompiledScaleProtection): Promise<Refusal | undefined> {
@@ -67,12 +64,12 @@ async function check(decision: Decision, settings: CompiledScaleProtection): Pro
   const name = scaleName(target)
   if (unknown !== undefined) return unchecked(decision, settings, name, unknownReason, unknown)
   if (from === undefined || to === undefined || current === undefined || to >= from) return count(decision, 'allowed')
-  const kind = target.builtIn ? KINDS[target.resource] : undefined
+  const kind = scalableKind(target)
   // Their pods are not ours to tell, and a failure policy that refused them would refuse them all.
   if (kind === undefined) return count(decision, 'unchecked', 'kind')
   // A Deployment sets the number of its ReplicaSet back only after the pods were deleted: that is checked like any other.
   if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
-  return await checkLowered(decision, settings, { name, kind, workload: current, from, to })
+  return await checkLowered(decision, settings, { name, kind, workload: current, from, to, change })
 }
 
 async function checkLowered(
@@ -80,31 +77,57 @@ async function checkLowered(
   settings: CompiledScaleProtection,
   lowered: Lowered,
 ): Promise<Refusal | undefined> {
-  const { exchange, info } = decision
-  const { kind, workload, to, name } = lowered
+  const { exchange } = decision
+  const { kind, workload, name, change } = lowered
   const read = await readLeaving(decision, kind, workload)
   if (exchange.gone) return undefined
   if (isRefusal(read)) return settings.shadow ? count(decision, 'unchecked', 'limited') : read
   if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
   const nowMs = exchange.gw.clock.now()
-  const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
-  const { replicaSets, pods } = read
-  const plan = planScaleDown({ kind, workload, replicaSets, pods, replicas: to, window })
-  const { against, unknown } = await askProtectors(decision, lowered, plan, pods)
+  // A ScaleDownPolicy chooses first: its victims are the ones that PodProtectors are asked about.
+  const finding = await chosenVictims(decision, change)
+  const choice = finding?.kind === 'chosen' && !finding.policy.shadow ? finding.choice : 'unchanged'
+  const plan = planOf(decision, lowered, read, choice)
+  const { against, unknown } = await askProtectors(decision, lowered, plan, read.pods)
   if (exchange.gone) return undefined
   if (against.length > 0 && !isAllowed(workload, nowMs)) return refused(decision, settings, lowered, against)
   if (unknown !== '') {
     const refusal = unchecked(decision, settings, name, 'stale', unknown, workload)
     if (refusal !== undefined) return refusal
   }
-  const named = await mayList(exchange, decision.live, decision.caller, info.namespace)
-  const warnings = leavingWarnings(lowered, plan, named)
-  decision.warnings = [...decision.warnings, ...warnings]
-  if (against.length > 0) {
-    decision.warnings = [...decision.warnings, overriddenText(lowered, against)]
-    return count(decision, 'overridden')
+  const nameLeaving = (costs: Costs): Promise<void> => {
+    return warn(decision, lowered, planOf(decision, lowered, read, costs), against)
   }
-  return unknown === '' ? count(decision, warnings.length > 0 ? 'warned' : 'allowed') : undefined
+  // Which costs they have is known only when they are set, and then they are named.
+  if (finding === undefined) await nameLeaving('unchanged')
+  else change.nameLeaving = nameLeaving
+  if (against.length > 0) return count(decision, 'overridden')
+  const names = leavingWarnings(lowered, plan, false).length > 0
+  return unknown === '' ? count(decision, names ? 'warned' : 'allowed') : undefined
+}
+
+function planOf(
+  { cluster, exchange }: Decision,
+  { kind, workload, to }: Lowered,
+  { replicaSets, pods }: ReadPods,
+  costs: Costs,
+): ScaleDownPlan {
+  const nowMs = exchange.gw.clock.now()
+  const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
+  const conditions = { ...cluster.controllerManager, window, costsOpen: costs === 'open' }
+  return planScaleDown({ kind, workload, replicaSets, pods: withCosts(pods, costs), replicas: to, conditions })
+}
+
+/** @param against those that the annotation of the workload overrides */
+async function warn(
+  decision: Decision,
+  lowered: Lowered,
+  plan: ScaleDownPlan,
+  against: readonly ProtectorAnswer[],
+): Promise<void> {
+  const named = await mayList(decision.exchange, decision.live, decision.caller, decision.info.namespace)
+  const overridden = against.length > 0 ? [overriddenText(lowered, against)] : []
+  decision.warnings = [...decision.warnings, ...leavingWarnings(lowered, plan, named), ...overridden]
 }
 
 /** A refusal = a limit of the gateway's own calls is in the way, which a client could bring about. */

@@ -2,23 +2,19 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { type ClusterReads, type ReadAnswer, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 import { type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
 import { type CallAsGateway, callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
 import type { Decision } from '../exchange/decision.ts'
 
-/** Nobody can say; why, for people. */
-export class UnavailableError extends Error {}
-
 /** Of a page of objects. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const PAGE_SIZE = 500
-/** Calls of one scale-down at a time. */
-const AT_ONCE = 8
 
 type OneCall = Pick<CallAsGateway, 'method' | 'path' | 'body' | 'contentType'> &
   Partial<Pick<CallAsGateway, 'maxAnswerBytes'>>
 
-export class UpstreamObjects {
+export class UpstreamObjects implements ClusterReads {
   readonly #decision: Decision
   readonly #deadlineMs: number
 
@@ -56,6 +52,12 @@ export class UpstreamObjects {
     throw new UnavailableError(`an object at ${collection} cannot be read: ${refusalOf(answer)}`)
   }
 
+  async ask(path: string, maxAnswerBytes: number): Promise<ReadAnswer> {
+    const answer = await this.call({ method: 'GET', path, maxAnswerBytes })
+    if (answer.status === 200) return { object: objectOf(answer) }
+    return { status: answer.status, why: refusalOf(answer) }
+  }
+
   /**
    * @param query behind the question mark
    * @throws {UnavailableError} also when there are more than `most`
@@ -76,22 +78,6 @@ export class UpstreamObjects {
     } while (next !== '')
     return found
   }
-}
-
-/** Some at a time; after an error no more are begun, and those that run are waited for. @throws the first error */
-export async function forEachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0
-  const worker = async (): Promise<void> => {
-    for (let item = items[next++]; item !== undefined; item = items[next++]) {
-      await work(item).catch((error: unknown) => {
-        next = items.length
-        throw error
-      })
-    }
-  }
-  const ended = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker))
-  const failed = ended.find((one) => one.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
 }
 
 /** @throws {UnavailableError} */

@@ -4,6 +4,7 @@
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { compareVersions } from '../../core/protection/history/resource-version.ts'
+import { forEachAtOnce, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 import {
   costAnnotations,
   type OwnCost,
@@ -13,7 +14,7 @@ import {
 } from '../../core/scale/victim-choice/own-cost.ts'
 import { refusalOf } from '../calls/call-as-gateway.ts'
 import { podsPath } from '../protect/call.ts'
-import { forEachAtOnce, objectOf, UnavailableError, type UpstreamObjects } from './upstream-objects.ts'
+import { objectOf, type UpstreamObjects } from './upstream-objects.ts'
 
 /** A pod changes all the time, most of all its status. */
 const MAX_TRIES = 3

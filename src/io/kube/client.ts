@@ -73,6 +73,7 @@ export function clientOf(
       return { status: 201, body: JSON.stringify(answer) }
     },
     get: async (kind, at) => http.call({ method: 'GET', path: objectPath(kind, at) }),
+    read: async (path) => http.call({ method: 'GET', path }),
     list: (kind, namespace, labelSelector = '') => listAll(pagesOf(http, kind, namespace, labelSelector)),
     create: async (kind, object) => {
       const { namespace } = objectName(object)

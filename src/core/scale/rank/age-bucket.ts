@@ -33,3 +33,30 @@ export function ageOrder(youngerMs: number, olderMs: number, { fromMs, toMs }: C
   const everDifferent = !equalFirst || ageBucket(older + span) !== ageBucket(older)
   return everDifferent ? 'Changing' : 'ByUid'
 }
+
+/**
+ * When two ages first change between sharing a bucket and not; undefined = not within the window.
+ * @param youngerMs a time after `olderMs`
+ */
+export function firstChangeMs(youngerMs: number, olderMs: number, window: ComparisonWindow): number | undefined {
+  const isEqual = (nowMs: number): boolean => bucketAt(youngerMs, nowMs) === bucketAt(olderMs, nowMs)
+  const before = isEqual(window.fromMs)
+  const moments = [...boundariesMs(youngerMs, window), ...boundariesMs(olderMs, window)].sort((a, b) => a - b)
+  return moments.find((moment) => isEqual(moment) !== before)
+}
+
+/** The moments within the window from which on what began at `sinceMs` is in a later bucket, the first one first. */
+export function boundariesMs(sinceMs: number, { fromMs, toMs }: ComparisonWindow): readonly number[] {
+  const moments: number[] = []
+  // A bucket below a millisecond ends before anybody can tell.
+  const first = Math.max(ageBucket(NANOS_PER_MS), bucketAt(sinceMs, fromMs))
+  for (let bucket = first + 1; ; bucket++) {
+    const moment = Math.ceil(sinceMs + 2 ** bucket / NANOS_PER_MS)
+    if (moment > toMs) return moments
+    if (moment > fromMs) moments.push(moment)
+  }
+}
+
+function bucketAt(sinceMs: number, nowMs: number): number {
+  return ageBucket((nowMs - sinceMs) * NANOS_PER_MS)
+}

@@ -1,7 +1,9 @@
 // Which of two pods of a ReplicaSet is deleted first: ActivePodsWithRanks.Less (pkg/controller/controller_utils.go). It is not an
 // order: pods can be equal, and rules 6 and 8 can even make a cycle.
 
+import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
 import { ageOrder, type ComparisonWindow } from './age-bucket.ts'
+import { VICTIM_COST } from './deletion-cost.ts'
 import type { ScalePod } from './scale-pod.ts'
 
 /** In the order in which they are asked. */
@@ -38,26 +40,35 @@ export interface Comparison {
   readonly rule: Rule | undefined
 }
 
-export interface RankConditions {
+/** What is known of the kube-controller-manager that compares; fields default to true. */
+export interface RankConditions extends ControllerManager {
   readonly window: ComparisonWindow
-  /** Feature gates of kube-controller-manager. Both default to true, as since Kubernetes 1.22. */
-  readonly podDeletionCost?: boolean
-  readonly logarithmicScaleDown?: boolean
+  /**
+   * A ScaleDownPolicy is about to set deletion costs, and on which pods is not known: pods that have none of their own, or the one that it
+   * sets, may come in any order.
+   */
+  readonly costsOpen?: boolean
 }
 
 /** podPhaseToOrdinal; every other phase counts as Pending. */
 const PHASES: Readonly<Record<string, number>> = { Pending: 0, Unknown: 1, Running: 2 }
 const EQUAL: Comparison = { first: 'either', rule: undefined }
 
-export function candidate(pod: ScalePod, rank: NodeRank, { podDeletionCost = true }: RankConditions): Candidate {
+export function candidate(pod: ScalePod, rank: NodeRank, conditions: RankConditions): Candidate {
+  const { podDeletionCost = true } = conditions
+  const isOpen = isCostOpen(pod, conditions)
   const keys = [
     pod.nodeName === '' ? 0 : 1,
     Object.hasOwn(PHASES, pod.phase) ? (PHASES[pod.phase] ?? 0) : 0,
     pod.ready ? 1 : 0,
-    podDeletionCost ? pod.deletionCost : 0,
-    -rank.high,
+    podDeletionCost && !isOpen ? pod.deletionCost : 0,
+    isOpen ? 0 : -rank.high,
   ]
   return { pod, rank, keys }
+}
+
+function isCostOpen({ deletionCost }: ScalePod, { costsOpen = false }: RankConditions): boolean {
+  return costsOpen && (deletionCost === 0 || deletionCost === VICTIM_COST)
 }
 
 export function isExact({ rank }: Candidate): boolean {
@@ -69,6 +80,8 @@ export function comparePods(a: Candidate, b: Candidate, conditions: RankConditio
     const difference = (a.keys[rule] ?? 0) - (b.keys[rule] ?? 0)
     if (difference !== 0) return difference < 0 ? (A_FIRST[rule] ?? EQUAL) : (B_FIRST[rule] ?? EQUAL)
   }
+  // The keys before are equal, so it is open for both.
+  if (isCostOpen(a.pod, conditions)) return decided('DeletionCost', 'either')
   const exact = isExact(a) && isExact(b)
   if (exact) {
     if (a.rank.high === b.rank.high) return compareTimes(a.pod, b.pod, conditions)
@@ -89,12 +102,19 @@ function compareInexact(a: Candidate, b: Candidate, conditions: RankConditions):
   return decided('DoubledUp', outcomes.size === 1 ? only : 'either')
 }
 
+/** The times by which two pods are compared, where no rule before tells them apart; undefined = none does. */
+export function comparedTimes(a: ScalePod, b: ScalePod): readonly [number, number] | undefined {
+  if (a.ready && b.ready && a.readySinceMs !== b.readySinceMs) return [a.readySinceMs, b.readySinceMs]
+  return a.createdMs === b.createdMs ? undefined : [a.createdMs, b.createdMs]
+}
+
 function compareTimes(a: ScalePod, b: ScalePod, conditions: RankConditions): Comparison {
   if (a.ready && b.ready && a.readySinceMs !== b.readySinceMs) {
     return compareTime('ReadyTime', a.readySinceMs, b.readySinceMs, a, b, conditions)
   }
   if (a.restarts !== b.restarts) return decided('Restarts', a.restarts > b.restarts ? 'a' : 'b')
-  if (a.sidecarRestarts !== b.sidecarRestarts) {
+  const { sidecarRestarts = true } = conditions
+  if (sidecarRestarts && a.sidecarRestarts !== b.sidecarRestarts) {
     return decided('Restarts', a.sidecarRestarts > b.sidecarRestarts ? 'a' : 'b')
   }
   if (a.createdMs === b.createdMs) return EQUAL

@@ -1,11 +1,13 @@
 // Why a pod goes or stays, in words.
 
 import { formatDuration } from '../../text/duration.ts'
-import { ageBucket } from './age-bucket.ts'
+import { ageBucket, type ComparisonWindow, firstChangeMs } from './age-bucket.ts'
+import { comparedTimes } from './compare-pods.ts'
 import type { Decision, PodVerdict } from './deletion-rank.ts'
 import type { ScalePod } from './scale-pod.ts'
 
-export function decisionText({ pod, rank, decision }: PodVerdict, nowMs: number): string {
+export function decisionText({ pod, rank, decision }: PodVerdict, window: ComparisonWindow): string {
+  const { fromMs: nowMs } = window
   const { rule, against } = decision
   if (against === undefined) return withoutComparison(rule)
   const { pod: other, rank: otherRank } = against
@@ -27,9 +29,11 @@ export function decisionText({ pod, rank, decision }: PodVerdict, nowMs: number)
     case 'CreationTime':
       return ageText('age', pod.createdMs, other.createdMs, other.name, nowMs)
     case 'AgeBoundary':
-      return `its age and that of ${other.name} change places within the minute`
+      return boundaryText(pod, other, window)
     case 'SiblingDeletions':
       return `${other.name} may go first: another ReplicaSet deletes pods on these nodes at the same time`
+    case 'Policy':
+      return `a ScaleDownPolicy chooses between it and ${other.name}`
     case 'Cycle':
       return `${other.name} comes before it, and others behind it before ${other.name}: the rules make a circle`
     default:
@@ -55,4 +59,17 @@ function ageText(what: string, own: number, other: number, name: string, nowMs: 
   const bucket = (time: number): number => ageBucket((nowMs - time) * 1e6)
   const byUid = own !== 0 && other !== 0 && bucket(own) === bucket(other)
   return `${what} ${text(own)}, ${name}: ${text(other)}${byUid ? ' (about the same, so the UID decides)' : ''}`
+}
+
+/** Two ages that change places: from when on. */
+function boundaryText(pod: ScalePod, other: ScalePod, window: ComparisonWindow): string {
+  const [a = 0, b = 0] = comparedTimes(pod, other) ?? []
+  const changeMs = firstChangeMs(Math.max(a, b), Math.min(a, b), window)
+  const when = changeMs === undefined ? 'within the minute' : `in ${secondsText(changeMs - window.fromMs)}`
+  return `its age and that of ${other.name} change places ${when}`
+}
+
+/** Whole seconds, at least one. */
+export function secondsText(ms: number): string {
+  return formatDuration(Math.max(1, Math.floor(ms / 1000)) * 1000)
 }

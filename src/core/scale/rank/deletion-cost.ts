@@ -2,6 +2,8 @@
 // pkg/apis/core/helper/helpers.go).
 
 export const DELETION_COST_ANNOTATION = 'controller.kubernetes.io/pod-deletion-cost'
+/** What the gateway gives the pods that a ScaleDownPolicy chooses: before all pods without a cost. */
+export const VICTIM_COST = -1
 
 const MIN = -(2 ** 31)
 const MAX = 2 ** 31 - 1

@@ -3,6 +3,7 @@
 // out in any sequence. What holds whatever the sort does: the strongly connected components of "a may come before b" stand in a
 // row, and each pod of one comes before each pod of the next.
 
+import { boundariesMs } from './age-bucket.ts'
 import {
   type Candidate,
   type Comparison,
@@ -37,6 +38,8 @@ export type Undetermined =
   | 'SiblingDeletions'
   /** Each beats another one. */
   | 'Cycle'
+  /** A ScaleDownPolicy chooses among them. */
+  | 'Policy'
   /** A ReplicaSet deletes 500 at a time and compares the rest again. */
   | 'LaterBatch'
 
@@ -47,8 +50,16 @@ export interface DeletionRank {
     /** So many of `pods` go. 0 = none is undetermined. */
     readonly count: number
     readonly pods: readonly PodVerdict[]
+    /** Which ones, if the controller looks before then; absent = that is open even now. */
+    readonly soon?: Soon
   }
   readonly safe: readonly PodVerdict[]
+}
+
+export interface Soon {
+  readonly pods: readonly ScalePod[]
+  /** Milliseconds since the epoch. */
+  readonly untilMs: number
 }
 
 /** BurstReplicas. */
@@ -81,9 +92,50 @@ export function rankDeletions(
   const next = open[0] ?? safe[0]
   return {
     certain: certain.map((one) => verdict(one, next, conditions)),
-    possible: open.length === 0 ? none : { count: count - certain.length, pods: openVerdicts(open, conditions) },
+    possible: open.length === 0 ? none : possible(open, count - certain.length, conditions),
     safe: safe.map((one) => verdict(one, last, conditions)),
   }
+}
+
+function possible(open: readonly Candidate[], count: number, conditions: RankConditions): DeletionRank['possible'] {
+  const soon = certainSoon(open, count, conditions)
+  return { count, pods: openVerdicts(open, conditions), ...(soon !== undefined && { soon }) }
+}
+
+/** Beyond, each of so many boundaries would compare so many pods. */
+const MAX_SOON = 50
+
+/** If only ages make it open: which pods go now, and when that changes. */
+function certainSoon(open: readonly Candidate[], count: number, conditions: RankConditions): Soon | undefined {
+  const { window } = conditions
+  if (open.length > MAX_SOON || window.fromMs === window.toMs) return undefined
+  const goingAt = (nowMs: number): readonly Candidate[] | undefined => {
+    return goingFirst(open, count, { ...conditions, window: { fromMs: nowMs, toMs: nowMs } })
+  }
+  const now = goingAt(window.fromMs)
+  if (now === undefined) return undefined
+  const times = new Set(open.flatMap(({ pod }) => [pod.readySinceMs, pod.createdMs]))
+  const moments = [...times].flatMap((time) => (time === 0 ? [] : boundariesMs(time, window)))
+  const isOther = (nowMs: number): boolean => {
+    const then = goingAt(nowMs)
+    return then === undefined || then.some((one) => !now.includes(one))
+  }
+  const untilMs = moments.sort((a, b) => a - b).find(isOther) ?? window.toMs
+  return { pods: now.map(({ pod }) => pod), untilMs }
+}
+
+/** Those that go, in their order; undefined = that is not determined. */
+function goingFirst(
+  candidates: readonly Candidate[],
+  count: number,
+  conditions: RankConditions,
+): readonly Candidate[] | undefined {
+  const going: Candidate[] = []
+  for (const component of components(candidates, conditions)) {
+    if (going.length === count) break
+    going.push(...component)
+  }
+  return going.length === count ? going : undefined
 }
 
 /** Of the second batch on, ranks and ages are others. */
@@ -173,6 +225,7 @@ function openVerdicts(open: readonly Candidate[], conditions: RankConditions): P
 
 function whyOpen({ rule }: Comparison): Undetermined {
   if (rule === 'DoubledUp') return 'SiblingDeletions'
+  if (rule === 'DeletionCost') return 'Policy'
   return rule === undefined ? 'Tie' : 'AgeBoundary'
 }
 

@@ -149,7 +149,15 @@ function plan(
   workload: JsonObject,
   more: Partial<Parameters<typeof planScaleDown>[0]>,
 ): ScaleDownPlan {
-  return planScaleDown({ kind, workload, replicaSets: [], pods: [], replicas: 1, window: WINDOW, ...more })
+  return planScaleDown({
+    kind,
+    workload,
+    replicaSets: [],
+    pods: [],
+    replicas: 1,
+    conditions: { window: WINDOW },
+    ...more,
+  })
 }
 
 describe('plans', () => {

@@ -29,8 +29,8 @@ export interface ScaleDownInput {
   readonly pods: readonly JsonObject[]
   /** The new spec.replicas. */
   readonly replicas: number
-  /** When the controller may look. */
-  readonly window: ComparisonWindow
+  /** When the controller may look, and what is known of it. */
+  readonly conditions: RankConditions
 }
 
 export interface PlannedPod {
@@ -50,7 +50,12 @@ export interface PlannedSet {
   /** In the order in which they go. */
   readonly certain: readonly PlannedPod[]
   /** `count` of `pods` go; 0 = nothing is undetermined. */
-  readonly possible: { readonly count: number; readonly pods: readonly PlannedPod[] }
+  readonly possible: {
+    readonly count: number
+    readonly pods: readonly PlannedPod[]
+    /** If only ages make it open: which ones go, by name, if the controller looks within so many seconds. */
+    readonly soon?: { readonly pods: readonly string[]; readonly seconds: number }
+  }
   readonly safe: readonly PlannedPod[]
 }
 
@@ -74,10 +79,15 @@ export function planScaleDown(input: ScaleDownInput): ScaleDownPlan {
 
 type Plan = Pick<ScaleDownPlan, 'sets' | 'notes'>
 
-function statefulSetPlan({ workload, pods, replicas, window }: ScaleDownInput): Plan {
+function statefulSetPlan({ workload, pods, replicas, conditions }: ScaleDownInput): Plan {
   const uid = textOf(recordOf(workload['metadata'])['uid'])
   const own = pods.map(scalePod).filter(({ controllerUid }) => controllerUid === uid)
-  const { condemned, safe, blocked, claimsDeleted } = statefulSetScale(workload, own, replicas, window.fromMs)
+  const { condemned, safe, blocked, claimsDeleted } = statefulSetScale(
+    workload,
+    own,
+    replicas,
+    conditions.window.fromMs,
+  )
   const planned = (pod: ScalePod): PlannedPod => {
     const ordinal = ordinalOf(pod)
     const because = ordinal < 0 ? 'its name has no ordinal' : `ordinal ${ordinal}`
@@ -101,14 +111,13 @@ function statefulSetPlan({ workload, pods, replicas, window }: ScaleDownInput): 
   return { sets: [set], notes }
 }
 
-function replicaSetsPlan({ kind, workload, replicaSets, pods, replicas, window }: ScaleDownInput): Plan {
+function replicaSetsPlan({ kind, workload, replicaSets, pods, replicas, conditions }: ScaleDownInput): Plan {
   const facts = replicaSets.map(replicaSetFacts)
   const read = pods.map(scalePod)
   const { scales, notes } =
     kind === 'Deployment'
       ? deploymentScales(workload, replicaSets, replicas)
       : { scales: [{ replicaSet: replicaSetFacts(workload), replicas }], notes: ownerNotes(workload) }
-  const conditions = { window }
   const sets = scales.map((scale) => {
     const others = scales.filter((other) => other !== scale)
     return setPlan(scale, others, facts, read, conditions)
@@ -145,22 +154,34 @@ function setPlan(
 ): PlannedSet {
   const rank = rankReplicaSet(scale, others, facts, pods, conditions)
   const from = replicasOf(scale.replicaSet, pods).length
-  return { name: scale.replicaSet.name, from, to: from - goes(rank), ...verdicts(rank, conditions.window.fromMs) }
+  return { name: scale.replicaSet.name, from, to: from - goes(rank), ...verdicts(rank, conditions.window) }
 }
 
 function goes({ certain, possible }: DeletionRank): number {
   return certain.length + possible.count
 }
 
-function verdicts({ certain, possible, safe }: DeletionRank, nowMs: number): Pick<PlannedSet, keyof DeletionRank> {
+function verdicts(
+  { certain, possible, safe }: DeletionRank,
+  window: ComparisonWindow,
+): Pick<PlannedSet, keyof DeletionRank> {
   const planned = (verdict: PodVerdict): PlannedPod => {
-    return { ...plain(verdict.pod), rule: verdict.decision.rule, because: decisionText(verdict, nowMs) }
+    return { ...plain(verdict.pod), rule: verdict.decision.rule, because: decisionText(verdict, window) }
   }
   return {
     certain: certain.map(planned),
-    possible: { count: possible.count, pods: possible.pods.map(planned) },
+    possible: { count: possible.count, pods: possible.pods.map(planned), ...soonOf(possible, window) },
     safe: safe.map(planned),
   }
+}
+
+function soonOf(
+  { soon }: DeletionRank['possible'],
+  { fromMs }: ComparisonWindow,
+): Pick<PlannedSet['possible'], 'soon'> {
+  if (soon === undefined) return {}
+  const seconds = Math.floor((soon.untilMs - fromMs) / 1000)
+  return seconds < 1 ? {} : { soon: { pods: soon.pods.map(({ name }) => name), seconds } }
 }
 
 function plain({ name, uid, nodeName }: ScalePod): Pick<PlannedPod, 'name' | 'uid' | 'node'> {

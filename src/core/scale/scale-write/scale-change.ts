@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { Costs, VictimFinding } from '../victim-choice/find-victims.ts'
 import type { ScaleTarget } from './scale-target.ts'
 
 export interface ScaleChange {
@@ -18,6 +19,10 @@ export interface ScaleChange {
   readonly unknownReason?: UnknownReason
   /** Upstream's answer, where it has refused the dry run. */
   readonly answered?: RefusedWrite
+  /** What a ScaleDownPolicy does with it, once a filter has asked; undefined in it = there is none. */
+  finding?: Promise<VictimFinding | undefined>
+  /** Left by the filter that names the pods that go, for the one that chooses them: called once that has set their costs. */
+  nameLeaving?: (costs: Costs) => Promise<void>
 }
 
 /** Upstream refuses the write: its answer to a dry run of it. */

@@ -38,6 +38,9 @@ export function leavingWarnings(change: ScaleDown, { sets }: ScaleDownPlan, name
   for (const { possible } of open) {
     const among = possible.pods.map(({ name }) => name)
     lines.push(...packed(`${shortened(change.name)}: ${possible.count} of these ${among.length} go: `, among))
+    const { soon } = possible
+    if (soon === undefined) continue
+    lines.push(...packed(`${shortened(change.name)}: if the controller looks within ${soon.seconds}s: `, soon.pods))
   }
   if (lines.length <= MAX_WARNINGS) return lines
   const more = `${shortened(change.name)}: more pods go than are named here; portcullis scale why names all of them`

@@ -1,6 +1,7 @@
 // Which requests may change spec.replicas of something. Cheap: asked of every request to a cluster that watches scale writes.
 
 import type { RequestInfo } from '../../request/request-info.ts'
+import type { ScalableKind } from '../rank/scale-down-plan.ts'
 
 /** What a request writes the replicas of. */
 export interface ScaleTarget {
@@ -15,6 +16,13 @@ export interface ScaleTarget {
   readonly isScale: boolean
   /** A kind of Kubernetes itself: its defaults and its body are known here. */
   readonly builtIn: boolean
+}
+
+const KINDS: Readonly<Record<string, ScalableKind>> = {
+  deployments: 'Deployment',
+  replicasets: 'ReplicaSet',
+  statefulsets: 'StatefulSet',
+  replicationcontrollers: 'ReplicationController',
 }
 
 /** Of Cluster API, whose autoscaler writes the object itself or its /scale. */
@@ -58,4 +66,9 @@ export function scalePath(
 /** `deployments/web` or `machinesets.cluster.x-k8s.io/a`; for people. */
 export function scaleName({ apiGroup, resource, name }: ScaleTarget): string {
   return apiGroup === '' || apiGroup === 'apps' ? `${resource}/${name}` : `${resource}.${apiGroup}/${name}`
+}
+
+/** @returns undefined = its pods are not known here */
+export function scalableKind({ builtIn, resource }: ScaleTarget): ScalableKind | undefined {
+  return builtIn ? KINDS[resource] : undefined
 }

@@ -48,6 +48,7 @@ function victims(input: Partial<ChoiceInput> & Pick<ChoiceInput, 'pods' | 'count
     prefer: [],
     nodes: new Map(),
     metrics: new Map(),
+    controller: {},
     nowMs: NOW,
     ...input,
   }).victims.map(nameOf)
@@ -168,7 +169,14 @@ describe('what is left alone', () => {
   test('costs of others: a lower one goes first by itself, a higher one stays, and both are told', () => {
     const cost = (value: string): PodOptions => ({ annotations: { [COST]: value } })
     const pods = [pod('a', cost('-5')), pod('b', cost('3')), pod('c', cost('0')), pod('d', sessions('1')), pod('e')]
-    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), metrics: new Map(), nowMs: NOW }
+    const given = {
+      related: pods,
+      prefer: [SESSIONS],
+      nodes: new Map(),
+      metrics: new Map(),
+      controller: {},
+      nowMs: NOW,
+    }
     const choice = chooseVictims({ pods, count: 2, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.conflicts], [['d'], ['a', 'b', 'c']])
     assert.deepEqual(chooseVictims({ pods, count: 1, ...given }).victims, [])
@@ -176,7 +184,14 @@ describe('what is left alone', () => {
 
   test('costs of ours from before: used again, or taken back', () => {
     const pods = [pod('a', { annotations: OURS }), pod('b', { annotations: { ...OURS, sessions: '1' } }), pod('c')]
-    const given = { related: pods, prefer: [SESSIONS], nodes: new Map(), metrics: new Map(), nowMs: NOW }
+    const given = {
+      related: pods,
+      prefer: [SESSIONS],
+      nodes: new Map(),
+      metrics: new Map(),
+      controller: {},
+      nowMs: NOW,
+    }
     const choice = chooseVictims({ pods, count: 1, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.stale.map(nameOf), choice.conflicts], [['b'], ['a'], []])
   })
@@ -224,6 +239,7 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
           n3: { pods: on.n3 },
         })
         const choice = chooseVictims({
+          controller: {},
           pods,
           related: pods,
           count,

@@ -4,6 +4,7 @@
 
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import type { VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
+import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
 import type { PodMetric } from '../pod-metrics/metric-values.ts'
 import type { Candidate, RankConditions } from '../rank/compare-pods.ts'
 import { rankDeletions } from '../rank/deletion-rank.ts'
@@ -35,6 +36,8 @@ export interface ChoiceInput {
   readonly nodes: ReadonlyMap<string, NodeFacts>
   /** For each preference of `prefer` that asks for one. */
   readonly metrics: ReadonlyMap<VictimPreference, PodMetric>
+  /** That of the cluster. */
+  readonly controller: ControllerManager
   readonly nowMs: number
 }
 
@@ -53,8 +56,8 @@ interface Choosable extends Candidate {
 }
 
 export function chooseVictims(input: ChoiceInput): VictimChoice {
-  const { pods, related, count, nowMs } = input
-  const all = choosable(pods, related, nowMs)
+  const { count } = input
+  const all = choosable(input)
   const own = all.filter(({ cost }) => cost === 'own')
   const { group, left } = decidedByCost(all, count)
   const foreign = group.filter(({ cost }) => cost === 'foreign')
@@ -72,13 +75,14 @@ export function chooseVictims(input: ChoiceInput): VictimChoice {
 }
 
 /** As the controller sees them without costs of ours. */
-function choosable(pods: readonly JsonObject[], related: readonly JsonObject[], nowMs: number): Choosable[] {
+function choosable(input: ChoiceInput): Choosable[] {
+  const { pods, related } = input
   const costs = pods.map((pod) => podCost(pod).kind)
   const read = pods.map((pod, index) => {
     const facts = scalePod(pod)
     return costs[index] === 'own' ? { ...facts, deletionCost: 0 } : facts
   })
-  return ranked(read, related.map(scalePod), conditionsAt(nowMs)).map((one, index) => {
+  return ranked(read, related.map(scalePod), conditionsOf(input)).map((one, index) => {
     return { ...one, object: pods[index] ?? {}, cost: costs[index] ?? 'none' }
   })
 }
@@ -105,7 +109,7 @@ function decidedByCost(
   return { group: [], left: 0 }
 }
 
-interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'nowMs'> {
+interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'controller' | 'nowMs'> {
   /** All pods of the ReplicaSet. */
   readonly all: readonly Choosable[]
 }
@@ -113,7 +117,7 @@ interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 
 /** One after the other: each changes how full its node and its zone are. */
 function choose(open: readonly Choosable[], wanted: number, facts: Preferring): Choosable[] {
   const measures = facts.prefer.map((one) => measureOf(one, facts))
-  const left = new Set(inOrderOfDeletion(open, facts.nowMs))
+  const left = new Set(inOrderOfDeletion(open, facts))
   const chosen: Choosable[] = []
   while (chosen.length < wanted) {
     let best: Choosable | undefined
@@ -141,9 +145,9 @@ function isLess(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /** Whoever the controller would delete first is chosen first among equals. */
-function inOrderOfDeletion(open: readonly Choosable[], nowMs: number): readonly Choosable[] {
+function inOrderOfDeletion(open: readonly Choosable[], facts: Preferring): readonly Choosable[] {
   const half = Math.floor(open.length / 2)
-  const { certain, possible, safe } = rankDeletions(open, half, conditionsAt(nowMs))
+  const { certain, possible, safe } = rankDeletions(open, half, conditionsOf(facts))
   const byUid = new Map(open.map((one) => [one.pod.uid, one]))
   const verdicts = half === 0 ? safe : [...certain, ...possible.pods, ...safe]
   return verdicts.flatMap(({ pod }) => byUid.get(pod.uid) ?? [])
@@ -200,6 +204,6 @@ function numberIn(text: string | undefined): number {
   return Number.isNaN(value) ? LAST : value
 }
 
-function conditionsAt(nowMs: number): RankConditions {
-  return { window: { fromMs: nowMs, toMs: nowMs } }
+function conditionsOf({ controller, nowMs }: Pick<ChoiceInput, 'controller' | 'nowMs'>): RankConditions {
+  return { ...controller, window: { fromMs: nowMs, toMs: nowMs } }
 }

@@ -1,12 +1,11 @@
 // The deletion costs that the gateway sets, and how it knows them again: by an annotation beside the cost, also after a crash.
 
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
-import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
-import { DELETION_COST_ANNOTATION } from '../rank/deletion-cost.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { DELETION_COST_ANNOTATION, VICTIM_COST } from '../rank/deletion-cost.ts'
 
 export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'
-/** Before all pods that nobody has given a cost. */
-const VICTIM_COST = '-1'
+const OWN_VALUE = String(VICTIM_COST)
 
 export interface OwnCost {
   /** Of the scale-down. */
@@ -30,7 +29,7 @@ export function podCost(pod: JsonObject): PodCost {
   const cost = annotations[DELETION_COST_ANNOTATION]
   if (cost === undefined) return { kind: 'none' }
   const own = ownCost(pod)
-  return own !== undefined && cost === VICTIM_COST ? { kind: 'own', own } : { kind: 'foreign' }
+  return own !== undefined && cost === OWN_VALUE ? { kind: 'own', own } : { kind: 'foreign' }
 }
 
 /** Of the annotation alone, whatever the cost is now. */
@@ -54,10 +53,26 @@ export function ownCost(pod: JsonObject): OwnCost | undefined {
 }
 
 export function costAnnotations(own: OwnCost): Readonly<Record<string, string>> {
-  return { [DELETION_COST_ANNOTATION]: VICTIM_COST, [OWN_COST_ANNOTATION]: JSON.stringify(own) }
+  return { [DELETION_COST_ANNOTATION]: OWN_VALUE, [OWN_COST_ANNOTATION]: JSON.stringify(own) }
 }
 
 /** For a merge patch; a cost that is not ours stays. */
 export function withoutCost(cost: PodCost['kind']): Readonly<Record<string, null>> {
   return { [OWN_COST_ANNOTATION]: null, ...(cost === 'own' && { [DELETION_COST_ANNOTATION]: null }) }
+}
+
+/** The pod as it will be, for a plan. */
+export function withCost(pod: JsonObject): JsonObject {
+  return withAnnotations(pod, { ...mapOf(pod, 'annotations'), [DELETION_COST_ANNOTATION]: OWN_VALUE })
+}
+
+/** The pod as it will be once our cost is taken back, for a plan. */
+export function withoutOwnCost(pod: JsonObject): JsonObject {
+  if (podCost(pod).kind !== 'own') return pod
+  const { [DELETION_COST_ANNOTATION]: _, ...others } = mapOf(pod, 'annotations')
+  return withAnnotations(pod, others)
+}
+
+function withAnnotations(pod: JsonObject, annotations: Readonly<Record<string, string>>): JsonObject {
+  return { ...pod, metadata: { ...recordOf(pod['metadata']), annotations } }
 }

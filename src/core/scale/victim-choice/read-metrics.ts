@@ -1,12 +1,11 @@
 // Metrics of pods for a scale-down, from the custom metrics API of their cluster, as a HorizontalPodAutoscaler reads them. Pods themselves
 // are never called: whoever writes a pod's status would choose which addresses the gateway connects to.
 
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import type { PodMetricIdentifier, VictimPreference } from '../../api/scale-down-policy/scale-down-policy.ts'
-import { MAX_METRIC_AGE_MS, type PodMetric, podMetric } from '../../core/scale/pod-metrics/metric-values.ts'
-import { selectorText } from '../../core/selectors/compile-selector.ts'
-import { refusalOf } from '../calls/call-as-gateway.ts'
-import { forEachAtOnce, objectOf, UnavailableError, type UpstreamObjects } from './upstream-objects.ts'
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import type { PodMetricIdentifier, VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
+import { selectorText } from '../../selectors/compile-selector.ts'
+import { MAX_METRIC_AGE_MS, type PodMetric, podMetric } from '../pod-metrics/metric-values.ts'
+import { type ClusterReads, forEachAtOnce, UnavailableError } from './cluster-reads.ts'
 
 /** Adapters serve one of them at least. They differ in nothing that is read here. */
 const VERSIONS = ['v1beta2', 'v1beta1'] as const
@@ -25,7 +24,7 @@ export interface MeasuredPods {
  * @throws {UnavailableError} also when none of the pods has a value: then the metric is another one than its author thinks
  */
 export async function metricsOf(
-  upstream: UpstreamObjects,
+  reads: ClusterReads,
   measured: MeasuredPods,
   prefer: readonly VictimPreference[],
   nowMs: number,
@@ -34,14 +33,14 @@ export async function metricsOf(
   const asking = prefer.filter(({ by }) => by === 'Metric')
   await forEachAtOnce(asking, async (preference) => {
     if (preference.metric !== undefined) {
-      found.set(preference, await readMetric(upstream, measured, preference.metric, nowMs))
+      found.set(preference, await readMetric(reads, measured, preference.metric, nowMs))
     }
   })
   return found
 }
 
 async function readMetric(
-  upstream: UpstreamObjects,
+  reads: ClusterReads,
   { namespace, pods, selector }: MeasuredPods,
   { name, selector: labels }: PodMetricIdentifier,
   nowMs: number,
@@ -52,16 +51,15 @@ async function readMetric(
   const query = `labelSelector=${encodeURIComponent(selector)}${narrowed}`
   let why = ''
   for (const version of VERSIONS) {
-    const target = `/apis/custom.metrics.k8s.io/${version}/${path}?${query}`
-    const answer = await upstream.call({ method: 'GET', path: target, maxAnswerBytes: MAX_METRIC_BYTES })
-    if (answer.status === 200) {
-      const values = podMetric(objectOf(answer), namespace, nowMs)
+    const answer = await reads.ask(`/apis/custom.metrics.k8s.io/${version}/${path}?${query}`, MAX_METRIC_BYTES)
+    if ('object' in answer) {
+      const values = podMetric(answer.object, namespace, nowMs)
       if (pods.some((pod) => values.has(nameOf(pod)))) return values
       throw new UnavailableError(
         `metric ${name} has no value of the last ${MAX_METRIC_AGE_MS / 60_000} minutes for any of its pods`,
       )
     }
-    why = refusalOf(answer)
+    why = answer.why
     // The version is not served, or the adapter has no such metric.
     if (answer.status !== 404) break
   }

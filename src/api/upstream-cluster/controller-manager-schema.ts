@@ -1,0 +1,17 @@
+// The schema of spec.controllerManager.
+
+import { defaultsTo, flag, object, type Schema } from '../kube/json-schema.ts'
+import type { ControllerManager } from './controller-manager.ts'
+
+export const CONTROLLER_MANAGER_SCHEMA: Schema<ControllerManager> = object<ControllerManager>(
+  'How kube-controller-manager of this cluster orders the pods that a scale-down deletes, for what the gateway says about that ' +
+    'beforehand. Default: as Kubernetes 1.31 and later.',
+  {
+    podDeletionCost: defaultsTo(true, flag('The value of its feature gate PodDeletionCost.')),
+    logarithmicScaleDown: defaultsTo(true, flag('The value of its feature gate LogarithmicScaleDown.')),
+    sidecarRestarts: defaultsTo(
+      true,
+      flag('It compares restarts of sidecar containers, too. Set to false if it is older than 1.31.'),
+    ),
+  },
+)

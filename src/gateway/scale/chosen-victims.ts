@@ -1,0 +1,97 @@
+// What a ScaleDownPolicy does with a scale-down: found out once for each write, by the filter that names the pods that go or by the one that
+// sets their costs, whichever comes first. Nothing is written here.
+
+import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { podSelector } from '../../core/scale/rank/replica-set-pods.ts'
+import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
+import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
+import { type ScaleTarget, scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
+import { UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
+import { COSTS_ARE_OFF, findVictims, type VictimFinding } from '../../core/scale/victim-choice/find-victims.ts'
+import { podCost } from '../../core/scale/victim-choice/own-cost.ts'
+import {
+  type ReadScaled,
+  type ScaledPods,
+  STATEFUL,
+  scaledPods,
+  type Unsteerable,
+} from '../../core/scale/victim-choice/scaled-pods.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { UpstreamObjects } from './upstream-objects.ts'
+
+const MAX_PODS = 5_000
+const MAX_REPLICA_SETS = 500
+
+/** @returns undefined = no ScaleDownPolicy is for it, or it lowers nothing */
+export function chosenVictims(decision: Decision, change: ScaleChange): Promise<VictimFinding | undefined> {
+  change.finding ??= find(decision, change)
+  return change.finding
+}
+
+async function find(
+  decision: Decision,
+  { target, from, to, current: workload }: ScaleChange,
+): Promise<VictimFinding | undefined> {
+  const { cluster, exchange } = decision
+  if (!target.builtIn || workload === undefined || from === undefined || to === undefined || to >= from)
+    return undefined
+  const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
+  const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
+  if (policy === undefined) return undefined
+  const workloadName = deploymentOf(target, workload) ?? scaleName(target)
+  const found = { policy, workloadName }
+  try {
+    const upstream = new UpstreamObjects(decision, exchange.gw.clock.monotonic() + policy.maxDelayMs)
+    const scaled = await readScaled(upstream, decision, target, workload, to)
+    if ('unsteerable' in scaled) return { ...found, kind: 'unsteerable', why: scaled.unsteerable }
+    if (isChosenFor(scaled, workloadName, target, to)) return { ...found, kind: 'done' }
+    const choice = await findVictims(upstream, scaled, policy, cluster.controllerManager, exchange.gw.clock.now())
+    return { ...found, kind: 'chosen', choice, leftMs: upstream.leftMs }
+  } catch (error) {
+    if (error instanceof UnavailableError) return { ...found, kind: 'unavailable', why: error.message }
+    throw error
+  }
+}
+
+/** The Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
+function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string | undefined {
+  if (resource !== 'replicasets') return undefined
+  const owners = recordsOf(recordOf(workload['metadata']), 'ownerReferences')
+  const owner = owners.find(({ controller, kind }) => controller === true && kind === 'Deployment')
+  return owner && `deployments/${textOf(owner['name'])}`
+}
+
+/** The Deployment controller passes on the number of a Deployment, whose victims have their costs already. */
+function isChosenFor({ pods }: ScaledPods, workload: string, target: ScaleTarget, to: number): boolean {
+  if (workload === scaleName(target)) return false
+  return pods.some((pod) => {
+    const cost = podCost(pod)
+    return cost.kind === 'own' && cost.own.workload === workload && cost.own.to === to
+  })
+}
+
+/** @throws {UnavailableError} */
+async function readScaled(
+  upstream: UpstreamObjects,
+  { cluster }: Decision,
+  target: ScaleTarget,
+  workload: JsonObject,
+  to: number,
+): Promise<ScaledPods | Unsteerable> {
+  const { resource, namespace } = target
+  const kind = scalableKind(target)
+  if (kind === undefined || kind === 'StatefulSet') return STATEFUL
+  if (!cluster.controllerManager.podDeletionCost) return COSTS_ARE_OFF
+  const selector = podSelector(workload)
+  if (selector === undefined) throw new UnavailableError('spec.selector cannot be read')
+  const within = `/namespaces/${encodeURIComponent(namespace)}`
+  const query = `labelSelector=${encodeURIComponent(selector.text)}`
+  const owned = resource === 'deployments' || resource === 'replicasets'
+  const [pods, replicaSets] = await Promise.all([
+    upstream.list(`/api/v1${within}/pods`, query, MAX_PODS),
+    owned ? upstream.list(`/apis/apps/v1${within}/replicasets`, query, MAX_REPLICA_SETS) : [],
+  ])
+  const read: ReadScaled = { kind, workload, replicaSets, pods }
+  return scaledPods(read, to)
+}
