@@ -15,9 +15,9 @@ import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { reply, type SeenRequest, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
-import { PATIENT } from '../harness/patience.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const THREADS = 2
