@@ -1,6 +1,7 @@
-// Sends spans to a collector: OTLP over HTTP, in JSON (opentelemetry-proto, docs/specification.md). By hand, because the SDK costs three times
+// Sends spans to a collector: OTLP over HTTP, in JSON (the specification in opentelemetry-proto). By hand, because the SDK costs three times
 // as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
 import { Agent, type Dispatcher, request } from 'undici'
@@ -187,16 +188,9 @@ export class OtlpExporter {
     return { kind: 'busy', retryAfterMs: retryAfterMs(headers['retry-after'], this.#options.clock.now()), message }
   }
 
-  #sleep(ms: number): Promise<void> {
-    const { signal } = this.#stopped
-    if (signal.aborted) return Promise.resolve()
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      signal.addEventListener('abort', () => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+  /** Ends early when the exporter stops. */
+  async #sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined)
   }
 
   #warn(message: string, error: string): void {
