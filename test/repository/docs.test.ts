@@ -539,6 +539,19 @@ test('the house plan names every room', () => {
   assert.deepEqual(missing, [], 'a row of the table in docs/architecture.md is to name it')
 })
 
+test('pages that the code names exist', () => {
+  const broken: string[] = []
+  for (const folder of ['src', 'test', 'bench', 'build']) {
+    const files = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    for (const file of files.filter((name) => /\.tsx?$/.test(name)).map((name) => join(folder, name))) {
+      for (const [page] of read(file).matchAll(/(?<![\w/.-])docs\/[\w/-]+\.md/g)) {
+        if (!existsSync(join(ROOT, page))) broken.push(`${file}: ${page}`)
+      }
+    }
+  }
+  assert.deepEqual(broken, [])
+})
+
 test('links between pages lead somewhere', () => {
   const broken: string[] = []
   for (const page of PAGES) {

@@ -283,12 +283,12 @@ function messageOf(state: RightsState): string {
   return 'message' in state ? state.message : ''
 }
 
-/** Changes whenever the answer may change. */
 function areAmong(rights: readonly Right[], known: readonly Right[]): boolean {
   const texts = new Set(known.map((right) => JSON.stringify(right)))
   return rights.every((right) => texts.has(JSON.stringify(right)))
 }
 
+/** Changes whenever the answer may change. */
 function fingerprintOf(
   { client, endpoints }: Pick<CompiledCluster, 'client' | 'endpoints'>,
   rights: readonly Right[],

@@ -1,4 +1,4 @@
-// The answer of `/api/v1/top` (docs/insight.md): the names with the most of something, each number with its error.
+// The answer of `/api/v1/top` (docs/top.md): the names with the most of something, each number with its error.
 
 import {
   BYTES,
