@@ -9,6 +9,7 @@ import { errorMessage } from '../../api/validation/error-message.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
+import { lingerBehindAnswer } from '../socket/socket-close.ts'
 import { inStep } from '../stalls/steps.ts'
 import { BoundedConnections, endsOf } from './bounded-connections.ts'
 import { isRefusedByTls } from './handshakes/failed-handshake.ts'
@@ -126,6 +127,7 @@ export function startPlainServer(
   onBug?: (error: unknown, path: string) => void,
 ): Promise<PlainServer> {
   const connections = new BoundedConnections({ total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS_PER_ADDRESS })
+  const feeds = new WeakMap<Socket, Http1Feed>()
   let streams = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     // Of what came with the request that was one too many.
@@ -147,7 +149,10 @@ export function startPlainServer(
     request.socket.setTimeout(0)
     inStep('admin', () => answer(asked))
       .catch((error: unknown) => {
-        if (error instanceof BodyError) return refusedBody(error)
+        if (error instanceof BodyError) {
+          lingerBehindAnswer(request.socket, () => feeds.get(request.socket)?.end())
+          return refusedBody(error)
+        }
         onBug?.(error, asked.path)
         return failed
       })
@@ -188,7 +193,8 @@ export function startPlainServer(
     if (secure !== undefined && below instanceof Socket) {
       watchRecords(socket, below, () => tls?.onHandshakeFailed?.(source))
     }
-    if (!socket.destroyed) new Http1Feed(socket, { charge: addressCharge(socket.remoteAddress ?? '') })
+    if (socket.destroyed) return
+    feeds.set(socket, new Http1Feed(socket, { charge: addressCharge(socket.remoteAddress ?? '') }))
   })
   const stop = (): Promise<void> =>
     new Promise((resolve) => {
@@ -278,7 +284,7 @@ function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   })
 }
 
-/** What is left of the body is not read: the connection ends with the answer. */
+/** Little of what is left of the body is read: the connection ends with the answer. */
 function refusedBody({ code, message }: BodyError): PlainResponse {
   return { code, contentType: TEXT, body: `${message}\n`, headers: { connection: 'close' } }
 }

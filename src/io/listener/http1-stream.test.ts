@@ -20,6 +20,7 @@ function upload(charge: Charge): {
   peer: { charge: Charge }
   stream: Http1Stream
   request: IncomingMessage
+  response: ServerResponse
   bytes(): number
 } {
   const request = new IncomingMessage(new Socket())
@@ -48,7 +49,7 @@ function upload(charge: Charge): {
   }
   stream.start(events)
   for (let i = 0; i < PIECES; i++) request.push(PIECE)
-  return { peer, stream, request, bytes: () => bytes }
+  return { peer, stream, request, response, bytes: () => bytes }
 }
 
 test('of a client that nobody knows little is read ahead, of a user more', async () => {
@@ -69,6 +70,19 @@ test('it goes on as its bytes are taken, and further when the client is known', 
   stream.credit(first)
   await waitFor('a lot more', () => request.isPaused() && bytes() > 2 * first)
   assert.equal(bytes(), 2 * first + HIGH_WATER_BYTES)
+})
+
+test('an answer that is complete before its request is sent to its end at once, and the rest is dropped', async () => {
+  const { stream, request, response, bytes } = upload(ALICE)
+  await waitFor('it to be held back', () => request.isPaused())
+  const before = bytes()
+  stream.headers([':status', '403'], false)
+  stream.body(Buffer.from('refused'), true)
+  assert.equal(response.writableEnded, true)
+  assert.equal(response.shouldKeepAlive, false)
+  request.push(null)
+  await waitFor('the rest to be taken', () => request.readableEnded)
+  assert.equal(bytes(), before)
 })
 
 function roundUp(bytes: number): number {

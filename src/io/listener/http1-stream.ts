@@ -42,6 +42,8 @@ export class Http1Stream implements Stream {
   #paused = false
   #requestEnded: boolean
   #over = false
+  /** The answer is complete, and the rest of the body is dropped. */
+  #isLate = false
   meter: QueueMeter | undefined = undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, connection: Http1Connection, requestEnded: boolean) {
@@ -72,6 +74,7 @@ export class Http1Stream implements Stream {
       return
     }
     request.on('data', (chunk: Buffer) => {
+      if (this.#isLate) return
       this.#uncredited += chunk.length
       if (this.#uncredited >= this.#mostUncredited) {
         this.#paused = true
@@ -81,6 +84,7 @@ export class Http1Stream implements Stream {
     })
     request.on('end', () => {
       this.#requestEnded = true
+      if (this.#isLate) return
       if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
       else events.onBody(EMPTY, true)
     })
@@ -143,17 +147,34 @@ export class Http1Stream implements Stream {
     this.meter?.onQueued(response.writableLength)
   }
 
-  /** The connection closes after a response to an unfinished request; a client in the middle of an upload must be able to read it first. */
   #end(): void {
-    const response = this.#response
-    if (this.#requestEnded) {
-      response.end()
-      return
-    }
-    const end = (): void => void response.end()
-    const deadline = setTimeout(end, LINGER_MS)
-    this.#request.once('end', end)
-    response.once('close', () => clearTimeout(deadline))
+    if (!this.#requestEnded) this.#linger()
+    this.#response.end()
+  }
+
+  /**
+   * A client in the middle of an upload gets the whole answer at once, and time to read it: the rest of its body is dropped, and the
+   * connection, whose last answer this is (`#mayBeLast`), is closed behind it, or when nothing comes for a while, or it takes too long.
+   */
+  #linger(): void {
+    const request = this.#request
+    const { socket } = request
+    this.#isLate = true
+    // node:http would close it right behind the answer.
+    socket.destroySoon = () => void socket.end()
+    const silence = setTimeout(() => socket.destroy(), LINGER_MS)
+    const deadline = setTimeout(() => socket.destroy(), SERVER_LIMITS.lateBodyMs)
+    request.on('data', () => silence.refresh())
+    socket.once('close', () => {
+      clearTimeout(silence)
+      clearTimeout(deadline)
+    })
+    request.once('end', () => {
+      Reflect.deleteProperty(socket, 'destroySoon')
+      if (socket.writableEnded) socket.destroySoon()
+    })
+    // Whoever answered without reading it gives nothing back.
+    request.resume()
   }
 
   trailers(list: HeaderList): void {

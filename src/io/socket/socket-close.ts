@@ -1,5 +1,6 @@
 // How the gateway closes a client's connection so that the client still reads the response.
 
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /**
@@ -29,4 +30,15 @@ export function closeAfter(socket: Duplex, last: string): void {
   })
   socket.resume()
   socket.end(last, 'latin1')
+}
+
+/**
+ * node:http closes a connection right behind its last answer. From here on it lingers there: the request's body still comes.
+ * @param release takes the socket away from its parser
+ */
+export function lingerBehindAnswer(socket: Socket, release: () => void): void {
+  socket.destroySoon = () => {
+    release()
+    closeAfter(socket, '')
+  }
 }
