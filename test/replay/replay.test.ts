@@ -133,7 +133,14 @@ test('an overload is refused as it was predicted, and the log of that agrees wit
   assert.deepEqual(new Set(await flood(free, 12)), new Set([200]))
   const limit = { maxRequestsInflight: { max: 5 } }
   const config = writeConfig(free.dir, objectOf(free.stub, limit))
-  const predicted = await replayed(writeLog(free), config)
+  const log = writeLog(free)
+  // The log does not say how full a limit was: totals only, and no change.
+  const totals = await replayed(log, config)
+  assert.deepEqual([totals.code, totals.answer.changed], [0, 0])
+  assert.deepEqual(totals.answer.limits, [
+    { cluster: 'prod.example.com', limit: 'the-limit', refused: 0, wouldRefuse: 7 },
+  ])
+  const predicted = await replayed(log, config, { compare: writeConfig(free.dir, free.object) })
   assert.equal(predicted.code, 2)
   const [change, ...others] = predicted.answer.changes
   assert.deepEqual(others, [])
@@ -151,15 +158,48 @@ test('an overload is refused as it was predicted, and the log of that agrees wit
   const again = await replayed(writeLog(limited), writeConfig(limited.dir, limited.object))
   assert.deepEqual([again.code, again.answer.changed, again.answer.requests], [0, 0, 12])
   // Without the limit, those that were refused would pass.
-  const lifted = await replayed(writeLog(limited), writeConfig(limited.dir, objectOf(limited.stub)))
-  assert.equal(lifted.answer.changes[0]?.was, 'refuse too-many-in-flight (the-limit)')
-  assert.equal(lifted.answer.changes[0]?.wouldBe, 'forward')
-  assert.equal(lifted.answer.changed, 7)
-  // And compared with a configuration instead of with the log, the same.
-  const compared = await replayed(writeLog(limited), writeConfig(limited.dir, objectOf(limited.stub)), {
-    compare: writeConfig(limited.dir, limited.object),
+  const lifted = writeConfig(limited.dir, objectOf(limited.stub))
+  const compared = await replayed(writeLog(limited), lifted, { compare: writeConfig(limited.dir, limited.object) })
+  assert.equal(compared.answer.changes[0]?.was, 'refuse too-many-in-flight (the-limit)')
+  assert.equal(compared.answer.changes[0]?.wouldBe, 'forward')
+  assert.equal(compared.answer.changed, 7)
+})
+
+test('an unchanged configuration changes nothing, from any line of a log of clients above their rate on', async () => {
+  const scene = await setUp({ tokenBucket: { qps: 5, burst: 5 } })
+  const { stub, gateway, object, dir } = scene
+  stub.answer = (request) => reply(request, 200, '{}')
+  await h2Request(connect(gateway), [':path', '/api/v1/pods'])
+  await waitFor('the line of the log', () => gateway.access.length === 1)
+  // As a gateway decides at 7 requests/s, 5 tokens/s: the bucket is asked a little later than the head was complete.
+  let tokens = 5
+  let last = 0
+  const lines = Array.from({ length: 300 }, (_, i) => {
+    const at = i * 143
+    const decided = at + ((i * 7919) % 23)
+    tokens = Math.min(5, tokens + ((decided - last) * 5) / 1000)
+    last = decided
+    const passes = tokens >= 1
+    if (passes) tokens--
+    const time = new Date(Date.UTC(2026, 0, 1) + at).toISOString()
+    const refused = { code: 429, reason: 'rate-limited', refusedBy: 'the-limit' }
+    return JSON.stringify({ ...gateway.access[0], time, latencyMs: 1, ...(passes ? {} : refused) })
   })
-  assert.deepEqual(compared.answer.changes, lifted.answer.changes)
+  const config = writeConfig(dir, object)
+  for (const first of [0, 1, 17, 100, 250, 299]) {
+    const log = join(dir, `from-${first}.log`)
+    writeFileSync(log, `${lines.slice(first).join('\n')}\n`)
+    const { code, answer } = await replayed(log, config)
+    assert.deepEqual([code, answer.changed, answer.shadowChanged, answer.requests], [0, 0, 0, 300 - first])
+  }
+  // It can fail: a rule that is evaluated before the limits.
+  const denied = writeConfig(
+    dir,
+    mergePatch(JSON.parse(JSON.stringify(object)), { spec: { degrade: { mode: 'Freeze' } } }),
+  )
+  const log = join(dir, 'all.log')
+  writeFileSync(log, `${lines.join('\n')}\n`)
+  assert.ok((await replayed(log, denied)).answer.changed > 0)
 })
 
 test('limits that are suggested from a log refuse nothing of it, and are valid as they are printed', async () => {
@@ -187,7 +227,8 @@ test('limits that are suggested from a log refuse nothing of it, and are valid a
   // It can fail: the same with half of each limit.
   const halved = yaml.replace(/max: (\d+)/g, (_, max) => `max: ${Math.floor(Number(max) / 2)}`)
   const less = mergePatch(JSON.parse(JSON.stringify(object)), parse(halved))
-  assert.ok((await replayed(log, writeConfig(dir, less))).answer.shadowChanged > 0)
+  const compared = await replayed(log, writeConfig(dir, less), { compare: writeConfig(dir, patched) })
+  assert.ok(compared.answer.shadowChanged > 0)
 })
 
 test('too little of a log suggests nothing', async () => {

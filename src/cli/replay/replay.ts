@@ -29,7 +29,7 @@ export async function replay(options: ReplayOptions): Promise<number> {
   if (simulation === undefined) return 1
   const baseline = options.compare === undefined ? undefined : await simulationOfFiles(options.compare)
   const reading = emptyReading()
-  const summarizer = new ReplaySummarizer()
+  const summarizer = new ReplaySummarizer(baseline === undefined)
   for await (const ordered of readLog(log, options.input, reading)) addTo(summarizer, ordered, simulation, baseline)
   const summary = summarizer.summary()
   out(output === 'json' ? `${safeJson({ log, ...reading, ...summary })}\n` : replayReport(log, reading, summary))

@@ -1,16 +1,17 @@
 // What a replay has found, for people. Users, targets and Audit-IDs come from clients: no control character reaches the terminal.
 
+import type { LimitTotal } from '../../core/replay/limit-totals.ts'
 import type { ChangeGroup, ReplaySummary } from '../../core/replay/summary.ts'
 import { printable } from '../../core/text/printable.ts'
 import { textTable } from '../client/text-table.ts'
 import type { LogReading } from './read-log.ts'
 
 export function replayReport(log: string, reading: LogReading, summary: ReplaySummary): string {
-  const { requests, from, to, changed, changes, shadowChanged, shadowChanges } = summary
+  const { requests, from, to, changed, changes, shadowChanged, shadowChanges, limits } = summary
   const lines = [`${log}: ${requests} requests${requests === 0 ? '' : `, from ${from} to ${to}`}`]
   lines.push(...readingLines(reading, summary))
   lines.push(requests === 0 ? '' : `another answer: ${changed} requests${share(changed, requests)}`)
-  const text = `${lines.filter((line) => line !== '').join('\n')}\n${changes.map(groupText).join('')}`
+  const text = `${lines.filter((line) => line !== '').join('\n')}\n${limitsText(limits)}${changes.map(groupText).join('')}`
   if (shadowChanged === 0) return text
   const title = `\nin shadow mode, something else would be said of ${shadowChanged} requests${share(shadowChanged, requests)}\n`
   return `${text}${title}${shadowChanges.map(groupText).join('')}`
@@ -29,6 +30,14 @@ function readingLines(
     assumed === 0 ? '' : `also decided by PodProtectors or by the body: ${assumed}, taken to be decided as in the log`,
     late === 0 ? '' : `out of order by more than a minute: ${late}, whose tokens and slots are not counted`,
   ]
+}
+
+function limitsText(limits: readonly LimitTotal[]): string {
+  if (limits.length === 0) return ''
+  const lines = limits.map(({ cluster, limit, refused, wouldRefuse }) => {
+    return `  ${printable(`${cluster} ${limit}: refused ${refused}, would refuse about ${wouldRefuse}`)}\n`
+  })
+  return `limits, as totals: which requests they refuse is compared by --compare only\n${lines.join('')}`
 }
 
 function groupText({ cluster, was, wouldBe, requests, users, resources, examples }: ChangeGroup): string {

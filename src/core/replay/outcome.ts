@@ -60,6 +60,12 @@ const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
   'scale-up-backed-off': ['scale-up-guard'],
 }
 
+/** By a limit whose state (tokens, slots) is older than the log: which request meets it when it is empty cannot be known from the log. */
+const LIMITS: ReadonlySet<string> = new Set<RefusalReason>(['rate-limited', 'too-many-in-flight', 'too-many-watches'])
+
+/** What flow control decides in shadow mode. */
+const SHADOW_OF_LIMITS = 'flow-control/'
+
 /** Refused before it was known who sent it, or to which cluster: nothing can be said of such a request. */
 export function isEvaluable({ user, cluster, reason }: LogEntry): boolean {
   return user !== '' || reason === 'unknown-cluster' || (cluster === '' && reason === 'request-info')
@@ -111,6 +117,35 @@ export function isChange({ was, wouldBe }: Comparison): boolean {
 /** Whether shadow mode would say something else. */
 export function isShadowChange({ was, wouldBe }: Comparison): boolean {
   return was.shadow.length !== wouldBe.shadow.length || was.shadow.some((name) => !wouldBe.shadow.includes(name))
+}
+
+/**
+ * Whether the only difference is whether a limit refuses, so that nothing can be said of this request by itself. A rule that is evaluated
+ * before the limits is a change whatever the limits say.
+ */
+export function dependsOnLimit({ was, wouldBe }: Comparison): boolean {
+  const [before, after] = [was.refused, wouldBe.refused]
+  if (LIMITS.has(before)) return LIMITS.has(after) || isPastLimits(after)
+  return LIMITS.has(after) && isPastLimits(before)
+}
+
+/** Whether a request with this outcome has been through the limits. */
+function isPastLimits(refused: string): boolean {
+  return refused === '' || INCIDENTS.has(refused) || (isAskedReason(refused) && refused !== 'list-too-large')
+}
+
+/** The limits that refuse it, or would in shadow mode. */
+export function limitsOf({ refused, rule, shadow }: Outcome): string[] {
+  const shadowed = shadow.filter((name) => name.startsWith(SHADOW_OF_LIMITS))
+  return LIMITS.has(refused) ? [rule, ...shadowed] : shadowed
+}
+
+/** The same without what limits say in shadow mode. */
+export function withoutShadowOfLimits({ was, wouldBe, assumed }: Comparison): Comparison {
+  const rest = (outcome: Outcome): Outcome => {
+    return { ...outcome, shadow: outcome.shadow.filter((name) => !name.startsWith(SHADOW_OF_LIMITS)) }
+  }
+  return { was: rest(was), wouldBe: rest(wouldBe), assumed }
 }
 
 /** `forward`, or `refuse REASON (RULE)`. */

@@ -2,8 +2,16 @@
 // with a few examples. Memory is bounded by the number of groups and of names, whatever the log holds.
 
 import { type Counted, Counts } from './counts.ts'
+import { type LimitTotal, LimitTotals } from './limit-totals.ts'
 import type { LogEntry } from './log-entry.ts'
-import { type Comparison, isChange, isShadowChange, outcomeText } from './outcome.ts'
+import {
+  type Comparison,
+  dependsOnLimit,
+  isChange,
+  isShadowChange,
+  outcomeText,
+  withoutShadowOfLimits,
+} from './outcome.ts'
 
 export interface Example {
   readonly auditID: string
@@ -36,6 +44,8 @@ export interface ReplaySummary {
   /** Requests about which shadow mode would say something else. */
   readonly shadowChanged: number
   readonly shadowChanges: readonly ChangeGroup[]
+  /** Compared with the log, what limits refuse is known as totals only, and is no change. */
+  readonly limits: readonly LimitTotal[]
   /** Refused before it was known who sent it: they are taken to be refused again. */
   readonly notEvaluated: number
   /** Somebody else is asked (PodProtectors, the body), and taken to answer as in the log. */
@@ -64,12 +74,19 @@ interface Group {
 export class ReplaySummarizer {
   readonly #changes = new Map<string, Group>()
   readonly #shadowChanges = new Map<string, Group>()
+  readonly #limits = new LimitTotals()
+  readonly #totalsOnly: boolean
   #requests = 0
   #notEvaluated = 0
   #assumed = 0
   #late = 0
   #fromMs = Number.POSITIVE_INFINITY
   #toMs = Number.NEGATIVE_INFINITY
+
+  /** @param totalsOnly what limits refuse is compared with the log, which does not say how full they were, not with a second simulation */
+  constructor(totalsOnly: boolean) {
+    this.#totalsOnly = totalsOnly
+  }
 
   /** @param comparison undefined = nothing can be said of the request */
   add(entry: LogEntry, late: boolean, comparison: Comparison | undefined, message: string): void {
@@ -82,7 +99,15 @@ export class ReplaySummarizer {
       return
     }
     if (comparison.assumed) this.#assumed++
+    if (this.#totalsOnly) {
+      this.#limits.add(entry.cluster, comparison)
+      this.#compare(entry, withoutShadowOfLimits(comparison), message)
+    } else this.#compare(entry, comparison, message)
+  }
+
+  #compare(entry: LogEntry, comparison: Comparison, message: string): void {
     const { was, wouldBe } = comparison
+    if (this.#totalsOnly && dependsOnLimit(comparison)) return
     if (isChange(comparison)) count(this.#changes, entry, outcomeText(was), outcomeText(wouldBe), message)
     else if (isShadowChange(comparison)) {
       count(this.#shadowChanges, entry, shadowText(was.shadow), shadowText(wouldBe.shadow), message)
@@ -99,6 +124,7 @@ export class ReplaySummarizer {
       changes,
       shadowChanged: sumOf(shadowChanges),
       shadowChanges,
+      limits: this.#limits.totals(),
       notEvaluated: this.#notEvaluated,
       assumed: this.#assumed,
       late: this.#late,

@@ -1,0 +1,43 @@
+// How many requests each limit refused, and would refuse. The log does not say how full a limit was where the log begins, and a fraction of a
+// token decides which of two requests is refused, for as long as a client stays above its rate. So only the sums are reported.
+
+import { type Comparison, limitsOf } from './outcome.ts'
+
+export interface LimitTotal {
+  readonly cluster: string
+  /** Name of the limit; in shadow mode `flow-control/NAME`. */
+  readonly limit: string
+  readonly refused: number
+  readonly wouldRefuse: number
+}
+
+/** Limits that are counted one by one; names come from logs, which may hold anything. */
+const MAX_LIMITS = 500
+const MAX_TEXT = 256
+const OTHERS = '(others)'
+
+export class LimitTotals {
+  readonly #totals = new Map<string, { cluster: string; limit: string; refused: number; wouldRefuse: number }>()
+
+  add(cluster: string, { was, wouldBe }: Comparison): void {
+    for (const limit of limitsOf(was)) this.#totalOf(cluster, limit).refused++
+    for (const limit of limitsOf(wouldBe)) this.#totalOf(cluster, limit).wouldRefuse++
+  }
+
+  /** Those that refuse most first. */
+  totals(): LimitTotal[] {
+    const most = (total: LimitTotal): number => Math.max(total.refused, total.wouldRefuse)
+    return [...this.#totals.values()].sort((a, b) => most(b) - most(a))
+  }
+
+  #totalOf(cluster: string, limit: string): { refused: number; wouldRefuse: number } {
+    const names = [cluster.slice(0, MAX_TEXT), limit.slice(0, MAX_TEXT)] as const
+    const key = JSON.stringify(names)
+    const known = this.#totals.get(key) ?? (this.#totals.size < MAX_LIMITS ? undefined : this.#totals.get(''))
+    if (known !== undefined) return known
+    const full = this.#totals.size >= MAX_LIMITS
+    const total = { cluster: full ? OTHERS : names[0], limit: full ? OTHERS : names[1], refused: 0, wouldRefuse: 0 }
+    this.#totals.set(full ? '' : key, total)
+    return total
+  }
+}
