@@ -1,12 +1,11 @@
 // A model of the cluster-autoscaler's loop in simulated time: the registry is src/core/scale/cluster-state, the cloud is two node groups, of
 // which the first never delivers. It leaves out what does not matter here: pods are as large as nodes, and nothing is scaled down.
 
-import { ClusterState, type Instance, type NodeGroup } from '../../src/core/scale/cluster-state/cluster-state.ts'
 import type { NodeState } from '../../src/core/scale/cluster-state/readiness.ts'
 import { type AutoscalerRules, DEFAULTS } from '../../src/core/scale/cluster-state/rules.ts'
-import { raiseRefusal } from '../../src/core/scale/scale-up-guard/check-raise.ts'
+import { type GroupBackoff, raiseRefusal } from '../../src/core/scale/scale-up-guard/check-raise.ts'
 import type { MachineState } from '../../src/core/scale/scale-up-guard/machine-failure.ts'
-import type { GuardModel } from './guard-model.ts'
+import { ClusterState, type Instance, type NodeGroup } from './cluster-state.ts'
 
 /** `--scan-interval`. */
 export const SCAN_MS = 10_000
@@ -105,7 +104,7 @@ export interface World {
   readonly groups: readonly CloudGroup[]
   /** Pods that have no node yet, of those that came so far. */
   pending: number
-  readonly guard: GuardModel | undefined
+  readonly guard: { readonly backoff: (group: string) => GroupBackoff | undefined } | undefined
 }
 
 /** The autoscaler. It was started, and knows nothing of orders before. */

@@ -34,7 +34,7 @@ const GENERATIONS: readonly (readonly [string, AutoscalerRules])[] = [
   ['>= 1.36', RULES_1_36],
 ]
 
-/** Seconds until the second group, as the autoscaler's source has it; `never` within 400 minutes. */
+/** Seconds until the second group, computed by hand from the autoscaler's source, not measured; `never` within 400 minutes. */
 const DOCUMENTED: Readonly<Record<string, readonly number[]>> = {
   'S1 pool': [5490, 930, 930, 910],
   'S1 machines': [920, 920, 920, 910],

@@ -1,7 +1,7 @@
 // What the cluster-autoscaler knows of a cluster and of its own orders, loop by loop: ClusterStateRegistry of
 // cluster-autoscaler/clusterstate/clusterstate.go. Pure: the caller says what the cloud and the API server have, and does what is returned.
 
-import { ExponentialBackoff } from './backoff.ts'
+import { ExponentialBackoff } from '../../src/core/scale/cluster-state/backoff.ts'
 import {
   type ClusterReadiness,
   countNodes,
@@ -9,9 +9,9 @@ import {
   isGroupHealthy,
   type NodeState,
   type UnregisteredNode,
-} from './readiness.ts'
-import type { ClusterStateOptions } from './rules.ts'
-import { changedRequest, type ScaleUpRequest } from './scale-up-requests.ts'
+} from '../../src/core/scale/cluster-state/readiness.ts'
+import type { ClusterStateOptions } from '../../src/core/scale/cluster-state/rules.ts'
+import { changedRequest, type ScaleUpRequest } from '../../src/core/scale/cluster-state/scale-up-requests.ts'
 import {
   type AcceptableRange,
   acceptableRange,

@@ -1,8 +1,8 @@
 // Sizes of node groups: what is acceptable, what is on its way, and what the cloud did not deliver (clusterstate.go).
 
-import type { Readiness } from './readiness.ts'
-import { readiness } from './readiness.ts'
-import type { AutoscalerRules } from './rules.ts'
+import type { Readiness } from '../../src/core/scale/cluster-state/readiness.ts'
+import { readiness } from '../../src/core/scale/cluster-state/readiness.ts'
+import type { AutoscalerRules } from '../../src/core/scale/cluster-state/rules.ts'
 
 /** Numbers of nodes that a group may have now. */
 export interface AcceptableRange {

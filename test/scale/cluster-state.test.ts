@@ -4,10 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ClusterState, type Instance, type NodeGroup, truncatedMessage } from './cluster-state.ts'
-import { isClusterHealthy, type NodeState, type Readiness, readiness } from './readiness.ts'
-import { DEFAULTS, RULES_1_27, RULES_1_28, RULES_1_30, RULES_1_36 } from './rules.ts'
-import { changedRequest } from './scale-up-requests.ts'
+import { ClusterState, type Instance, type NodeGroup, truncatedMessage } from '../../bench/scale/cluster-state.ts'
 import {
   acceptableRange,
   deletableInstances,
@@ -15,9 +12,17 @@ import {
   incorrectSize,
   sizeCorrection,
   upcomingNodes,
-} from './sizes.ts'
+} from '../../bench/scale/sizes.ts'
+import {
+  isClusterHealthy,
+  type NodeState,
+  type Readiness,
+  readiness,
+} from '../../src/core/scale/cluster-state/readiness.ts'
+import { DEFAULTS, RULES_1_27, RULES_1_28, RULES_1_30, RULES_1_36 } from '../../src/core/scale/cluster-state/rules.ts'
+import { changedRequest } from '../../src/core/scale/cluster-state/scale-up-requests.ts'
 
-const CASES = JSON.parse(readFileSync(new URL('../../../../test/data/clusterstate.json', import.meta.url), 'utf8'))
+const CASES = JSON.parse(readFileSync(new URL('../data/clusterstate.json', import.meta.url), 'utf8'))
 const MINUTE = 60_000
 type Counts = Partial<Readiness>
 type PerGroup<T> = Record<string, T>
