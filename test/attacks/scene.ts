@@ -30,6 +30,8 @@ const SERVED = 'proxy.kubegateway.io/v1alpha1'
 export interface SceneOptions {
   /** Of the gateway. */
   readonly threads: number
+  /** Of the gateway: its command line without arguments. Default: as users start it from the sources. */
+  readonly program?: readonly string[]
   /** Put in front of the gateway's and the upstream's command line, e.g. `taskset -c 0`. Default: nothing. */
   readonly gatewayPrefix?: readonly string[]
   readonly upstreamPrefix?: readonly string[]
@@ -60,7 +62,7 @@ export async function startScene(options: SceneOptions): Promise<Scene> {
     issueCertificate(ca, { commonName: 'upstream', usage: 'server', ...names }),
   )
   const upstream = await startUpstream(serving, options.upstreamPrefix ?? [])
-  const [command = PROGRAM, ...rest] = [...(options.gatewayPrefix ?? []), PROGRAM]
+  const [command = PROGRAM, ...rest] = [...(options.gatewayPrefix ?? []), ...(options.program ?? [PROGRAM])]
   const embedded = await startEmbedded({
     source: [...EMBEDDED_FLAGS, '--protection-listen=127.0.0.1:WEBHOOK'],
     listen: [`${PROXIED_HOST}:PORT/proxy-protocol`],

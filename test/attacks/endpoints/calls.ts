@@ -1,0 +1,121 @@
+// The kinds of calls that the gateway makes of itself to a cluster, and a client's request that is forwarded there: how each is brought about,
+// and which of the requests that an endpoint gets are it. Each kind has a cluster of its own.
+
+import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+
+/** What an endpoint was asked. */
+export interface Asked {
+  readonly method: string
+  /** Without query. */
+  readonly path: string
+  readonly query: string
+}
+
+/** A client's request, again and again. */
+export interface Provocation {
+  readonly method: string
+  readonly path: string
+  readonly body?: object
+  readonly contentType?: string
+  /** Further header fields. NUMBER in them is another number each time. */
+  readonly fields?: Readonly<Record<string, string>>
+  /** Default: a client certificate. */
+  readonly anonymous?: boolean
+}
+
+export interface CallKind {
+  readonly name: string
+  /** Of its cluster, beside servers and credentials. */
+  readonly spec?: Partial<UpstreamClusterSpec>
+  is(asked: Asked): boolean
+  /** What makes the gateway ask. Default: its own controllers do. */
+  readonly provocation?: Provocation
+}
+
+const PODS = '/api/v1/namespaces/default/pods'
+const WEB = '/apis/apps/v1/namespaces/default/deployments/web'
+const MERGE_PATCH = 'application/merge-patch+json'
+const NO_DISRUPTION = { degrade: { mode: 'NoDisruption', reason: 'a test' } } as const
+const TAINT: Provocation = {
+  method: 'PATCH',
+  path: '/api/v1/nodes/node-1',
+  contentType: MERGE_PATCH,
+  body: { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } },
+}
+const SCALE: Provocation = {
+  method: 'PATCH',
+  path: `${WEB}/scale`,
+  contentType: MERGE_PATCH,
+  body: { spec: { replicas: 1 } },
+}
+
+export const CALLS: readonly CallKind[] = [
+  { name: 'probe', is: ({ path }) => path === '/readyz' },
+  { name: 'rights', is: ({ path }) => /\/selfsubject(access|rules)?reviews$/.test(path) },
+  { name: 'nodes', spec: { degrade: { auto: { nodes: {} } } }, is: ({ path }) => path === '/api/v1/nodes' },
+  { name: 'cell-pods', spec: { podProtection: {} }, is: ({ path }) => path === '/api/v1/pods' },
+  { name: 'autoscaler', spec: { autoscaler: {} }, is: ({ path }) => path.includes('/configmaps') },
+  { name: 'slices', spec: { followEndpointSlice: true }, is: ({ path }) => path.includes('/endpointslices') },
+  {
+    name: 'token-review',
+    is: ({ path }) => path.endsWith('/tokenreviews'),
+    provocation: { method: 'GET', path: PODS, anonymous: true, fields: { authorization: 'Bearer NUMBER.of.nobody' } },
+  },
+  {
+    name: 'access-review',
+    is: ({ path }) => path.endsWith('/subjectaccessreviews'),
+    provocation: { method: 'GET', path: PODS, fields: { 'impersonate-user': 'user-NUMBER' } },
+  },
+  {
+    name: 'deleted-pod',
+    spec: { podProtection: {} },
+    is: ({ method, path }) => method === 'GET' && path === `${PODS}/web-1`,
+    provocation: { method: 'DELETE', path: `${PODS}/web-1` },
+  },
+  {
+    name: 'deleted-pods',
+    spec: { podProtection: {} },
+    is: ({ method, path }) => method === 'GET' && path === PODS,
+    provocation: { method: 'DELETE', path: PODS },
+  },
+  {
+    name: 'scaled-workload',
+    spec: { scaleProtection: {} },
+    is: ({ method, path }) => method === 'GET' && path === WEB,
+    provocation: SCALE,
+  },
+  {
+    name: 'scaled-pods',
+    spec: { scaleProtection: {} },
+    is: ({ method, path }) => method === 'GET' && path === PODS,
+    provocation: SCALE,
+  },
+  {
+    name: 'scale-dry-run',
+    spec: { scaleProtection: {} },
+    is: ({ query }) => query.includes('dryRun'),
+    // What becomes of it depends on what is there: only upstream can say.
+    provocation: {
+      ...SCALE,
+      contentType: 'application/json-patch+json',
+      body: [{ op: 'copy', from: '/status/replicas', path: '/spec/replicas' }],
+    },
+  },
+  {
+    name: 'node',
+    spec: NO_DISRUPTION,
+    is: ({ method, path }) => method === 'GET' && path === TAINT.path,
+    provocation: TAINT,
+  },
+  { name: 'node-dry-run', spec: NO_DISRUPTION, is: ({ query }) => query.includes('dryRun'), provocation: TAINT },
+  {
+    name: 'forwarded',
+    is: ({ path }) => path === '/api/v1/namespaces/default/configmaps',
+    provocation: { method: 'GET', path: '/api/v1/namespaces/default/configmaps' },
+  },
+  {
+    name: 'forwarded-watch',
+    is: ({ query }) => query.includes('watch'),
+    provocation: { method: 'GET', path: '/api/v1/namespaces/default/secrets?watch=true' },
+  },
+]

@@ -1,0 +1,117 @@
+// The scene of the other attacks, on a gateway with a limit of memory, and beside its cluster one of a hostile operator for each kind of call.
+
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { UC_PATH } from '../../harness/gateways/embedded.ts'
+import { ALLOW_ALL, base64 } from '../../harness/objects/objects.ts'
+import { type Scene, startScene } from '../scene.ts'
+import { stallsOf } from '../stalls.ts'
+import { CALLS } from './calls.ts'
+import { HostileEndpoints } from './hostile-endpoints.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+/** As bin/portcullis starts it. */
+const NODE_FLAGS = ['--max-semi-space-size=16', '--v8-pool-size=1']
+
+export interface EndpointFacts {
+  readonly running: boolean
+  /** Gateway threads that were replaced. */
+  readonly restarts: number
+  /** The most that was resident since the attack began. */
+  readonly residentBytes: number
+  /** What the gateway says is the most that it takes. */
+  readonly ceilingBytes: number
+  readonly stalls: number
+}
+
+export interface EndpointScene {
+  readonly scene: Scene
+  facts(): Promise<EndpointFacts>
+  /**
+   * What comes while calls of every kind are answered so, each of a cluster that is made for it.
+   * @returns how many answers there were, by kind of call
+   */
+  during(
+    answer: string,
+    what: (answered: () => Promise<Readonly<Record<string, number>>>) => Promise<void>,
+  ): Promise<Readonly<Record<string, number>>>
+  stop(): Promise<void>
+}
+
+export async function startEndpointScene(memoryLimit: string): Promise<EndpointScene> {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-bundle-'))
+  // In place of the sources, whose compiler takes memory that a gateway does not.
+  execFileSync(process.execPath, ['build/build.ts', '--out', join(dir, 'dist')], { cwd: ROOT, stdio: 'ignore' })
+  const program = [process.execPath, ...NODE_FLAGS, join(dir, 'dist/main.mjs')] as const
+  const endpoints = await HostileEndpoints.start()
+  const scene = await startScene({ threads: 1, program, flags: [`--memory-limit=${memoryLimit}`] })
+  const { embedded } = scene
+  return {
+    scene,
+    async facts() {
+      const text = await embedded.gateway.metrics()
+      return {
+        running: embedded.gateway.running,
+        restarts: sample(text, 'thread_restarts_total'),
+        residentBytes: residentBytes(embedded.gateway.pid),
+        ceilingBytes: sample(text, 'memory_ceiling_bytes'),
+        stalls: await stallsOf(embedded.gateway),
+      }
+    },
+    async during(answer, what) {
+      const clusters = Object.fromEntries(CALLS.map(({ name }) => [name, `${name}.${answer}.example.com`]))
+      // The peak begins anew (proc_pid_clear_refs(5)).
+      writeFileSync(`/proc/${embedded.gateway.pid}/clear_refs`, '5')
+      await endpoints.attack(answer, clusters, embedded.gateway.port)
+      try {
+        for (const { name, spec } of CALLS) {
+          const { code, text } = await embedded.admin.post(
+            UC_PATH,
+            clusterOf(endpoints, clusters[name] ?? '', name, spec),
+          )
+          if (code !== 201) throw new Error(`${name}: ${code} ${text}`)
+        }
+        await what(() => endpoints.answered())
+        return await endpoints.answered()
+      } finally {
+        await endpoints.calm()
+        for (const name of Object.values(clusters)) await embedded.admin.delete(`${UC_PATH}/${name}`)
+      }
+    },
+    async stop() {
+      endpoints.end()
+      await scene.stop()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+function clusterOf({ ports, ca }: HostileEndpoints, name: string, call: string, spec: object = {}): object {
+  return {
+    apiVersion: 'proxy.kubegateway.io/v1alpha1',
+    kind: 'UpstreamCluster',
+    metadata: { name },
+    spec: {
+      servers: [{ endpoint: `https://127.0.0.1:${ports[call]}` }],
+      // A cluster that follows its EndpointSlices has to name the server of its certificates.
+      clientConfig: { bearerToken: base64('gateway-token'), caData: base64(ca.certPem), serverName: 'localhost' },
+      secureServing: { clientCAData: base64(ca.certPem) },
+      healthCheck: { intervalSeconds: 1, timeoutSeconds: 1 },
+      dispatchPolicies: [ALLOW_ALL],
+      ...spec,
+    },
+  }
+}
+
+function residentBytes(pid: number): number {
+  return 1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+}
+
+/** Of all rows. */
+function sample(metrics: string, name: string): number {
+  const rows = metrics.matchAll(new RegExp(`^portcullis_${name}(?:\\{[^}]*\\})? ([\\d.e+]+)`, 'gm'))
+  return Array.from(rows, ([, value]) => Number(value)).reduce((sum, value) => sum + value, 0)
+}

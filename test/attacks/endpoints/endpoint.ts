@@ -1,0 +1,186 @@
+// The process of a hostile operator: the API server of one cluster for each kind of call, that answers this kind as it was told and all else
+// honestly, and the client that makes the gateway ask. Told on standard input, in JSON lines.
+
+import {
+  type ClientHttp2Session,
+  createSecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { setPriority } from 'node:os'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { h2Connect, h2Open } from '../../harness/clients/h2-client.ts'
+import { ANSWERS, type Answering, type AnswerKind } from './answers.ts'
+import { type Asked, CALLS, type CallKind, type Provocation } from './calls.ts'
+import type { EndpointCommand, EndpointReport } from './endpoint-messages.ts'
+import { honest } from './honest.ts'
+
+const LOWEST_PRIORITY = 19
+/** Between two requests of a client. */
+const BETWEEN_MS = 50
+/** Of an answer; the client takes no more of it. */
+const MOST_TAKEN_BYTES = 4 * 1024 * 1024
+const IMPATIENT_MS = 2_000
+
+let answer: AnswerKind | undefined
+/** Answers of each kind of call since the last order. */
+const answered = new Map<string, number>()
+const sessions = new Set<ServerHttp2Session>()
+const sockets = new Set<TLSSocket>()
+let attack = new AbortController()
+let number = 0
+
+setPriority(LOWEST_PRIORITY)
+for await (const line of createInterface({ input: process.stdin })) {
+  const command = JSON.parse(line) as EndpointCommand
+  if ('serve' in command) {
+    const ports: Record<string, number> = {}
+    for (const call of CALLS) ports[call.name] = await serve(call, command.serve)
+    say({ ports })
+  } else if ('attack' in command) {
+    answer = ANSWERS.find(({ name }) => name === command.attack)
+    answered.clear()
+    attack = new AbortController()
+    for (const call of CALLS) {
+      const cluster = command.clusters[call.name]
+      if (cluster === undefined || call.provocation === undefined) continue
+      void provoke(call.provocation, cluster, command, attack.signal).catch(() => undefined)
+    }
+    say({ began: true })
+  } else if ('count' in command) say({ answered: Object.fromEntries(answered) })
+  else {
+    attack.abort()
+    answer = undefined
+    for (const session of sessions) session.destroy()
+    for (const socket of sockets) socket.destroy()
+    say({ stopped: true })
+  }
+}
+process.exit()
+
+async function serve(call: CallKind, { cert, key }: { readonly cert: string; readonly key: string }): Promise<number> {
+  const server = createSecureServer({
+    cert,
+    key,
+    allowHTTP1: true,
+    ALPNCallback: ({ protocols }) => (answer?.http1 !== true && protocols.includes('h2') ? 'h2' : 'http/1.1'),
+  })
+  const ignore = (): undefined => undefined
+  server.on('secureConnection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket)).on('error', ignore)
+  })
+  server.on('session', (session) => {
+    sessions.add(session)
+    session.on('close', () => sessions.delete(session)).on('error', ignore)
+  })
+  server.on('sessionError', ignore).on('tlsClientError', ignore)
+  server.on('request', (request, response) => void respond(call, request, response).catch(() => undefined))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
+async function respond(call: CallKind, request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+  const [path = '', query = ''] = request.url.split('?')
+  const asked: Asked = { method: request.method, path, query }
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('error', () => undefined)
+  response.on('error', () => undefined)
+  await new Promise((resolve) => request.on('end', resolve))
+  const body = Buffer.concat(chunks).toString()
+  const answering = answeringOf(asked, body, request, response)
+  if (answer === undefined || !call.is(asked)) return answering.honest()
+  answered.set(call.name, (answered.get(call.name) ?? 0) + 1)
+  await answer.answer(answering)
+}
+
+function answeringOf(
+  asked: Asked,
+  body: string,
+  request: Http2ServerRequest,
+  response: Http2ServerResponse,
+): Answering {
+  const { signal } = attack
+  const isH2 = request.httpVersionMajor === 2
+  // Node takes a connection of HTTP/2 for itself alone.
+  const socket = isH2 ? undefined : request.socket
+  const isOver = (): boolean => signal.aborted || response.destroyed || (isH2 && response.stream.destroyed)
+  const gone = new Promise<void>((resolve) => {
+    response.on('close', resolve)
+    signal.addEventListener('abort', () => resolve())
+  })
+  return {
+    asked,
+    head: (status, fields = {}) => void response.writeHead(status, { 'audit-id': 'hostile', ...fields }),
+    async write(bytes) {
+      if (isOver()) return false
+      if (!response.write(bytes)) {
+        await Promise.race([new Promise<void>((resolve) => response.once('drain', resolve)), gone])
+      }
+      return !isOver()
+    },
+    end: (bytes = '') => void (isOver() || response.end(bytes)),
+    async raw(bytes) {
+      if (socket === undefined || socket.destroyed || signal.aborted) return false
+      await new Promise<void>((resolve) => void socket.write(bytes, () => resolve()))
+      return !socket.destroyed && !signal.aborted
+    },
+    honest() {
+      const { status, text, open } = honest(asked, body)
+      response.writeHead(status, { 'content-type': 'application/json', 'audit-id': 'honest' })
+      if (open) response.write(text)
+      else response.end(text)
+    },
+    async pause(ms) {
+      await pause(ms, undefined, { signal }).catch(() => undefined)
+    },
+  }
+}
+
+/** One request after the other, until told to stop. Connects again, since its cluster may not exist yet. */
+async function provoke(
+  provocation: Provocation,
+  cluster: string,
+  { gateway, certificate }: Extract<EndpointCommand, { attack: string }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const connect = (): ClientHttp2Session =>
+    h2Connect({ port: gateway, serverName: cluster, ...(provocation.anonymous !== true && { certificate }) })
+  let session = connect()
+  signal.addEventListener('abort', () => session.destroy())
+  while (!signal.aborted) {
+    if (session.closed || session.destroyed) session = connect()
+    await requestOnce(session, cluster, provocation)
+    await pause(BETWEEN_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+async function requestOnce(session: ClientHttp2Session, cluster: string, provocation: Provocation): Promise<void> {
+  const { method, path, body, contentType = 'application/json', fields = {} } = provocation
+  number++
+  const own = Object.entries(fields).flat()
+  const head = [':method', method, ':path', path, ':authority', cluster, ...own].map((text) =>
+    text.replace('NUMBER', String(number)),
+  )
+  if (body !== undefined) head.push('content-type', contentType)
+  const stream = h2Open(session, head, { endStream: body === undefined })
+  if (body !== undefined) stream.end(JSON.stringify(body))
+  let taken = 0
+  stream.on('data', (chunk: Buffer) => {
+    taken += chunk.length
+    if (taken > MOST_TAKEN_BYTES) stream.destroy()
+  })
+  const late = setTimeout(() => stream.destroy(), IMPATIENT_MS)
+  await new Promise((resolve) => stream.on('close', resolve))
+  clearTimeout(late)
+}
+
+function say(report: EndpointReport): void {
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+}
