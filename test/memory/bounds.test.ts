@@ -21,6 +21,8 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   accessReviews: ['src/io/reviews/access-review.ts', 'MAX_REMEMBERED'],
   budgetUsers: ['src/state/user-budgets.ts', 'MAX_USERS'],
   heldAnswerBytes: ['src/gateway/held-answer.ts', 'MAX_ALL_HELD_BYTES'],
+  ownAnswerBytes: ['src/io/answers/thread-answers.ts', 'MAX_ANSWER_BYTES'],
+  parsedAnswerBytes: ['src/core/answers/answer-limits.ts', 'MAX_OBJECT_BYTES'],
   pooledBytes: ['src/http2/slabs.ts', 'MAX_POOLED'],
   pooledFrameBytes: ['src/http2/slabs.ts', 'MAX_POOLED_FRAMES'],
   scratchBytes: ['src/http2/hpack/scratch.ts', 'MAX_SCRATCH_BYTES'],

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, mock, test } from 'node:test'
 import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
+import { OBJECT, PAGE } from '../../src/core/answers/answer-limits.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
@@ -120,12 +121,15 @@ describe('sizes', () => {
       const scene = await setUp({ podProtection: { failurePolicy } })
       scene.upstream.add('a')
       scene.upstream.answerRead = (request) => {
-        reply(request, 200, ' '.repeat(16 * MIB + 1))
+        reply(request, 200, ' '.repeat(OBJECT.bytes + 1))
         return true
       }
       const answer = await scene.send('DELETE', `${PODS}/a`)
       assert.equal(answer.status, 503)
-      assert.match(messageOf(answer), /the pod cannot be read: the answer is larger than 16777216 bytes$/)
+      assert.match(
+        messageOf(answer),
+        /the pod cannot be read: the answer has more than 10485760 bytes, which is the limit$/,
+      )
       // No other endpoint would say anything else.
       assert.equal(scene.upstream.reads.length, 1)
       assert.equal((await scene.send('POST', `${PODS}/a/eviction`)).status, 429)
@@ -140,12 +144,12 @@ describe('sizes', () => {
     scene.upstream.answerRead = (request) => {
       const size = Number(new URL(request.path, 'https://stub').searchParams.get('limit'))
       sizes.push(size)
-      if (size <= 62) return false
-      reply(request, 200, ' '.repeat(64 * MIB + 1))
+      if (size <= 50) return false
+      reply(request, 200, ' '.repeat(PAGE.bytes + 1))
       return true
     }
     assert.equal((await scene.send('DELETE', PODS)).status, 200)
-    assert.deepEqual(sizes, [250, 125, 62, 62])
+    assert.deepEqual(sizes, [200, 100, 50, 50])
     assert.deepEqual([scene.gate.asked.flat().length, scene.upstream.pods.size], [100, 0])
   })
 })

@@ -4,11 +4,11 @@
 import type { AccessRefusal } from '../../admin/route.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { CallLimitError } from '../../core/answers/call-errors.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
 import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { createAccessReviewer, type NonResourceAttributes } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../io/reviews/token-review.ts'
-import { CallLimitError } from '../../io/upstream/kube-call.ts'
 import { REVIEW_RATE, ReviewTurns } from './review-turns.ts'
 
 /** A token that is revoked works for this much longer. */

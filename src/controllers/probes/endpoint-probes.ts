@@ -3,9 +3,12 @@
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
+import { TEXT } from '../../core/answers/answer-limits.ts'
+import { KubeCallError, NoAnswerError } from '../../core/answers/call-errors.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { headerValue, headerValues } from '../../core/request/hop-headers.ts'
-import { KubeCallError, kubeCall, NoAnswerError } from '../../io/upstream/kube-call.ts'
+import { clusterCharge } from '../../core/shares/charge.ts'
+import { kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { ClusterTable, LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
@@ -179,6 +182,8 @@ async function probe(live: LiveCluster, endpoint: Endpoint, upstreams: Pick<Upst
       authority: endpoint.authority,
       token: cluster.client.bearerToken,
       timeoutMs: cluster.healthCheck.timeoutMs,
+      limits: TEXT,
+      payer: clusterCharge(cluster.name),
     })
     const message = answer.status === 200 ? '' : `answered with ${answer.status}`
     return { message, date: answer.status < FIRST_OF_PROXIES ? ownDate(answer.head) : undefined, late: false }

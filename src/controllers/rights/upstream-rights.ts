@@ -3,10 +3,13 @@
 // the credential, and its own log should explain why its requests fail.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { REVIEW } from '../../core/answers/answer-limits.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { gatewayRights, isProtectionRight, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
+import { clusterCharge } from '../../core/shares/charge.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
-import { type KubeAnswer, KubeCallError, kubeCall } from '../../io/upstream/kube-call.ts'
+import { type KubeAnswer, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
@@ -249,7 +252,8 @@ class RightsChecker {
       if (upstream === undefined) continue
       try {
         const token = live.compiled.client.bearerToken
-        const answer = await kubeCall(upstream, { method: 'POST', path, body, authority, token, timeoutMs: TIMEOUT_MS })
+        const own = { authority, token, timeoutMs: TIMEOUT_MS, limits: REVIEW, payer: clusterCharge(this.#name) }
+        const answer = await kubeCall(upstream, { method: 'POST', path, body, ...own })
         if (answer.status === 401 || answer.status === 403) {
           refusal ??= answer
           continue

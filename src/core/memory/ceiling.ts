@@ -91,6 +91,10 @@ export interface MemoryBounds {
   readonly budgetUsers: number
   /** gateway/held-answer.ts */
   readonly heldAnswerBytes: number
+  /** io/answers/thread-answers.ts: of a thread, the main thread too. */
+  readonly ownAnswerBytes: number
+  /** core/answers/answer-limits.ts: the largest answer that is parsed. */
+  readonly parsedAnswerBytes: number
   /** http2/slabs.ts */
   readonly pooledBytes: number
   /** The same. */
@@ -136,6 +140,8 @@ export const BOUNDS: MemoryBounds = {
   accessReviews: 8192,
   budgetUsers: 4096,
   heldAnswerBytes: 16 * MIB,
+  ownAnswerBytes: 24 * MIB,
+  parsedAnswerBytes: 10 * MIB,
   pooledBytes: 8 * MIB,
   pooledFrameBytes: 128 * (16 * KIB + 9),
   scratchBytes: 2 * MIB,
@@ -212,6 +218,16 @@ export function threadHeap(settings: MemorySettings): ThreadHeap {
   }
 }
 
+/**
+ * What comes is held in buffers, what is kept of it in V8's heap. One answer of a thread is being parsed; what that makes is garbage when the turn
+ * is over.
+ */
+const PARSED_ANSWER = PARSED * BOUNDS.parsedAnswerBytes
+const OWN_ANSWERS: Cost = {
+  bytes: WITH_UNKNOWN * BOUNDS.ownAnswerBytes + PARSED_ANSWER,
+  heap: WITH_UNKNOWN * BOUNDS.ownAnswerBytes,
+}
+
 function programRows({ threads }: MemorySettings): MemoryRow[] {
   return [
     { what: 'the program and its main thread', bytes: PROGRAM, heap: 0, per: 'process' },
@@ -285,6 +301,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
     each('budgets of users', budgets, budgets),
     each('names that portcullis top counts', names, names / 2),
     each('answers to reads, held until they are whole', BOUNDS.heldAnswerBytes),
+    each("answers to the gateway's own calls", OWN_ANSWERS.bytes, OWN_ANSWERS.heap),
     each('buffers that are kept for use', BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + 2 * BOUNDS.scratchBytes),
     each('heads that come from those who have their share', WITH_UNKNOWN * BOUNDS.spareHeadBytes),
     each('output that clients do not read', BOUNDS.unreadBytes),
@@ -307,6 +324,8 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
   const heads = controlConnections(settings) > 0 ? BOUNDS.controlHeadBytes + BOUNDS.spareHeadBytes : 0
   return [
     { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
+    // Nobody there is unauthenticated, and what it follows is in caches of its own.
+    one("answers to the main thread's own calls", WITH_RESERVE * BOUNDS.ownAnswerBytes + PARSED_ANSWER),
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),
     one('traces for the collector', traces, traces),

@@ -15,3 +15,13 @@ export function userCharge(cluster: string, name: string, weight: number): Charg
 export function ownUserCharge(name: string): Charge {
   return { source: `user ${JSON.stringify(name)} of the control plane`, weight: 1, known: true }
 }
+
+/** The gateway itself, for what it follows in one cluster: no user waits for it. */
+export function clusterCharge(cluster: string): Charge {
+  return { source: `the gateway itself, of cluster "${cluster}"`, weight: 1, known: true }
+}
+
+/** Likewise, for a server that a setting of the process names: all clusters depend on it. */
+export function serverCharge(server: string): Charge {
+  return { source: `the gateway itself, of ${server}`, weight: 8, known: true }
+}

@@ -13,7 +13,10 @@ const UNITS: Readonly<Record<ShareLimit, string>> = {
   watches: 'watches and other long-running requests',
   'buffered-bytes': 'buffered bytes',
   'late-bodies': 'bytes of bodies whose answer is complete',
+  'answer-bytes': "bytes of upstream's answers to the gateway",
 }
+/** No setting changes it. */
+const FIXED: ReadonlySet<ShareLimit> = new Set(['answer-bytes'])
 
 /** @param random at least 0, less than 1 */
 export function refuseShare(limit: ShareLimit, shares: Shares, charge: Charge, random: number): Refusal {
@@ -31,5 +34,6 @@ function shareMessage(limit: ShareLimit, shares: Shares, charge: Charge, retryAf
     held >= share
       ? `${source} has ${held} of ${shares.capacity} ${UNITS[limit]}${whose}, and its share while others need theirs is ${share}`
       : `all ${shares.capacity} ${UNITS[limit]}${whose} and the reserve are taken, by ${shares.holders} sources; ${source} has ${held}`
-  return `${why} (--max-${limit}); come back in ${retryAfterSeconds} s`
+  const setting = FIXED.has(limit) ? '' : ` (--max-${limit})`
+  return `${why}${setting}; come back in ${retryAfterSeconds} s`
 }

@@ -2,13 +2,8 @@
 // one answers.
 
 import type { Charge } from '../../api/ports/stream.ts'
-import {
-  AnswerTooLargeError,
-  type KubeAnswer,
-  type KubeCall,
-  KubeCallError,
-  kubeCall,
-} from '../../io/upstream/kube-call.ts'
+import { AnswerTooLargeError, KubeCallError, NoRoomError } from '../../core/answers/call-errors.ts'
+import { type KubeAnswer, type KubeCall, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Gateway } from '../exchange/gateway.ts'
@@ -16,15 +11,16 @@ import { takeTurn } from './call-turn.ts'
 
 const MAX_TRIES = 3
 
-export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token'> {
+export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'payer'> {
   readonly kind: OwnCall
-  /** Who has it made: takes turns with the others. */
+  /** Who has it made: takes turns with the others, and pays for the memory of the answer. */
   readonly charge: Charge
 }
 
 /**
  * @throws {KubeCallError} when no endpoint answered in time
  * @throws {AnswerTooLargeError}
+ * @throws {NoRoomError} when too much is being read
  * @throws {CallLimitError} when its turn did not come in time: nobody was asked
  */
 export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
@@ -52,13 +48,17 @@ async function askOneAfterTheOther(
     try {
       // Those of a user have the gateway's own in front.
       const token = call.credentials === undefined ? cluster.client.bearerToken : ''
-      const answer = await kubeCall(connections, { ...call, authority, token, timeoutMs })
+      const answer = await kubeCall(connections, { ...call, authority, token, timeoutMs, payer: call.charge })
       // Overloaded or shutting down: another one may answer.
       if (answer.status !== 429 && answer.status < 500) return answer
       last = refusalOf(answer)
     } catch (error) {
       // The others would say the same.
       if (!(error instanceof KubeCallError) || error instanceof AnswerTooLargeError) throw error
+      if (error instanceof NoRoomError) {
+        gw.events.limited('answer-bytes', call.charge.known)
+        throw error
+      }
       last = error.message
     }
   }

@@ -1,10 +1,10 @@
 // When a call of the gateway's own may go: clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import { CallLimitError } from '../../core/answers/call-errors.ts'
 import type { CallRate, CallTurns, Turn } from '../../core/limits/call-turns.ts'
 import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
-import { CallLimitError } from '../../io/upstream/kube-call.ts'
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 

@@ -1,9 +1,10 @@
 // The gateway's own review calls to a cluster.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import { REVIEW } from '../../core/answers/answer-limits.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { ReviewCall } from '../../io/reviews/token-review.ts'
-import { KubeCallError } from '../../io/upstream/kube-call.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import { callAsGateway } from './call-as-gateway.ts'
@@ -31,7 +32,8 @@ export function reviewCall(
   if (kind === 'token-review' && live.compiled.endpoints.some(({ scheme }) => scheme === 'http')) {
     return () => Promise.reject(new KubeCallError('the servers are http://, and no token is sent in clear'))
   }
-  return (body) => callAsGateway(gw, live, { kind, charge, method: 'POST', path: PATHS[kind], body, timeoutMs })
+  return (body) =>
+    callAsGateway(gw, live, { kind, charge, method: 'POST', path: PATHS[kind], body, timeoutMs, limits: REVIEW })
 }
 
 /** A review without an answer: nobody answers in time, or the gateway itself asks no more for now. */

@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { OBJECT } from '../../core/answers/answer-limits.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { decodeQueryPart } from '../../core/request/request-target.ts'
 import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
@@ -13,8 +14,6 @@ import { callerFields } from './caller-fields.ts'
 
 /** kube-apiserver takes no larger one (MaxRequestBodyBytes). */
 export const MAX_WRITE_BYTES: number = 3 * 1024 * 1024
-/** etcd takes 1.5 MiB of an object, of which JSON may make six times as much. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 /** Of each call. */
 const TIMEOUT_MS = 10_000
 
@@ -62,10 +61,11 @@ const NO_DRY_RUN = /^admission webhook "[^"\s]+" does not support dry run$/
 export function callUpstream(
   { exchange, live }: Decision,
   kind: OwnCall,
-  call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'>,
+  call: Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'> &
+    Partial<Pick<CallAsGateway, 'limits'>>,
 ): Promise<KubeAnswer> {
-  const limits = { timeoutMs: TIMEOUT_MS, maxAnswerBytes: MAX_ANSWER_BYTES }
-  return callAsGateway(exchange.gw, live, { kind, charge: exchange.charge, ...limits, ...call })
+  const { gw, charge } = exchange
+  return callAsGateway(gw, live, { kind, charge, timeoutMs: TIMEOUT_MS, limits: OBJECT, ...call })
 }
 
 export function asCaller({ exchange, caller, cluster }: Decision): Pick<CallAsGateway, 'credentials' | 'fields'> {

@@ -1,12 +1,12 @@
 // Whether a write ends pods (core/policy/ending-writes.ts): the write is tried as a dry run, and its outcome compared with what is
 // there. Asked by every filter that cares, found out once.
 
+import { CallLimitError, KubeCallError } from '../../core/answers/call-errors.ts'
 import { type EndingWrite, endingWriteOf, type WriteEffect } from '../../core/policy/ending-writes.ts'
 import { dependsOnMoment, mayChange } from '../../core/policy/write-body.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
-import { CallLimitError, KubeCallError } from '../../io/upstream/kube-call.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { readBody } from '../exchange/read-body.ts'
 import { respondWith } from '../exchange/respond.ts'

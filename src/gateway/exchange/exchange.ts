@@ -21,6 +21,7 @@ import { RequestHead, readRequestHead } from '../../core/request/request-head.ts
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
 import { LARGE_HEAD_BYTES } from '../../core/shares/open-heads.ts'
 import type { AnswerOwner } from '../../core/shares/waiting-answers.ts'
+import type { AnswerBytes } from '../../io/answers/thread-answers.ts'
 import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
@@ -86,6 +87,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   /** Memory that it holds of what all share; undefined until it does. */
   buffered: BufferedBytes | undefined = undefined
   headBuffered = false
+  /** Memory of what it keeps of answers to the gateway's own calls (kept-answers.ts). */
+  keptAnswers: AnswerBytes | undefined = undefined
   /** From when it is asked whether the request may be served; what that takes is given back at the end. */
   decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
@@ -407,6 +410,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.body?.end()
     this.upstream?.leave()
     this.buffered?.end()
+    this.keptAnswers?.end()
     giveShare(this)
     if (this.decision !== undefined) giveBack(this.decision)
     const { gw, record } = this

@@ -1,22 +1,22 @@
 // The gateway's own calls about pods that somebody wants to delete.
 
-import { isRecord } from '../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
+import { type AnswerLimits, OBJECT } from '../../core/answers/answer-limits.ts'
+import { AnswerTooLargeError, CallLimitError } from '../../core/answers/call-errors.ts'
+import { heldBytes } from '../../core/answers/held-bytes.ts'
+import { listPages, type ReadPage } from '../../core/answers/paged-list.ts'
 import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
-import { AnswerTooLargeError, CallLimitError, type KubeAnswer } from '../../io/upstream/kube-call.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { callAsGateway, refusalOf } from '../calls/call-as-gateway.ts'
+import { keepAnswer } from '../exchange/kept-answers.ts'
 import type { Deletion } from './deletion.ts'
 
-/**
- * Of one pod, or a list of one. etcd takes 1.5 MiB of it (--max-request-bytes), of which JSON may make six times as much: that is
- * how it writes control characters.
- */
-export const MAX_POD_BYTES: number = 16 * 1024 * 1024
-/** Of a list: what a page of PAGE_SIZE pods may well take, with room. */
-const MAX_LIST_BYTES = 64 * 1024 * 1024
-const PAGE_SIZE = 250
+/** Of one namespace: a cluster has 150,000 at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+const MAX_PODS = 150_000
 
 /** Nobody can say; why, for people. */
 export interface Unknown {
@@ -42,7 +42,7 @@ export type FoundPod =
 export async function findPod(deletion: Deletion, name: string): Promise<FoundPod> {
   const path = `${podsPath(deletion.decision.info.namespace)}/${encodeURIComponent(name)}`
   try {
-    const answer = await readAsGateway(deletion, path, MAX_POD_BYTES)
+    const answer = await readAsGateway(deletion, path, OBJECT)
     if (answer.status === 404) return { kind: 'absent' }
     if (answer.status !== 200) return { kind: 'unknown', message: `the pod cannot be read: ${refusalOf(answer)}` }
     const object: unknown = JSON.parse(answer.body)
@@ -66,49 +66,52 @@ export type FoundPods =
   | Unknown
   | Limited
 
-/** @param limit 0 = all */
-export async function listPods(deletion: Deletion, limit: number): Promise<FoundPods> {
-  const { info } = deletion.decision
-  const pods: PodFacts[] = []
-  let pageSize = PAGE_SIZE
-  let metadata: Readonly<Record<string, unknown>> = {}
-  let whole = false
-  try {
-    while (!whole) {
-      const size = limit === 0 ? pageSize : Math.min(pageSize, limit - pods.length)
-      const path = `${podsPath(info.namespace)}?${listQuery(info, size, continueOf(metadata))}`
-      const answer = await readPageOf(deletion, path, size)
-      if (answer === 'too-large') {
-        pageSize = Math.floor(size / 2)
-        continue
-      }
-      if (answer.status === 400 || answer.status === 422) return { kind: 'refused', answer }
-      if (answer.status !== 200) return { kind: 'unknown', message: `the pods cannot be listed: ${refusalOf(answer)}` }
-      const page = readPage(answer.body, factsReader(ranksPods(deletion.settings)))
-      if (page === undefined)
-        return { kind: 'unknown', message: 'the pods cannot be listed: the answer is not a PodList' }
-      for (const pod of page.pods) pods.push(pod)
-      metadata = page.metadata
-      whole = continueOf(metadata) === '' || (limit !== 0 && pods.length >= limit)
-    }
-    return { kind: 'pods', pods, metadata }
-  } catch (error) {
-    return unread('the pods cannot be listed', error)
+/** What upstream answered in the place of a page. */
+class NotListedError extends Error {
+  readonly answer: KubeAnswer
+
+  constructor(answer: KubeAnswer) {
+    super(`the pods cannot be listed: ${refusalOf(answer)}`)
+    this.answer = answer
   }
 }
 
-/** @returns 'too-large' when a page of fewer pods may be small enough */
-async function readPageOf(deletion: Deletion, path: string, size: number): Promise<KubeAnswer | 'too-large'> {
+/** @param limit 0 = all */
+export async function listPods(deletion: Deletion, limit: number): Promise<FoundPods> {
+  const { decision, exchange, settings } = deletion
+  const { info } = decision
+  const read: ReadPage = async (size, next, limits) => {
+    const path = `${podsPath(info.namespace)}?${listQuery(info, size, next)}`
+    const answer = await readAsGateway(deletion, path, limits)
+    if (answer.status !== 200) throw new NotListedError(answer)
+    return recordOf(JSON.parse(answer.body))
+  }
+  const pods: PodFacts[] = []
+  let metadata: Readonly<Record<string, unknown>> = {}
   try {
-    return await readAsGateway(deletion, path, MAX_LIST_BYTES)
+    for await (const page of listPages(read, limit === 0 ? MAX_PODS : limit)) {
+      const facts = podsOf(page, factsReader(ranksPods(settings)))
+      if (facts === undefined)
+        return { kind: 'unknown', message: 'the pods cannot be listed: the answer is not a PodList' }
+      keepAnswer(exchange, heldBytes(facts))
+      for (const pod of facts) pods.push(pod)
+      metadata = recordOf(page['metadata'])
+      if (exchange.gone) break
+    }
+    if (limit === 0 && textOf(metadata['continue']) !== '' && !exchange.gone) {
+      const message = `the pods cannot be listed: there are more than ${MAX_PODS}`
+      return { kind: 'limited', message, retryAfterSeconds: 0 }
+    }
+    return { kind: 'pods', pods, metadata }
   } catch (error) {
-    if (error instanceof AnswerTooLargeError && size > 1) return 'too-large'
-    throw error
+    if (!(error instanceof NotListedError)) return unread('the pods cannot be listed', error)
+    const { answer, message } = error
+    return answer.status === 400 || answer.status === 422 ? { kind: 'refused', answer } : { kind: 'unknown', message }
   }
 }
 
 /** In the turn of whoever wants to delete. */
-function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number): Promise<KubeAnswer> {
+function readAsGateway(deletion: Deletion, path: string, limits: AnswerLimits): Promise<KubeAnswer> {
   const { exchange, settings } = deletion
   const { live } = deletion.decision
   const { timeoutMs } = settings
@@ -118,7 +121,7 @@ function readAsGateway(deletion: Deletion, path: string, maxAnswerBytes: number)
     method: 'GET',
     path,
     timeoutMs,
-    maxAnswerBytes,
+    limits,
   })
 }
 
@@ -129,11 +132,6 @@ function unread(what: string, error: unknown): Unknown | Limited {
   return error instanceof AnswerTooLargeError
     ? { kind: 'limited', message, retryAfterSeconds: 0 }
     : { kind: 'unknown', message }
-}
-
-function continueOf(metadata: Readonly<Record<string, unknown>>): string {
-  const token = metadata['continue']
-  return typeof token === 'string' ? token : ''
 }
 
 export function podsPath(namespace: string): string {
@@ -151,17 +149,13 @@ function listQuery(
   return next === '' ? query : `${query}&continue=${encodeURIComponent(next)}`
 }
 
-function readPage(
-  body: string,
-  factsOf: ReturnType<typeof factsReader>,
-): { readonly pods: readonly PodFacts[]; readonly metadata: Readonly<Record<string, unknown>> } | undefined {
-  const list: unknown = JSON.parse(body)
-  if (!isRecord(list) || !Array.isArray(list['items'])) return undefined
+function podsOf({ items }: JsonObject, factsOf: ReturnType<typeof factsReader>): PodFacts[] | undefined {
+  if (!Array.isArray(items)) return undefined
   const pods: PodFacts[] = []
-  for (const item of list['items'] as readonly unknown[]) {
+  for (const item of items as readonly unknown[]) {
     const pod = isRecord(item) ? factsOf(item) : undefined
     if (pod === undefined) return undefined
     pods.push(pod)
   }
-  return { pods, metadata: isRecord(list['metadata']) ? list['metadata'] : {} }
+  return pods
 }

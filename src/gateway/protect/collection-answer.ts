@@ -1,17 +1,19 @@
 // The one answer to the deletion of a collection: the list of what was deleted, or why something was not.
 
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../../core/policy/traffic-messages.ts'
 import { type Refusal, type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
 import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
+import { keepAnswer } from '../exchange/kept-answers.ts'
 import { respond, respondWith } from '../exchange/respond.ts'
 import { type Outcome, toldFields } from './collection-sender.ts'
 import type { Deletion } from './deletion.ts'
 
 /** Causes of one Status; the message has the number of all. */
 const MAX_CAUSES = 100
-/** Of the list in the answer. Beyond it a Status says that all is done. */
-const MAX_LIST_BYTES = 64 * 1024 * 1024
+/** Characters of the list in the answer, which is put together in one turn. Beyond it a Status says that all is done. */
+const MAX_LIST_LENGTH = 16 * 1024 * 1024
 
 export class CollectionAnswer {
   readonly #deletion: Deletion
@@ -20,7 +22,7 @@ export class CollectionAnswer {
   #done = 0
   /** JSON of the pods as upstream's answers had them; undefined when they cannot be told. */
   #items: string[] | undefined = []
-  #bytes = 0
+  #length = 0
   #refused = 0
   #refusal: Refusal | undefined
   readonly #causes: RefusalCause[] = []
@@ -75,9 +77,19 @@ export class CollectionAnswer {
   #take(body: string): void {
     if (this.#items === undefined) return
     const items = itemsOf(body)
-    this.#bytes += body.length
-    if (items === undefined || this.#bytes > MAX_LIST_BYTES) this.#items = undefined
+    this.#length += body.length
+    if (items === undefined || this.#length > MAX_LIST_LENGTH || !this.#keep(body.length)) this.#items = undefined
     else for (const item of items) this.#items.push(item)
+  }
+
+  #keep(bytes: number): boolean {
+    try {
+      keepAnswer(this.#deletion.exchange, bytes)
+      return true
+    } catch (error) {
+      if (error instanceof KubeCallError) return false
+      throw error
+    }
   }
 
   /** What upstream said, as it said it. */

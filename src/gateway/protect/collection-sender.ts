@@ -3,20 +3,16 @@
 
 import type { PodFacts, Reservation } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
+import { OBJECT } from '../../core/answers/answer-limits.ts'
+import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoRoomError } from '../../core/answers/call-errors.ts'
 import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
-import {
-  AnswerTooLargeError,
-  HeadTooLargeError,
-  type KubeAnswer,
-  KubeCallError,
-  kubeCall,
-} from '../../io/upstream/kube-call.ts'
+import { type KubeAnswer, kubeCall } from '../../io/upstream/kube-call.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import { callerFields } from '../calls/caller-fields.ts'
 import type { Permit } from '../exchange/decision.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
-import { MAX_POD_BYTES, podsPath } from './call.ts'
+import { podsPath } from './call.ts'
 import type { AskedDeletion, Deletion } from './deletion.ts'
 
 /** kube-apiserver's --request-timeout. */
@@ -88,7 +84,8 @@ export class CollectionSender {
       } catch (error) {
         if (!(error instanceof KubeCallError)) throw error
         if (error instanceof HeadTooLargeError) return { kind: 'head-too-large', maxBytes: error.maxBytes }
-        if (error instanceof AnswerTooLargeError) return { kind: 'done', answer: UNTOLD }
+        if (error instanceof AnswerTooLargeError || error instanceof NoRoomError)
+          return { kind: 'done', answer: UNTOLD }
         if (!error.unprocessed) return { kind: 'unknown' }
       } finally {
         endpoint.ended()
@@ -115,7 +112,8 @@ export class CollectionSender {
       body,
       contentType: this.#asked.contentType,
       timeoutMs: TIMEOUT_MS,
-      maxAnswerBytes: MAX_POD_BYTES,
+      limits: OBJECT,
+      payer: exchange.charge,
     })
   }
 

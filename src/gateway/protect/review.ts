@@ -1,10 +1,10 @@
 // Deletions of pods on their way to the ledger: in turns by whoever wants to delete.
 
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
+import { CallLimitError } from '../../core/answers/call-errors.ts'
 import type { CallRate } from '../../core/limits/call-turns.ts'
 import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
-import { CallLimitError } from '../../io/upstream/kube-call.ts'
 import { MAX_DELETIONS } from '../../state/clusters.ts'
 import { takeTurnIn } from '../calls/call-turn.ts'
 import type { Deletion } from './deletion.ts'

@@ -1,5 +1,6 @@
 // What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
 
+import { CallLimitError, KubeCallError } from '../../core/answers/call-errors.ts'
 import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
@@ -12,7 +13,7 @@ import {
   type UnknownReason,
 } from '../../core/scale/scale-write/scale-change.ts'
 import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
-import { CallLimitError, type KubeAnswer, KubeCallError } from '../../io/upstream/kube-call.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 import { reviewRight } from '../calls/access.ts'
 import { refusalOf } from '../calls/call-as-gateway.ts'
 import { asCaller, callUpstream, MAX_WRITE_BYTES, objectOf, tryWrite, writeTooLarge } from '../calls/try-write.ts'

@@ -6,6 +6,7 @@ import { mapOf } from '../../api/kube/json-object.ts'
 import type { ProtectorAnswer } from '../../api/ports/protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { scaleProtectionOf } from '../../core/admission/scale-write.ts'
+import { CallLimitError, KubeCallError } from '../../core/answers/call-errors.ts'
 import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluster.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
@@ -23,13 +24,13 @@ import {
 } from '../../core/scale/scale-write/scale-messages.ts'
 import { scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
-import { CallLimitError, KubeCallError } from '../../io/upstream/kube-call.ts'
 import { mayList } from '../calls/access.ts'
 import { callUpstream } from '../calls/try-write.ts'
 import type { Decision } from '../exchange/decision.ts'
+import { keepAnswer } from '../exchange/kept-answers.ts'
 import { NO_GATE } from '../protect/verdict.ts'
 import { chosenVictims } from './chosen-victims.ts'
-import { type ReadPods, readPods, type UnreadPods } from './read-pods.ts'
+import { type ReadPods, readPods, type UnreadPods, type UpstreamPods } from './read-pods.ts'
 import { scaleChange } from './scale-change.ts'
 
 /** How long the ledger of pod protection may take. */
@@ -138,12 +139,11 @@ async function readLeaving(
 ): Promise<ReadPods | UnreadPods | Refusal> {
   const { namespace, resource, name } = decision.info
   try {
-    return await readPods(
-      (path) => callUpstream(decision, 'scale-read', { method: 'GET', path }),
-      kind,
-      workload,
-      namespace,
-    )
+    const upstream: UpstreamPods = {
+      read: (path, limits) => callUpstream(decision, 'scale-read', { method: 'GET', path, limits }),
+      keep: (bytes) => keepAnswer(decision.exchange, bytes),
+    }
+    return await readPods(upstream, kind, workload, namespace)
   } catch (error) {
     if (error instanceof CallLimitError) {
       const { message, retryAfterSeconds } = error

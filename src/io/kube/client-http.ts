@@ -7,6 +7,13 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
+import type { Charge } from '../../api/ports/stream.ts'
+import { type AnswerLimits, OBJECT, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
+import { AnswerTooLargeError, KubeCallError } from '../../core/answers/call-errors.ts'
+import { countJson } from '../../core/answers/count-json.ts'
+import { serverCharge } from '../../core/shares/charge.ts'
+import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import { guardedConnector } from '../dial/dial-guard.ts'
 import { systemClock } from '../world/clock.ts'
 import { faultOf, statusErrorOf } from './client-errors.ts'
@@ -17,6 +24,8 @@ import type { KubeAccess } from './config-access.ts'
 export interface KubeAccessSource {
   /** For messages that name no particular request. */
   readonly server: string
+  /** Who pays for the memory of its answers while they come. Default: the server, as one that a setting names. */
+  readonly charge?: Charge
   /** @throws (rejects) an Error for people when there is no server or no credential */
   access(): Promise<KubeAccess>
   /** After a 401: true when there may be new credentials now. */
@@ -32,6 +41,8 @@ export interface KubeHttpRequest {
   readonly body?: unknown
   /** Of `body`. Default application/json. */
   readonly contentType?: string
+  /** Of the answer. Default: those of one object. */
+  readonly limits?: AnswerLimits
 }
 
 /** A call fails without its whole response after this time; kube-apiserver itself gives up after 60 s. */
@@ -47,8 +58,6 @@ const MAX_CONNECTIONS = 32
 /** How often a server's `Retry-After` is followed. */
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
-/** Bytes of a webhook's answer. */
-const MAX_IGNORED = 64 * 1024
 const USER_AGENT = 'portcullis'
 /** How often to check whether a watch may go on. */
 const LOOK_MS = 1_000
@@ -63,21 +72,23 @@ interface Call extends KubeCallTarget {
   readonly path: string
   readonly contentType: string
   readonly payload: string | null
+  readonly limits: AnswerLimits
   /** Where the last attempt went; '' = there was none. */
   server: string
   /** When it began. */
   beganMs: number
 }
 
-function callOf({ method, path, body, contentType = 'application/json' }: KubeHttpRequest): Call {
+function callOf({ method, path, body, contentType = 'application/json', limits = OBJECT }: KubeHttpRequest): Call {
   const payload = body === undefined ? null : JSON.stringify(body)
-  return { method, path, contentType, payload, server: '', beganMs: 0 }
+  return { method, path, contentType, payload, limits, server: '', beganMs: 0 }
 }
 
 export class KubeHttp {
   readonly #source: KubeAccessSource
   readonly #timeoutMs: number
   readonly #events: KubeCallEvents
+  readonly #serverCharge: Charge
   #agent: Dispatcher | undefined
   #agentKey = ''
 
@@ -89,14 +100,21 @@ export class KubeHttp {
     this.#source = source
     this.#timeoutMs = timeoutMs
     this.#events = events
+    this.#serverCharge = serverCharge(source.server)
   }
 
   get server(): string {
     return this.#source.server
   }
 
+  /** Who pays for the memory of answers while they come. */
+  get charge(): Charge {
+    return this.#source.charge ?? this.#serverCharge
+  }
+
   /**
    * @throws {StatusError} (rejects) when the server refuses
+   * @throws {AnswerTooLargeError} (rejects) when the answer is larger than `limits`
    * @throws {Error} (rejects) when no answer came
    */
   async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
@@ -123,6 +141,7 @@ export class KubeHttp {
     const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
     const answer = await this.#send(call, signal, headMs, silenceMs)
     if (answer.response.statusCode !== 200) throw await this.#refusal(call, answer)
+    refuseEncoded(answer)
     this.#ended(call, undefined)
     return this.#chunks(answer)
   }
@@ -133,16 +152,13 @@ export class KubeHttp {
    */
   async post(payload: string, end: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([AbortSignal.timeout(this.#timeoutMs), end])
-    const call: Call = { method: 'POST', path: '', contentType: 'application/json', payload, server: '', beganMs: 0 }
-    const { response, access } = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
-    const { statusCode, headers, body } = response
-    if (statusCode < 300) {
-      // It has them, whatever becomes of the rest of its answer.
-      await body.dump({ limit: MAX_IGNORED, signal }).catch(() => undefined)
-      this.#ended(call, 0)
-      return
-    }
-    throw statusErrorOf(statusCode, await startOf(body, access), textOf(headers['retry-after']))
+    const call: Call = { ...callOf({ method: 'POST', path: '' }), payload }
+    const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    const { statusCode, body } = answer.response
+    if (statusCode >= 300) throw await this.#refusal(call, answer)
+    // It has them, whatever becomes of the rest of its answer.
+    await body.dump({ limit: SHORT_TEXT_BYTES, signal }).catch(() => undefined)
+    this.#ended(call, 0)
   }
 
   async close(): Promise<void> {
@@ -153,6 +169,8 @@ export class KubeHttp {
     const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
     if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
     const text = await this.#text(call, answer)
+    const excess = countJson(text, call.limits, COUNT_SEED)
+    if (excess !== undefined) throw new AnswerTooLargeError(excess)
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -170,7 +188,7 @@ export class KubeHttp {
       try {
         const response = await this.#attempt(call, access, signal, headersTimeout, bodyTimeout)
         if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
-        await response.body.dump()
+        await response.body.dump({ limit: SHORT_TEXT_BYTES, signal })
       } catch (error) {
         // That the server closed an idle connection says nothing about the server.
         if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
@@ -260,20 +278,53 @@ export class KubeHttp {
     return this.#agent
   }
 
-  async #refusal(call: Call, answer: Answer): Promise<StatusError> {
-    const retryAfter = answer.response.headers['retry-after']
-    const text = await this.#text(call, answer)
-    return statusErrorOf(answer.response.statusCode, text, textOf(retryAfter))
-  }
-
-  async #text(call: Call, { response, access }: Answer): Promise<string> {
+  /** Its code is what counts: of a long text the beginning is read. */
+  async #refusal(call: Call, { response, access }: Answer): Promise<StatusError> {
+    const { statusCode, headers, body } = response
+    const retryAfter = textOf(headers['retry-after'])
+    if (isEncoded(headers)) {
+      discard(body)
+      return statusErrorOf(statusCode, '', retryAfter)
+    }
+    const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(this.charge))
+    let text = ''
+    // The signal of a watch has no deadline.
+    const late = setTimeout(() => body.destroy(new Error('no answer in time')), this.#timeoutMs)
     try {
-      const bytes = await response.body.bytes()
-      this.#ended(call, bytes.length)
-      return new TextDecoder().decode(bytes)
+      for await (const chunk of body) {
+        const rest = SHORT_TEXT_BYTES - reader.bytes
+        if (reader.add(chunk.length > rest ? chunk.subarray(0, rest) : chunk) !== undefined || chunk.length > rest)
+          break
+      }
+      this.#ended(call, reader.bytes)
     } catch (error) {
       throw noAnswer(access, error)
+    } finally {
+      clearTimeout(late)
+      text = reader.text()
     }
+    return statusErrorOf(statusCode, text, retryAfter)
+  }
+
+  async #text(call: Call, answer: Answer): Promise<string> {
+    refuseEncoded(answer)
+    const { response, access } = answer
+    const memory = new AnswerBytes(this.charge)
+    const reader = new AnswerReader(call.limits.bytes, memory)
+    try {
+      for await (const chunk of response.body) {
+        const fault = reader.add(chunk)
+        // Thrown in here, it ends the response, too.
+        if (fault === 'too-large') throw new AnswerTooLargeError(`more than ${call.limits.bytes} bytes`)
+        if (fault === 'no-room') throw memory.full()
+      }
+    } catch (error) {
+      reader.drop()
+      if (error instanceof KubeCallError) throw error
+      throw noAnswer(access, error)
+    }
+    this.#ended(call, reader.bytes)
+    return reader.text()
   }
 
   async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {
@@ -298,19 +349,22 @@ export class KubeHttp {
   }
 }
 
-async function startOf(body: Dispatcher.ResponseData['body'], access: KubeAccess): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length >= MAX_IGNORED) break
-    }
-  } catch (error) {
-    throw noAnswer(access, error)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+/** @throws {KubeCallError} when it is compressed: nothing asks for it, and what it becomes would have to be counted, too */
+function refuseEncoded({ response, access }: Answer): void {
+  if (!isEncoded(response.headers)) return
+  discard(response.body)
+  throw new KubeCallError(`${access.server} sent a compressed answer, which was not asked for`)
+}
+
+/** Ends the response, with its connection. */
+function discard(body: Dispatcher.ResponseData['body']): void {
+  body.on('error', () => undefined)
+  body.destroy()
+}
+
+function isEncoded(headers: Dispatcher.ResponseData['headers']): boolean {
+  const encoding = textOf(headers['content-encoding'])
+  return headers['content-encoding'] !== undefined && encoding.toLowerCase() !== 'identity'
 }
 
 function noAnswer({ server }: KubeAccess, error: unknown): Error {

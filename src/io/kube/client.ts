@@ -14,6 +14,7 @@ import type {
 } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { REVIEW } from '../../core/answers/answer-limits.ts'
 import type { KubeCallEvents } from './client-events.ts'
 import { type KubeAccessSource, KubeHttp } from './client-http.ts'
 import { FollowedKubeconfig } from './config-follow.ts'
@@ -67,7 +68,7 @@ export function clientOf(
     close: () => http.close(),
     review: async (path, body) => {
       const answer = await http.call(
-        { method: 'POST', path, body: JSON.parse(body) },
+        { method: 'POST', path, body: JSON.parse(body), limits: REVIEW },
         AbortSignal.timeout(REVIEW_TIMEOUT_MS),
       )
       return { status: 201, body: JSON.stringify(answer) }
@@ -119,8 +120,9 @@ function pagesOf(
     ...(name !== '' && { fieldSelector: `metadata.name=${name}` }),
   }
   return {
-    page: (query, signal) =>
-      http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}` }, signal),
+    charge: http.charge,
+    page: (query, limits, signal) =>
+      http.call({ method: 'GET', path: `${path}?${new URLSearchParams({ ...selector, ...query })}`, limits }, signal),
     watch: (query, silenceMs, signal) =>
       http.open(`${path}?${new URLSearchParams({ ...selector, ...query })}`, silenceMs, signal),
   }

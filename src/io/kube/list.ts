@@ -4,15 +4,21 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectList } from '../../api/ports/object-client.ts'
+import type { Charge } from '../../api/ports/stream.ts'
+import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
+import { itemsOf, listPages } from '../../core/answers/paged-list.ts'
 
 /** One collection of an API server. Both reject with a StatusError, or an Error when no answer came. */
 export interface ResourcePages {
-  page(query: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<JsonObject>
+  /** Who pays for the memory of what comes. */
+  readonly charge: Charge
+  page(query: Readonly<Record<string, string>>, limits: AnswerLimits, signal?: AbortSignal): Promise<JsonObject>
   /** Resolves with the response's head. The body fails when it is silent for `silenceMs`. */
   watch(query: Readonly<Record<string, string>>, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
 }
 
-const PAGE_SIZE = '500'
+/** Objects of one collection: a cluster has 150,000 pods at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+const MAX_OBJECTS = 500_000
 
 export interface ListOptions {
   readonly signal?: AbortSignal
@@ -21,37 +27,40 @@ export interface ListOptions {
   readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
 }
 
-/** Everything in the collection, in pages; a list that expires between two pages is requested again in one. */
+/** Everything in the collection, in pages; a list that expires between two pages begins again, once. */
 export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
   try {
-    return await listPaged(pages, PAGE_SIZE, options)
+    return await listOnce(pages, options)
   } catch (error) {
     if (!(error instanceof StatusError) || error.code !== 410) throw error
-    return await listPaged(pages, '0', options)
+    return await listOnce(pages, options)
   }
 }
 
-async function listPaged(
+async function listOnce(
   pages: ResourcePages,
-  limit: string,
   { signal, transform = identity, onPage }: ListOptions,
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
-  let query: Record<string, string> = { limit }
-  for (;;) {
-    const page = await pages.page(query, signal)
+  let resourceVersion: unknown
+  let isLast = false
+  const read = listPages((limit, next, limits) => {
+    const query = { limit: String(limit), ...(next !== '' && { continue: next }) }
+    return pages.page(query, limits, signal)
+  }, MAX_OBJECTS)
+  for await (const page of read) {
     const metadata = recordOf(page['metadata'])
-    const { resourceVersion, continue: next } = metadata
-    const list: readonly unknown[] = Array.isArray(page['items']) ? page['items'] : []
     const common = itemHead(page)
-    const read = list.filter(isRecord).map((item) => transform({ ...common, ...item }))
-    onPage?.(read, items.length === 0)
-    for (const item of read) items.push(item)
-    if (typeof next !== 'string' || next === '') {
-      return { items, resourceVersion: textOf(resourceVersion) }
-    }
-    query = { limit, continue: next }
+    const objects = itemsOf(page)
+      .filter(isRecord)
+      .map((item) => transform({ ...common, ...item }))
+    onPage?.(objects, items.length === 0)
+    for (const object of objects) items.push(object)
+    resourceVersion = metadata['resourceVersion']
+    isLast = textOf(metadata['continue']) === ''
   }
+  if (!isLast) throw new Error(`there are more than ${MAX_OBJECTS} objects, which is the limit`)
+  return { items, resourceVersion: textOf(resourceVersion) }
 }
 
 export function identity(object: JsonObject): JsonObject {

@@ -2,21 +2,30 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
+import { OBJECT } from '../../core/answers/answer-limits.ts'
+import { type AnswerMemory, AnswerReader } from '../../core/answers/answer-reader.ts'
+import { countJson } from '../../core/answers/count-json.ts'
+import { COUNT_SEED } from '../answers/thread-answers.ts'
 
 export interface WatchEvent {
   readonly type: string
   readonly object: JsonObject
 }
 
-/** etcd holds no object of 8 MiB, so a longer line is not a watch event. */
-const MAX_LINE_BYTES = 32 * 1024 * 1024
 const NEWLINE = 0x0a
 
-export class WatchLines {
-  #parts: Buffer[] = []
-  #size = 0
+/** What was sent is not to be read, and would not be the next time. */
+export class BadWatchError extends Error {}
 
-  /** The events that `chunk` completes. @throws {Error} when this is not a watch */
+export class WatchLines {
+  readonly #line: AnswerReader
+
+  /** @param memory of the line that comes, from which `drop` has to free it at the end */
+  constructor(memory: AnswerMemory) {
+    this.#line = new AnswerReader(OBJECT.bytes, memory)
+  }
+
+  /** The events that `chunk` completes. @throws {BadWatchError} when this is not a watch, or a line is too large */
   push(chunk: Buffer): WatchEvent[] {
     const events: WatchEvent[] = []
     let start = 0
@@ -24,24 +33,30 @@ export class WatchLines {
       const end = chunk.indexOf(NEWLINE, start)
       if (end === -1) break
       this.#keep(chunk.subarray(start, end))
-      const line = this.#parts.length === 1 ? (this.#parts[0] ?? chunk) : Buffer.concat(this.#parts)
-      this.#parts = []
-      this.#size = 0
-      if (line.length > 0) events.push(readEvent(line.toString('utf8')))
+      const line = this.#line.text()
+      if (line !== '') events.push(readEvent(line))
       start = end + 1
     }
-    if (start < chunk.length) this.#keep(Buffer.from(chunk.subarray(start)))
+    this.#keep(chunk.subarray(start))
     return events
   }
 
+  drop(): void {
+    this.#line.drop()
+  }
+
   #keep(part: Buffer): void {
-    this.#size += part.length
-    if (this.#size > MAX_LINE_BYTES) throw new Error('the watch sent an event that is too large')
-    this.#parts.push(part)
+    const fault = this.#line.add(part)
+    if (fault === 'too-large')
+      throw new BadWatchError(`the watch sent an event of more than ${OBJECT.bytes} bytes, which is the limit`)
+    if (fault === 'no-room')
+      throw new BadWatchError('the watch sent an event for which there is no room among the answers that come')
   }
 }
 
 function readEvent(line: string): WatchEvent {
+  const excess = countJson(line, OBJECT, COUNT_SEED)
+  if (excess !== undefined) throw new BadWatchError(`the watch sent an event with ${excess}, which is the limit`)
   let value: unknown
   try {
     value = JSON.parse(line)
@@ -51,5 +66,5 @@ function readEvent(line: string): WatchEvent {
   if (isRecord(value) && typeof value['type'] === 'string' && isRecord(value['object'])) {
     return { type: value['type'], object: value['object'] }
   }
-  throw new Error('the watch sent something that is not an event')
+  throw new BadWatchError('the watch sent something that is not an event')
 }

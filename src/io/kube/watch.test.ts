@@ -5,11 +5,14 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
 import type { FollowEvents } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { serverCharge } from '../../core/shares/charge.ts'
+import { AnswerBytes } from '../answers/thread-answers.ts'
 import { listAll, type ResourcePages } from './list.ts'
 import { type FollowOptions, followResource } from './watch.ts'
 import { WatchLines } from './watch-lines.ts'
 
 const quiet = (): void => undefined
+const charge = serverCharge('https://127.0.0.1')
 const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 function object(name: string, version: number): JsonObject {
@@ -33,6 +36,7 @@ function script(t: TestContext, steps: Step[], lists: (JsonObject[] | Error)[]) 
   const asked: Record<string, string>[] = []
   const received: string[] = []
   const pages: ResourcePages = {
+    charge,
     page: async () => {
       const items = lists.length > 1 ? lists.shift() : lists[0]
       received.push('list')
@@ -130,6 +134,7 @@ test('a listener that throws does not end the following', async (t) => {
   let changes = 0
   const chunks = [line('ADDED', object('a', 11)), line('ADDED', object('b', 12))]
   const pages: ResourcePages = {
+    charge,
     page: async () => ({ items: [], metadata: { resourceVersion: '10' } }),
     watch: async () =>
       (async function* () {
@@ -146,30 +151,37 @@ test('a listener that throws does not end the following', async (t) => {
   await waitFor('the watch', () => changes >= 1)
 })
 
-test('pages: an old continue token leads to one list of everything', async () => {
+test('pages: an old continue token leads to another list, once', async () => {
   const queries: Readonly<Record<string, string>>[] = []
   const told: string[] = []
   const pages: ResourcePages = {
+    charge,
     page: async (query) => {
       queries.push(query)
-      if (query['continue'] !== undefined) throw statusError('Expired', 'the continue token is too old')
+      if (query['continue'] === 'old') throw statusError('Expired', 'the continue token is too old')
       const head = { kind: 'SecretList', apiVersion: 'v1' }
-      if (query['limit'] === '0') return { ...head, items: [{}, {}], metadata: { resourceVersion: '7' } }
-      return { ...head, items: [{}], metadata: { resourceVersion: '5', continue: 'next' } }
+      if (query['continue'] === 'new') return { ...head, items: [{}], metadata: { resourceVersion: '7' } }
+      return {
+        ...head,
+        items: [{}],
+        metadata: { resourceVersion: '5', continue: queries.length === 1 ? 'old' : 'new' },
+      }
     },
     watch: () => assert.fail('no watch'),
   }
   const onPage = (objects: readonly JsonObject[], first: boolean): void => void told.push(`${objects.length} ${first}`)
   const { items, resourceVersion } = await listAll(pages, { onPage })
   assert.deepEqual([items, resourceVersion], [Array(2).fill({ apiVersion: 'v1', kind: 'Secret' }), '7'])
-  assert.deepEqual(queries, [{ limit: '500' }, { limit: '500', continue: 'next' }, { limit: '0' }])
-  assert.deepEqual(told, ['1 true', '2 true'])
+  const first = { limit: '200' }
+  assert.deepEqual(queries, [first, { ...first, continue: 'old' }, first, { ...first, continue: 'new' }])
+  assert.deepEqual(told, ['1 true', '1 true', '1 false'])
 })
 
 test('pages are delivered one by one, transformed', async (t) => {
   const told: string[] = []
   const nameOf = (one: JsonObject): string => String(one['name'])
   const pages: ResourcePages = {
+    charge,
     page: async (query) => {
       const last = query['continue'] === 'more'
       const items = [last ? { name: 'c' } : { name: 'a' }, last ? { name: 'd' } : { name: 'b' }]
@@ -194,7 +206,7 @@ test('pages are delivered one by one, transformed', async (t) => {
 test('lines: however they are chunked', () => {
   const whole = Buffer.concat([line('ADDED', object('ä', 1)), line('DELETED', object('b', 2))])
   for (let cut = 0; cut <= whole.length; cut++) {
-    const lines = new WatchLines()
+    const lines = new WatchLines(new AnswerBytes(charge))
     const events = [...lines.push(whole.subarray(0, cut)), ...lines.push(whole.subarray(cut))]
     assert.deepEqual(
       events.map(({ type, object: one }) => `${type} ${Object(one['metadata']).name}`),

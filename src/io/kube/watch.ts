@@ -8,9 +8,10 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
+import { AnswerBytes } from '../answers/thread-answers.ts'
 import { statusOf } from './client-errors.ts'
 import { identity, listAll, type ResourcePages } from './list.ts'
-import { type WatchEvent, WatchLines } from './watch-lines.ts'
+import { BadWatchError, type WatchEvent, WatchLines } from './watch-lines.ts'
 
 export interface FollowTiming {
   /** Wait after the first failure, milliseconds; doubles with each in a row. Default 200. */
@@ -155,10 +156,14 @@ class Follower {
       return
     }
     this.#reached()
-    const lines = new WatchLines()
-    for await (const chunk of body) {
-      for (const event of lines.push(chunk)) this.#take(event)
-      if (this.#stopping.signal.aborted) return
+    const lines = new WatchLines(new AnswerBytes(this.#pages.charge))
+    try {
+      for await (const chunk of body) {
+        for (const event of lines.push(chunk)) this.#take(event)
+        if (this.#stopping.signal.aborted) return
+      }
+    } finally {
+      lines.drop()
     }
     if (performance.now() - since >= SHORT_WATCH_MS) this.#lively = true
   }
@@ -189,6 +194,8 @@ class Follower {
       this.#version = ''
       return 0
     }
+    // A watch from there would send it again; a list says what the objects are now.
+    if (error instanceof BadWatchError) this.#version = ''
     // A refusal is an answer that waiting will not change.
     const refused = error instanceof StatusError && error.code < 500 && error.code !== 429
     this.#log.debug('a watch failed', { resource: this.#resource, why: message })

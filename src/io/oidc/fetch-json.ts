@@ -3,8 +3,11 @@
 import { readFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { getCACertificates } from 'node:tls'
+import { DOCUMENT } from '../../core/answers/answer-limits.ts'
+import { AnswerReader, ExcessError, parseCounted } from '../../core/answers/answer-reader.ts'
+import { serverCharge } from '../../core/shares/charge.ts'
+import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 
-const MAX_BYTES = 1024 * 1024
 const TIMEOUT_MS = 10_000
 const LATE = 'no answer within 10 s'
 
@@ -15,8 +18,9 @@ const LATE = 'no answer within 10 s'
 export async function fetchJson(url: string, caFile: string): Promise<unknown> {
   const text = await fetchText(url, caFile === '' ? trustedCAs() : readFileSync(caFile))
   try {
-    return JSON.parse(text)
-  } catch {
+    return parseCounted(text, DOCUMENT, COUNT_SEED)
+  } catch (error) {
+    if (error instanceof ExcessError) throw new Error(`${url}: ${error.message}`)
     throw new Error(`${url} does not answer with JSON`)
   }
 }
@@ -36,18 +40,20 @@ function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
       fail(signal.aborted ? LATE : error.message || error.code || error.name)
     })
     request.once('response', (response) => {
-      const chunks: Buffer[] = []
-      let bytes = 0
+      const memory = new AnswerBytes(serverCharge(new URL(url).origin))
+      const reader = new AnswerReader(DOCUMENT.bytes, memory)
       response.on('data', (chunk: Buffer) => {
-        bytes += chunk.length
-        if (bytes > MAX_BYTES) request.destroy(new Error('the answer is longer than 1 MiB'))
-        else chunks.push(chunk)
+        const fault = reader.add(chunk)
+        if (fault === 'too-large') request.destroy(new Error('the answer is longer than 1 MiB'))
+        else if (fault === 'no-room') request.destroy(memory.full())
       })
       response.once('error', (error) => fail(signal.aborted ? LATE : error.message))
       response.once('end', () => {
-        if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString())
+        if (response.statusCode === 200) resolve(reader.text())
         else fail(`answers with ${response.statusCode}`)
       })
+      // Nothing of it is held afterwards, however it ended.
+      response.once('close', () => reader.drop())
     })
   })
 }

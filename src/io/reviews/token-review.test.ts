@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { CallLimitError } from '../../core/answers/call-errors.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
-import { CallLimitError } from '../upstream/kube-call.ts'
 import { createAccessReviewer } from './access-review.ts'
 import { createTokenReviewer, MAX_REMEMBERED_BYTES, type ReviewCall } from './token-review.ts'
 

@@ -4,7 +4,7 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { CallLimitError } from '../upstream/kube-call.ts'
+import { CallLimitError } from '../../core/answers/call-errors.ts'
 import { field, parseAnswer } from './read-answer.ts'
 
 /** Makes the call; if it throws, that means "no answer", never "no". */

@@ -2,7 +2,12 @@
 // clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
-import { BodyPieces } from '../../core/request/body-pieces.ts'
+import { type AnswerLimits, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
+import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoAnswerError } from '../../core/answers/call-errors.ts'
+import { countJson } from '../../core/answers/count-json.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 /** The gateway's own calls beside the requests of clients. */
@@ -23,69 +28,96 @@ export interface KubeCall {
   readonly credentials?: SharedFields
   /** Header fields instead of the gateway's user-agent; none that the call sets itself. */
   readonly fields?: HeaderList
-  /** Largest accepted response, bytes. Default 3 MiB. */
-  readonly maxAnswerBytes?: number
+  /** Of the answer, unless it is an error. */
+  readonly limits: AnswerLimits
+  /** Who pays for the memory of the answer while it comes. */
+  readonly payer: Charge
 }
 
 export interface KubeAnswer {
   readonly status: number
+  /** Counted: it may be parsed. Of an error that says more than is read, a Status that says so. */
   readonly body: string
   /** Absent when nothing was sent. */
   readonly head?: HeaderList
 }
 
-/** Why there was no response. */
-export class KubeCallError extends Error {
-  /** Whether no server can have processed it. */
-  readonly unprocessed: boolean
-
-  constructor(message: string, unprocessed = false) {
-    super(message)
-    this.unprocessed = unprocessed
-  }
-}
-
-/** Nothing came in time: the server may be slow, or gone. */
-export class NoAnswerError extends KubeCallError {
-  constructor(timeoutMs: number) {
-    super(`no answer within ${timeoutMs} ms`)
-  }
-}
-
-/** The gateway itself held it back: too many calls are running. */
-export class CallLimitError extends KubeCallError {
-  readonly retryAfterSeconds: number
-
-  constructor(message: string, retryAfterSeconds: number) {
-    super(message, true)
-    this.retryAfterSeconds = retryAfterSeconds
-  }
-}
-
-/** The request's head is larger than the server accepts: nothing was sent, and other endpoints would not accept it either. */
-export class HeadTooLargeError extends KubeCallError {
-  /** The server's limit. */
-  readonly maxBytes: number
-
-  constructor(maxBytes: number) {
-    super(`the header fields are larger than the ${maxBytes} bytes that the server takes`, true)
-    this.maxBytes = maxBytes
-  }
-}
-
-/** The server has processed the request, but its response is too large; so would be that of any other endpoint. */
-export class AnswerTooLargeError extends KubeCallError {
-  constructor(maxBytes: number) {
-    super(`the answer is larger than ${maxBytes} bytes`)
-  }
-}
-
-/** Default limit of a response, bytes; a larger one is an error. */
-const MAX_ANSWER_BYTES = 3 * 1024 * 1024
+/** Codes from here on are errors, or redirects, which nobody follows. */
+const FIRST_ERROR = 300
 const USER_AGENT = 'portcullis'
 
-/** @throws {KubeCallError} when no complete response arrived in time */
+/**
+ * @throws {KubeCallError} when no complete response arrived in time
+ * @throws {AnswerTooLargeError} @throws {NoRoomError}
+ */
 export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<KubeAnswer> {
+  const payload = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
+  return new Promise((resolve, reject) => {
+    const memory = new AnswerBytes(call.payer)
+    const reader = new AnswerReader(call.limits.bytes, memory)
+    let head: HeaderList = []
+    let status = 0
+    const fail = (error: KubeCallError): void => {
+      clearTimeout(deadline)
+      reader.drop()
+      reject(error)
+    }
+    const giveUp = (error: KubeCallError): void => {
+      stream.reset('cancel')
+      fail(error)
+    }
+    const done = (): void => {
+      clearTimeout(deadline)
+      const body = reader.text()
+      const excess = countJson(body, call.limits, COUNT_SEED)
+      if (excess === undefined) resolve({ status, body, head })
+      else if (status >= FIRST_ERROR) resolve(untold(status, head))
+      else reject(new AnswerTooLargeError(excess))
+    }
+    /** Of an error the code is what counts. */
+    const cut = (): void => {
+      stream.reset('cancel')
+      clearTimeout(deadline)
+      reader.drop()
+      resolve(untold(status, head))
+    }
+    const events: StreamEvents = {
+      onHeaders(list, end) {
+        head = list
+        status = Number(list[1])
+        if (!end && isEncoded(list)) {
+          if (status >= FIRST_ERROR) cut()
+          else giveUp(new KubeCallError('the answer is compressed, which was not asked for'))
+        } else if (end) done()
+      },
+      onBody(chunk, end) {
+        stream.credit(chunk.length)
+        if (status >= FIRST_ERROR && reader.bytes + chunk.length > SHORT_TEXT_BYTES) {
+          cut()
+          return
+        }
+        const fault = reader.add(chunk)
+        if (fault === 'too-large') giveUp(new AnswerTooLargeError(`more than ${call.limits.bytes} bytes`))
+        else if (fault === 'no-room') giveUp(memory.full())
+        else if (end) done()
+      },
+      onTrailers: () => done(),
+      onDrained: () => undefined,
+      onReset(reason) {
+        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes()))
+        else if (reason === 'refused' || reason === 'overloaded')
+          fail(new KubeCallError(endpoint.dialRefusal || 'connection failed', true))
+        else fail(new KubeCallError(`connection broke (${reason})`))
+      },
+    }
+    const list = headOf(call, payload)
+    const stream = endpoint.open('unary', list, call.credentials, payload === undefined, events, GATEWAY)
+    const deadline = setTimeout(() => giveUp(new NoAnswerError(call.timeoutMs)), call.timeoutMs)
+    if (payload !== undefined) stream.body(payload, true)
+  })
+}
+
+function headOf(call: KubeCall, payload: Buffer | undefined): HeaderList {
   const head: HeaderList = [
     ':method',
     call.method,
@@ -99,55 +131,23 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     'application/json',
     ...(call.fields ?? ['user-agent', USER_AGENT]),
   ]
-  const payload = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
   if (payload !== undefined) {
     head.push('content-type', call.contentType ?? 'application/json', 'content-length', String(payload.length))
   }
   if (call.token !== '') head.push('authorization', `Bearer ${call.token}`)
-  const { maxAnswerBytes = MAX_ANSWER_BYTES } = call
-  return new Promise((resolve, reject) => {
-    let answered: HeaderList = []
-    let size = 0
-    const pieces = new BodyPieces()
-    const fail = (error: KubeCallError): void => {
-      clearTimeout(deadline)
-      reject(error)
-    }
-    const done = (): void => {
-      clearTimeout(deadline)
-      resolve({ status: Number(answered[1]), body: Buffer.concat(pieces.take()).toString('utf8'), head: answered })
-    }
-    const events: StreamEvents = {
-      onHeaders(list, end) {
-        answered = list
-        if (end) done()
-      },
-      onBody(chunk, end) {
-        size += chunk.length
-        stream.credit(chunk.length)
-        if (size > maxAnswerBytes) {
-          stream.reset('cancel')
-          const worked = Number(answered[1]) < 300
-          fail(worked ? new AnswerTooLargeError(maxAnswerBytes) : new KubeCallError('answer too large'))
-          return
-        }
-        pieces.add(chunk)
-        if (end) done()
-      },
-      onTrailers: () => done(),
-      onDrained: () => undefined,
-      onReset(reason) {
-        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes()))
-        else if (reason === 'refused' || reason === 'overloaded')
-          fail(new KubeCallError(endpoint.dialRefusal || 'connection failed', true))
-        else fail(new KubeCallError(`connection broke (${reason})`))
-      },
-    }
-    const stream = endpoint.open('unary', head, call.credentials, payload === undefined, events, GATEWAY)
-    const deadline = setTimeout(() => {
-      stream.reset('cancel')
-      reject(new NoAnswerError(call.timeoutMs))
-    }, call.timeoutMs)
-    if (payload !== undefined) stream.body(payload, true)
-  })
+  return head
+}
+
+function isEncoded(head: HeaderList): boolean {
+  const encoding = headerValue(head, 'content-encoding')
+  return encoding !== undefined && encoding.toLowerCase() !== 'identity'
+}
+
+/** An error whose text is not read. */
+function untold(code: number, head: HeaderList): KubeAnswer {
+  const message = `upstream answered with ${code}; why it did is longer than the gateway reads, or compressed`
+  const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: '', code }
+  const retryAfter = headerValue(head, 'retry-after')
+  const fields = retryAfter === undefined ? [] : ['retry-after', retryAfter]
+  return { status: code, body: JSON.stringify(body), head: [':status', String(code), ...fields] }
 }

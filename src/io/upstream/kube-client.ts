@@ -3,7 +3,9 @@
 
 import { isIP } from 'node:net'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { Charge } from '../../api/ports/stream.ts'
 import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
+import { clusterCharge } from '../../core/shares/charge.ts'
 import type { DialGuard } from '../dial/dial-guard.ts'
 import { clientOf, type KubeClient, type KubeClientOptions } from '../kube/client.ts'
 import type { KubeAccessSource } from '../kube/client-http.ts'
@@ -67,6 +69,10 @@ class UpstreamAccess implements KubeAccessSource {
 
   get server(): string {
     return this.#cluster()?.compiled.name ?? ''
+  }
+
+  get charge(): Charge {
+    return clusterCharge(this.#cluster()?.compiled.name ?? this.#name)
   }
 
   async access(): Promise<KubeAccess> {

@@ -20,6 +20,7 @@ import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'
 import { list, MIB, repeat, type Shape } from '../shapes.ts'
 
+const UNLIMITED = { take: () => true, give: () => undefined }
 /** As a read of a socket has it. */
 const READ_BYTES = 64 * 1024
 
@@ -85,7 +86,7 @@ export const PARSERS: readonly Parser[] = [
     fillsMaps: true,
     prepare: bytes,
     read: (body) => {
-      const lines = new WatchLines()
+      const lines = new WatchLines(UNLIMITED)
       for (const chunk of chunksOf(body)) lines.push(chunk)
     },
     tokens: ['{"type":"ADDED","object":{}}\n', '\n', '{', '}', '"'],
@@ -101,7 +102,7 @@ export const PARSERS: readonly Parser[] = [
     limit: MIB,
     prepare: bytes,
     read: (body) => {
-      const lines = new WatchLines()
+      const lines = new WatchLines(UNLIMITED)
       for (const chunk of chunksOf(body, 1)) lines.push(chunk)
     },
     shapes: { 'a line without end': repeat('a'), events: repeat('{"type":"ADDED","object":{}}\n') },

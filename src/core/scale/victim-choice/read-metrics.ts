@@ -3,14 +3,15 @@
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import type { PodMetricIdentifier, VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
+import { type AnswerLimits, OBJECT } from '../../answers/answer-limits.ts'
 import { selectorText } from '../../selectors/compile-selector.ts'
 import { MAX_METRIC_AGE_MS, type PodMetric, podMetric } from '../pod-metrics/metric-values.ts'
 import { type ClusterReads, forEachAtOnce, UnavailableError } from './cluster-reads.ts'
 
 /** Adapters serve one of them at least. They differ in nothing that is read here. */
 const VERSIONS = ['v1beta2', 'v1beta1'] as const
-/** The API has no pages: 5000 pods at 1.6 KiB each, of which they need a quarter. */
-const MAX_METRIC_BYTES = 8 * 1024 * 1024
+/** The API has no pages: 5000 pods at 1.6 KiB and 20 values each, of which they need a quarter. */
+const METRICS: AnswerLimits = { ...OBJECT, bytes: 8 * 1024 * 1024 }
 
 export interface MeasuredPods {
   readonly namespace: string
@@ -51,7 +52,7 @@ async function readMetric(
   const query = `labelSelector=${encodeURIComponent(selector)}${narrowed}`
   let why = ''
   for (const version of VERSIONS) {
-    const answer = await reads.ask(`/apis/custom.metrics.k8s.io/${version}/${path}?${query}`, MAX_METRIC_BYTES)
+    const answer = await reads.ask(`/apis/custom.metrics.k8s.io/${version}/${path}?${query}`, METRICS)
     if ('object' in answer) {
       const values = podMetric(answer.object, namespace, nowMs)
       if (pods.some((pod) => values.has(nameOf(pod)))) return values

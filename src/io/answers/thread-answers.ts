@@ -1,0 +1,51 @@
+// The memory of answers to the gateway's own calls, of one thread: the pieces that have come, and what is kept of them until a request is decided.
+// Divided among the users on whose behalf the calls are made, and the clusters that the gateway follows for itself.
+
+import { randomInt } from 'node:crypto'
+import type { Charge } from '../../api/ports/stream.ts'
+import type { AnswerMemory } from '../../core/answers/answer-reader.ts'
+import { NoRoomError } from '../../core/answers/call-errors.ts'
+import { refuseShare } from '../../core/shares/refuse-share.ts'
+import { SharedResource } from '../../core/shares/shared-resource.ts'
+
+/** Of a thread. Its reserve is more than a page (core/answers/answer-limits.ts): while one source has all, each other one still gets that. */
+const MAX_ANSWER_BYTES = 24 * 1024 * 1024
+
+export const threadAnswers: SharedResource = new SharedResource('answer-bytes', MAX_ANSWER_BYTES)
+
+/** For countJson: unknown to whoever answers. */
+export const COUNT_SEED: number = randomInt(1, 2 ** 31)
+
+/** What one call, or one request with all its calls, holds of it. */
+export class AnswerBytes implements AnswerMemory {
+  readonly #charge: Charge
+  #held = 0
+
+  constructor(charge: Charge) {
+    this.#charge = charge
+  }
+
+  take(bytes: number): boolean {
+    if (bytes === 0) return true
+    if (threadAnswers.take(this.#charge, bytes) !== 'taken') return false
+    this.#held += bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    if (bytes === 0) return
+    threadAnswers.give(this.#charge, bytes)
+    this.#held -= bytes
+  }
+
+  end(): void {
+    this.give(this.#held)
+  }
+
+  /** Why `take` was refused. */
+  full(): NoRoomError {
+    const charge = this.#charge
+    const { message, retryAfterSeconds } = refuseShare('answer-bytes', threadAnswers.of(charge), charge, Math.random())
+    return new NoRoomError(message, retryAfterSeconds)
+  }
+}
