@@ -53,7 +53,7 @@ function manifest(name: string, host: string, secret?: string): JsonObject {
     kind: 'UpstreamCluster',
     metadata: { name },
     spec: {
-      servers: [{ endpoint: 'https://127.0.0.1:6443' }],
+      servers: [{ endpoint: 'https://192.0.2.1:6443' }],
       clientConfig: { insecure: true, ...(secret === undefined ? { bearerToken: base64('inline') } : token) },
       secureServing: { serverNames: [host] },
       dispatchPolicies: [{ rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] }],
