@@ -298,7 +298,7 @@ describe('degrade', () => {
       assert.match(stderr, new RegExp(`in degrade mode NoDisruption .*until ${EXPIRES_AT}: ${REASON}`), command)
     }
     const applied = await apply(tainted('NoExecute'), '--server-side', '--force-conflicts')
-    assert.match(applied.stderr, /adds NoExecute taint applied to node node-1/)
+    assert.match(applied.stderr, /adds NoExecute taint applied to nodes\/node-1/)
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: 'default' } }
     const path = `/api/v1/namespaces/default/pods/${name}/eviction`
     const evicted = await kubectl(['create', '--raw', path, '-f', '-'], {

@@ -139,6 +139,8 @@ async function uids(...what: readonly string[]): Promise<Map<string, string>> {
 async function ports(): Promise<{ flags: string[]; gateway: number; control: number; health: number }> {
   const [gateway = 0, control = 0, health = 0, admin = 0] = await freePorts(4)
   const numbers = Object.entries({ gateway, control, health, admin }).map(([name, port]) => `ports.${name}=${port}`)
+  // The cluster that the gateway serves is on this machine, too.
+  numbers.push('settings.allowLocalServers[0]=127.0.0.0/8')
   return { flags: [`--set=${numbers.join(',')}`], gateway, control, health }
 }
 
