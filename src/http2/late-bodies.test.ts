@@ -65,7 +65,7 @@ describe('a body that still comes when its answer is complete', () => {
     assert.deepEqual([side.connection.openStreams, counts(side), side.closed], [0, [0, 0, 3], undefined])
   })
 
-  it('that the client ends short of its length, or of an unknown one, is reset behind that end, and is no abuse', () => {
+  it('that the client ends short of its length, or of an unknown one, is reset behind that end, and is not a abuse', () => {
     const side = new ServerSide()
     for (const [id, head] of [
       [1, SIZED],

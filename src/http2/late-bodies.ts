@@ -57,7 +57,7 @@ export class LateBodies {
     const body = new LateBody(this.#host, stream, charge, promised, nowMs, lateBodyBytes, expectedBytes)
     this.#open.set(stream.id, body)
     stream.events = body
-    // Nobody reads it, so a wrong length is no error: curl ends what it stops sending.
+    // Nobody reads it, so a wrong length is not a error: curl ends what it stops sending.
     stream.expectedBytes = ANY_LENGTH
     // Whoever answered without reading it gives nothing back.
     stream.credit(stream.unread)

@@ -536,7 +536,7 @@ describe('collections', () => {
     )
     assert.deepEqual(
       scene.upstream.reads.map(({ path }) => new URL(path, 'https://x').searchParams.get('limit')),
-      ['250', '250'],
+      ['200', '200'],
     )
     const first = scene.upstream.writes[0]
     assert.equal(

@@ -63,7 +63,7 @@ export interface Following {
 export interface ObjectClient {
   /** Rejects with NotFound (404) when there is none. */
   get(kind: ResourceKind, at: ObjectName): Promise<JsonObject>
-  /** A GET of any path with its query, for what is no object of a kind. Not every client has it. */
+  /** A GET of any path with its query, for what is not a object of a kind. Not every client has it. */
   read?(path: string): Promise<JsonObject>
   /** @param namespace '' = all */
   list(kind: ResourceKind, namespace: string, labelSelector?: string): Promise<ObjectList>

@@ -39,7 +39,7 @@ export const OBJECT: AnswerLimits = { bytes: MAX_OBJECT_BYTES, values: MAX_OBJEC
 export const PAGE: AnswerLimits = { bytes: MAX_PAGE_BYTES, values: MAX_PAGE_VALUES, shapes: MAX_SHAPES }
 /** The answer to a review; most of its values are groups of the user, and values of its `extra`. */
 export const REVIEW: AnswerLimits = { bytes: MAX_REVIEW_BYTES, values: MAX_REVIEW_VALUES, shapes: MAX_SHAPES }
-/** A document that is no object of Kubernetes: of an OpenID provider, of a collector. */
+/** A document that is not an object of Kubernetes: of an OpenID provider, of a collector. */
 export const DOCUMENT: AnswerLimits = { bytes: MAX_DOCUMENT_BYTES, values: MAX_DOCUMENT_VALUES, shapes: MAX_SHAPES }
 /** What says why something was refused: of more than that the rest is not read. */
 export const SHORT_TEXT_BYTES: number = 64 * 1024

@@ -93,7 +93,7 @@ test('a refusal names the value of the flag that would allow it', () => {
   assert.match(made.refusal('127.0.0.1', 1), /^127\.0\.0\.1:1 is on the gateway's own machine; only /)
 })
 
-test('what is no address or range', () => {
+test('what is not a address or range', () => {
   for (const text of [
     ...[
       '',

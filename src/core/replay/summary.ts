@@ -44,7 +44,7 @@ export interface ReplaySummary {
   /** Requests about which shadow mode would say something else. */
   readonly shadowChanged: number
   readonly shadowChanges: readonly ChangeGroup[]
-  /** Compared with the log, what limits refuse is known as totals only, and is no change. */
+  /** Compared with the log, what limits refuse is known as totals only, and is not a change. */
   readonly limits: readonly LimitTotal[]
   /** Refused before it was known who sent it: they are taken to be refused again. */
   readonly notEvaluated: number

@@ -78,7 +78,7 @@ describe('a part of the last second', () => {
   })
 })
 
-describe('what was used before it was known for whom', () => {
+describe('what was used before it was known for which user', () => {
   test("is the user's then, and the address is none that shares the thread", () => {
     const accounts = new Accounts(0)
     const [from, to] = [accounts.of(address('192.0.2.1'), 0), accounts.of(user('a'), 0)]

@@ -118,7 +118,7 @@ test('watches that end at once, or send something else, are not repeated in a ti
   const steps: Step[] = nonsense.map((chunk) => ({ chunks: [chunk] }))
   const { received, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
   follow({ awayMs: 5 })
-  // What is no event leads to a list; whether it was away for long enough to be told depends on the moment.
+  // What is not an event leads to a list; whether it was away for long enough to be told depends on the moment.
   await waitFor('the watch that stays', () => asked.length >= 7 && ['true', 'all a'].includes(received.at(-1) ?? ''))
   assert.ok(received.length < 40)
 })
