@@ -217,8 +217,8 @@ export class ClusterState {
         if (doneClearsBackoff) this.backoff.remove(group)
       } else if (expectedAddMs < nowMs) {
         this.#requests.delete(group)
-        const seconds = Math.round((nowMs - timeMs) / 1000)
-        const error = { code: 'timeout', message: `Scale-up timed out for node group ${group} after ${seconds}s` }
+        const after = goDuration(nowMs - timeMs)
+        const error = { code: 'timeout', message: `Scale-up timed out for node group ${group} after ${after}` }
         failures.push(this.#fail(group, 'timeout', error, nowMs))
         if (timeoutLowersTarget) lowerTargets.set(group, -increase)
       }
@@ -269,6 +269,14 @@ export class ClusterState {
   #awaited(group: string): number {
     return upcomingNodes(this.#ranges.get(group)?.target ?? 0, this.#readiness.groups.get(group))
   }
+}
+
+/** As Go prints a time.Duration: `3m0s`, where formatDuration leaves out what is zero. */
+function goDuration(ms: number): string {
+  if (ms > 0 && ms < 1000) return `${ms}ms`
+  const hours = Math.floor(ms / 3_600_000)
+  const minutes = Math.floor(ms / 60_000)
+  return `${hours > 0 ? `${hours}h` : ''}${minutes > 0 ? `${minutes % 60}m` : ''}${(ms % 60_000) / 1000}s`
 }
 
 const TRUNCATED = '<truncated>'

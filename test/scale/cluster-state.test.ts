@@ -192,6 +192,25 @@ test('a request that times out: failure and backoff; the target is lowered since
   }
 })
 
+for (const [ms, text] of [
+  [180_000, '3m0s'],
+  [45_000, '45s'],
+  [910_000, '15m10s'],
+  [900_001, '15m0.001s'],
+  [3_600_000, '1h0m0s'],
+  [500, '500ms'],
+] as const) {
+  test(`the message of a request that times out after ${text} has the time as Go prints it`, () => {
+    const state = new ClusterState({ ...DEFAULTS, maxNodeProvisionMs: ms - 1 })
+    state.registerScaleUp('ng1', 1, 0)
+    const { failures } = state.update([group({ target: 1, instances: [] })], [], ms)
+    assert.deepEqual(
+      failures.map(({ message }) => message),
+      [`Scale-up timed out for node group ng1 after ${text}`],
+    )
+  })
+}
+
 test('a request is done when all its nodes are ready; up to 1.29 that also ends a backoff', () => {
   for (const [rules, backedOff] of [
     [RULES_1_28, false],
