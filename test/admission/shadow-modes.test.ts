@@ -9,13 +9,13 @@ import { SCALE_UP_GUARD_SPEC_SCHEMA } from '../../src/api/scale-up-guard/schema.
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/api/upstream-cluster/schema.ts'
 import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../src/core/refusal/refusal.ts'
-import { SHADOW_MODES } from '../../src/core/refusal/shadow-modes.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Request, valuesOf } from '../harness/clients/h2-client.ts'
 import { startInProcess } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
+import { SHADOW_MODES } from './shadow-modes.ts'
 
 const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   UpstreamCluster: UPSTREAM_CLUSTER_SPEC_SCHEMA,

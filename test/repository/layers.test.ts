@@ -1,5 +1,5 @@
 // The house plan as a test: which layer may import which, that rooms do not import each other in a circle, which files may touch
-// the world, and that files do not import each other in a circle either.
+// the world, that files do not import each other in a circle either, and that each is part of the program.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -28,6 +28,8 @@ const RANK: Readonly<Record<string, number>> = {
 const PURE = new Set(['api', 'core', 'http2'])
 /** Folders that may use Node's modules; Buffer is a global everywhere. */
 const WORLDLY = new Set(['io', 'app', 'demo'])
+/** Where the program begins: the process, a gateway thread, the dashboard in a browser. */
+const ENTRY_POINTS = ['main.ts', 'app/threads/thread/entry.ts', 'dashboard/main.tsx']
 const FORBIDDEN_NAMES = /^(util|utils|common|helper|helpers|manager|misc)\.ts$/
 
 interface SourceFile {
@@ -43,19 +45,21 @@ interface SourceFile {
 function sources(): SourceFile[] {
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.test.ts') && name !== 'main.ts')
-    .map((name) => {
-      const text = readFileSync(join(ROOT, name), 'utf8')
-      const imports = [
-        ...text.matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm),
-      ]
-      return {
-        path: name,
-        folder: name.split('/')[0] ?? '',
-        room: dirname(name),
-        text,
-        imports: imports.map((m) => m[1] ?? m[2] ?? m[3] ?? ''),
-      }
-    })
+    .map(source)
+}
+
+function source(path: string): SourceFile {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const imports = [
+    ...text.matchAll(/^(?:import|export)[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm),
+  ]
+  return {
+    path,
+    folder: path.split('/')[0] ?? '',
+    room: dirname(path),
+    text,
+    imports: imports.map((m) => m[1] ?? m[2] ?? m[3] ?? ''),
+  }
 }
 
 function folderOf(file: SourceFile, specifier: string): string {
@@ -137,6 +141,21 @@ test('node:http2 stays below the seam', () => {
     users.filter((path) => !/^(io|demo)\//.test(path)),
     [],
   )
+})
+
+test('what only tests or benches use does not stand in src', () => {
+  const byPath = new Map([...files, source('main.ts')].map((file) => [file.path, file]))
+  const reached = new Set<string>()
+  const visit = (path: string): void => {
+    if (reached.has(path)) return
+    reached.add(path)
+    for (const specifier of byPath.get(path)?.imports ?? []) {
+      if (specifier.startsWith('.')) visit(join(dirname(path), specifier))
+    }
+  }
+  ENTRY_POINTS.forEach(visit)
+  const unused = files.map(({ path }) => path).filter((path) => !reached.has(path))
+  assert.deepEqual(unused, [], 'no entry point of the program imports these')
 })
 
 test('no cycles, no dynamic imports but those of commands, no catch-all names', () => {
