@@ -80,6 +80,11 @@ export class Http1Feed implements Waiter {
     })
   }
 
+  /** The parser has not got all that was read. */
+  get isWaiting(): boolean {
+    return this.#kept.length > 0 || this.#fewBytes > 0
+  }
+
   /** The parser gets nothing any more. @returns what it has not got: of whoever takes over the socket */
   end(): Buffer {
     if (this.#over) return NOTHING

@@ -51,7 +51,7 @@ export function createHttp1Server(
   handler: RequestHandler,
   onUpgrade: UpgradeHandler,
 ): Http1Server {
-  const connections = new WeakMap<Duplex, Http1Connection>()
+  const connections = new Map<Duplex, Http1Connection>()
   const feeds = new WeakMap<Duplex, Http1Feed>()
   const state = { draining: false }
   const server = createServer({
@@ -121,6 +121,7 @@ export function createHttp1Server(
       const head = limits.heads && new Http1OpenHead(limits.heads.of(peer), limits.maxHeaderBytes)
       const connection: Http1Connection = { peer, server: state, ...flags, head }
       connections.set(socket, connection)
+      socket.once('close', () => connections.delete(socket))
       server.emit('connection', socket)
       const onNoRoom = (refusal: Refusal): void => refuseOpenHead(refusal, connection, socket, feeds.get(socket))
       feeds.set(socket, new Http1Feed(socket, peer, head && { head, onNoRoom }))
@@ -137,7 +138,12 @@ export function createHttp1Server(
     drain() {
       state.draining = true
       // After the event loop has read what has come: a request that is here is answered.
-      setImmediate(() => server.closeIdleConnections())
+      setImmediate(() =>
+        closeIdle(server, connections.keys(), (socket) => {
+          const answering = connections.get(socket)?.answering ?? 0
+          return answering > 0 || socket.writableLength > 0 || feeds.get(socket)?.isWaiting === true
+        }),
+      )
     },
     close: () => closeServer(server),
   }
@@ -170,6 +176,17 @@ function serveRequest(
   const end = !hasBody(request)
   const stream = new Http1Stream(request, response, connection, end)
   stream.start(handler(connection.peer, stream, head, end))
+}
+
+/**
+ * node:http alone knows which connections are in the middle of a request, but closes also those whose response is complete and still waits to be
+ * sent, and does not know of bytes that wait for their turn.
+ */
+function closeIdle(server: Server, sockets: Iterable<Duplex>, isBusy: (socket: Duplex) => boolean): void {
+  const busy = [...sockets].filter(isBusy)
+  for (const socket of busy) socket.destroy = () => socket
+  server.closeIdleConnections()
+  for (const socket of busy) Reflect.deleteProperty(socket, 'destroy')
 }
 
 function closeServer(server: Server): void {
