@@ -192,7 +192,7 @@ describe('recovery by steps', () => {
     )
     const told = await waitFor('the events', async () => {
       const events = await it.events()
-      return events.has('Recovered') && events
+      return events.has('Recovered') && /^Limited -> Off/.test(events.get('RecoveryStep') ?? '') && events
     })
     assert.match(told.get('RecoveryStarted') ?? '', /^from Freeze, a step when its checks have held for 10s, ramp 20s$/)
     assert.match(told.get('RecoveryStep') ?? '', /^Limited -> Off: the checks of Limited have held for 20s$/)

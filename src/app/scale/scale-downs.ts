@@ -16,6 +16,7 @@ export interface ScaleDownControllers {
 export function startScaleDowns(
   { clusters, clock, guard, pool }: Pick<WiredGateway, 'clusters' | 'clock' | 'guard' | 'pool'>,
   client: ObjectClient,
+  replica: string,
   isLeader: () => boolean,
   log: Logger,
   calls: KubeCallEvents,
@@ -24,6 +25,7 @@ export function startScaleDowns(
   let sweeper: CostSweeper | undefined
   const controller = new ScaleDownPolicyController({
     client,
+    replica,
     isLeader,
     clock,
     log,

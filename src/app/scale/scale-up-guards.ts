@@ -7,10 +7,11 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import { EventRecorder, type Involved, involvedIn } from '../../controllers/events/event-recorder.ts'
 import type { GuardEvents } from '../../controllers/scale-up-guard/guard-events.ts'
 import { ScaleUpGuards } from '../../controllers/scale-up-guard/scale-up-guards.ts'
-import { StatusEvents } from '../../controllers/status/events.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
+import type { StatusTransition } from '../../core/status/status-transition.ts'
 import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { startLeaderElection } from '../../io/kube/leader-lease.ts'
@@ -48,7 +49,7 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
   const { config, client, clusters, guard, pool, calls, clock, log } = parts
   if (client === undefined) return undefined
   const { replicaName: replica } = config
-  const told = new StatusEvents(client, replica, clock, log)
+  const told = new EventRecorder({ replica, clock, log })
   const guards = new ScaleUpGuards({
     control: client,
     clientOf: (cluster) =>
@@ -61,7 +62,7 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
     onInForce: (inForce) => pool.scaleUpGuards(inForce),
     clock,
     log,
-    events: guardEvents(parts.metrics, told),
+    events: guardEvents(parts.metrics, (about, news) => told.record(client, about, news)),
   })
   return {
     async known(withinMs) {
@@ -78,29 +79,28 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
 
 function guardEvents(
   { guards: metrics }: Pick<GatewayMetrics, 'guards'>,
-  told: StatusEvents,
+  tell: (about: Involved, news: StatusTransition) => void,
 ): GuardEvents & { invalid(object: JsonObject, why: string): void } {
   return {
     backedOff: (guard, group, { attempt, failed, machines, reason }, untilMs) => {
       metrics.acted(guard.management, guard.name, 'backoff', 'done')
       const until = new Date(untilMs).toISOString()
       const message = `${group}: ${failed} of ${machines} machines failed (${reason}); backing off until ${until} (attempt ${attempt})`
-      told.tell(referenceOf(guard), [{ type: 'Warning', reason: 'ScaleUpBackedOff', message }])
+      tell(referenceOf(guard), { type: 'Warning', reason: 'ScaleUpBackedOff', message })
     },
     corrected: (guard, group, result, text) => {
       metrics.acted(guard.management, guard.name, 'correction', result)
       if (result === 'stale') return
       const [type, reason] =
         result === 'done' ? (['Normal', 'TargetCorrected'] as const) : (['Warning', 'CorrectionFailed'] as const)
-      told.tell(referenceOf(guard), [{ type, reason, message: `${group}: ${text}` }])
+      tell(referenceOf(guard), { type, reason, message: `${group}: ${text}` })
     },
     counted: (guard, groups, backedOff) => metrics.counted(guard.management, guard.name, groups, backedOff),
     ended: (guard) => metrics.forget(guard.management, guard.name),
-    invalid: (object, message) => told.tell(object, [{ type: 'Warning', reason: 'Invalid', message }]),
+    invalid: (object, message) => tell(involvedIn(object), { type: 'Warning', reason: 'Invalid', message }),
   }
 }
 
-/** What an Event needs to know of the object that it is about. */
-function referenceOf({ name, uid }: CompiledGuard): JsonObject {
-  return { apiVersion: apiVersionOf(SCALE_UP_GUARDS), kind: SCALE_UP_GUARDS.kind, metadata: { name, uid } }
+function referenceOf({ name, uid }: CompiledGuard): Involved {
+  return { apiVersion: apiVersionOf(SCALE_UP_GUARDS), kind: SCALE_UP_GUARDS.kind, namespace: '', name, uid }
 }

@@ -64,7 +64,7 @@ export function startStatuses(
   }
   const lease = startLeaderElection(client, { ...LEADER_LEASE, identity, log, onChange })
   leads = () => lease.isLeader()
-  scaleDowns = startScaleDowns(parts, client, leads, log, calls)
+  scaleDowns = startScaleDowns(parts, client, replica, leads, log, calls)
   const health = startClusterHealth({
     clusters,
     isLeader: leads,

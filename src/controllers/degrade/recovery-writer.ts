@@ -8,7 +8,7 @@ import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
 import type { RecoveryAction } from '../../core/incident/recovery.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
-import { StatusEvents } from '../status/events.ts'
+import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { statusPatch } from './recovery-status.ts'
 import type { SwitchedCluster } from './switched-cluster.ts'
 
@@ -25,11 +25,11 @@ export interface RecoveryWriterDeps {
 /** Each rejects with what the API server says; 409 when the object is no longer the one that was decided about. */
 export class RecoveryWriter {
   readonly #deps: RecoveryWriterDeps
-  readonly #events: StatusEvents
+  readonly #events: EventRecorder
 
   constructor(deps: RecoveryWriterDeps) {
     this.#deps = deps
-    this.#events = new StatusEvents(deps.client, deps.replica, deps.clock, deps.log)
+    this.#events = new EventRecorder(deps)
   }
 
   async setMode(seen: SwitchedCluster, action: Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>): Promise<void> {
@@ -40,9 +40,8 @@ export class RecoveryWriter {
     const climbs = action.kind === 'climb'
     const message = `${seen.mode} -> ${action.to}: ${action.because}`
     log.info(climbs ? 'recovery: next step' : 'recovery: step back', { cluster: nameOf(seen.object), message })
-    this.#events.tell(seen.object, [
-      { type: climbs ? 'Normal' : 'Warning', reason: climbs ? 'RecoveryStep' : 'RecoverySetBack', message },
-    ])
+    const [type, reason] = climbs ? (['Normal', 'RecoveryStep'] as const) : (['Warning', 'RecoverySetBack'] as const)
+    this.#tell(seen.object, { type, reason, message })
   }
 
   /** Takes the recovery, and what else is of the incident, out of the object. */
@@ -67,11 +66,15 @@ export class RecoveryWriter {
     if (degrade !== undefined) {
       await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
     }
-    if (told !== undefined) this.#events.tell(object, [told])
+    if (told !== undefined) this.#tell(object, told)
   }
 
   async stop(): Promise<void> {
     await this.#events.stop()
+  }
+
+  #tell(object: JsonObject, news: StatusTransition): void {
+    this.#events.record(this.#deps.client, involvedIn(object), news)
   }
 
   async #patchSpec({ object, resourceVersion }: SwitchedCluster, degrade: JsonObject): Promise<void> {

@@ -125,6 +125,8 @@ test('an Event of another replica goes on counting; one that its server has drop
   await waitFor('one', () => eventsIn(core)[0]?.['count'] === 1, quickly)
   other.reviewed(requestOf('a'), verdictOf('Rejected'))
   await waitFor('two', () => eventsIn(core)[0]?.['count'] === 2, quickly)
+  mine.reviewed(requestOf('a'), verdictOf('Rejected'))
+  await waitFor('three', () => eventsIn(core)[0]?.['count'] === 3, quickly)
   core.remove(EVENTS, (eventsIn(core)[0]?.['metadata'] as { name: string }).name, 'default')
   mine.reviewed(requestOf('a'), verdictOf('Rejected'))
   await waitFor('again', () => eventsIn(core).length === 1, quickly)

@@ -1,7 +1,7 @@
 // Follows the ScaleDownPolicies: those that are valid are for the gateway threads; the status says what is in force, and what came of the last
 // scale-down. One that is not valid is left out, and affects no other.
 
-import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
+import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
@@ -19,15 +19,19 @@ import {
   readScaleDownPolicy,
 } from '../../core/scale/victim-choice/policy.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
+import { EVENTS_OF_REQUESTS_MS, type EventPace, EventRecorder, involvedIn } from '../events/event-recorder.ts'
 
 export interface ScaleDownPolicyDeps {
   /** Where the objects are. */
   readonly client: ObjectClient
+  /** The name of this process, for Events. */
+  readonly replica: string
   isLeader(): boolean
   /** Called with all that are in force, whenever they have changed. */
   onPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   readonly clock: Clock
   readonly log: Logger
+  readonly eventPace?: Partial<EventPace>
 }
 
 interface Known {
@@ -38,7 +42,6 @@ interface Known {
 const FIELD_MANAGER = 'portcullis'
 /** Between two statuses of one policy: a thousand scale-downs a second are one write. */
 const REPORT_EVERY_MS = 1_000
-const EVENT_EVERY_MS = 60_000
 const MAX_NAMES = 50
 
 export class ScaleDownPolicyController {
@@ -48,13 +51,14 @@ export class ScaleDownPolicyController {
   /** The last scale-down of each policy that is still to be written. */
   readonly #reports = new Map<string, ScaleDownReport>()
   readonly #writing = new Set<Promise<void>>()
-  /** By policy: the last Event. */
-  readonly #told = new Map<string, { readonly told: string; readonly atMs: number }>()
+  readonly #events: EventRecorder
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
   constructor(deps: ScaleDownPolicyDeps) {
     this.#deps = deps
+    const { replica, clock, log, eventPace } = deps
+    this.#events = new EventRecorder({ replica, clock, log, pace: { objectMs: EVENTS_OF_REQUESTS_MS, ...eventPace } })
     this.#following = deps.client.follow(SCALE_DOWN_POLICIES, '', {
       onReplace: (objects) => {
         this.#known.clear()
@@ -62,10 +66,8 @@ export class ScaleDownPolicyController {
         this.#tell()
       },
       onChange: (type, object) => {
-        if (type === 'DELETED') {
-          this.#known.delete(keyOf(object))
-          this.#told.delete(keyOf(object))
-        } else this.#put(object)
+        if (type === 'DELETED') this.#known.delete(keyOf(object))
+        else this.#put(object)
         this.#tell()
       },
       onState: (current, message) => {
@@ -81,7 +83,9 @@ export class ScaleDownPolicyController {
   /** By whichever replica it went. */
   report(report: ScaleDownReport): void {
     if (this.#stopped) return
-    this.#reports.set(`${report.namespace}/${report.policy}`, report)
+    const key = `${report.namespace}/${report.policy}`
+    this.#reports.set(key, report)
+    this.#tellEvent(this.#known.get(key)?.object, report)
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#writeReports()
@@ -97,7 +101,7 @@ export class ScaleDownPolicyController {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#following.stop()
-    await Promise.all(this.#writing)
+    await Promise.all([...this.#writing, this.#events.stop()])
   }
 
   #put(object: JsonObject): void {
@@ -116,7 +120,6 @@ export class ScaleDownPolicyController {
       if (known !== undefined) {
         const conditions = this.#conditions(known.object, steeredBy(report))
         this.#write(known.object, { conditions, lastScaleDown: lastOf(report) })
-        this.#tellEvent(key, known.object, report)
       }
     }
     this.#reports.clear()
@@ -148,36 +151,13 @@ export class ScaleDownPolicyController {
     return [...(others as unknown as readonly PolicyCondition[]), { ...wanted, lastTransitionTime }]
   }
 
-  /** Of what somebody should look at; the same is told once in a while. Best effort. */
-  #tellEvent(key: string, object: JsonObject, report: ScaleDownReport): void {
+  /** Of what an operator should look at. */
+  #tellEvent(object: JsonObject | undefined, report: ScaleDownReport): void {
     const { reason, status, message } = steeredBy(report)
-    if (status === 'True' && report.conflicts.length === 0) return
-    const { clock, client, log } = this.#deps
-    const told = `${reason} ${report.conflicts.join()}`
-    const before = this.#told.get(key)
-    const nowMs = clock.monotonic()
-    if (before?.told === told && nowMs - before.atMs < EVENT_EVERY_MS) return
-    this.#told.set(key, { told, atMs: nowMs })
-    const name = nameOf(object)
-    const namespace = namespaceOf(object)
-    const uid = textOf(recordOf(object['metadata'])['uid'])
-    const at = metaTime(clock.now())
-    const event = {
-      apiVersion: 'v1',
-      kind: 'Event',
-      // As client-go names them.
-      metadata: { name: `${name.slice(0, 230)}.${Math.round(clock.now()).toString(16)}`, namespace },
-      involvedObject: { apiVersion: object['apiVersion'], kind: object['kind'], namespace, name, uid },
-      type: status === 'True' ? 'Normal' : 'Warning',
-      reason: status === 'True' ? 'DeletionCostConflict' : reason,
-      message,
-      source: { component: 'portcullis' },
-      reportingComponent: 'portcullis',
-      firstTimestamp: at,
-      lastTimestamp: at,
-      count: 1,
-    }
-    client.create(EVENTS, event).catch((error: unknown) => log.debug('event cannot be written', { error }))
+    if (object === undefined || (status === 'True' && report.conflicts.length === 0)) return
+    const [type, why] =
+      status === 'True' ? (['Normal', 'DeletionCostConflict'] as const) : (['Warning', reason] as const)
+    this.#events.record(this.#deps.client, involvedIn(object), { type, reason: why, message })
   }
 
   /** What fails is written with the next change. */

@@ -7,9 +7,10 @@ import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
 import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
-import { mapOf } from '../../api/kube/json-object.ts'
+import { mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleDownPolicyStatus } from '../../api/scale-down-policy/scale-down-policy.ts'
+import { subdomainErrors } from '../../api/validation/name-errors.ts'
 import { OWN_COST_ANNOTATION } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { systemClock } from '../../io/world/clock.ts'
@@ -154,6 +155,7 @@ test('one policy that is not valid affects no other, and says why', async () => 
   let inForce: readonly CompiledScaleDownPolicy[] = []
   const controller = new ScaleDownPolicyController({
     client: store,
+    replica: 'gw-0',
     isLeader: () => true,
     onPolicies: (policies) => {
       inForce = policies
@@ -194,4 +196,45 @@ test('one policy that is not valid affects no other, and says why', async () => 
   ])
   put('good', { ...SPEC, shadow: true })
   await waitFor('the change', () => inForce[0]?.shadow === true)
+})
+
+test('the Event of a policy with a long name has a valid name, and counts what happens again', async () => {
+  const store = new MemoryObjects()
+  store.namespaces = ['team']
+  // The 230th character is one that a name must not end in.
+  const name = `${'a'.repeat(229)}-${'b'.repeat(20)}`
+  store.put(SCALE_DOWN_POLICIES, {
+    apiVersion: 'scale.portcullis.io/v1alpha1',
+    kind: 'ScaleDownPolicy',
+    metadata: { name, namespace: 'team' },
+    spec: SPEC,
+  })
+  let inForce: readonly CompiledScaleDownPolicy[] = []
+  const controller = new ScaleDownPolicyController({
+    client: store,
+    replica: 'gw-0',
+    isLeader: () => false,
+    onPolicies: (policies) => {
+      inForce = policies
+    },
+    clock: systemClock,
+    log: silent,
+    eventPace: { objectMs: 1, spacingMs: 1 },
+  })
+  cleanups.push(() => controller.stop())
+  await waitFor('the policy', () => inForce.length === 1)
+  const report: ScaleDownReport = {
+    ...{ namespace: 'team', policy: name, cluster: 'prod', workload: 'statefulsets/db', from: 3, to: 1 },
+    ...{ outcome: 'Unsteerable', message: 'it is a StatefulSet', victims: [], conflicts: [], atMs: 0 },
+  }
+  controller.report(report)
+  await waitFor('the Event', () => store.all(EVENTS).length > 0)
+  assert.deepEqual(subdomainErrors(nameOf(store.all(EVENTS)[0] ?? {})), [])
+  controller.report({ ...report, workload: 'statefulsets/queue' })
+  await waitFor('the count', () => store.all(EVENTS)[0]?.['count'] === 2)
+  const [event, ...others] = store.all(EVENTS)
+  assert.deepEqual(others, [])
+  assert.equal(namespaceOf(event ?? {}), 'team')
+  assert.equal(event?.['message'], 'statefulsets/queue: it is a StatefulSet')
+  assert.deepEqual(event?.['source'], { component: 'portcullis', host: 'gw-0' })
 })

@@ -13,8 +13,8 @@ import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { clientsSeen } from './clients-seen.ts'
-import { StatusEvents } from './events.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
 import { type KnownCluster, KnownClusters } from './known.ts'
 import { generationOf, statusOf } from './objects.ts'
@@ -94,7 +94,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   readonly #deps: ClusterStatusDeps
   readonly #pace: StatusPace
   readonly #queue: StatusQueue
-  readonly #events: StatusEvents
+  readonly #events: EventRecorder
   readonly #replicas: ReplicaLeases
   readonly #known = new KnownClusters()
   readonly #sweep: StatusSweep
@@ -110,7 +110,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     this.#deps = deps
     this.#pace = { ...DEFAULT_PACE, ...deps.pace }
     this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs, deps.adminAddress)
-    this.#events = new StatusEvents(client, replica, clock, log)
+    this.#events = new EventRecorder({ replica, clock, log })
     this.#queue = new StatusQueue({
       turn: (cluster) => this.#turn(cluster),
       clock,
@@ -249,7 +249,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       known.wanted = wanted
       known.answered = statusOf(answer)
       if (this.#known.get(name) === known && generationOf(answer) >= known.generation) known.object = answer
-      if (this.#deps.isLeader()) this.#events.tell(answer, statusTransitions(before, wanted))
+      if (this.#deps.isLeader()) this.#events.record(client, involvedIn(answer), ...statusTransitions(before, wanted))
       return 'written'
     } catch (error) {
       if (error instanceof StatusError && error.code === 404) return 'nothing'

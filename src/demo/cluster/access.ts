@@ -51,7 +51,7 @@ function mayDiscover(user: UserInfo, asked: PathAttributes): boolean {
 
 /** As deploy/rbac/upstream-gateway-user.yaml and protection-worker.yaml; it reads pods as everybody does. */
 function isGatewayWork({ verb, resource }: AccessReviewAttributes): boolean {
-  if (resource === 'events') return verb === 'create' || verb === 'patch'
+  if (resource === 'events') return verb === 'get' || verb === 'create' || verb === 'patch'
   return verb === 'impersonate' || (verb === 'create' && REVIEWS.has(resource))
 }
 
