@@ -23,6 +23,9 @@ export interface FlagSetting {
   readonly repeatable: boolean
   readonly defaultText: string
   readonly help: string
+  /** By which `serve --help GROUP` asks for those under `heading`. */
+  readonly group: string
+  readonly heading: string
 }
 
 export interface ProgramDeps extends Omit<CommandContext, 'done'> {
@@ -55,8 +58,11 @@ export async function runProgram(argv: readonly string[], deps: ProgramDeps): Pr
   }
   // Only `serve` has them, and they come with all that reads settings.
   const settings = argv.includes('serve') ? await deps.settings() : []
-  const program = createProgram(settings, { ...deps, done })
+  const context = { ...deps, done }
+  const program = createProgram(settings, context)
   const [first, ...path] = argv
+  const group = helpGroupOf(argv)
+  if (group !== undefined) return helpOfGroup(group, settings, context)
   if (first === '__complete') return (await import('./completion/command.ts')).completeWords(program, path, deps.out)
   if (first === 'help' && path.length > 0) return helpOf(program, path, deps)
   try {
@@ -98,6 +104,28 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   return program
 }
 
+/** `serve --help limits`, `help serve limits`: what follows `serve` in a call for help. */
+function helpGroupOf(argv: readonly string[]): string | undefined {
+  if (argv[0] === 'help' && argv[1] === 'serve') return argv[2]
+  const group = argv[0] === 'serve' && (argv[1] === '--help' || argv[1] === '-h') ? argv[2] : undefined
+  return group?.startsWith('-') === true ? undefined : group
+}
+
+function helpOfGroup(group: string, settings: readonly FlagSetting[], context: Context): number {
+  const ofGroup = settings.filter((setting) => setting.group === group)
+  if (ofGroup.length === 0) {
+    context.err(`error: unknown group '${group}'\n(it is one of ${groupsOf(settings).join(', ')})\n`)
+    return 1
+  }
+  const program = createProgram(ofGroup, context)
+  program.commands.find((command) => command.name() === 'serve')?.outputHelp()
+  return 0
+}
+
+function groupsOf(settings: readonly FlagSetting[]): string[] {
+  return [...new Set(settings.map(({ group }) => group))]
+}
+
 /** `help protect install`: commander's own help follows one step only. The exit code. */
 function helpOf(
   program: CommandUnknownOpts,
@@ -135,10 +163,12 @@ function addRevoke(program: Command, { out, err, now, done }: Context): void {
 
 function addServe(program: Command, settings: readonly FlagSetting[], { serve: run, done }: Context): void {
   const serve = program.command('serve').description('run the gateway')
+  serve.helpOption('-h, --help [group]', `show all flags, or those of one group: ${groupsOf(settings).join(', ')}`)
   serve.option('--config <file>', 'YAML file of settings, keys as the flags in camelCase')
   for (const setting of settings) {
     const defaultNote = setting.defaultText === '' ? '' : `; default ${setting.defaultText}`
     const option = new Option(`${setting.flag} ${setting.argument}`, `${setting.help} [${setting.env}${defaultNote}]`)
+    option.helpGroup(`${setting.heading} (${setting.group}):`)
     if (setting.repeatable) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
     serve.addOption(option)
   }

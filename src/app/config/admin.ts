@@ -2,81 +2,36 @@
 
 import { isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
-import { parseHostPort, parseHostPorts, parseText } from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+import { file, list, optional, type Setting, settings, type ValuesOf } from './setting-rows.ts'
+import { parseHostPort, parseHostPorts } from './setting-values.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
-export interface AdminConfig {
+export const ADMIN = settings({
   /** Both '' (no TLS) or both set. */
-  readonly adminTlsCertFile: string
-  readonly adminTlsPrivateKeyFile: string
+  adminTlsCertFile: file('certificate (PEM) of --admin-listen; whoever uses it has to log in then; default: no TLS'),
+  adminTlsPrivateKeyFile: file('private key (PEM) of --admin-tls-cert-file'),
   /** '' = none. */
-  readonly adminTokenFile: string
+  adminTokenFile: file('file with a bearer token that may use all of --admin-listen; default: none'),
   /** undefined = the address of --admin-listen, if others reach it. */
-  readonly adminAdvertise: ListenAddress | undefined
-  /** Empty = the replicas whose Leases tell of an address. */
-  readonly adminPeers: readonly ListenAddress[]
-  /** '' = their certificate is that of this replica. */
-  readonly adminCaFile: string
-}
-
-/** Rows of the table of settings, in the order of help. */
-export const ADMIN_TABLE: { readonly [Name in keyof AdminConfig]: Setting<AdminConfig[Name]> } = {
-  adminTlsCertFile: setting(
-    'adminTlsCertFile',
-    '<file>',
-    '',
-    parseText,
-    'certificate (PEM) of --admin-listen; whoever uses it has to log in then; default: no TLS',
-  ),
-  adminTlsPrivateKeyFile: setting(
-    'adminTlsPrivateKeyFile',
-    '<file>',
-    '',
-    parseText,
-    'private key (PEM) of --admin-tls-cert-file',
-  ),
-  adminTokenFile: setting(
-    'adminTokenFile',
-    '<file>',
-    '',
-    parseText,
-    'file with a bearer token that may use all of --admin-listen; default: none',
-  ),
-  adminAdvertise: setting(
-    'adminAdvertise',
+  adminAdvertise: optional(
     '<host:port>',
-    '',
     parseHostPort,
     'address at which other replicas reach --admin-listen; default: that address, unless it is a loopback one or means all',
   ),
-  adminPeers: setting(
-    'adminPeers',
+  /** Empty = the replicas whose Leases tell of an address. */
+  adminPeers: list(
     '<host:port>',
     '',
     parseHostPorts,
     'admin listeners of the other replicas; may be repeated; default: those that their Leases tell of',
-    true,
   ),
-  adminCaFile: setting(
-    'adminCaFile',
-    '<file>',
-    '',
-    parseText,
+  /** '' = their certificate is that of this replica. */
+  adminCaFile: file(
     'CAs (PEM) that verify the admin listeners of other replicas; default: they have the certificate of this one',
   ),
-}
+})
 
-export function readAdmin(reader: SettingsReader): AdminConfig {
-  const table = ADMIN_TABLE
-  return {
-    adminTlsCertFile: reader.take(table.adminTlsCertFile, ''),
-    adminTlsPrivateKeyFile: reader.take(table.adminTlsPrivateKeyFile, ''),
-    adminTokenFile: reader.take(table.adminTokenFile, ''),
-    adminAdvertise: reader.take(table.adminAdvertise, undefined),
-    adminPeers: reader.take(table.adminPeers, []),
-    adminCaFile: reader.take(table.adminCaFile, ''),
-  }
-}
+export type AdminConfig = ValuesOf<typeof ADMIN>
 
 /** Errors in combinations of settings. @param listen with its address; undefined = reported before */
 export function checkAdmin(
@@ -85,7 +40,7 @@ export function checkAdmin(
   source: 'embedded' | 'files' | 'kubernetes',
   reader: SettingsReader,
 ): void {
-  const { adminTlsCertFile: cert, adminTlsPrivateKeyFile: key, adminTokenFile: token } = ADMIN_TABLE
+  const { adminTlsCertFile: cert, adminTlsPrivateKeyFile: key, adminTokenFile: token } = ADMIN
   const needs = (at: Setting, other: Setting): void =>
     addProblem(reader, at, `is given without ${other.flag}`, `give ${namesOf(other)} too, or neither`)
   if (adminTlsCertFile !== '' && adminTlsPrivateKeyFile === '') needs(cert, key)

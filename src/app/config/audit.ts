@@ -2,85 +2,38 @@
 // size at which the file is rotated: 0 is what the audit log did before.
 
 import { addProblem, namesOf } from './setting-problems.ts'
-import { bytesBetween, integerBetween, parseSwitch, parseText } from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
-
-export interface AuditConfig {
-  /** '' = every request, at level Metadata. */
-  readonly auditPolicyFile: string
-  /** Of one body of a request or an answer that the policy wants recorded. */
-  readonly auditMaxBodyBytes: number
-  /** Days; 0 = any age. */
-  readonly auditLogMaxage: number
-  /** Files; 0 = any number. */
-  readonly auditLogMaxbackup: number
-  /** Mebibytes; 0 = the file is not rotated. */
-  readonly auditLogMaxsize: number
-  readonly auditLogCompress: boolean
-}
+import { bytes, file, integer, type Setting, settings, toggle, type ValuesOf } from './setting-rows.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
 const MOST_DAYS = 36_500
 const MOST_FILES = 100_000
 const MOST_MEBIBYTES = 1_000_000
 const MOST_BODY_BYTES = 4 * 1024 * 1024
 
-/** Rows of the table of settings, in the order of help. */
-export const AUDIT_TABLE: { readonly [Name in keyof AuditConfig]: Setting<AuditConfig[Name]> } = {
-  auditPolicyFile: setting(
-    'auditPolicyFile',
-    '<file>',
-    '',
-    parseText,
-    'audit policy (audit.k8s.io/v1); default: every request at level Metadata',
-  ),
-  auditMaxBodyBytes: setting(
-    'auditMaxBodyBytes',
-    '<bytes>',
+export const AUDIT = settings({
+  /** '' = every request, at level Metadata. */
+  auditPolicyFile: file('audit policy (audit.k8s.io/v1); default: every request at level Metadata'),
+  /** Of one body of a request or an answer that the policy wants recorded. */
+  auditMaxBodyBytes: bytes(
     '102400',
-    bytesBetween(1024, MOST_BODY_BYTES),
+    1024,
+    MOST_BODY_BYTES,
     'largest body that the levels Request and RequestResponse record; of a larger one an annotation says so',
   ),
-  auditLogMaxage: setting(
-    'auditLogMaxage',
-    '<days>',
-    '366',
-    integerBetween(0, MOST_DAYS),
-    'how long rotated files of the audit log are kept; 0: for ever',
-  ),
-  auditLogMaxbackup: setting(
-    'auditLogMaxbackup',
-    '<n>',
-    '100',
-    integerBetween(0, MOST_FILES),
-    'how many rotated files of the audit log are kept; 0: any number',
-  ),
-  auditLogMaxsize: setting(
-    'auditLogMaxsize',
-    '<MiB>',
-    '0',
-    integerBetween(0, MOST_MEBIBYTES),
-    'size at which the file of the audit log is rotated; 0: never',
-  ),
-  auditLogCompress: setting(
-    'auditLogCompress',
-    '[bool]',
-    'false',
-    parseSwitch,
-    'whether rotated files of the audit log are compressed by gzip',
-  ),
-}
+  /** Days; 0 = any age. */
+  auditLogMaxage: integer('366', 0, MOST_DAYS, 'how long rotated files of the audit log are kept; 0: for ever', {
+    argument: '<days>',
+  }),
+  /** Files; 0 = any number. */
+  auditLogMaxbackup: integer('100', 0, MOST_FILES, 'how many rotated files of the audit log are kept; 0: any number'),
+  /** Mebibytes; 0 = the file is not rotated. */
+  auditLogMaxsize: integer('0', 0, MOST_MEBIBYTES, 'size at which the file of the audit log is rotated; 0: never', {
+    argument: '<MiB>',
+  }),
+  auditLogCompress: toggle(false, 'whether rotated files of the audit log are compressed by gzip'),
+})
 
-export function readAudit(reader: SettingsReader): AuditConfig {
-  const table = AUDIT_TABLE
-  return {
-    auditPolicyFile: reader.take(table.auditPolicyFile, ''),
-    auditMaxBodyBytes: reader.take(table.auditMaxBodyBytes, 0),
-    auditLogMaxage: reader.take(table.auditLogMaxage, 0),
-    auditLogMaxbackup: reader.take(table.auditLogMaxbackup, 0),
-    auditLogMaxsize: reader.take(table.auditLogMaxsize, 0),
-    auditLogCompress: reader.take(table.auditLogCompress, false),
-  }
-}
+export type AuditConfig = ValuesOf<typeof AUDIT>
 
 /** Errors in combinations of settings. @param backends the settings that say where events go */
 export function checkAudit(
@@ -91,5 +44,5 @@ export function checkAudit(
 ): void {
   if (config.auditPolicyFile === '' || isRecorded) return
   const message = `is given without ${backends.map(({ flag }) => flag).join(' and ')}: nothing would be recorded`
-  addProblem(reader, AUDIT_TABLE.auditPolicyFile, message, `give ${backends.map(namesOf).join(', or ')} too`)
+  addProblem(reader, AUDIT.auditPolicyFile, message, `give ${backends.map(namesOf).join(', or ')} too`)
 }

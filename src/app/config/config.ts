@@ -2,42 +2,39 @@
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
 import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
-import { ADMIN_TABLE, type AdminConfig, checkAdmin, readAdmin } from './admin.ts'
-import { AUDIT_TABLE, type AuditConfig, checkAudit, readAudit } from './audit.ts'
-import {
-  AUDIT_TRUNCATION_TABLE,
-  type AuditTruncationConfig,
-  checkAuditTruncation,
-  readAuditTruncation,
-} from './audit-truncation.ts'
-import { AUDIT_WEBHOOK_TABLE, type AuditWebhookConfig, readAuditWebhook } from './audit-webhook.ts'
-import { CLIENT_LIMITS_TABLE, type ClientLimitsConfig, readClientLimits } from './client-limits.ts'
-import { CONTROL_OIDC_TABLE, type ControlOidcConfig, checkControlOidc, readControlOidc } from './control-oidc.ts'
-import { checkHealth, HEALTH_TABLE, type HealthConfig, readHealth } from './health.ts'
+import { ADMIN, checkAdmin } from './admin.ts'
+import { AUDIT, checkAudit } from './audit.ts'
+import { AUDIT_TRUNCATION, checkAuditTruncation } from './audit-truncation.ts'
+import { AUDIT_WEBHOOK } from './audit-webhook.ts'
+import { CLIENT_LIMITS } from './client-limits.ts'
+import { CONTROL_OIDC, checkControlOidc } from './control-oidc.ts'
+import { checkHealth, HEALTH } from './health.ts'
 import { checkListeners, type Listeners } from './listen-checks.ts'
-import { MEMORY_TABLE, type MemoryConfig, readMemory } from './memory.ts'
-import { checkObjects, OBJECTS_TABLE, type ObjectsConfig, readObjects } from './objects.ts'
-import { checkProtection, PROTECTION_TABLE, type ProtectionConfig, readProtection } from './protection.ts'
-import { checkReplicas, REPLICAS_TABLE, type ReplicasConfig, readReplicas } from './replicas.ts'
-import { checkServing, readServing, SERVING_TABLE, type ServingConfig } from './serving.ts'
-import { parseText } from './setting-values.ts'
-import { type Setting, type SettingError, type SettingsInput, SettingsReader, setting } from './settings-reader.ts'
-import { checkTracing, readTracing, TRACING_TABLE, type TracingConfig } from './tracing.ts'
+import { MEMORY, type MemoryConfig, readMemory } from './memory.ts'
+import { checkObjects, OBJECTS, type ObjectsConfig, readObjects } from './objects.ts'
+import { checkProtection, PROTECTION, PROTECTION_LEDGER, type ProtectionConfig, readProtection } from './protection.ts'
+import { checkReplicas, REPLICAS } from './replicas.ts'
+import { checkServing, SERVING } from './serving.ts'
+import { file, nameRow, type Setting, type ValuesOf } from './setting-rows.ts'
+import { type SettingError, type SettingsInput, SettingsReader } from './settings-reader.ts'
+import { checkTracing, TRACING } from './tracing.ts'
+
+/** Settings that are read as they are. */
+const PLAIN = {
+  ...CONTROL_OIDC,
+  ...REPLICAS,
+  ...SERVING,
+  ...CLIENT_LIMITS,
+  ...AUDIT,
+  ...AUDIT_WEBHOOK,
+  ...AUDIT_TRUNCATION,
+  ...ADMIN,
+  ...HEALTH,
+  ...TRACING,
+}
 
 /** What `serve` runs with. Frozen. */
-export interface Config
-  extends ObjectsConfig,
-    ControlOidcConfig,
-    ReplicasConfig,
-    ServingConfig,
-    ClientLimitsConfig,
-    MemoryConfig,
-    AuditConfig,
-    AuditWebhookConfig,
-    AuditTruncationConfig,
-    AdminConfig,
-    HealthConfig,
-    TracingConfig {
+export interface Config extends ObjectsConfig, MemoryConfig, ValuesOf<typeof PLAIN> {
   readonly protection: ProtectionConfig
   /** What is questionable but does not stop the gateway; one line each. */
   readonly warnings: readonly string[]
@@ -54,30 +51,38 @@ export class ConfigError extends Error {
   }
 }
 
+/** The headings of help, in its order, with the name by which each is asked for. */
+const GROUPS: readonly (readonly [
+  name: string,
+  heading: string,
+  tables: readonly Readonly<Record<string, Setting>>[],
+])[] = [
+  ['objects', 'Objects and their API server', [OBJECTS]],
+  ['oidc', 'Login to the embedded API server by OpenID Connect', [CONTROL_OIDC]],
+  ['replicas', 'Replicas and limits that they share', [REPLICAS]],
+  ['serving', 'Serving', [SERVING]],
+  ['limits', 'Limits for clients', [CLIENT_LIMITS, MEMORY]],
+  ['audit', 'Audit', [AUDIT, AUDIT_WEBHOOK, AUDIT_TRUNCATION]],
+  ['admin', 'Admin and health listeners', [ADMIN, HEALTH]],
+  ['tracing', 'Traces', [TRACING]],
+  ['protection', 'Pod protection', [PROTECTION, PROTECTION_LEDGER]],
+]
+
+/** A setting under its heading. */
+export interface GroupedSetting extends Setting {
+  readonly group: string
+  readonly heading: string
+}
+
 /** Every setting, in the order of help and documentation. */
-export const SETTINGS: readonly Setting[] = [
-  OBJECTS_TABLE,
-  CONTROL_OIDC_TABLE,
-  REPLICAS_TABLE,
-  SERVING_TABLE,
-  CLIENT_LIMITS_TABLE,
-  MEMORY_TABLE,
-  AUDIT_TABLE,
-  AUDIT_WEBHOOK_TABLE,
-  AUDIT_TRUNCATION_TABLE,
-  ADMIN_TABLE,
-  HEALTH_TABLE,
-  TRACING_TABLE,
-  PROTECTION_TABLE,
-].flatMap((table): readonly Setting[] => Object.values(table))
+export const SETTINGS: readonly GroupedSetting[] = GROUPS.flatMap(([group, heading, tables]) =>
+  tables.flatMap((table) => Object.values(table).map((row): GroupedSetting => ({ ...row, group, heading }))),
+)
 
 /** The setting that names the configuration file; a flag and a variable only. */
-export const CONFIG_FILE: Setting<string> = setting(
+export const CONFIG_FILE: Setting<string> = nameRow(
   'config',
-  '<file>',
-  '',
-  parseText,
-  'YAML file of settings, keys as the flags in camelCase',
+  file('YAML file of settings, keys as the flags in camelCase'),
 )
 
 /** Throws a ConfigError that holds every error. */
@@ -85,17 +90,8 @@ export function loadConfig(input: SettingsInput): Config {
   const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
   const values: Omit<Config, 'warnings'> = {
     ...readObjects(reader),
-    ...readControlOidc(reader),
-    ...readReplicas(reader),
-    ...readServing(reader),
-    ...readClientLimits(reader),
+    ...reader.read(PLAIN),
     ...readMemory(reader),
-    ...readAudit(reader),
-    ...readAuditWebhook(reader),
-    ...readAuditTruncation(reader),
-    ...readAdmin(reader),
-    ...readHealth(reader),
-    ...readTracing(reader),
     protection: readProtection(reader),
   }
   checkObjects(values, reader)
@@ -103,7 +99,7 @@ export function loadConfig(input: SettingsInput): Config {
   checkReplicas(values, reader)
   checkServing(values, reader)
   const isRecorded = values.auditLogPath !== '' || values.auditWebhookConfigFile !== ''
-  checkAudit(values, [SERVING_TABLE.auditLogPath, AUDIT_WEBHOOK_TABLE.auditWebhookConfigFile], isRecorded, reader)
+  checkAudit(values, [SERVING.auditLogPath, AUDIT_WEBHOOK.auditWebhookConfigFile], isRecorded, reader)
   checkAuditTruncation(values, reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
@@ -132,12 +128,12 @@ export function portsOf(config: Omit<Config, 'warnings'>): readonly NamedPort[] 
 function listenersOf(values: Omit<Config, 'warnings'>): Listeners {
   const { source, listen, controlListen, adminListen, healthListen, protection } = values
   return {
-    listen: { setting: SERVING_TABLE.listen, addresses: listen },
-    admin: { setting: SERVING_TABLE.adminListen, address: readAddress(adminListen) },
+    listen: { setting: SERVING.listen, addresses: listen },
+    admin: { setting: SERVING.adminListen, address: readAddress(adminListen) },
     others: [
-      ...(source === 'files' ? [] : [{ setting: OBJECTS_TABLE.controlListen, address: controlListen }]),
-      { setting: HEALTH_TABLE.healthListen, address: healthListen },
-      { setting: PROTECTION_TABLE.protectionListen, address: readAddress(protection.listen ?? '') },
+      ...(source === 'files' ? [] : [{ setting: OBJECTS.controlListen, address: controlListen }]),
+      { setting: HEALTH.healthListen, address: healthListen },
+      { setting: PROTECTION.listen, address: readAddress(protection.listen ?? '') },
     ],
   }
 }

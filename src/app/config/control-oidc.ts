@@ -4,105 +4,60 @@
 import { SIGNING_ALGS, type SigningAlg } from '../../io/oidc/signing-keys.ts'
 import type { SourceKind } from './objects.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
-import { type Parsed, parseText, parseTexts, someOf } from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+import { file, list, required, type Setting, settings, text, type ValuesOf } from './setting-rows.ts'
+import { type Parsed, parseTexts, someOf } from './setting-values.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
-export interface ControlOidcConfig {
+export const CONTROL_OIDC = settings({
   /** '' = no tokens of an OpenID provider. */
-  readonly controlOidcIssuerUrl: string
-  readonly controlOidcClientId: string
-  readonly controlOidcUsernameClaim: string
-  /** '' = the issuer and `#`, unless the claim is `email`; `-` = none. */
-  readonly controlOidcUsernamePrefix: string
-  readonly controlOidcGroupsClaim: string
-  readonly controlOidcGroupsPrefix: string
-  readonly controlOidcRequiredClaims: readonly string[]
-  readonly controlOidcCaFile: string
-  readonly controlOidcSigningAlgs: readonly SigningAlg[]
-}
-
-/** Rows of the table of settings, in the order of help. */
-export const CONTROL_OIDC_TABLE: {
-  readonly [Name in keyof ControlOidcConfig]: Setting<ControlOidcConfig[Name]>
-} = {
-  controlOidcIssuerUrl: setting(
-    'controlOidcIssuerUrl',
+  controlOidcIssuerUrl: text(
     '<url>',
     '',
-    parseIssuer,
     'https URL of the OpenID provider whose ID tokens the embedded API server accepts; default: none',
+    { parse: parseIssuer },
   ),
-  controlOidcClientId: setting(
-    'controlOidcClientId',
+  controlOidcClientId: text(
     '<id>',
     '',
-    parseText,
     'client that the ID tokens must be issued for, in their aud claim; required with an issuer',
   ),
-  controlOidcUsernameClaim: setting(
-    'controlOidcUsernameClaim',
-    '<claim>',
-    'sub',
-    parseText,
-    'claim that is the name of the user',
-  ),
-  controlOidcUsernamePrefix: setting(
-    'controlOidcUsernamePrefix',
+  controlOidcUsernameClaim: text('<claim>', 'sub', 'claim that is the name of the user'),
+  /** '' = the issuer and `#`, unless the claim is `email`; `-` = none. */
+  controlOidcUsernamePrefix: text(
     '<prefix>',
     '',
-    parseText,
     'in front of user names; - is none; default: the issuer and #, none for the claim email',
   ),
-  controlOidcGroupsClaim: setting(
-    'controlOidcGroupsClaim',
+  controlOidcGroupsClaim: text(
     '<claim>',
     '',
-    parseText,
     'claim with the groups of the user, a text or a list; default: no groups',
   ),
-  controlOidcGroupsPrefix: setting('controlOidcGroupsPrefix', '<prefix>', '', parseText, 'in front of names of groups'),
-  controlOidcRequiredClaims: setting(
-    'controlOidcRequiredClaim',
+  controlOidcGroupsPrefix: text('<prefix>', '', 'in front of names of groups'),
+  controlOidcRequiredClaims: list(
     '<claim=value>',
     '',
     parseRequiredClaims,
     'claim that ID tokens must have with this value; may be repeated',
-    true,
+    { setting: 'controlOidcRequiredClaim' },
   ),
-  controlOidcCaFile: setting(
-    'controlOidcCaFile',
-    '<file>',
-    '',
-    parseText,
+  controlOidcCaFile: file(
     'PEM file of the CAs that verify the OpenID provider, read at each use; default: those of the machine',
   ),
-  controlOidcSigningAlgs: setting<readonly SigningAlg[]>(
-    'controlOidcSigningAlgs',
+  controlOidcSigningAlgs: required(
     '<algs>',
     'RS256',
     parseAlgs,
+    [],
     `algorithms that ID tokens may be signed with: some of ${SIGNING_ALGS.join(', ')}`,
   ),
-}
+})
 
-export function readControlOidc(reader: SettingsReader): ControlOidcConfig {
-  const table = CONTROL_OIDC_TABLE
-  return {
-    controlOidcIssuerUrl: reader.take(table.controlOidcIssuerUrl, ''),
-    controlOidcClientId: reader.take(table.controlOidcClientId, ''),
-    controlOidcUsernameClaim: reader.take(table.controlOidcUsernameClaim, ''),
-    controlOidcUsernamePrefix: reader.take(table.controlOidcUsernamePrefix, ''),
-    controlOidcGroupsClaim: reader.take(table.controlOidcGroupsClaim, ''),
-    controlOidcGroupsPrefix: reader.take(table.controlOidcGroupsPrefix, ''),
-    controlOidcRequiredClaims: reader.take(table.controlOidcRequiredClaims, []),
-    controlOidcCaFile: reader.take(table.controlOidcCaFile, ''),
-    controlOidcSigningAlgs: reader.take(table.controlOidcSigningAlgs, []),
-  }
-}
+export type ControlOidcConfig = ValuesOf<typeof CONTROL_OIDC>
 
 /** Errors in combinations of settings. */
 export function checkControlOidc(config: ControlOidcConfig, source: SourceKind, reader: SettingsReader): void {
-  const table = CONTROL_OIDC_TABLE
+  const table = CONTROL_OIDC
   const issuer = table.controlOidcIssuerUrl
   if (isWrong(reader, issuer)) return
   if (config.controlOidcIssuerUrl !== '') {

@@ -1,65 +1,26 @@
 // The settings of the health listener: what probes, load balancers and Prometheus reach from other machines.
 
-import { isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import { isLoopback } from '../../core/cluster/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
-import { parseHostPort, parseText } from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
+import { file, optional, type Setting, settings, type ValuesOf } from './setting-rows.ts'
+import { parseHostPort } from './setting-values.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
-export interface HealthConfig {
+export const HEALTH = settings({
   /** undefined = it is not opened. */
-  readonly healthListen: ListenAddress | undefined
-  /** Both '' (no TLS) or both set. */
-  readonly healthTlsCertFile: string
-  readonly healthTlsPrivateKeyFile: string
-  /** '' = none. */
-  readonly metricsTokenFile: string
-}
-
-type TextName = 'healthTlsCertFile' | 'healthTlsPrivateKeyFile' | 'metricsTokenFile'
-
-/** Rows of the table of settings, in the order of help. */
-export const HEALTH_TABLE: Readonly<Record<TextName, Setting<string>>> & {
-  readonly healthListen: Setting<ListenAddress>
-} = {
-  healthListen: setting(
-    'healthListen',
+  healthListen: optional(
     '<host:port>',
-    '',
     parseHostPort,
     'address of /livez, /readyz and /metrics for probes, load balancers and Prometheus; default: none',
   ),
-  healthTlsCertFile: setting(
-    'healthTlsCertFile',
-    '<file>',
-    '',
-    parseText,
-    'certificate (PEM) of --health-listen; default: no TLS',
-  ),
-  healthTlsPrivateKeyFile: setting(
-    'healthTlsPrivateKeyFile',
-    '<file>',
-    '',
-    parseText,
-    'private key (PEM) of --health-tls-cert-file',
-  ),
-  metricsTokenFile: setting(
-    'metricsTokenFile',
-    '<file>',
-    '',
-    parseText,
-    'file with the bearer token that /metrics of --health-listen asks for',
-  ),
-}
+  /** Both '' (no TLS) or both set. */
+  healthTlsCertFile: file('certificate (PEM) of --health-listen; default: no TLS'),
+  healthTlsPrivateKeyFile: file('private key (PEM) of --health-tls-cert-file'),
+  /** '' = none. */
+  metricsTokenFile: file('file with the bearer token that /metrics of --health-listen asks for'),
+})
 
-export function readHealth(reader: SettingsReader): HealthConfig {
-  const table = HEALTH_TABLE
-  return {
-    healthListen: reader.take(table.healthListen, undefined),
-    healthTlsCertFile: reader.take(table.healthTlsCertFile, ''),
-    healthTlsPrivateKeyFile: reader.take(table.healthTlsPrivateKeyFile, ''),
-    metricsTokenFile: reader.take(table.metricsTokenFile, ''),
-  }
-}
+export type HealthConfig = ValuesOf<typeof HEALTH>
 
 /** Errors and warnings about combinations of settings. */
 export function checkHealth(
@@ -67,7 +28,7 @@ export function checkHealth(
   source: 'embedded' | 'files' | 'kubernetes',
   reader: SettingsReader,
 ): void {
-  const { healthTlsCertFile: cert, healthTlsPrivateKeyFile: key, metricsTokenFile: token } = HEALTH_TABLE
+  const { healthTlsCertFile: cert, healthTlsPrivateKeyFile: key, metricsTokenFile: token } = HEALTH
   const needs = (at: Setting, other: Setting, otherwise: string): void =>
     addProblem(reader, at, `is given without ${other.flag}`, `give ${namesOf(other)} too, or ${otherwise}`)
   if (healthTlsCertFile !== '' && healthTlsPrivateKeyFile === '') needs(cert, key, 'neither')
@@ -79,14 +40,14 @@ export function checkHealth(
       [metricsTokenFile, token],
     ]
     // An address that is wrong has been reported.
-    if (reader.isGiven(HEALTH_TABLE.healthListen)) return
-    for (const [value, at] of given) if (value !== '') needs(at, HEALTH_TABLE.healthListen, 'remove it')
+    if (reader.isGiven(HEALTH.healthListen)) return
+    for (const [value, at] of given) if (value !== '') needs(at, HEALTH.healthListen, 'remove it')
     return
   }
   const tokens = metricsTokenFile !== '' || source === 'kubernetes'
   if (tokens && healthTlsCertFile === '' && !isLoopback(healthListen.host)) {
     reader.warnings.push(
-      `${reader.where(HEALTH_TABLE.healthListen)}: has no TLS; bearer tokens for /metrics cross the network in clear`,
+      `${reader.where(HEALTH.healthListen)}: has no TLS; bearer tokens for /metrics cross the network in clear`,
     )
   }
 }

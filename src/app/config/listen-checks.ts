@@ -2,7 +2,8 @@
 
 import { formatListenAddress, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem } from './setting-problems.ts'
-import type { Setting, SettingsReader } from './settings-reader.ts'
+import type { Setting } from './setting-rows.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
 interface Listener {
   readonly setting: Setting

@@ -3,224 +3,129 @@
 import { availableParallelism } from 'node:os'
 import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
-import type { ListenAddress } from '../../core/cluster/listen-address.ts'
-import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
-import { CIPHER_SUITES, TLS_VERSIONS, type TlsVersion } from '../../io/listener/tls-policy.ts'
-import { LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
+import { DIMENSIONS } from '../../core/top/measures.ts'
+import { CIPHER_SUITES, TLS_VERSIONS } from '../../io/listener/tls-policy.ts'
+import { LOG_LEVELS } from '../../io/logs/log.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
-import {
-  durationBetween,
-  integerBetween,
-  oneOf,
-  parseAddress,
-  parseAddresses,
-  parseCidrs,
-  parseHosts,
-  parseSwitch,
-  parseText,
-  parseTexts,
-  someOf,
-} from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
-
-export interface ServingConfig {
-  readonly listen: readonly ListenAddress[]
-  /** Who sends PROXY headers; others are not believed. */
-  readonly proxyProtocolFrom: readonly CompiledCidr[]
-  readonly proxyProtocolOthers: ProxyProtocolOthers
-  readonly adminListen: string
-  readonly dataDir: string
-  /** From the signal to the drain; meanwhile only readyz has changed. */
-  readonly shutdownDelayMs: number
-  readonly drainTimeoutMs: number
-  /** Both '' or both set. */
-  readonly tlsCertFile: string
-  readonly tlsPrivateKeyFile: string
-  /** Names and addresses in the certificate that the gateway makes itself, in addition to those of this machine. */
-  readonly servingHosts: readonly string[]
-  readonly tlsMinVersion: TlsVersion
-  /** Names of kube-apiserver's; [] = those of Node. */
-  readonly tlsCipherSuites: readonly string[]
-  readonly accessLog: boolean
-  /** '' = no audit log, '-' = stdout. */
-  readonly auditLogPath: string
-  readonly logLevel: LogLevel
-  /** Whether who asks most is counted. */
-  readonly top: boolean
-  /** What has metrics of its first ten. */
-  readonly topMetrics: readonly Dimension[]
-  /** Gateway threads. */
-  readonly threads: number
-  /** A turn of an event loop of at least this long is reported. */
-  readonly stallThresholdMs: number
-}
+import { choice, duration, file, integer, list, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
+import { parseAddress, parseAddresses, parseCidrs, parseHosts, parseTexts, someOf } from './setting-values.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
 /** What becomes of connections from other addresses to a port with PROXY protocol. */
 export type ProxyProtocolOthers = (typeof PROXY_PROTOCOL_OTHERS)[number]
 const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
 
-/** Settings whose values have the same names, without the unit. */
-type TimeName = 'shutdownDelay' | 'drainTimeout' | 'stallThreshold'
-type PlainName = Exclude<keyof ServingConfig, `${TimeName}Ms`>
-
 const HOUR = 3_600_000
 /** More than the processors of any machine. */
 const MOST_THREADS = 1024
 
-/** Rows of the table of settings, in the order of help. */
-export const SERVING_TABLE: { readonly [Name in PlainName]: Setting<ServingConfig[Name]> } & Readonly<
-  Record<TimeName, Setting<number>>
-> = {
-  listen: setting(
-    'listen',
+export const SERVING = settings({
+  listen: list(
     '<host:port>',
     '0.0.0.0:8443',
     parseAddresses,
     'address that clients connect to; may be repeated; with /proxy-protocol behind it, a PROXY header comes first',
-    true,
   ),
-  proxyProtocolFrom: setting(
-    'proxyProtocolFrom',
+  /** Who sends PROXY headers; others are not believed. */
+  proxyProtocolFrom: list(
     '<cidr>',
     '',
     parseCidrs,
     'addresses of load balancers whose PROXY headers are believed; may be repeated',
-    true,
   ),
-  proxyProtocolOthers: setting(
-    'proxyProtocolOthers',
+  proxyProtocolOthers: choice(
     '<what>',
     'refuse',
-    oneOf(PROXY_PROTOCOL_OTHERS),
+    PROXY_PROTOCOL_OTHERS,
     'connections from other addresses to such a port: refuse, or plain (served without a PROXY header)',
   ),
-  adminListen: setting(
-    'adminListen',
+  adminListen: text(
     '<host:port>',
     '127.0.0.1:9090',
-    parseAddress,
     'address of health, metrics, dashboard and debug pages; without TLS and login only a loopback address',
+    { parse: parseAddress },
   ),
-  dataDir: setting('dataDir', '<dir>', 'data', parseText, 'directory for what the gateway writes'),
-  shutdownDelay: setting(
-    'shutdownDelay',
-    '<duration>',
+  dataDir: text('<dir>', 'data', 'directory for what the gateway writes'),
+  /** From the signal to the drain; meanwhile only readyz has changed. */
+  shutdownDelayMs: duration(
     '0s',
-    durationBetween(0, HOUR),
+    0,
+    HOUR,
     'how long a gateway that is told to stop serves on, with a failing readyz, before it drains',
   ),
-  drainTimeout: setting(
-    'drainTimeout',
-    '<duration>',
+  drainTimeoutMs: duration(
     '30s',
-    durationBetween(0, 24 * HOUR),
+    0,
+    24 * HOUR,
     'how long a stopping gateway waits for running requests and spreads the end of watches',
   ),
-  tlsCertFile: setting(
-    'tlsCertFile',
-    '<file>',
-    '',
-    parseText,
-    'certificate (PEM) for clients whose cluster has none of its own',
-  ),
-  tlsPrivateKeyFile: setting('tlsPrivateKeyFile', '<file>', '', parseText, 'private key (PEM) of --tls-cert-file'),
-  servingHosts: setting(
-    'servingHost',
+  /** Both '' or both set. */
+  tlsCertFile: file('certificate (PEM) for clients whose cluster has none of its own'),
+  tlsPrivateKeyFile: file('private key (PEM) of --tls-cert-file'),
+  /** Names and addresses in the certificate that the gateway makes itself, in addition to those of this machine. */
+  servingHosts: list(
     '<host>',
     '',
     parseHosts,
     'name or address by which clients reach the gateway, for the certificate that it makes itself; may be repeated',
-    true,
+    { setting: 'servingHost' },
   ),
-  tlsMinVersion: setting(
-    'tlsMinVersion',
+  tlsMinVersion: choice(
     '<version>',
     'VersionTLS12',
-    oneOf(TLS_VERSIONS),
+    TLS_VERSIONS,
     `oldest version of TLS that clients may use, on every port with TLS: ${TLS_VERSIONS.join(' or ')}`,
   ),
-  tlsCipherSuites: setting(
-    'tlsCipherSuites',
+  /** Names of kube-apiserver's; [] = those of Node. */
+  tlsCipherSuites: list(
     '<suite>',
     '',
     someOf(CIPHER_SUITES),
     "cipher suites of TLS 1.2 by kube-apiserver's names, the most preferred first; may be repeated; default: those of Node",
-    true,
   ),
-  accessLog: setting(
-    'accessLog',
-    '[bool]',
-    'true',
-    parseSwitch,
-    'whether clusters and policies may switch the access log on (stdout)',
-  ),
-  auditLogPath: setting('auditLogPath', '<file>', '', parseText, 'file for audit events of all requests; - is stdout'),
-  logLevel: setting('logLevel', '<level>', 'info', oneOf(LOG_LEVELS), 'debug, info, warn or error'),
-  top: setting('top', '[bool]', 'true', parseSwitch, 'whether it is counted who asks most, for portcullis top'),
-  topMetrics: setting(
-    'topMetrics',
+  accessLog: toggle(true, 'whether clusters and policies may switch the access log on (stdout)'),
+  /** '' = no audit log, '-' = stdout. */
+  auditLogPath: file('file for audit events of all requests; - is stdout'),
+  logLevel: choice('<level>', 'info', LOG_LEVELS, 'debug, info, warn or error'),
+  /** Whether who asks most is counted. */
+  top: toggle(true, 'whether it is counted who asks most, for portcullis top'),
+  /** What has metrics of its first ten. */
+  topMetrics: list(
     '<dimension>',
     '',
     someOf(DIMENSIONS),
     `what has metrics of the first ten: ${DIMENSIONS.join(', ')}; may be repeated; default: none`,
-    true,
   ),
-  threads: setting(
-    'threads',
-    '<n>',
-    '',
-    integerBetween(1, MOST_THREADS),
-    'threads that serve requests; default: one for each processor',
-  ),
-  stallThreshold: setting(
-    'stallThreshold',
-    '<duration>',
+  /** Gateway threads. */
+  threads: integer('', 1, MOST_THREADS, 'threads that serve requests; default: one for each processor', {
+    absent: availableParallelism(),
+  }),
+  /** A turn of an event loop of at least this long is reported. */
+  stallThresholdMs: duration(
     '50ms',
-    durationBetween(10, 60_000),
+    10,
+    60_000,
     'turns of an event loop that take at least as long are counted and logged',
   ),
-}
+})
 
-export function readServing(reader: SettingsReader): ServingConfig {
-  const table = SERVING_TABLE
-  return {
-    listen: reader.take(table.listen, []),
-    proxyProtocolFrom: reader.take(table.proxyProtocolFrom, []),
-    proxyProtocolOthers: reader.take(table.proxyProtocolOthers, 'refuse'),
-    adminListen: reader.take(table.adminListen, ''),
-    dataDir: reader.take(table.dataDir, ''),
-    shutdownDelayMs: reader.take(table.shutdownDelay, 0),
-    drainTimeoutMs: reader.take(table.drainTimeout, 0),
-    tlsCertFile: reader.take(table.tlsCertFile, ''),
-    tlsPrivateKeyFile: reader.take(table.tlsPrivateKeyFile, ''),
-    servingHosts: reader.take(table.servingHosts, []),
-    tlsMinVersion: reader.take(table.tlsMinVersion, 'VersionTLS12'),
-    tlsCipherSuites: reader.take(table.tlsCipherSuites, []),
-    accessLog: reader.take(table.accessLog, true),
-    auditLogPath: reader.take(table.auditLogPath, ''),
-    logLevel: reader.take(table.logLevel, 'info'),
-    top: reader.take(table.top, true),
-    topMetrics: reader.take(table.topMetrics, []),
-    threads: reader.take(table.threads, availableParallelism()),
-    stallThresholdMs: reader.take(table.stallThreshold, 0),
-  }
-}
+export type ServingConfig = ValuesOf<typeof SERVING>
 
 /** Errors in combinations of settings. */
 export function checkServing(config: ServingConfig, reader: SettingsReader): void {
   checkProxyProtocol(config, reader)
   const { tlsCertFile, tlsPrivateKeyFile, servingHosts } = config
   if (servingHosts.length > 0 && tlsCertFile !== '') {
-    const message = `is given, and the certificate is that of ${SERVING_TABLE.tlsCertFile.flag}`
+    const message = `is given, and the certificate is that of ${SERVING.tlsCertFile.flag}`
     addProblem(
       reader,
-      SERVING_TABLE.servingHosts,
+      SERVING.servingHosts,
       message,
       'leave one of them out; a certificate that is given has its names',
     )
   }
   if ((tlsCertFile === '') === (tlsPrivateKeyFile === '')) return
-  const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING_TABLE
+  const { tlsCertFile: cert, tlsPrivateKeyFile: key } = SERVING
   const [missing, given] = tlsCertFile === '' ? [cert, key] : [key, cert]
   addProblem(reader, given, `is given without ${missing.flag}`, `give ${namesOf(missing)} too, or neither`)
 }
@@ -229,7 +134,7 @@ function checkProxyProtocol(
   { listen, proxyProtocolFrom, proxyProtocolOthers }: ServingConfig,
   reader: SettingsReader,
 ): void {
-  const { listen: address, proxyProtocolFrom: from, proxyProtocolOthers: others } = SERVING_TABLE
+  const { listen: address, proxyProtocolFrom: from, proxyProtocolOthers: others } = SERVING
   // An address that is wrong has been reported.
   if (listen.length === 0 || isWrong(reader, from)) return
   const used = listen.some(({ proxyProtocol }) => proxyProtocol === true)
@@ -248,9 +153,9 @@ function checkProxyProtocol(
 }
 
 function warnOfWideRanges(reader: SettingsReader): void {
-  const { proxyProtocolFrom } = SERVING_TABLE
+  const { proxyProtocolFrom } = SERVING
   const where = reader.where(proxyProtocolFrom)
-  for (const text of reader.take({ ...proxyProtocolFrom, parse: parseTexts }, [])) {
+  for (const text of reader.take({ ...proxyProtocolFrom, parse: parseTexts, absent: [] })) {
     const cidr = parseCidr(text)
     const bits = text.slice(text.indexOf('/') + 1)
     if (cidr?.bits === 0) {

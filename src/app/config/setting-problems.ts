@@ -1,6 +1,7 @@
 // How checks of combinations of settings report problems.
 
-import type { Setting, SettingsReader } from './settings-reader.ts'
+import type { Setting } from './setting-rows.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
 export function addProblem(reader: SettingsReader, at: Setting, message: string, fix: string): void {
   reader.problems.push({ where: reader.where(at), message, fix })

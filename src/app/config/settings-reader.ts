@@ -2,38 +2,8 @@
 
 import { isCollection, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { nearestName } from '../../api/validation/nearest-name.ts'
-import type { InvalidValue, ValueParser } from './setting-values.ts'
-
-/** One row of the table of settings. */
-export interface Setting<T = unknown> {
-  /** Key in the configuration file, and of the flag's value in commander's options. */
-  readonly name: string
-  /** `--config-dir`. */
-  readonly flag: string
-  /** How help shows the flag's value: `<dir>`; in square brackets when it may be left out. */
-  readonly argument: string
-  readonly env: string
-  /** The flag may be given several times; a variable holds a list with commas, the file a list. */
-  readonly repeatable: boolean
-  /** As one would write it; '' = none. */
-  readonly defaultText: string
-  readonly help: string
-  readonly parse: ValueParser<T>
-}
-
-/** A row, with the flag and the variable derived from its name. */
-export function setting<T>(
-  name: string,
-  argument: string,
-  defaultText: string,
-  parse: ValueParser<T>,
-  help: string,
-  repeatable = false,
-): Setting<T> {
-  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
-  return { name, flag: `--${words}`, argument, env, repeatable, defaultText, help, parse }
-}
+import type { Setting, ValuesOf } from './setting-rows.ts'
+import type { InvalidValue } from './setting-values.ts'
 
 export interface SettingsInput {
   /** Commander's options: camelCase names; undefined = not given. Names that are not settings are ignored. */
@@ -66,14 +36,19 @@ export class SettingsReader {
     this.#input = input
     this.#settings = settings
     this.#warnOfUnknownVariables([...settings, configFile])
-    const path = this.take(configFile, '')
+    const path = this.take(configFile)
     if (path !== '') this.#file = this.#readFile(path, this.where(configFile))
   }
 
-  /** The value in force; `absent` when there is none, or when it is invalid and a problem was added. */
-  take<T, const A>(setting: Setting<T>, absent: A): T | A {
+  /** The values in force. */
+  read<Table extends Readonly<Record<string, Setting>>>(table: Table): ValuesOf<Table> {
+    return Object.fromEntries(Object.entries(table).map(([key, row]) => [key, this.take(row)])) as ValuesOf<Table>
+  }
+
+  /** The value in force; `absent` of the row when there is none, or when it is invalid and a problem was added. */
+  take<T>(setting: Setting<T>): T {
     const found = this.#find(setting)
-    if (found === undefined) return absent
+    if (found === undefined) return setting.absent
     const single = setting.repeatable || typeof found.raw !== 'object'
     const parsed = single ? setting.parse(found.raw) : NOT_SINGLE
     if ('value' in parsed) return parsed.value
@@ -81,7 +56,7 @@ export class SettingsReader {
     const alone = parsed.message.startsWith(': ') ? parsed.message.slice(2) : `${shown} ${parsed.message}`
     const message = parsed.hidden === true ? parsed.message : alone
     this.problems.push({ where: found.where, message, fix: parsed.fix })
-    return absent
+    return setting.absent
   }
 
   /** Where the value of a setting comes from; the flag, when it is the default. */

@@ -1,21 +1,9 @@
 // The settings of traces: where spans go, and of which requests.
 
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
-import { integerBetween, numberBetween, parseSwitch, parseText, type ValueParser } from './setting-values.ts'
-import { type Setting, type SettingsReader, setting } from './settings-reader.ts'
-
-export interface TracingConfig {
-  /** Base URL of a collector; '' = nothing is traced. */
-  readonly tracingOtlpEndpoint: string
-  /** '' = the CAs of the system. */
-  readonly tracingOtlpCaFile: string
-  /** '' = none. */
-  readonly tracingOtlpHeadersFile: string
-  readonly tracingSamplingRatePerMillion: number
-  /** Of all threads together. */
-  readonly tracingCallersPerSecond: number
-  readonly tracingUserAttributes: boolean
-}
+import { decimal, file, integer, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
+import { parseText, type ValueParser } from './setting-values.ts'
+import type { SettingsReader } from './settings-reader.ts'
 
 const MILLION = 1_000_000
 const MOST_CALLERS = 10_000
@@ -32,67 +20,42 @@ const parseCollector: ValueParser<string> = (raw) => {
   }
 }
 
-/** Rows of the table of settings, in the order of help. */
-export const TRACING_TABLE: { readonly [Name in keyof TracingConfig]: Setting<TracingConfig[Name]> } = {
-  tracingOtlpEndpoint: setting(
-    'tracingOtlpEndpoint',
+export const TRACING = settings({
+  /** Base URL of a collector; '' = nothing is traced. */
+  tracingOtlpEndpoint: text(
     '<url>',
     '',
-    parseCollector,
     'collector that takes spans by OTLP over HTTP, such as http://127.0.0.1:4318; default: nothing is traced',
+    { parse: parseCollector },
   ),
-  tracingOtlpCaFile: setting(
-    'tracingOtlpCaFile',
-    '<file>',
-    '',
-    parseText,
-    'CAs (PEM) that verify the collector; default: those of the system',
-  ),
-  tracingOtlpHeadersFile: setting(
-    'tracingOtlpHeadersFile',
-    '<file>',
-    '',
-    parseText,
-    'header fields for the collector, such as a token: one a line, NAME: VALUE',
-  ),
-  tracingSamplingRatePerMillion: setting(
-    'tracingSamplingRatePerMillion',
-    '<n>',
+  /** '' = the CAs of the system. */
+  tracingOtlpCaFile: file('CAs (PEM) that verify the collector; default: those of the system'),
+  /** '' = none. */
+  tracingOtlpHeadersFile: file('header fields for the collector, such as a token: one a line, NAME: VALUE'),
+  tracingSamplingRatePerMillion: integer(
     '0',
-    integerBetween(0, MILLION),
+    0,
+    MILLION,
     'requests of a million that are traced; those with a traceparent as that says',
   ),
-  tracingCallersPerSecond: setting(
-    'tracingCallersPerSecond',
-    '<n>',
+  /** Of all threads together. */
+  tracingCallersPerSecond: decimal(
     '10',
-    numberBetween(0, MOST_CALLERS),
+    0,
+    MOST_CALLERS,
     'requests a second that are traced because their traceparent asks for it; others then lose that flag',
   ),
-  tracingUserAttributes: setting(
-    'tracingUserAttributes',
-    '[bool]',
-    'false',
-    parseSwitch,
+  tracingUserAttributes: toggle(
+    false,
     'whether spans have the user and the address of the client, which are personal data',
   ),
-}
+})
 
-export function readTracing(reader: SettingsReader): TracingConfig {
-  const table = TRACING_TABLE
-  return {
-    tracingOtlpEndpoint: reader.take(table.tracingOtlpEndpoint, ''),
-    tracingOtlpCaFile: reader.take(table.tracingOtlpCaFile, ''),
-    tracingOtlpHeadersFile: reader.take(table.tracingOtlpHeadersFile, ''),
-    tracingSamplingRatePerMillion: reader.take(table.tracingSamplingRatePerMillion, 0),
-    tracingCallersPerSecond: reader.take(table.tracingCallersPerSecond, 0),
-    tracingUserAttributes: reader.take(table.tracingUserAttributes, false),
-  }
-}
+export type TracingConfig = ValuesOf<typeof TRACING>
 
 /** Errors in combinations of settings. */
 export function checkTracing(config: TracingConfig, reader: SettingsReader): void {
-  const { tracingOtlpEndpoint: endpoint, ...others } = TRACING_TABLE
+  const { tracingOtlpEndpoint: endpoint, ...others } = TRACING
   if (config.tracingOtlpEndpoint !== '') {
     const { tracingOtlpCaFile, tracingOtlpEndpoint: url } = config
     if (tracingOtlpCaFile === '' || url.startsWith('https:')) return

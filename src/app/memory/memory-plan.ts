@@ -14,7 +14,7 @@ import {
 import { type FittedMemory, fitMemory } from '../../core/memory/fit.ts'
 import { memoryLimit } from '../../io/world/memory-limit.ts'
 import { openFilesLimit } from '../../io/world/open-files.ts'
-import { CLIENT_LIMITS_TABLE } from '../config/client-limits.ts'
+import { CLIENT_LIMITS } from '../config/client-limits.ts'
 import type { Config } from '../config/config.ts'
 
 /** Where the limit comes from. */
@@ -146,7 +146,7 @@ export function logMemoryPlan(plan: MemoryPlan, log: Logger): void {
 }
 
 function flagOf(lever: MemoryLever): string {
-  return CLIENT_LIMITS_TABLE[lever].flag
+  return CLIENT_LIMITS[lever].flag
 }
 
 function mebibytes(bytes: number): string {

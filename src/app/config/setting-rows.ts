@@ -1,0 +1,171 @@
+// A setting is one row of a table: its key is its name, its function says the kind and the unit, then come default, range and help. The type
+// of the configuration, flags, variables, keys of the file, `--help` and the chart's values follow from it.
+
+import {
+  bytesBetween,
+  durationBetween,
+  integerBetween,
+  numberBetween,
+  oneOf,
+  parseSwitch,
+  parseText,
+  type ValueParser,
+} from './setting-values.ts'
+
+export interface Setting<T = unknown> {
+  /** Key in the configuration file, and of the flag's value in commander's options. */
+  readonly name: string
+  /** `--config-dir`. */
+  readonly flag: string
+  /** How help shows the flag's value: `<dir>`; in square brackets when it may be left out. */
+  readonly argument: string
+  readonly env: string
+  /** The flag may be given several times; a variable holds a list with commas, the file a list. */
+  readonly repeatable: boolean
+  /** As one would write it; '' = none. */
+  readonly defaultText: string
+  readonly help: string
+  readonly parse: ValueParser<T>
+  /** The value while there is neither a valid one nor a default. */
+  readonly absent: T
+}
+
+/** What a row says; `settings` names it after its key. */
+export interface Row<T> extends Omit<Setting<T>, 'name' | 'flag' | 'env'> {
+  /** Its name, where that is not the key (without the unit `Ms`). */
+  readonly setting?: string
+}
+
+interface RowOptions<T> {
+  readonly setting?: string
+  readonly argument?: string
+  readonly absent?: T
+  readonly repeatable?: true
+}
+
+export type Settings<Rows> = { readonly [Key in keyof Rows]: Rows[Key] extends Row<infer T> ? Setting<T> : never }
+
+/** What is read of a table of settings. */
+export type ValuesOf<Table> = { readonly [Key in keyof Table]: Table[Key] extends Setting<infer T> ? T : never }
+
+/** @param prefix of all names */
+export function settings<Rows extends Readonly<Record<string, Row<unknown>>>>(rows: Rows, prefix = ''): Settings<Rows> {
+  const named = Object.entries(rows).map(([key, row]) => [key, nameRow(prefixed(prefix, row.setting ?? key), row)])
+  return Object.fromEntries(named) as Settings<Rows>
+}
+
+function prefixed(prefix: string, key: string): string {
+  const name = key.replace(/Ms$/, '')
+  return prefix === '' ? name : `${prefix}${name.charAt(0).toUpperCase()}${name.slice(1)}`
+}
+
+/** The flag and the variable of a row follow from its name. */
+export function nameRow<T>(name: string, { setting: _, ...row }: Row<T>): Setting<T> {
+  const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
+  return { ...row, name, flag: `--${words}`, env }
+}
+
+function row<T>(
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<T>,
+  absent: T,
+  help: string,
+  options: RowOptions<T> = {},
+): Row<T> {
+  return { argument, defaultText, parse, absent, help, repeatable: false, ...options }
+}
+
+/** '' = none. @param parse what it may be; default: any text */
+export function text(
+  argument: string,
+  defaultText: string,
+  help: string,
+  { parse = parseText, ...options }: RowOptions<string> & { readonly parse?: ValueParser<string> } = {},
+): Row<string> {
+  return row(argument, defaultText, parse, '', help, options)
+}
+
+/** The path of a file. '' = none. */
+export function file(help: string, options?: RowOptions<string>): Row<string> {
+  return row('<file>', '', parseText, '', help, options)
+}
+
+/** A switch. */
+export function toggle(isOn: boolean, help: string): Row<boolean> {
+  return row('[bool]', String(isOn), parseSwitch, isOn, help)
+}
+
+/** Milliseconds; written as a Go duration. @param minMs and `maxMs`: the range */
+export function duration(
+  defaultText: string,
+  minMs: number,
+  maxMs: number,
+  help: string,
+  options?: RowOptions<number>,
+): Row<number> {
+  return row('<duration>', defaultText, durationBetween(minMs, maxMs), 0, help, options)
+}
+
+export function integer(
+  defaultText: string,
+  min: number,
+  max: number,
+  help: string,
+  options?: RowOptions<number>,
+): Row<number> {
+  return row('<n>', defaultText, integerBetween(min, max), 0, help, options)
+}
+
+/** Written plain or with a unit of Kubernetes quantities. */
+export function bytes(defaultText: string, min: number, max: number, help: string): Row<number> {
+  return row('<bytes>', defaultText, bytesBetween(min, max), 0, help)
+}
+
+export function decimal(
+  defaultText: string,
+  min: number,
+  max: number,
+  help: string,
+  options?: RowOptions<number>,
+): Row<number> {
+  return row('<n>', defaultText, numberBetween(min, max), 0, help, options)
+}
+
+/** One of a few words. */
+export function choice<const Word extends string>(
+  argument: string,
+  defaultWord: NoInfer<Word>,
+  words: readonly Word[],
+  help: string,
+): Row<Word> {
+  return row(argument, defaultWord, oneOf(words), defaultWord, help)
+}
+
+/** Something that a default says, where nothing else does. @param absent while the value is invalid */
+export function required<T>(
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<T>,
+  absent: T,
+  help: string,
+): Row<T> {
+  return row(argument, defaultText, parse, absent, help)
+}
+
+/** undefined = none. */
+export function optional<T>(argument: string, parse: ValueParser<T>, help: string): Row<T | undefined> {
+  return row<T | undefined>(argument, '', parse, undefined, help)
+}
+
+/** A flag that may be repeated. [] = none. */
+export function list<T>(
+  argument: string,
+  defaultText: string,
+  parse: ValueParser<readonly T[]>,
+  help: string,
+  options?: RowOptions<readonly T[]>,
+): Row<readonly T[]> {
+  return row<readonly T[]>(argument, defaultText, parse, [], help, { ...options, repeatable: true })
+}
