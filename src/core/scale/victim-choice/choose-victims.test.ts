@@ -21,16 +21,20 @@ interface PodOptions {
   readonly ready?: boolean
   readonly annotations?: Readonly<Record<string, string>>
   readonly restarts?: number
+  /** Seconds that it has been ready. */
+  readonly age?: number
 }
 
-function pod(name: string, { node = `node-${name}`, ready = true, annotations = {}, restarts = 0 }: PodOptions = {}) {
+function pod(name: string, given: PodOptions = {}) {
+  const { node = `node-${name}`, ready = true, annotations = {}, restarts = 0, age = 7200 } = given
   const time = '2026-06-01T10:00:00Z'
+  const lastTransitionTime = new Date(NOW - age * 1000).toISOString()
   return {
     metadata: { name, uid: `uid-${name}`, annotations, creationTimestamp: time },
     spec: node === '' ? {} : { nodeName: node },
     status: {
       phase: 'Running',
-      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: time }],
+      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime }],
       containerStatuses: [{ restartCount: restarts }],
     },
   }
@@ -49,7 +53,6 @@ function victims(input: Partial<ChoiceInput> & Pick<ChoiceInput, 'pods' | 'count
     nodes: new Map(),
     metrics: new Map(),
     controller: {},
-    nowMs: NOW,
     ...input,
   }).victims.map(nameOf)
 }
@@ -153,6 +156,18 @@ describe('preferences', () => {
   })
 })
 
+test('among equal pods the choice does not depend on when it is made, nor on the order in which they are read', () => {
+  // Of the first two the controller deletes the lower UID while both are in one bucket of ages, and six seconds later the younger one.
+  const pods = [
+    pod('a', { age: 8_790 }),
+    pod('b', { age: 8_000 }),
+    pod('c', { age: 40_000 }),
+    pod('d', { age: 40_000 }),
+  ]
+  assert.deepEqual(victims({ pods, count: 1, prefer: [SESSIONS] }), ['b'])
+  assert.deepEqual(victims({ pods: pods.toReversed(), count: 3, prefer: [SESSIONS] }), ['b', 'a', 'c'])
+})
+
 describe('what is left alone', () => {
   test('pods that go before costs are asked get none, and count', () => {
     const pods = [pod('a', { ready: false }), pod('b', { node: '' }), pod('c'), pod('d', sessions('1'))]
@@ -175,7 +190,6 @@ describe('what is left alone', () => {
       nodes: new Map(),
       metrics: new Map(),
       controller: {},
-      nowMs: NOW,
     }
     const choice = chooseVictims({ pods, count: 2, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.conflicts], [['d'], ['a', 'b', 'c']])
@@ -190,7 +204,6 @@ describe('what is left alone', () => {
       nodes: new Map(),
       metrics: new Map(),
       controller: {},
-      nowMs: NOW,
     }
     const choice = chooseVictims({ pods, count: 1, ...given })
     assert.deepEqual([choice.victims.map(nameOf), choice.stale.map(nameOf), choice.conflicts], [['b'], ['a'], []])
@@ -246,7 +259,6 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
           prefer: preferred,
           nodes: facts,
           metrics,
-          nowMs: NOW,
         })
         const chosen = new Set(choice.victims.map(nameOf))
         const stale = new Set(choice.stale.map(nameOf))

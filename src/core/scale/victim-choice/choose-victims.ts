@@ -6,8 +6,7 @@ import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import type { VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
 import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
 import type { PodMetric } from '../pod-metrics/metric-values.ts'
-import type { Candidate, RankConditions } from '../rank/compare-pods.ts'
-import { rankDeletions } from '../rank/deletion-rank.ts'
+import { type Candidate, comparePods, type RankConditions } from '../rank/compare-pods.ts'
 import { ranked } from '../rank/replica-set-pods.ts'
 import { type ScalePod, scalePod } from '../rank/scale-pod.ts'
 import { type PodCost, podCost } from './own-cost.ts'
@@ -38,7 +37,6 @@ export interface ChoiceInput {
   readonly metrics: ReadonlyMap<VictimPreference, PodMetric>
   /** That of the cluster. */
   readonly controller: ControllerManager
-  readonly nowMs: number
 }
 
 export interface VictimChoice {
@@ -82,7 +80,7 @@ function choosable(input: ChoiceInput): Choosable[] {
     const facts = scalePod(pod)
     return costs[index] === 'own' ? { ...facts, deletionCost: 0 } : facts
   })
-  return ranked(read, related.map(scalePod), conditionsOf(input)).map((one, index) => {
+  return ranked(read, related.map(scalePod), conditionsOf(input.controller)).map((one, index) => {
     return { ...one, object: pods[index] ?? {}, cost: costs[index] ?? 'none' }
   })
 }
@@ -109,7 +107,7 @@ function decidedByCost(
   return { group: [], left: 0 }
 }
 
-interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'controller' | 'nowMs'> {
+interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'controller'> {
   /** All pods of the ReplicaSet. */
   readonly all: readonly Choosable[]
 }
@@ -117,7 +115,7 @@ interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 
 /** One after the other: each changes how full its node and its zone are. */
 function choose(open: readonly Choosable[], wanted: number, facts: Preferring): Choosable[] {
   const measures = facts.prefer.map((one) => measureOf(one, facts))
-  const left = new Set(inOrderOfDeletion(open, facts))
+  const left = new Set(inOrderOfDeletion(open, conditionsOf(facts.controller)))
   const chosen: Choosable[] = []
   while (chosen.length < wanted) {
     let best: Choosable | undefined
@@ -144,13 +142,16 @@ function isLess(a: readonly number[], b: readonly number[]): boolean {
   return false
 }
 
-/** Whoever the controller would delete first is chosen first among equals. */
-function inOrderOfDeletion(open: readonly Choosable[], facts: Preferring): readonly Choosable[] {
-  const half = Math.floor(open.length / 2)
-  const { certain, possible, safe } = rankDeletions(open, half, conditionsOf(facts))
-  const byUid = new Map(open.map((one) => [one.pod.uid, one]))
-  const verdicts = half === 0 ? safe : [...certain, ...possible.pods, ...safe]
-  return verdicts.flatMap(({ pod }) => byUid.get(pod.uid) ?? [])
+/**
+ * By the rules of the controller, but ages as they are: it compares powers of two of them, so two pods change places while time passes, and what was
+ * said beforehand would not be what is chosen. Pods that are equal by all rules come by name.
+ */
+function inOrderOfDeletion(open: readonly Choosable[], conditions: RankConditions): readonly Choosable[] {
+  return open.toSorted((a, b) => {
+    const { first } = comparePods(a, b, conditions)
+    if (first === 'either') return a.pod.name < b.pod.name ? -1 : 1
+    return first === 'a' ? -1 : 1
+  })
 }
 
 interface Measure {
@@ -204,6 +205,7 @@ function numberIn(text: string | undefined): number {
   return Number.isNaN(value) ? LAST : value
 }
 
-function conditionsOf({ controller, nowMs }: Pick<ChoiceInput, 'controller' | 'nowMs'>): RankConditions {
-  return { ...controller, window: { fromMs: nowMs, toMs: nowMs } }
+/** No age is compared with the time. */
+function conditionsOf(controller: ControllerManager): RankConditions {
+  return { ...controller, logarithmicScaleDown: false, window: { fromMs: 0, toMs: 0 } }
 }

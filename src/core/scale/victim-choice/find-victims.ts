@@ -15,7 +15,7 @@ import type { ScaledPods, Unsteerable } from './scaled-pods.ts'
 /** What a ScaleDownPolicy does with one scale-down. */
 export type VictimFinding = { readonly policy: CompiledScaleDownPolicy; readonly workloadName: string } & (
   | { readonly kind: 'chosen'; readonly choice: VictimChoice; readonly leftMs: number }
-  /** The write of the Deployment has chosen for this one of its ReplicaSet. */
+  /** The write of the Deployment has chosen for this one of its ReplicaSet; or a rollout lowers that one, and nobody scales. */
   | { readonly kind: 'done' }
   | { readonly kind: 'unsteerable'; readonly why: string }
   | { readonly kind: 'unavailable'; readonly why: string }
@@ -23,7 +23,10 @@ export type VictimFinding = { readonly policy: CompiledScaleDownPolicy; readonly
 
 /** What pods have costs when the controller looks. */
 export type Costs =
-  | Pick<VictimChoice, 'victims' | 'stale'>
+  | (Pick<VictimChoice, 'victims' | 'stale'> & {
+      /** Pods that were found to be gone when they should have got their cost. */
+      readonly gone?: readonly JsonObject[]
+    })
   /** As they were read. */
   | 'unchanged'
   /** Victims were chosen, and which of them have their cost is not known. */
@@ -48,16 +51,17 @@ export async function findVictims(
     nodesOf(reads, found.pods, needed),
     metricsOf(reads, { ...found, namespace }, needed, nowMs),
   ])
-  const input: ChoiceInput = { ...found, prefer, nodes, metrics, controller, nowMs }
+  const input: ChoiceInput = { ...found, prefer, nodes, metrics, controller }
   return chooseVictims(input)
 }
 
 /** The pods as the controller finds them. */
 export function withCosts(pods: readonly JsonObject[], costs: Costs): readonly JsonObject[] {
   if (typeof costs === 'string') return pods
-  const { victims, stale } = costs
-  const [going, staying] = [uidsOf(victims), uidsOf(stale)]
-  return pods.map((pod) => {
+  const { victims, stale, gone = [] } = costs
+  const [going, staying, absent] = [uidsOf(victims), uidsOf(stale), uidsOf(gone)]
+  const there = absent.size === 0 ? pods : pods.filter((pod) => !absent.has(uidOf(pod)))
+  return there.map((pod) => {
     const uid = uidOf(pod)
     if (going.has(uid)) return withCost(pod)
     return staying.has(uid) ? withoutOwnCost(pod) : pod
