@@ -62,6 +62,8 @@ interface Scene extends GuardedGateway {
   readonly pods: Map<string, Json>
   /** Answer to a read of a node. */
   nodeCode: number
+  /** Whether the ReplicaSet belongs to the Deployment. Default true. */
+  owned: boolean
   /** Of the ReplicaSet; default that of the Deployment. */
   template: Json
   /** `METHOD path`, of all that comes, without reviews. */
@@ -112,6 +114,7 @@ async function setUp(
     },
     pods: new Map(['7', '1', '3'].map((sessions, at) => [`p${at}`, podOf(`p${at}`, { sessions })])),
     nodeCode: 404,
+    owned: true,
     template,
     seen: [],
     patches: [],
@@ -149,10 +152,10 @@ function answer(scene: Scene, request: SeenRequest): void {
   else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
 }
 
-function replicaSetOf({ deployment, template }: Scene): Json {
+function replicaSetOf({ deployment, template, owned }: Scene): Json {
   const ownerReferences = [{ controller: true, kind: 'Deployment', name: 'web', uid: 'uid-web' }]
   return {
-    metadata: { name: 'web-1', uid: 'uid-rs', ownerReferences },
+    metadata: { name: 'web-1', uid: 'uid-rs', ...(owned && { ownerReferences }) },
     spec: { ...deployment.spec, template },
     status: { replicas: 3 },
   }
@@ -528,15 +531,17 @@ describe('beside spec.scaleProtection', () => {
     assert.deepEqual([scene.patches, scene.scaledDown], [[], []])
   })
 
-  test('in shadow mode, and where nothing can be chosen, the pods of the controller are named', async () => {
-    for (const policy of [{ shadow: true }, { prefer: [{ by: 'UnschedulableNode' }] }] as const) {
-      const scene = await setUp(policy, CHECKED)
-      scene.nodeCode = 500
-      scene.pods.get('p2').status = { ...READY, containerStatuses: [{ restartCount: 7 }] }
-      const said = warnings(await scene.scale(2))
-      assert.match(said, /deployments\/web: 3 -> 2 replicas deletes 1 pod: p2"/)
-      assert.deepEqual(scene.patches, [])
-    }
+  test('in shadow mode the pods of the controller are named', async () => {
+    const scene = await setUp({ shadow: true }, CHECKED)
+    scene.pods.get('p2').status = { ...READY, containerStatuses: [{ restartCount: 7 }] }
+    assert.match(warnings(await scene.scale(2)), /deployments\/web: 3 -> 2 replicas deletes 1 pod: p2"/)
+    assert.deepEqual(scene.patches, [])
+  })
+
+  test('a victim that has gone meanwhile is one fewer to go', async () => {
+    const scene = await setUp({}, CHECKED)
+    scene.beforePatch = ({ metadata }) => (metadata.name === 'p1' ? 404 : undefined)
+    assert.match(warnings(await scene.scale(1)), /3 -> 1 replicas deletes 1 pod: p2"$/)
   })
 
   test('who goes is open when a cost of somebody else comes in between, or not all can be set', async () => {
@@ -574,6 +579,28 @@ describe('the Deployment controller passes the number on to its ReplicaSet', () 
       scene.scaledDown.map(({ workload }) => workload),
       ['deployments/web'],
     )
+  })
+
+  test('in a rollout nothing is chosen: the Deployment controller moves replicas from one ReplicaSet to another', async () => {
+    const scene = await setUp({}, { scaleProtection: {} })
+    scene.template = { metadata: { labels: { app: 'web' } }, spec: { changed: true } }
+    const response = await scaleSet(scene, 2)
+    assert.equal(response.status, 200)
+    assert.deepEqual([costs(scene), scene.patches, scene.scaledDown], [{}, [], []])
+    assert.match(warnings(response), /replicasets\/web-2: 1 of these 3 go: p0, p1, p2"$/)
+  })
+
+  test('what the write of the Deployment could not choose, that of its ReplicaSet may: until then it is open', async () => {
+    const scene = await setUp({ prefer: [{ by: 'UnschedulableNode' }] }, { scaleProtection: {} })
+    scene.nodeCode = 500
+    scene.pods.get('p2').status = { ...READY, containerStatuses: [{ restartCount: 7 }] }
+    assert.match(warnings(await scene.scale(2)), /1 of these 3 go: p0, p1, p2/)
+    // A ReplicaSet of its own is written once only.
+    const plain = await setUp({ prefer: [{ by: 'UnschedulableNode' }] }, { scaleProtection: {} })
+    plain.nodeCode = 500
+    plain.pods.get('p2').status = { ...READY, containerStatuses: [{ restartCount: 7 }] }
+    plain.owned = false
+    assert.match(warnings(await scaleSet(plain, 2)), /replicasets\/web-2: 3 -> 2 replicas deletes 1 pod: p2"/)
   })
 
   test('a write of the Deployment that has not come this way is made up for, and called by its name', async () => {

@@ -3,6 +3,7 @@
 
 import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { deploymentSizes } from '../../core/scale/rank/deployment-sizes.ts'
 import { podSelector } from '../../core/scale/rank/replica-set-pods.ts'
 import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
 import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
@@ -39,11 +40,13 @@ async function find(
   const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
   const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
   if (policy === undefined) return undefined
-  const workloadName = deploymentOf(target, workload) ?? scaleName(target)
+  const deployment = deploymentOf(target, workload)
+  const workloadName = deployment === undefined ? scaleName(target) : `deployments/${deployment}`
   const found = { policy, workloadName }
   try {
     const upstream = new UpstreamObjects(decision, exchange.gw.clock.monotonic() + policy.maxDelayMs)
-    const scaled = await readScaled(upstream, decision, target, workload, to)
+    const scaled = await readScaled(upstream, decision, { target, workload, deployment, to })
+    if (scaled === 'rollout') return { ...found, kind: 'done' }
     if ('unsteerable' in scaled) return { ...found, kind: 'unsteerable', why: scaled.unsteerable }
     if (isChosenFor(scaled, workloadName, target, to)) return { ...found, kind: 'done' }
     const choice = await findVictims(upstream, scaled, policy, cluster.controllerManager, exchange.gw.clock.now())
@@ -54,12 +57,12 @@ async function find(
   }
 }
 
-/** The Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
+/** The name of the Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
 function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string | undefined {
   if (resource !== 'replicasets') return undefined
   const owners = recordsOf(recordOf(workload['metadata']), 'ownerReferences')
   const owner = owners.find(({ controller, kind }) => controller === true && kind === 'Deployment')
-  return owner && `deployments/${textOf(owner['name'])}`
+  return owner && textOf(owner['name'])
 }
 
 /** The Deployment controller passes on the number of a Deployment, whose victims have their costs already. */
@@ -71,27 +74,40 @@ function isChosenFor({ pods }: ScaledPods, workload: string, target: ScaleTarget
   })
 }
 
-/** @throws {UnavailableError} */
+interface Asked {
+  readonly target: ScaleTarget
+  readonly workload: JsonObject
+  /** Of a ReplicaSet: its owner, by name. */
+  readonly deployment: string | undefined
+  readonly to: number
+}
+
+/**
+ * @returns `rollout`: a ReplicaSet is scaled because its Deployment is rolled out
+ * @throws {UnavailableError}
+ */
 async function readScaled(
   upstream: UpstreamObjects,
   { cluster }: Decision,
-  target: ScaleTarget,
-  workload: JsonObject,
-  to: number,
-): Promise<ScaledPods | Unsteerable> {
+  { target, workload, deployment = '', to }: Asked,
+): Promise<ScaledPods | Unsteerable | 'rollout'> {
   const { resource, namespace } = target
   const kind = scalableKind(target)
   if (kind === undefined || kind === 'StatefulSet') return STATEFUL
   if (!cluster.controllerManager.podDeletionCost) return COSTS_ARE_OFF
-  const selector = podSelector(workload)
-  if (selector === undefined) throw new UnavailableError('spec.selector cannot be read')
   const within = `/namespaces/${encodeURIComponent(namespace)}`
+  const path = `/apis/apps/v1${within}/deployments/${encodeURIComponent(deployment)}`
+  const owner = deployment === '' ? undefined : await upstream.get(path)
+  // Of a Deployment all ReplicaSets and pods count, whichever of them is scaled.
+  const selector = podSelector(owner ?? workload)
+  if (selector === undefined) throw new UnavailableError('spec.selector cannot be read')
   const query = `labelSelector=${encodeURIComponent(selector.text)}`
   const owned = resource === 'deployments' || resource === 'replicasets'
   const [pods, replicaSets] = await Promise.all([
     upstream.list(`/api/v1${within}/pods`, query, MAX_PODS),
     owned ? upstream.list(`/apis/apps/v1${within}/replicasets`, query, MAX_REPLICA_SETS) : [],
   ])
+  if (owner !== undefined && deploymentSizes(owner, replicaSets, to).rollout) return 'rollout'
   const read: ReadScaled = { kind, workload, replicaSets, pods }
   return scaledPods(read, to)
 }

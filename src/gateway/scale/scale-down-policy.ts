@@ -69,7 +69,7 @@ async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs 
     case 'unsteerable':
       return unsteerable(scaleDown, finding.why)
     case 'unavailable':
-      return unavailable(scaleDown, finding.why) ?? 'unchanged'
+      return unavailable(scaleDown, finding.why) ?? afterwards(scaleDown)
     case 'chosen':
       if (finding.policy.shadow) return await shadowed(scaleDown, finding.choice)
       try {
@@ -79,6 +79,11 @@ async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs 
         throw error
       }
   }
+}
+
+/** Where nothing was chosen: the Deployment controller writes the number once more, perhaps through a gateway that then can choose. */
+function afterwards({ change, policy }: ScaleDown): Costs {
+  return change.target.resource === 'deployments' && !policy.shadow ? 'open' : 'unchanged'
 }
 
 /** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */
@@ -119,7 +124,8 @@ async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: nu
 function effective({ victims, stale }: VictimChoice, { set, conflicts }: SetCosts): Costs {
   if (conflicts.length > 0) return 'open'
   const names = new Set(set)
-  return { victims: victims.filter((victim) => names.has(nameOf(victim))), stale }
+  const { there = [], gone = [] } = Object.groupBy(victims, (one) => (names.has(nameOf(one)) ? 'there' : 'gone'))
+  return { victims: there, stale, gone }
 }
 
 function sleep(delayMs: number): Promise<void> {
