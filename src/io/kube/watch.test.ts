@@ -89,6 +89,26 @@ test('a watch resumes from the last event or bookmark', async (t) => {
   assert.deepEqual([asked[0]?.['allowWatchBookmarks'], asked[0]?.['timeoutSeconds']], ['true', '100'])
 })
 
+test('events that come all at once are not handled in one turn of the event loop', async (t) => {
+  const many = Array.from({ length: 3000 }, (_, n) => line('ADDED', object(`a-${n}`, 11 + n)))
+  const { received, events, follow } = script(t, [{ chunks: [Buffer.concat(many)], how: 'stay' }], [[]])
+  let turn = 0
+  const byTurn: number[] = []
+  const nextTurn = (): void => {
+    turn++
+    if (received.at(-1) !== 'ADDED a-2999') setImmediate(nextTurn)
+  }
+  const { onChange } = events
+  events.onChange = (type, one) => {
+    byTurn[turn] = (byTurn[turn] ?? 0) + 1
+    onChange(type, one)
+  }
+  setImmediate(nextTurn)
+  follow()
+  await waitFor('the last event', () => received.at(-1) === 'ADDED a-2999')
+  assert.ok(Math.max(...Object.values(byTurn)) < 1000, `in each turn: ${byTurn.join(' ')}`)
+})
+
 test('the version is reported after a list, an event and a bookmark, once the listener has handled it', async (t) => {
   const steps: Step[] = [
     { chunks: [line('ADDED', object('b', 12)), line('BOOKMARK', object('', 40))] },

@@ -1,7 +1,7 @@
 // List and watch for ever, as client-go's reflector: a list in pages, then a watch from its resourceVersion, resumed
 // where it broke; and a new list where the history has a gap (410) or nothing arrived for long.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
@@ -36,6 +36,11 @@ export interface FollowOptions extends Partial<FollowTiming> {
   readonly transform?: (object: JsonObject) => JsonObject
 }
 
+/**
+ * Bytes of a watch that are read in one turn of the event loop. A server can send faster than its events are handled: without a pause, all that
+ * the socket has received would be one turn.
+ */
+const TURN_BYTES = 32 * 1024
 /** A watch that ends sooner, and without an event, is a failure: the server must not be asked in a tight loop. */
 const SHORT_WATCH_MS = 1_000
 
@@ -159,8 +164,11 @@ class Follower {
     const lines = new WatchLines(new AnswerBytes(this.#pages.charge))
     try {
       for await (const chunk of body) {
-        for (const event of lines.push(chunk)) this.#take(event)
-        if (this.#stopping.signal.aborted) return
+        for (let at = 0; at < chunk.length; at += TURN_BYTES) {
+          for (const event of lines.push(chunk.subarray(at, at + TURN_BYTES))) this.#take(event)
+          await nextTurn()
+          if (this.#stopping.signal.aborted) return
+        }
       }
     } finally {
       lines.drop()
