@@ -1,47 +1,6 @@
-// Limits for what is legal in small amounts and an attack in large ones: a token bucket for each kind.
+// Limits for what HTTP/2 allows in small amounts and is an attack in large ones: a token bucket for each kind.
 
-export interface BudgetSize {
-  /** Size of a burst. */
-  readonly burst: number
-  readonly perSecond: number
-}
-
-export class Budget {
-  readonly #size: BudgetSize
-  #left: number
-  #atMs: number
-
-  constructor(size: BudgetSize, nowMs: number) {
-    this.#size = size
-    this.#left = size.burst
-    this.#atMs = nowMs
-  }
-
-  /** False when the budget is spent. */
-  take(nowMs: number): boolean {
-    if (this.#left < 1) this.#refill(nowMs)
-    if (this.#left < 1) return false
-    this.#left--
-    return true
-  }
-
-  /** Tokens left now. */
-  left(nowMs: number): number {
-    this.#refill(nowMs)
-    return this.#left
-  }
-
-  /** Adds tokens: something has happened that makes this kind of frame legitimate. */
-  add(count: number): void {
-    this.#left = Math.min(this.#size.burst, this.#left + count)
-  }
-
-  #refill(nowMs: number): void {
-    const { burst, perSecond } = this.#size
-    this.#left = Math.min(burst, this.#left + ((nowMs - this.#atMs) * perSecond) / 1000)
-    this.#atMs = nowMs
-  }
-}
+import { Budget, type BudgetSize } from '../api/limits/budget.ts'
 
 /**
  * Streams that the peer resets before the response (CVE-2023-44487), or makes us reset (CVE-2025-8671): a well-behaved client

@@ -2,7 +2,8 @@
 // (sender.ts) and manage the streams (streams.ts); this file joins them: the driver, errors, and closing. How a stream begins
 // and what its heads must contain is in server.ts and client.ts.
 
-import { type Budget, PeerBudgets } from './budget.ts'
+import type { Budget } from '../api/limits/budget.ts'
+import { PeerBudgets } from './budget.ts'
 import { ControlFrames, type ControlHost } from './control-frames.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import { DataFrames } from './data-frames.ts'

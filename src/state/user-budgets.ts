@@ -1,7 +1,7 @@
 // How much wasted work users may cause upstream: requests that they cancel, and reads that break and are sent again.
 // Connections to upstream and the retries of a cluster are shared by all: without a budget per user, one would use up those of others.
 
-import { Budget, type BudgetSize } from '../http2/budget.ts'
+import { Budget, type BudgetSize } from '../api/limits/budget.ts'
 
 /**
  * Requests cancelled before their response is complete, long-running ones before it begins. A well-behaved client cancels all requests

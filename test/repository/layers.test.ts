@@ -135,6 +135,14 @@ test('api, core and http2 are pure: no node: modules, no clock, no randomness', 
   assert.deepEqual(wrong, [])
 })
 
+test('the HTTP/2 engine is used by io, and its queue of chunks by the request path', () => {
+  const users = files
+    .filter(({ folder }) => folder !== 'http2' && folder !== 'io')
+    .flatMap((file) => file.imports.filter((name) => /\/http2\//.test(name)).map((name) => `${file.folder} ${name}`))
+    .filter((use) => !/^gateway .*\/http2\/chunk-queue\.ts$/.test(use))
+  assert.deepEqual(users, [])
+})
+
 test('node:http2 stays below the seam', () => {
   const users = files.filter((file) => file.imports.includes('node:http2')).map((file) => file.path)
   assert.deepEqual(
