@@ -39,6 +39,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
     files: ['src/**/*.test.ts', 'test/!(e2e|long)/*.test.ts'],
     longest: [
       'test/storms/storms.test.ts',
+      'test/http/early-answers.test.ts',
       'test/admission/global-limits.test.ts',
       'test/process/demo.test.ts',
       'test/upgrades/rolling-update.test.ts',

@@ -29,6 +29,7 @@ const PROGRAMS = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 50 },
   h2spec: { module: 'h2spec', package: 'github.com/summerwind/h2spec/cmd/h2spec', seconds: 5 },
   storm: { module: 'storm', package: './', seconds: 45 },
+  uploads: { module: 'uploads', package: './', seconds: 5 },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm', seconds: 90 },
 } as const
 

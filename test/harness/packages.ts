@@ -31,6 +31,7 @@ export const PACKAGE_OF: Readonly<Record<string, string>> = {
   strace: 'strace',
   ip: 'iproute2',
   iptables: 'iptables',
+  python3: 'python3-venv',
 }
 
 /** What has to be done before tests can run. */

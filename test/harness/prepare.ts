@@ -6,6 +6,7 @@ import process from 'node:process'
 import { binaries, binariesAreBuilt, hasGo, NO_GO } from './binaries.ts'
 import { CRD_PROJECTS, crdsAreThere, crdsOf } from './clusters/third-party-crds.ts'
 import { type Command, planPackages, thisMachine } from './packages.ts'
+import { pythonWithHttpx } from './uploads/python.ts'
 
 const err = (line: string): void => void process.stderr.write(`${line}\n`)
 
@@ -30,6 +31,9 @@ async function prepare(): Promise<number> {
   try {
     await binaries()
     for (const project of CRD_PROJECTS) crdsOf(project)
+    // Only some tests need it, and say so when they are skipped.
+    const python = await pythonWithHttpx()
+    if ('missing' in python) err(python.missing)
   } catch (error) {
     err(error instanceof Error ? error.message : String(error))
     return 1

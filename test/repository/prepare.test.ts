@@ -84,13 +84,16 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   const installed = Object.keys(PACKAGE_OF).map(
     (name) => `printf '#!/bin/sh\\n' > ${bin}/${name}; chmod 755 ${bin}/${name}`,
   )
+  // It makes a virtual environment whose Python is itself, and installs whatever it is told to.
+  program('made-python3', 'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi')
+  installed.push(`cp ${bin}/made-python3 ${bin}/python3`)
   program('apt-get', `echo "apt-get $*" >> ${folder}/calls; [ "$1" = install ] && { ${installed.join('; ')}; }; exit 0`)
   // Whoever runs this test may be root or not.
   program('sudo', 'exec "$@"')
   program('go', go())
   for (const { folder: crds } of Object.values(CRD_MODULES))
     mkdirSync(join(folder, 'module', crds), { recursive: true })
-  for (const name of ['env', 'chmod']) tool(name)
+  for (const name of ['env', 'chmod', 'cp', 'mkdir']) tool(name)
   const { code, text } = prepare()
   assert.equal(code, 0, text)
   assert.match(
@@ -99,7 +102,7 @@ test('packages come by apt-get, programs by Go, with what it builds, how long th
   )
   assert.match(text, /installing nghttp2-client, .*redis-server/)
   assert.match(text, /building etcd, kube-apiserver, .* with Go into .*, once: about \d minutes on two cores/)
-  assert.match(text, /\[1\/10\] etcd \.\.\.\n\[1\/10\] etcd: done in \d+s\n\[2\/10\] kube-apiserver \.\.\./)
+  assert.match(text, /\[1\/11\] etcd \.\.\.\n\[1\/11\] etcd: done in \d+s\n\[2\/11\] kube-apiserver \.\.\./)
   assert.match(
     text,
     /built in \d+s\ndownloading sigs.k8s.io\/cluster-api v[\d.]+ with Go, once\n(downloading .* with Go, once\n){2}$/,

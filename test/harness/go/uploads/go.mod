@@ -1,0 +1,3 @@
+module portcullis.test/uploads
+
+go 1.26.0
