@@ -338,6 +338,34 @@ test('rights that are missing: not Ready, with what is missing, an event, and th
   await waitFor('the other event', () => reasonsOfEvents(objects).includes('CredentialsValid'))
 })
 
+test('warnings about credentials stand in CredentialsValid, whether they are valid or not, until they end', async () => {
+  const objects = new MemoryObjects()
+  const replica = await serving(objects)
+  const says = (): string => condition(objects, 'prod', 'CredentialsValid')?.message ?? ''
+  const path = 'spec.clientConfig.bearerTokenRef'
+  const message =
+    'Secret portcullis-system/x is released to all UpstreamClusters, which ends with the next minor version'
+  const fix = 'annotate it for all that use it, with commas: portcullis.io/usable-by=prod'
+  const warning = { ...mistake('prod', message), path, fix, severity: 'warning' as const }
+  const elsewhere = { ...mistake('prod', 'is odd'), severity: 'warning' as const }
+  replica.deliver([warning, elsewhere])
+  await waitFor('the warning', () => says().includes(message))
+  assert.equal(reasonOf(objects, 'prod', 'CredentialsValid'), 'True Valid')
+  assert.equal(
+    says(),
+    `the cluster accepts the credential and grants every right that the gateway needs. ${path}: ${message}; ${fix}`,
+  )
+  replica.rights = { kind: 'rejected', message: 'the cluster does not accept it (401)' }
+  await waitFor('Refused', () => reasonOf(objects, 'prod', 'CredentialsValid') === 'False Refused')
+  assert.ok(says().endsWith(`. ${path}: ${message}; ${fix}`), says())
+  replica.rights = { kind: 'granted' }
+  replica.deliver([elsewhere])
+  await waitFor(
+    'its end',
+    () => reasonOf(objects, 'prod', 'CredentialsValid') === 'True Valid' && !says().includes(message),
+  )
+})
+
 test('a refused credential and a cluster that does not answer are distinguished', async () => {
   const objects = new MemoryObjects()
   const replica = await serving(objects)

@@ -166,9 +166,12 @@ function cluster(
   }
 }
 
+const USABLE_BY = 'portcullis.io/usable-by'
+const RELEASED = { annotations: { [USABLE_BY]: 'a,b,c,d' } }
+
 function secret(name: string, text: string): JsonObject {
   const data = { 'tls.crt': base64(`cert ${text}`), 'tls.key': base64(`key ${text}`) }
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'ns' }, data }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'ns', ...RELEASED }, data }
 }
 
 async function started(t: TestContext, server: FakeServer, options: Partial<ObjectsSourceOptions> = {}) {
@@ -352,7 +355,11 @@ function tokenCluster(endpoint: string, spec: JsonObject = {}): JsonObject {
 }
 
 function tokenSecret(token: string, metadata: JsonObject = {}): JsonObject {
-  return { ...secret('s', 'x'), metadata: { name: 's', namespace: 'ns', ...metadata }, data: { t: base64(token) } }
+  return {
+    ...secret('s', 'x'),
+    metadata: { name: 's', namespace: 'ns', ...RELEASED, ...metadata },
+    data: { t: base64(token) },
+  }
 }
 
 test('with a broken Secret the degrade switch and revocations still work: the bytes in force stay', async (t) => {
@@ -606,7 +613,10 @@ describe('Secrets of other namespaces', () => {
     assert.equal(source.last.clusters.size, 0)
     const [problem] = source.last.problems
     assert.match(problem?.message ?? '', /^Secret kube-system\/s may not be used: namespace kube-system is not one of /)
-    assert.match(problem?.message ?? '', /--secret-namespace \(ns\), .* label portcullis\.io\/usable-by-gateway=true/)
+    assert.match(
+      problem?.message ?? '',
+      /--secret-namespace \(ns\), .* annotation portcullis\.io\/usable-by that names UpstreamCluster a /,
+    )
     assert.match(problem?.fix ?? '', /kubectl annotate secret s -n kube-system portcullis\.io\/usable-by=a;/)
     assert.equal(server.listeners.has('Secret'), false, 'such a namespace is not watched')
   })
@@ -614,7 +624,9 @@ describe('Secrets of other namespaces', () => {
   test("of the gateway's own namespace are used, but not its own", async (t) => {
     const server = new FakeServer()
     for (const name of ['portcullis-serving-ca', 'portcullis-control-ca', 'prod']) {
-      const metadata = { name, namespace: 'portcullis-system', labels: { 'portcullis.io/usable-by-gateway': 'true' } }
+      const labels = { 'portcullis.io/usable-by-gateway': 'true' }
+      const annotations = { [USABLE_BY]: name }
+      const metadata = { name, namespace: 'portcullis-system', labels, annotations }
       server.put({ ...secret('s', 'x'), metadata, data: { token: base64('token') } })
       const bearerTokenRef = { namespace: 'portcullis-system', name, key: 'token' }
       const spec = { ...Object(naming(name)['spec']), clientConfig: { insecure: true, bearerTokenRef } }
@@ -636,18 +648,17 @@ describe('Secrets of other namespaces', () => {
     await waitFor('a problem', () => messages(source.last).length === 1)
     server.put(theirs({ 'portcullis.io/usable-by-gateway': 'true' }))
     await waitFor('the cluster', () => source.last.clusters.has('a'))
-    assert.deepEqual(source.last.problems, [])
+    assert.deepEqual(messages(source.last), [
+      'a spec.clientConfig.bearerTokenRef: Secret kube-system/s is released to all UpstreamClusters, which ends with the next minor version',
+    ])
+    assert.equal(source.last.problems[0]?.severity, 'warning')
   })
 
   test('are used by those UpstreamClusters that their owner names, and by no others', async (t) => {
     const server = new FakeServer()
-    const labels = { 'portcullis.io/usable-by-gateway': 'true' }
     const release = (names: string): void => {
-      const made = theirs(labels)
-      server.put({
-        ...made,
-        metadata: { ...Object(made['metadata']), annotations: { 'portcullis.io/usable-by': names } },
-      })
+      const made = theirs({ 'portcullis.io/usable-by-gateway': 'true' })
+      server.put({ ...made, metadata: { ...Object(made['metadata']), annotations: { [USABLE_BY]: names } } })
     }
     server.put(naming('a'))
     server.put(naming('mallory'))
@@ -656,7 +667,7 @@ describe('Secrets of other namespaces', () => {
     await waitFor('the cluster', () => source.last.clusters.has('a'))
     assert.deepEqual([...source.last.clusters.keys()], ['a'])
     const [problem = '', ...more] = messages(source.last)
-    assert.match(problem, /Secret kube-system\/s may not be used: .* names UpstreamCluster mallory, can be read there$/)
+    assert.match(problem, /Secret kube-system\/s may not be used: .* names UpstreamCluster mallory can be read there$/)
     assert.deepEqual(more, [])
   })
 
@@ -673,6 +684,158 @@ describe('Secrets of other namespaces', () => {
     server.put(secret('own', 'x'))
     await waitFor('another one', () => source.deliveries.length > 2)
     assert.ok(server.gets.length <= read + 1)
+  })
+})
+
+describe('the release of a Secret', () => {
+  const url = 'https://203.0.113.1'
+  const named = (name: string, endpoint = url, namespace = 'ns'): JsonObject => ({
+    ...cluster(name),
+    spec: {
+      ...Object(cluster(name)['spec']),
+      servers: [{ endpoint }],
+      clientConfig: { insecure: true, bearerTokenRef: { namespace, name: 's', key: 't' } },
+    },
+  })
+  const to = (usableBy: string | undefined, text = 'good'): JsonObject =>
+    tokenSecret(text, { annotations: usableBy === undefined ? {} : { [USABLE_BY]: usableBy } })
+  const elsewhere = (usableBy: string | undefined): JsonObject => {
+    const made = to(usableBy)
+    return { ...made, metadata: { ...Object(made['metadata']), namespace: 'theirs' } }
+  }
+
+  test('to all is said once for each Secret, in the log too, until its owner names the clusters', async (t) => {
+    const server = new FakeServer()
+    const lines: [string, Readonly<Record<string, unknown>> | undefined][] = []
+    const write: Logger['warn'] = (message, fields) => void lines.push([message, fields])
+    const log = { debug: quiet, info: write, warn: write, error: write }
+    server.mayListSecrets = false
+    server.put(to(undefined))
+    server.put(named('a'))
+    server.put(named('b'))
+    const source = await started(t, server, { log, refreshMs: 10 })
+    const told = (): (typeof lines)[number][] => lines.filter(([message]) => message.includes('released to all'))
+    const problem = (name: string): string =>
+      `${name} spec.clientConfig.bearerTokenRef: Secret ns/s is released to all UpstreamClusters, which ends with the next minor version`
+    assert.deepEqual(messages(source.last), [problem('a'), problem('b')])
+    assert.match(source.last.problems[1]?.fix ?? '', /portcullis\.io\/usable-by=b$/)
+    const [line, ...more] = told()
+    assert.deepEqual(more, [])
+    assert.equal(line?.[0], 'Secret ns/s is released to all UpstreamClusters, which ends with the next minor version')
+    assert.deepEqual(line?.[1], {
+      clusters: ['a', 'b'],
+      fix: 'kubectl annotate secret s -n ns portcullis.io/usable-by=a,b',
+    })
+    // Neither reads of it, nor another token in it, nor another cluster, nor writes of a cluster say it again.
+    const read = server.gets.length
+    await waitFor('more reads', () => server.gets.length >= read + 3)
+    server.put(to(undefined, 'other'))
+    server.put(named('c'))
+    server.put(named('a', 'https://203.0.113.2'))
+    await waitFor(
+      'all of it',
+      () => source.last.clusters.get('c')?.object.spec.clientConfig?.bearerToken === base64('other'),
+    )
+    assert.equal(told().length, 1)
+    server.put(to('a,b,c'))
+    await waitFor('no problem', () => source.last.problems.length === 0)
+    assert.deepEqual([...source.last.clusters.keys()].sort(), ['a', 'b', 'c'])
+    server.put(to(undefined))
+    await waitFor('the problems', () => source.last.problems.length === 3)
+    assert.deepEqual(told().at(-1)?.[1]?.['clusters'], ['a', 'b', 'c'])
+    assert.equal(told().length, 2)
+    assert.deepEqual(
+      lines.filter(([message]) => message === 'configuration warning'),
+      [],
+    )
+  })
+
+  for (const [what, released, withheld] of [
+    ['names others only', to('a'), to('b')],
+    ['names nobody', to('a'), to('')],
+    ['goes from all to others', to(undefined), to('b')],
+    ['is taken away in a namespace of others', elsewhere('a'), elsewhere(undefined)],
+  ] as const) {
+    test(`that ${what} takes the cluster out of force, and so nothing goes on with its bytes`, async (t) => {
+      const server = new FakeServer()
+      const { namespace } = Object(released['metadata'])
+      server.put(released)
+      server.put(named('a', url, namespace))
+      const source = await started(t, server, { refreshMs: 10 })
+      assert.deepEqual([...source.last.clusters.keys()], ['a'])
+      server.put(withheld)
+      await waitFor('the end of the cluster', () => !source.last.clusters.has('a'))
+      assert.ok(source.last.changed?.has('a'))
+      assert.match(messages(source.last).join(), /^a spec\.clientConfig\.bearerTokenRef: Secret \w+\/s may not be used/)
+      assert.equal(source.last.problems[0]?.severity, 'error')
+      // Other servers for the same token, and then a Secret that is gone: as if the gateway had never read it.
+      const changed = source.next()
+      server.put(named('a', 'https://203.0.113.66', namespace))
+      server.put(cluster('witness'))
+      await changed
+      await waitFor('the witness', () => source.last.clusters.has('witness'))
+      server.remove('Secret', `${namespace}/s`)
+      server.put(cluster('witness', { hosts: ['x'] }))
+      await waitFor('the witness', () => hosts(source.last.clusters).join().includes('witness x'))
+      assert.deepEqual([...source.last.clusters.keys()], ['witness'])
+      server.put(released)
+      await waitFor('the cluster', () => source.last.clusters.has('a'))
+      assert.equal(source.last.clusters.get('a')?.object.spec.servers[0]?.endpoint, 'https://203.0.113.66')
+    })
+  }
+
+  test('that is taken away ends what is in force, even where the object has come to name another Secret', async (t) => {
+    const server = new FakeServer()
+    server.put(to('a'))
+    server.put(named('a'))
+    const source = await started(t, server, { refreshMs: 10 })
+    const { clientConfig: own, ...others } = Object(named('a')['spec'])
+    const clientConfig = { ...own, bearerTokenRef: { namespace: 'ns', name: 'nothing', key: 't' } }
+    server.put({ ...named('a'), spec: { ...others, clientConfig } })
+    await waitFor('the problem', () => /Secret ns\/nothing does not exist/.test(messages(source.last).join()))
+    assert.deepEqual([...source.last.clusters.keys()], ['a'])
+    server.put(to('b'))
+    await waitFor('its end', () => source.last.clusters.size === 0)
+  })
+
+  test('to others is not learnt by naming the Secret: what is in force with another one stays, there or not', async (t) => {
+    const outcomes = await Promise.all(
+      [elsewhere('b'), elsewhere(undefined), undefined].map(async (foreign) => {
+        const server = new FakeServer()
+        server.put(to('a'))
+        if (foreign !== undefined) server.put(foreign)
+        server.put(named('a'))
+        const source = await started(t, server, { refreshMs: 10 })
+        server.put(named('a', 'https://203.0.113.66', 'theirs'))
+        await waitFor('the problem', () => /may not be used/.test(messages(source.last).join()))
+        const { clusters, problems } = source.last
+        return { endpoint: clusters.get('a')?.object.spec.servers[0]?.endpoint, problems }
+      }),
+    )
+    assert.equal(outcomes[0]?.endpoint, url)
+    assert.deepEqual(outcomes[1], outcomes[0])
+    assert.deepEqual(outcomes[2], outcomes[0])
+  })
+
+  test('that was taken away while the gateway was down ends what was restored', async (t) => {
+    const server = new FakeServer()
+    server.put(to('a'))
+    server.put(named('a'))
+    const first = await started(t, server)
+    const restored = new Map(first.last.clusters)
+    await first.source.stop()
+    server.put(to('b'))
+    server.isAway = true
+    const lastGood: LastGoodClusters = { waitMs: 1, restore: () => restored, keep: quiet, current: quiet }
+    const source = await started(t, server, { lastGood })
+    assert.deepEqual([...source.last.clusters.keys()], ['a'])
+    server.isAway = false
+    for (const [kind, events] of server.listeners) {
+      events.onReplace(server.all(kind))
+      events.onState(true, '')
+    }
+    await waitFor('its end', () => source.last.clusters.size === 0)
+    assert.match(messages(source.last).join(), /its annotation portcullis\.io\/usable-by does not name it$/)
   })
 })
 

@@ -18,6 +18,8 @@ export interface ResolvedCluster {
   readonly object: UpstreamCluster
   /** Changes exactly when the object or a referenced secret changes. */
   readonly revision: string
+  /** Secrets (`namespace/name`) whose bytes it has; absent = not known. */
+  readonly secrets?: readonly string[]
 }
 
 /** Where objects come from: files, the embedded API server, or a Kubernetes cluster. */

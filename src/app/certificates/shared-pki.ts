@@ -9,7 +9,7 @@ import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../../io/pki/control-pki.ts'
 import { checkTokenKey, generateTokenKey } from '../../io/pki/control-tokens.ts'
 import { type SecretClient, shareCA } from '../../io/pki/shared-ca.ts'
 import type { SharedCA } from '../../io/pki/shared-ca-secret.ts'
-import { OWN_SECRETS } from '../../io/secrets/usable-secrets.ts'
+import { OWN_SECRETS } from '../../io/secrets/secret-release.ts'
 import type { Config } from '../config/config.ts'
 
 /**

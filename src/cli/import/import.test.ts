@@ -8,7 +8,9 @@ import { after, describe, test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { createCA, issueCertificate } from '../../io/pki/pki.ts'
+import { resolveAtWrite } from '../../io/secrets/references-at-write.ts'
 import { type ImportKubeconfigOptions, importKubeconfig } from './kubeconfig.ts'
 import { importKubeGateway } from './kubegateway.ts'
 
@@ -83,12 +85,8 @@ describe('a kubeconfig', () => {
     assert.match(err, /warning: .*clientCARef: users with client certificates get 401: no cluster was asked/)
     const at = { namespace: 'gw', name: 'prod-upstream' }
     const [secret] = documents
-    const labels = { 'portcullis.io/usable-by-gateway': 'true' }
-    assert.deepEqual(
-      secret?.['metadata'],
-      { name: 'prod-upstream', namespace: 'gw', labels },
-      'no namespace of the gateway',
-    )
+    const annotations = { 'portcullis.io/usable-by': 'prod' }
+    assert.deepEqual(secret?.['metadata'], { name: 'prod-upstream', namespace: 'gw', annotations })
     assert.deepEqual(secret?.['data'], {
       'ca.crt': base64(ca.certPem),
       'tls.crt': base64(pair.certPem),
@@ -103,6 +101,25 @@ describe('a kubeconfig', () => {
       keyRef: { ...at, key: 'tls.key' },
       bearerTokenRef: { ...at, key: 'token' },
     })
+  })
+
+  test('writes Secrets that are released to their own UpstreamCluster alone, in every namespace', async () => {
+    const config = kubeconfig(SERVER, { token: 'a' }) as { contexts: object[] }
+    const context = { cluster: 'c', user: 'u' }
+    config.contexts = ['Admin@PROD', 'admin-prod'].map((name) => ({ name, context }))
+    for (const options of [{}, { namespace: 'gw' }]) {
+      const { documents } = await fromKubeconfig(config, { offline: true, ...options })
+      const secrets = documents.filter(({ kind }) => kind === 'Secret')
+      assert.deepEqual(
+        secrets.map(({ metadata }) => metadata.annotations),
+        ['admin-prod', 'admin-prod-2'].map((name) => ({ 'portcullis.io/usable-by': name })),
+      )
+      for (const object of documents.filter(({ kind }) => kind === 'UpstreamCluster')) {
+        const secretOf = (namespace: string, name: string): JsonObject | undefined =>
+          secrets.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+        assert.deepEqual(resolveAtWrite(object, secretOf, ['portcullis-system']).problems, [])
+      }
+    }
   })
 
   test('the CA of client certificates is the cluster’s own, or it is said that nobody signs in by one', async () => {

@@ -12,7 +12,7 @@ import { base64 } from '../../core/text/base64.ts'
 import { readClientCA } from '../../io/pki/cluster-client-ca.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
-import { USABLE_LABEL } from '../../io/secrets/usable-secrets.ts'
+import { USABLE_BY_ANNOTATION } from '../../io/secrets/secret-release.ts'
 import { readFileNamedBy } from '../../io/sources/files/manifest-files.ts'
 import { reportUserErrors } from '../command/output.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
@@ -60,11 +60,6 @@ function readKubeconfig(file: string): Loose {
     throw new UserError(`${file} is not a kubeconfig`, 'it begins with apiVersion: v1, kind: Config')
   }
   return value
-}
-
-/** The gateway uses all Secrets of its own namespace, and others only with this label. */
-function labelsIn(namespace: string): { readonly labels?: Readonly<Record<string, string>> } {
-  return namespace === OWN_NAMESPACE ? {} : { labels: { [USABLE_LABEL]: 'true' } }
 }
 
 /** The items of a list of `{ name, <key> }`; the first of a name counts, as in kubectl. */
@@ -148,7 +143,11 @@ class ContextImport {
     const secret = {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: this.#secretName(), namespace: this.#namespace, ...labelsIn(this.#namespace) },
+      metadata: {
+        name: this.#secretName(),
+        namespace: this.#namespace,
+        annotations: { [USABLE_BY_ANNOTATION]: this.#name },
+      },
       type: 'Opaque',
       data: this.#secret,
     }

@@ -272,9 +272,10 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
     return { status: 'False', reason: 'Invalid', message, observedGeneration: generation }
   }
   if (inForce === 0) return pending(0, 'no version is in force')
+  const warnings = facts.problems.filter(({ path }) => CREDENTIAL.test(path)).map(problemMessage)
   const [first] = credentials
   if (first !== undefined) {
-    const message = joinedMessages(credentials.map(faultMessage))
+    const message = joinedMessages([...credentials.map(faultMessage), ...warnings])
     return { status: 'False', reason: first.reason, message, observedGeneration: inForce }
   }
   if (rights.kind === 'unanswered') {
@@ -287,13 +288,16 @@ function credentialsValidity(facts: StatusFacts, before: UpstreamClusterStatus |
     return counts ? verdictOf(known) : pending(inForce, RIGHTS_UNASKED)
   }
   if (facts.endingSoon.length > 0) {
-    const message = joinedMessages(facts.endingSoon)
+    const message = joinedMessages([...facts.endingSoon, ...warnings])
     return { status: 'True', reason: 'EndsSoon', message, observedGeneration: inForce }
   }
   return {
     status: 'True',
     reason: 'Valid',
-    message: 'the cluster accepts the credential and grants every right that the gateway needs',
+    message: joinedMessages([
+      'the cluster accepts the credential and grants every right that the gateway needs',
+      ...warnings,
+    ]),
     observedGeneration: inForce,
   }
 }

@@ -21,7 +21,6 @@ test('a list is authoritative, even when the server was restored and its version
     refreshMs: 60_000,
     namespace: 'default',
     watched: true,
-    label: 'x',
   })
   secrets.retain('default/a')
   await new Promise((resolve) => setImmediate(resolve))

@@ -5,26 +5,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SECRETS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, secretName } from './secret-references.ts'
+import { type ReleaseTerms, releaseTerms } from './secret-release.ts'
 
-/** The state of a Secret. */
-export interface KnownSecretData {
+/** The state of a Secret. Without terms unless it is `present`. */
+export interface KnownSecretData extends ReleaseTerms {
   /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it exists or not. */
   readonly state: 'unread' | 'absent' | 'present' | 'unreadable' | 'refused'
   /** The reason for `unreadable` and `refused`. */
   readonly message: string
   /** The data when `present`. */
   readonly data: ReadonlyMap<string, Buffer>
-  /** Whether it has the label by which its owner lets it be used (usable-secrets.ts). */
-  readonly labelled: boolean
-  /** The UpstreamClusters to which its owner limits it; absent = to none in particular. */
-  readonly usableBy?: readonly string[]
 }
 
 interface SecretEntry {
@@ -51,8 +48,6 @@ export interface NamedSecretsOptions {
   readonly namespace: string
   /** Else each is read by itself, whatever the rights. */
   readonly watched: boolean
-  /** The value "true" sets `labelled`. */
-  readonly label: string
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
@@ -77,7 +72,6 @@ export class NamedSecrets {
   readonly #refreshMs: number
   readonly #namespace: string
   readonly #watched: boolean
-  readonly #label: string
   readonly #entries = new Map<string, SecretEntry>()
   readonly #queue: string[] = []
   readonly #stopping = new AbortController()
@@ -89,10 +83,9 @@ export class NamedSecrets {
   /** Timer of the reads one by one. */
   #refreshing: NodeJS.Timeout | undefined
 
-  constructor({ client, log, onChange, refreshMs, namespace, watched, label }: NamedSecretsOptions) {
+  constructor({ client, log, onChange, refreshMs, namespace, watched }: NamedSecretsOptions) {
     this.#namespace = namespace
     this.#watched = watched
-    this.#label = label
     this.#client = client
     this.#log = log
     this.#onChange = onChange
@@ -255,13 +248,7 @@ export class NamedSecrets {
     if (gone) entry.known = ABSENT
     else {
       const data = readSecret(object, new FieldErrors())
-      entry.known = {
-        state: 'present',
-        message: '',
-        data,
-        labelled: hasLabel(object, this.#label),
-        ...usableBy(object),
-      }
+      entry.known = { state: 'present', message: '', data, ...releaseTerms(object) }
     }
     return name
   }
@@ -325,26 +312,6 @@ export class NamedSecrets {
 function keyOf({ metadata }: JsonObject): string {
   const { namespace, name } = recordOf(metadata)
   return secretName(namespace, name)
-}
-
-/** On a Secret: the names of the UpstreamClusters that may refer to it, with commas between them. No other may. */
-export const USABLE_BY_ANNOTATION = 'portcullis.io/usable-by'
-
-/** What the annotation of a Secret says. */
-export function usableBy({ metadata }: JsonObject): { readonly usableBy?: readonly string[] } {
-  const { annotations } = recordOf(metadata)
-  if (!isRecord(annotations) || !Object.hasOwn(annotations, USABLE_BY_ANNOTATION)) return {}
-  return {
-    usableBy: textOf(annotations[USABLE_BY_ANNOTATION])
-      .split(',')
-      .map((name) => name.trim()),
-  }
-}
-
-/** Whether the label has the value "true". */
-export function hasLabel({ metadata }: JsonObject, label: string): boolean {
-  const { labels } = recordOf(metadata)
-  return isRecord(labels) && Object.hasOwn(labels, label) && labels[label] === 'true'
 }
 
 function versionOf({ metadata }: JsonObject): string {

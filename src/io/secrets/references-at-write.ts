@@ -5,7 +5,7 @@ import type { ResolvedReferences } from '../../api/kinds/upstream-cluster-kind.t
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { FieldErrors } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
-import { isUsable, refusalFix, refusalOf } from './usable-secrets.ts'
+import { refusalFix, refusalOf, releaseOf, releaseTerms, SharedReleases } from './secret-release.ts'
 
 /** A Secret; undefined = it does not exist; `unknown` = it could not be read. */
 export type SecretAtWrite = JsonObject | undefined | 'unknown'
@@ -19,17 +19,20 @@ export function resolveAtWrite(
   const out = new FieldErrors()
   const found = new Map<SecretReferenceAt, Buffer>()
   const cluster = nameOf(object)
+  const shared = new SharedReleases(cluster, out)
   for (const reference of referencesOf(object)) {
     const { secret: name, path } = reference
     if (name === '') continue
     const [namespace = '', own = ''] = name.split('/')
     const secret = secretOf(namespace, own)
     const known = secret === undefined || secret === 'unknown' ? undefined : secret
-    if (!isUsable(name, known, namespaces, cluster)) {
+    const release = releaseOf(name, known && releaseTerms(known), namespaces, cluster)
+    if (release === 'none') {
       out.invalid(path, refusalOf(name, namespaces, cluster), refusalFix(name, cluster))
     } else if (secret === undefined) {
       out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
     } else if (known !== undefined) {
+      if (release === 'all') shared.add(path, name)
       const absence = { message: '', fix: '' }
       const bytes = secretBytes(reference, readSecret(known, new FieldErrors()), absence, out)
       if (bytes !== undefined) found.set(reference, bytes)

@@ -38,6 +38,8 @@ export interface Resolved {
   readonly origins: ReadonlyMap<string, string>
   /** Their bytes, base64, in the same order. */
   readonly bytes: readonly string[]
+  /** The Secrets (`namespace/name`) from which they came. */
+  readonly secrets: readonly string[]
 }
 
 /** `namespace/name` of a Secret. */
@@ -89,7 +91,9 @@ export function withBytes(
   const origins = new Map<string, string>()
   const found: string[] = []
   const spec = isRecord(object) ? object['spec'] : undefined
-  if (bytes.size === 0 || !isRecord(object) || !isRecord(spec)) return { object, problems, origins, bytes: found }
+  if (bytes.size === 0 || !isRecord(object) || !isRecord(spec)) {
+    return { object, problems, origins, bytes: found, secrets: [] }
+  }
   const sections: Record<string, Record<string, unknown>> = {}
   for (const [{ section, field, referenceField, path }, data] of bytes) {
     const members = sections[section] ?? { ...(isRecord(spec[section]) && spec[section]) }
@@ -100,7 +104,8 @@ export function withBytes(
     delete members[referenceField]
     origins.set(`spec.${section}.${field}`, path)
   }
-  return { object: { ...object, spec: { ...spec, ...sections } }, problems, origins, bytes: found }
+  const secrets = [...new Set([...bytes.keys()].map(({ secret }) => secret))].filter((secret) => secret !== '')
+  return { object: { ...object, spec: { ...spec, ...sections } }, problems, origins, bytes: found, secrets }
 }
 
 /**

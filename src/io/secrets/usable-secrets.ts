@@ -1,27 +1,18 @@
-// Which Secrets UpstreamClusters may refer to, whoever edits them: those whose owners name the UpstreamCluster in an annotation; without the
-// annotation those of a few namespaces, and those that are labelled. Otherwise whoever may edit an UpstreamCluster could have any Secret that the gateway can read sent to a server of
-// their choice. Namespaces of the list are watched; other Secrets are read one by one, and only labelled ones are reported.
+// The Secrets that UpstreamClusters refer to, each as far as it is released to the UpstreamCluster in question (secret-release.ts).
+// Namespaces of --secret-namespace are watched; other Secrets are read one by one.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import {
-  hasLabel,
-  type KnownSecretData,
-  NamedSecrets,
-  type NamedSecretsOptions,
-  UNREAD,
-  USABLE_BY_ANNOTATION,
-  usableBy,
-} from './named-secrets.ts'
+import { type KnownSecretData, NamedSecrets, type NamedSecretsOptions, UNREAD } from './named-secrets.ts'
+import { isOwn, namespaceOf, refusalOf, releaseOf } from './secret-release.ts'
 
-/** On a Secret, with the value "true": UpstreamClusters may refer to it, whatever its namespace. */
-export const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
-
-/** They hold the keys of the shared CAs and of their tokens: whoever has them can impersonate the gateway. */
-export const OWN_SECRETS = { serving: 'portcullis-serving-ca', control: 'portcullis-control-ca' } as const
-const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((name) => `${OWN_NAMESPACE}/${name}`))
+/** A Secret as one UpstreamCluster may see it. */
+export interface UsableSecret extends KnownSecretData {
+  /** It is released in the way that ends with the next minor version. */
+  readonly shared?: boolean
+  /** It exists, and is not released to this UpstreamCluster: what was read of it before may be used no longer either. */
+  readonly withheld?: boolean
+}
 
 export interface UsableSecretsOptions {
   readonly client: ObjectClient
@@ -51,20 +42,14 @@ export class UsableSecrets {
   }
 
   /** For a Secret that may not be used, not even its existence is reported: whoever refers to it would learn that. */
-  get(name: string, cluster: string): KnownSecretData {
-    if (OWN_NAMES.has(name)) return { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
-    const namespace = namespaceOf(name)
-    const known = this.#groups.get(namespace)?.secrets.get(name)
-    if (known === undefined) return UNREAD
-    if (known.state === 'unread') return known
-    if (known.usableBy !== undefined) {
-      return known.usableBy.includes(cluster)
-        ? known
-        : { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
-    }
-    if (this.#usable.has(namespace)) return known
-    if (known.state === 'present' && known.labelled) return known
-    return { ...REFUSED, message: refusalOf(name, this.#options.namespaces, cluster) }
+  get(name: string, cluster: string): UsableSecret {
+    const { namespaces } = this.#options
+    const known = this.#groups.get(namespaceOf(name))?.secrets.get(name) ?? UNREAD
+    if (known.state === 'unread' && !isOwn(name)) return known
+    const isThere = known.state === 'present'
+    const release = releaseOf(name, isThere ? known : undefined, namespaces, cluster)
+    if (release === 'none') return { ...REFUSED, message: refusalOf(name, namespaces, cluster), withheld: isThere }
+    return release === 'all' && isThere ? { ...known, shared: true } : known
   }
 
   retain(name: string): void {
@@ -99,7 +84,6 @@ export class UsableSecrets {
       refreshMs,
       namespace,
       watched: this.#usable.has(namespace),
-      label: USABLE_LABEL,
     }
     const group = { secrets: new NamedSecrets(options), users: 0 }
     this.#groups.set(namespace, group)
@@ -114,44 +98,4 @@ export class UsableSecrets {
   }
 }
 
-/** @param name `namespace/name` @param secret undefined = it does not exist, or its existence is not revealed */
-export function isUsable(
-  name: string,
-  secret: JsonObject | undefined,
-  namespaces: readonly string[],
-  cluster: string,
-): boolean {
-  if (OWN_NAMES.has(name)) return false
-  const { usableBy: clusters } = secret === undefined ? {} : usableBy(secret)
-  if (clusters !== undefined) return clusters.includes(cluster)
-  return namespaces.includes(namespaceOf(name)) || (secret !== undefined && hasLabel(secret, USABLE_LABEL))
-}
-
 const REFUSED: KnownSecretData = { ...UNREAD, state: 'refused' }
-
-function namespaceOf(name: string): string {
-  return name.slice(0, name.indexOf('/'))
-}
-
-/** @param name `namespace/name`. The same whether the Secret exists or not */
-export function refusalOf(name: string, namespaces: readonly string[], cluster: string): string {
-  if (OWN_NAMES.has(name)) return `Secret ${name} may not be used: it is the gateway's own`
-  if (namespaces.includes(namespaceOf(name))) {
-    return `Secret ${name} may not be used by UpstreamCluster ${cluster}: its annotation ${USABLE_BY_ANNOTATION} does not name it`
-  }
-  const known = namespaces.length === 0 ? 'none' : namespaces.join(', ')
-  return (
-    `Secret ${name} may not be used: namespace ${namespaceOf(name)} is not one of --secret-namespace (${known}), and no Secret of ` +
-    `this name with the label ${USABLE_LABEL}=true, or the annotation ${USABLE_BY_ANNOTATION} that names UpstreamCluster ${cluster}, can be read there`
-  )
-}
-
-/** @param name `namespace/name` */
-export function refusalFix(name: string, cluster: string): string {
-  if (OWN_NAMES.has(name)) return 'name another Secret'
-  const [namespace = '', secret = ''] = name.split('/')
-  return (
-    `name a Secret that is released for it, or let the owner of this one name it: kubectl annotate secret ${secret} -n ${namespace} ` +
-    `${USABLE_BY_ANNOTATION}=${cluster}; several UpstreamClusters have commas between them`
-  )
-}

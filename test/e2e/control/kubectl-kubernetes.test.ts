@@ -125,7 +125,9 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
   })
 
   test('objects are served by both, and get their status', async () => {
-    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'upstream', namespace: 'portcullis-system' } }
+    const annotations = { 'portcullis.io/usable-by': `${NAME},bad.example.com` }
+    const metadata = { name: 'upstream', namespace: 'portcullis-system', annotations }
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata }
     const objects = [{ ...secret, stringData: { token: 'first' } }, object(NAME)]
     await cluster.apply(objects.map((each) => stringify(each)).join('---\n'))
     await succeed('wait', '--for=condition=Ready', `uc/${NAME}`, '--timeout=30s')
@@ -214,6 +216,16 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
     assert.match(
       await create({ clientConfig: { insecure: true, bearerTokenRef: foreign } }),
       /Secret kube-system\/x may not be used: .*--secret-namespace/,
+    )
+    const warned = async (): Promise<string> => {
+      const stdin = JSON.stringify(object('bad.example.com'))
+      return (await cluster.kubectl(['create', '--dry-run=server', '-f', '-'], { stdin })).stderr
+    }
+    assert.equal(await warned(), '')
+    await succeed('annotate', 'secret', 'upstream', '-n', 'portcullis-system', 'portcullis.io/usable-by-')
+    assert.match(
+      await warned(),
+      /^Warning: spec\.clientConfig\.bearerTokenRef: Secret portcullis-system\/upstream is released to all .* usable-by=bad\.example\.com$/m,
     )
     await succeed('delete', 'validatingwebhookconfiguration', 'portcullis')
   })

@@ -15,6 +15,7 @@ import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.t
 import { installCrds } from '../../../src/io/kube/install-crds.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { VERSION } from '../../../src/io/program/build.ts'
+import { USABLE_BY_ANNOTATION } from '../../../src/io/secrets/secret-release.ts'
 import { createObjectsSource } from '../../../src/io/sources/objects/objects-source.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { base64 } from '../../harness/clusters/kubeconfig.ts'
@@ -153,7 +154,8 @@ test('CRDs: who may not write them is told the command; who may installs them, a
 test('a change is in force at once; Secrets are watched where that is allowed', async (t) => {
   const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] }
   const file = await userWith('full', [CLUSTERS_RULE, secrets])
-  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tok' }, stringData: { token: 'one' } }
+  const metadata = { name: 'tok', annotations: { [USABLE_BY_ANNOTATION]: 'a' } }
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata, stringData: { token: 'one' } }
   await cluster.apply([manifest('a', 'a.test', 'tok'), secret].map((object) => stringify(object)).join('---\n'))
   const { inForce, problems } = await started(t, file)
   assert.deepEqual([hostOf(inForce('a')), tokenOf(inForce('a')), problems()], ['a.test', 'one', []])
@@ -168,7 +170,8 @@ test('a change is in force at once; Secrets are watched where that is allowed', 
 test('where Secrets may only be read by name, they are, and it is said', async (t) => {
   const secrets = { apiGroups: [''], resources: ['secrets'], resourceNames: ['named'], verbs: ['get'] }
   const file = await userWith('frugal', [CLUSTERS_RULE, secrets])
-  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'named' }, stringData: { token: 'one' } }
+  const metadata = { name: 'named', annotations: { [USABLE_BY_ANNOTATION]: 'here' } }
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata, stringData: { token: 'one' } }
   const objects = [manifest('here', 'here.test', 'named'), manifest('lost', 'lost.test', 'other'), secret]
   await cluster.apply(objects.map((object) => stringify(object)).join('---\n'))
   const { inForce, problems } = await started(t, file, 200)
@@ -190,7 +193,7 @@ test('the API server away: everything stays in force, it is said, and caught up 
   await admin.create(SECRETS, {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'later', namespace: 'default' },
+    metadata: { name: 'later', namespace: 'default', annotations: { [USABLE_BY_ANNOTATION]: 'p,q' } },
     data: { token: base64('one') },
   })
   const { inForce, problems, deliveries } = await started(t, kubeconfig)

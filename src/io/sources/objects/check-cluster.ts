@@ -28,17 +28,21 @@ export function secretsOf({ origins, bytes }: Resolved): string {
 
 /** Slow: reads keys and certificates. Never throws. */
 export function checkCluster(resolved: Resolved, pem: PemChecks, options?: ClusterCheckOptions): CheckedCluster {
-  const { object, origins } = resolved
+  const { object, origins, secrets } = resolved
   const problems = checkUpstreamCluster(object, pem, options).map((problem) => {
     return { ...problem, path: origins.get(problem.path) ?? problem.path }
   })
   const isGood = problems.every((problem) => problem.severity !== 'error')
-  return { secrets: secretsOf(resolved), problems, good: isGood ? resolvedCluster(object, options) : undefined }
+  return {
+    secrets: secretsOf(resolved),
+    problems,
+    good: isGood ? resolvedCluster(object, secrets, options) : undefined,
+  }
 }
 
-function resolvedCluster(object: unknown, options?: ClusterCheckOptions): ResolvedCluster {
+function resolvedCluster(object: unknown, secrets: readonly string[], options?: ClusterCheckOptions): ResolvedCluster {
   const cluster = normalizeUpstreamCluster(object, options)
-  return { object: cluster, revision: revisionOf(cluster) }
+  return { object: cluster, revision: revisionOf(cluster), secrets }
 }
 
 function revisionOf({ metadata, spec }: UpstreamCluster): string {

@@ -1,5 +1,6 @@
 // UpstreamClusters of an API server, and which version of each is in force: the last good one; and for what only one cluster
 // can have, the claim of the current holder, else of the oldest object. The cost of a change depends only on what it touches.
+// A version with bytes of a Secret that is no longer released to the cluster is not good any more.
 
 import type { FieldError } from '../../../api/kube/field-error.ts'
 import type { JsonObject } from '../../../api/kube/json-object.ts'
@@ -40,6 +41,10 @@ interface ClusterEntry {
   good: ResolvedCluster | undefined
   /** The last good version, and the content of its Secrets. */
   lastGood: LastGood | undefined
+  /** Secrets that are read for it: those of the object, and those whose bytes are in force. */
+  secrets: ReadonlySet<string>
+  /** Those of them that are not released to it. */
+  withheld: readonly string[]
   problems: readonly SourceError[]
   conflicts: SourceError[]
 }
@@ -124,11 +129,10 @@ export class ClusterObjects {
       known.object = object
       return name
     }
-    const references = referencesOf(object)
-    this.#references.replace(name, known?.references ?? [], references)
     const entry = known ?? this.#newEntry(name, object)
-    Object.assign(entry, { object, state, references, verdict: undefined })
+    Object.assign(entry, { object, state, references: referencesOf(object), verdict: undefined })
     this.#entries.set(name, entry)
+    this.#readSecrets(entry)
     this.#unchecked.add(name)
     return name
   }
@@ -136,7 +140,7 @@ export class ClusterObjects {
   remove(name: string): void {
     const entry = this.#entries.get(name)
     if (entry === undefined) return
-    this.#references.replace(name, entry.references, [])
+    this.#references.replace(name, entry.secrets, new Set())
     this.#entries.delete(name)
     this.#unchecked.delete(name)
     this.#waiting.delete(name)
@@ -167,7 +171,7 @@ export class ClusterObjects {
     const members = [...names].flatMap((name) => this.#entries.get(name) ?? []).sort(byAge)
     for (const name of names) {
       const last = this.#inForce.get(name)
-      if (last !== undefined) before.set(name, last)
+      if (last !== undefined && !this.#isWithheld(this.#entries.get(name), last)) before.set(name, last)
     }
     for (const entry of members) {
       entry.conflicts = []
@@ -199,8 +203,11 @@ export class ClusterObjects {
       if (version === undefined) this.#inForce.delete(name)
       else this.#inForce.set(name, version)
       const entry = this.#entries.get(name)
-      if (entry !== undefined) this.#reclaim(entry)
-      else this.#claims.set(name, [])
+      if (entry === undefined) this.#claims.set(name, [])
+      else {
+        this.#reclaim(entry)
+        this.#readSecrets(entry)
+      }
       const problems = entry === undefined ? [] : [...entry.problems, ...entry.conflicts]
       const before = this.problemsOf(name)
       if (JSON.stringify(problems) !== JSON.stringify(before)) spoken.set(name, before)
@@ -213,6 +220,7 @@ export class ClusterObjects {
 
   #check(entry: ClusterEntry): void {
     const { name, references } = entry
+    entry.withheld = this.#references.withheld(entry.secrets, name)
     const unread = this.#references.unread(references)
     if (unread !== undefined) {
       // The previous version stays; this is only seen where a read takes long.
@@ -231,6 +239,7 @@ export class ClusterObjects {
     entry.verdict = verdict
     const unresolved = resolved.problems.some(({ severity }) => severity === 'error')
     const good = unresolved ? undefined : verdict.good
+    if (entry.lastGood !== undefined && this.#isWithheld(entry, entry.lastGood.version)) entry.lastGood = undefined
     if (good !== undefined) {
       const secrets = goodSecretsOf(references, resolved)
       entry.lastGood = { state: entry.state, secrets, version: good }
@@ -255,6 +264,24 @@ export class ClusterObjects {
     return good
   }
 
+  /** Those in force, too: an object that has come to name another Secret must not hide that one is withheld. */
+  #readSecrets(entry: ClusterEntry): void {
+    const { secrets = [] } = this.#inForce.get(entry.name) ?? {}
+    const wanted = new Set([...entry.references.map(({ secret }) => secret), ...secrets])
+    wanted.delete('')
+    this.#references.replace(entry.name, entry.secrets, wanted)
+    entry.secrets = wanted
+  }
+
+  /**
+   * Whether a version has bytes of a Secret whose owner does not let this cluster have them (any more). An object may name a Secret that it
+   * never could use: then the version is from before that, and stays.
+   */
+  #isWithheld(entry: ClusterEntry | undefined, { secrets }: ResolvedCluster): boolean {
+    if (entry === undefined || entry.withheld.length === 0) return false
+    return secrets === undefined || entry.withheld.some((secret) => secrets.includes(secret))
+  }
+
   #newEntry(name: string, object: JsonObject): ClusterEntry {
     const nothing = { references: [], problems: [] }
     return {
@@ -264,6 +291,8 @@ export class ClusterObjects {
       verdict: undefined,
       good: undefined,
       lastGood: undefined,
+      secrets: new Set(),
+      withheld: [],
       ...nothing,
       conflicts: [],
     }

@@ -41,7 +41,7 @@ export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOpt
       for (const name of changed ?? new Set([...keeper.names(), ...clusters.keys()])) {
         const version = clusters.get(name)
         if (version === undefined) keeper.delete(name)
-        else keeper.put(name, { kind: KIND, object: version.object, revision: version.revision })
+        else keeper.put(name, { kind: KIND, ...version })
       }
     },
     current: (current) => {
@@ -54,7 +54,9 @@ export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOpt
 /** The seal says that this program has written it: nothing but the shape is looked at. */
 function readCluster(record: unknown): readonly ResolvedCluster[] {
   if (!isRecord(record) || record['kind'] !== KIND || !isRecord(record['object'])) return []
-  return [{ object: record['object'] as unknown as UpstreamCluster, revision: String(record['revision']) }]
+  const { object, revision, secrets } = record
+  const names = Array.isArray(secrets) ? { secrets: secrets.map(String) } : {}
+  return [{ object: object as unknown as UpstreamCluster, revision: String(revision), ...names }]
 }
 
 /** Whether nothing is left of what was served: another API server, or one that has lost its objects. */

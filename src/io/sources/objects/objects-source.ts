@@ -4,11 +4,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
 import { nameOf } from '../../../api/kube/json-object.ts'
+import { compareText } from '../../../api/kube/sorted-json.ts'
 import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
 import type { Logger, ResolvedCluster, ResourceSource, SourceChange, SourceError } from '../../../api/ports/ports.ts'
 import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
+import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
+import { annotateCommand, sharedReleaseOf } from '../../secrets/secret-release.ts'
 import { UsableSecrets } from '../../secrets/usable-secrets.ts'
 import { ClusterObjects, isWaiting } from './clusters.ts'
 
@@ -18,7 +21,7 @@ export interface ObjectsSourceOptions {
   readonly log: Logger
   /** Features of this gateway, for checks; file references are always errors. */
   readonly checks?: ClusterCheckOptions
-  /** Namespaces whose Secrets need no label (usable-secrets.ts). */
+  /** Namespaces whose Secrets need no label (secret-release.ts). */
   readonly secretNamespaces: readonly string[]
   /** Milliseconds within which `start` must reach the server. Default 30 s. */
   readonly startTimeoutMs?: number
@@ -61,6 +64,8 @@ class ObjectsSource implements ResourceSource {
   readonly #startTimeoutMs: number
   readonly #secrets: UsableSecrets
   readonly #clusters: ClusterObjects
+  /** Secrets that are released to all clusters, and the clusters that refer to them. */
+  readonly #shared = new NamesByKey()
   #onChange: (change: SourceChange) => void = () => undefined
   #following: Following | undefined
   /** Whether all objects were listed once. */
@@ -211,6 +216,7 @@ class ObjectsSource implements ResourceSource {
     if (this.#delivered === 'nothing' && this.#patient && this.#clusters.isWaiting) return
     const { changed, reported } = this.#clusters.settle()
     for (const [name, before] of reported) this.#logProblems(name, before)
+    this.#logShared(reported)
     const news = changed.size > 0 || reported.size > 0 || this.#faultChanged
     this.#delivered = 'something'
     if (isFirst || news) this.#tell(isFirst ? undefined : changed)
@@ -239,8 +245,9 @@ class ObjectsSource implements ResourceSource {
 
   /** Each problem once, for as long as it lasts. */
   #logProblems(cluster: string, reported: readonly SourceError[]): void {
-    const before = reported.filter((problem) => !isWaiting(problem))
-    const now = this.#clusters.problemsOf(cluster).filter((problem) => !isWaiting(problem))
+    const isLogged = (problem: SourceError): boolean => !isWaiting(problem) && sharedReleaseOf(problem) === ''
+    const before = reported.filter(isLogged)
+    const now = this.#clusters.problemsOf(cluster).filter(isLogged)
     const isInForce = this.#clusters.inForce.has(cluster)
     for (const { path, message, fix, severity } of now) {
       if (before.some((known) => known.path === path && known.message === message)) continue
@@ -250,6 +257,28 @@ class ObjectsSource implements ResourceSource {
       else this.#log.error('invalid configuration; the cluster is not served', fields)
     }
     if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no more problems', { cluster })
+  }
+
+  /** Each Secret that is released to all clusters once, for as long as it is: many clusters may refer to one. */
+  #logShared(reported: ReadonlyMap<string, readonly SourceError[]>): void {
+    const found = new Map<string, string>()
+    for (const [cluster, before] of reported) {
+      const now = this.#clusters.problemsOf(cluster)
+      for (const problem of now) {
+        const secret = sharedReleaseOf(problem)
+        if (secret === '') continue
+        if (this.#shared.get(secret).size === 0) found.set(secret, problem.message)
+        this.#shared.add(secret, cluster)
+      }
+      for (const problem of before) {
+        if (!now.some(({ message }) => message === problem.message))
+          this.#shared.remove(sharedReleaseOf(problem), cluster)
+      }
+    }
+    for (const [secret, message] of found) {
+      const clusters = [...this.#shared.get(secret)].sort(compareText)
+      this.#log.warn(message, { clusters, fix: annotateCommand(secret, clusters) })
+    }
   }
 }
 

@@ -3,14 +3,14 @@
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { FieldErrors } from '../../../api/validation/field-errors.ts'
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
-import type { KnownSecretData } from '../../secrets/named-secrets.ts'
 import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '../../secrets/secret-references.ts'
-import { refusalFix } from '../../secrets/usable-secrets.ts'
+import { refusalFix, SharedReleases } from '../../secrets/secret-release.ts'
+import type { UsableSecret } from '../../secrets/usable-secrets.ts'
 
 /** The lookup of Secrets: UsableSecrets, or a test double. */
 export interface SecretLookup {
   /** @param cluster whose reference it is */
-  get(name: string, cluster: string): KnownSecretData
+  get(name: string, cluster: string): UsableSecret
   retain(name: string): void
   release(name: string): void
 }
@@ -28,19 +28,22 @@ export class ClusterReferences {
     return this.#users.get(secret)
   }
 
-  /** Replaces the references of a cluster. */
-  replace(name: string, before: readonly SecretReferenceAt[], after: readonly SecretReferenceAt[]): void {
+  /** Replaces the Secrets that are read for a cluster. */
+  replace(name: string, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
     // New ones first, so that a Secret that stays in use is not dropped in between.
-    for (const { secret } of after) {
-      if (secret === '') continue
+    for (const secret of after) {
       this.#secrets.retain(secret)
       this.#users.add(secret, name)
     }
-    for (const { secret } of before) {
-      if (secret === '') continue
+    for (const secret of before) {
       this.#secrets.release(secret)
-      if (!after.some((one) => one.secret === secret)) this.#users.remove(secret, name)
+      if (!after.has(secret)) this.#users.remove(secret, name)
     }
+  }
+
+  /** Those of `secrets` that exist and are not released to the cluster. */
+  withheld(secrets: ReadonlySet<string>, cluster: string): readonly string[] {
+    return [...secrets].filter((secret) => this.#secrets.get(secret, cluster).withheld === true)
   }
 
   /** The first reference to a Secret that was not read yet. */
@@ -51,11 +54,13 @@ export class ClusterReferences {
   resolve(object: JsonObject, references: readonly SecretReferenceAt[]): Resolved {
     const out = new FieldErrors()
     const cluster = nameOf(object)
+    const releases = new SharedReleases(cluster, out)
     const found = new Map<SecretReferenceAt, Buffer>()
     for (const reference of references) {
-      const { secret } = reference
+      const { secret, path } = reference
       if (secret === '') continue
-      const { state, message, data } = this.#secrets.get(secret, cluster)
+      const { state, message, data, shared = false } = this.#secrets.get(secret, cluster)
+      if (shared) releases.add(path, secret)
       const absence = absenceOf(secret, cluster, state, message)
       const bytes = secretBytes(reference, state === 'present' ? data : undefined, absence, out)
       if (bytes !== undefined) found.set(reference, bytes)
@@ -67,7 +72,7 @@ export class ClusterReferences {
 function absenceOf(
   secret: string,
   cluster: string,
-  state: KnownSecretData['state'],
+  state: UsableSecret['state'],
   message: string,
 ): { readonly message: string; readonly fix: string } {
   switch (state) {
