@@ -11,6 +11,7 @@ import { base64 } from '../core/text/base64.ts'
 import { createCA, issueCertificate, type KeyPair } from '../io/pki/pki.ts'
 import { replaceFile, writeKeyPair } from '../io/pki/pki-files.ts'
 import { PROGRAM_FILES } from '../io/program/build.ts'
+import { USABLE_BY_ANNOTATION } from '../io/secrets/secret-release.ts'
 import type { DemoBackend } from './clusters.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
@@ -61,12 +62,13 @@ export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoB
   writeKeyPair(pkiDir, 'ca', pki.ca)
   writeKeyPair(pkiDir, 'tls', pki.serving)
   writeKeyPair(pkiDir, 'admin', pki.admin)
+  const all = backends.map(({ name }) => name)
   const secrets = [
-    secret('ca', { 'tls.crt': pki.ca.certPem }),
-    secret('tls', { 'tls.crt': pki.serving.certPem, 'tls.key': pki.serving.keyPem }),
+    secret('ca', all, { 'tls.crt': pki.ca.certPem }),
+    secret('tls', all, { 'tls.crt': pki.serving.certPem, 'tls.key': pki.serving.keyPem }),
     ...backends.flatMap(({ name, ca, gateway }) => [
-      secret(`${name}-ca`, { 'tls.crt': ca }),
-      secret(`${name}-gateway`, { 'tls.crt': gateway.certPem, 'tls.key': gateway.keyPem }),
+      secret(`${name}-ca`, [name], { 'tls.crt': ca }),
+      secret(`${name}-gateway`, [name], { 'tls.crt': gateway.certPem, 'tls.key': gateway.keyPem }),
     ]),
   ]
   replaceFile(join(objectsDir, 'secrets.yaml'), secrets.map((one) => `---\n${stringify(one)}`).join(''), 0o600)
@@ -91,8 +93,10 @@ function writeProtector(dir: string): readonly JsonObject[] {
   ]
 }
 
-function secret(name: string, stringData: Readonly<Record<string, string>>): JsonObject {
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE }, stringData }
+/** @param clusters that may refer to it */
+function secret(name: string, clusters: readonly string[], stringData: Readonly<Record<string, string>>): JsonObject {
+  const annotations = { [USABLE_BY_ANNOTATION]: clusters.join(',') }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: NAMESPACE, annotations }, stringData }
 }
 
 /**

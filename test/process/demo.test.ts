@@ -102,6 +102,14 @@ test('every context of the kubeconfig reaches its cluster as its user', PATIENT,
   })
 })
 
+test('nothing in it is on its way out: neither statuses nor the log warn of releases of Secrets', PATIENT, async () => {
+  const { items } = (await control('/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters')).json()
+  const conditions = JSON.stringify(items.map(({ status }: { status: unknown }) => status))
+  assert.match(conditions, /CredentialsValid/)
+  assert.doesNotMatch(conditions, /usable-by|next minor version/)
+  assert.doesNotMatch(file('gateway.log'), /usable-by|next minor version/)
+})
+
 test('lists of pods are limited for alice and not for administrators', PATIENT, async () => {
   const codes = async (user: Credentials): Promise<Set<number>> => {
     const answers = await Promise.all(Array.from({ length: 40 }, () => ask(`${SHOP_PODS}?limit=1`, { user })))

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
+import { SECRETS } from '../../src/api/kinds/scheme.ts'
+import { upstreamClusterKind } from '../../src/api/kinds/upstream-cluster-kind.ts'
 import { checkPodProtector } from '../../src/api/pod-protector/checks.ts'
+import { type ResourceKind, resourceName } from '../../src/api/ports/resource-kind.ts'
 import type { Config } from '../../src/app/config/config.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { check } from '../../src/cli/check.ts'
@@ -17,6 +20,7 @@ import { readProtector } from '../../src/core/protection/requests/read-protector
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 import { writeKeyPair } from '../../src/io/pki/pki-files.ts'
+import { resolveAtWrite, type SecretAtWrite } from '../../src/io/secrets/references-at-write.ts'
 import { loadDirectory } from '../../src/io/sources/files/source.ts'
 import { ControlClient } from '../harness/clients/control-client.ts'
 import { startControl } from '../harness/gateways/control.ts'
@@ -111,7 +115,14 @@ test('check: their files are missing as they stand, and --no-secrets looks at th
 })
 
 test('the objects for the embedded API server are applied as they stand, without a warning', async () => {
-  const control = await startControl()
+  const clusters: ResourceKind = upstreamClusterKind({
+    resolve: (object) => {
+      const secretOf = (namespace: string, name: string): SecretAtWrite =>
+        control.store.get({ resource: resourceName(SECRETS), namespace, name })?.object
+      return resolveAtWrite(object, secretOf, ['portcullis-system', 'default'])
+    },
+  })
+  const control = await startControl({ clusters })
   const client = new ControlClient(control, { cert: control.admin })
   try {
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'portcullis-system' } }
@@ -130,8 +141,8 @@ test('the objects for the embedded API server are applied as they stand, without
     client.close()
     await control.stop()
   }
-  const { clusters, problems } = await loadDirectory(join(EXAMPLES, 'objects'), nodePemChecks)
-  assert.deepEqual([[...clusters.keys()], problems], [['prod'], []])
+  const loaded = await loadDirectory(join(EXAMPLES, 'objects'), nodePemChecks)
+  assert.deepEqual([[...loaded.clusters.keys()], loaded.problems], [['prod'], []])
 })
 
 test('the PodProtector is valid, and is read unchanged', () => {
