@@ -1,13 +1,13 @@
 // Event (v1): what happened to an object.
 
 import type { JsonObject } from '../kube/json-object.ts'
-import { type JsonSchema, kubeObject, shape, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { atomic, type JsonSchema, kubeObject, object, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord, recordOf, textOf } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
 function reference(description: string): JsonSchema {
-  const schema = shape(description, {
+  const schema = object(description, {
     kind: text('Its kind.'),
     namespace: text('Its namespace; empty for cluster-scoped objects.'),
     name: text('Its name.'),
@@ -16,14 +16,14 @@ function reference(description: string): JsonSchema {
     resourceVersion: text('The version of the object that was seen.'),
     fieldPath: text('The part of it that is meant, such as spec.containers{name}.'),
   })
-  return { ...schema, 'x-kubernetes-map-type': 'atomic' }
+  return atomic(schema)
 }
 
 const FIELDS = {
   involvedObject: reference('The object that it happened to.'),
   reason: text('Why, in one CamelCase word for programs.'),
   message: text('What happened, in a sentence for people.'),
-  source: shape('Who reports it.', {
+  source: object('Who reports it.', {
     component: text('The program.'),
     host: text('The node that the program runs on.'),
   }),
@@ -32,7 +32,7 @@ const FIELDS = {
   count: wholeNumber('How often it happened.'),
   type: text('Normal or Warning.'),
   eventTime: time('When it was seen first, to the microsecond.'),
-  series: shape('The series that this event stands for, if any.', {
+  series: object('The series that this event stands for, if any.', {
     count: wholeNumber('How often it happened until lastObservedTime.'),
     lastObservedTime: time('When it happened last.'),
   }),

@@ -1,11 +1,11 @@
 // Lease (coordination.k8s.io/v1): who leads, and who is alive.
 
-import { kubeObject, oneOf, shape, text, time, wholeNumber } from '../kube/json-schema.ts'
+import { kubeObject, object, oneOf, text, time, wholeNumber } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
-const spec = shape('Who holds the lease, and for how long.', {
+const spec = object('Who holds the lease, and for how long.', {
   holderIdentity: text('Who holds it now.'),
   leaseDurationSeconds: wholeNumber('Seconds after renewTime from which on others may take it.'),
   acquireTime: time('When the holder took it.'),

@@ -1,9 +1,9 @@
 // Namespace (v1): where namespaced objects live.
 
-import { kubeObject, list, oneOf, shape, text, time } from '../kube/json-schema.ts'
+import { atomic, byKey, kubeObject, list, object, oneOf, text, time } from '../kube/json-schema.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 
-const condition = shape(
+const condition = object(
   'Something that the deletion of the namespace waits for.',
   {
     type: text('What the condition is about.'),
@@ -28,19 +28,12 @@ export const NAMESPACES: ResourceKind = {
   hasStatus: true,
   hasGeneration: false,
   schema: kubeObject('Namespace is a scope for names: namespaced objects belong to exactly one.', 'v1', 'Namespace', {
-    spec: shape('How the namespace behaves.', {
-      finalizers: {
-        ...list('What has to be done before the namespace can go away.', text('A finalizer.')),
-        'x-kubernetes-list-type': 'atomic',
-      },
+    spec: object('How the namespace behaves.', {
+      finalizers: atomic(list('What has to be done before the namespace can go away.', text('A finalizer.'))),
     }),
-    status: shape('What has become of it.', {
+    status: object('What has become of it.', {
       phase: oneOf('Active, or Terminating while its objects are deleted.', ['Active', 'Terminating']),
-      conditions: {
-        ...list('What is known about its deletion.', condition),
-        'x-kubernetes-list-type': 'map',
-        'x-kubernetes-list-map-keys': ['type'],
-      },
+      conditions: byKey('type', list('What is known about its deletion.', condition)),
     }),
   }),
   columns: [

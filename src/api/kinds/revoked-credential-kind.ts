@@ -10,7 +10,7 @@ import { FieldErrors } from '../validation/field-errors.ts'
 
 const CREDENTIAL_ID = /^(?:X509SHA256=[0-9a-f]{64}|JTI=[\x21-\x7e]{1,200})$/
 
-const spec = object<RevokedCredentialSpec>(
+export const REVOKED_CREDENTIAL_SPEC_SCHEMA = object(
   'What is refused from now on: exactly one of user, certificateFingerprint, tokenHash and credentialID.',
   {
     user: text('A user name, whichever way the user authenticates. Not an impersonated user.'),
@@ -18,6 +18,8 @@ const spec = object<RevokedCredentialSpec>(
       'SHA-256 of the DER of the client certificate, or (better) of the part of it that is signed; 64 lower-case hex digits.',
     ),
     tokenHash: text('SHA-256 of the header and claims of the token, as text; 64 lower-case hex digits.'),
+    // For a credential that is not at hand; a file is better, since whoever has a certificate may be able to rewrite its signature, and with it
+    // this fingerprint.
     credentialID: text('X509SHA256=HEX or JTI=ID, as the extra of a user in audit events has it.'),
     subject: text('Whose it is, for people.'),
     reason: text('Why, for people.'),
@@ -41,7 +43,7 @@ export const REVOKED_CREDENTIALS: ResourceKind = {
     'RevokedCredential is a user, certificate or token that this API server and the protection webhook refuse.',
     'portcullis.io/v1alpha1',
     'RevokedCredential',
-    { spec },
+    { spec: REVOKED_CREDENTIAL_SPEC_SCHEMA },
     ['spec'],
   ),
   columns: [

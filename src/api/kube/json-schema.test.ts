@@ -1,6 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { complete, defaultsTo, flag, integer, list, object, oneOf, type Schema, text } from './json-schema.ts'
+import {
+  atomic,
+  byKey,
+  complete,
+  defaultsTo,
+  flag,
+  integer,
+  list,
+  object,
+  oneOf,
+  open,
+  type Schema,
+  text,
+  type ValueOf,
+} from './json-schema.ts'
 
 interface Probe {
   readonly path: string
@@ -15,26 +29,36 @@ const FIELDS = {
   mode: defaultsTo('on', oneOf<'on' | 'off'>('Whether; {default} by default.', ['on', 'off'])),
   hosts: list('Hosts.', text('A host.')),
 }
-const PROBE: Schema<Probe> = object<Probe>('A probe.', FIELDS, ['path'])
+const PROBE = object('A probe.', FIELDS, ['path'])
 
-test('a schema does not compile unless it has each field of the type, of its type, and requires no optional one', () => {
-  // @ts-expect-error: a number is not a string
-  object<Probe>('', { ...FIELDS, seconds: text('') })
-  // @ts-expect-error: of any text it is not known that it is one of two
-  object<Probe>('', { ...FIELDS, mode: text('') })
-  // @ts-expect-error: a value that the type does not have
-  object<Probe>('', { ...FIELDS, mode: oneOf('', ['on', 'off', 'auto']) })
-  // @ts-expect-error: a value is missing
-  object<Probe>('', { ...FIELDS, mode: oneOf('', ['on']) })
-  // @ts-expect-error: items of another type
-  object<Probe>('', { ...FIELDS, hosts: list('', flag('')) })
-  // @ts-expect-error: a field is missing
-  object<Probe>('', { path: FIELDS.path })
-  // @ts-expect-error: the type does without
-  object<Probe>('', FIELDS, ['seconds'])
+/** Both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+
+test('the type of the values follows from the schema', () => {
+  const same: Same<ValueOf<typeof PROBE>, Probe> = true
+  const always: Same<ValueOf<Schema<{ readonly n: number; readonly of?: readonly boolean[] }>>, Always> = true
+  type Always = ValueOf<typeof ALWAYS>
+  const ALWAYS = object('', { n: integer('', 0), of: list('', flag('')) }, [], ['n'])
+  assert.deepEqual([same, always, PROBE.required, ALWAYS.required], [true, true, ['path'], undefined])
+})
+
+test('keywords that are added leave the type as it is', () => {
+  const OBJECTS = byKey('path', list('', open(atomic(PROBE))))
+  const same: Same<ValueOf<typeof OBJECTS>, readonly Probe[]> = true
+  assert.ok(same)
+  assert.deepEqual(OBJECTS['x-kubernetes-list-map-keys'], ['path'])
+  assert.equal(OBJECTS.items?.['x-kubernetes-map-type'], 'atomic')
+  assert.equal(atomic(list('', text('')))['x-kubernetes-list-type'], 'atomic')
+})
+
+test('what does not fit does not compile', () => {
+  // @ts-expect-error: a field that is not there cannot be required
+  object('', FIELDS, ['nothing'])
   // @ts-expect-error: a default of another type
   defaultsTo('5', integer('', 1))
-  assert.equal(PROBE.required?.length, 1)
+  // @ts-expect-error: a default that is none of the words
+  defaultsTo('auto', FIELDS.mode)
+  assert.equal(PROBE.type, 'object')
 })
 
 test('a default is in the description, and fills in what is absent; nothing else is published of it', () => {

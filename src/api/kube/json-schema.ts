@@ -49,38 +49,31 @@ const IMPLIED: unique symbol = Symbol('implied default')
 
 declare const OF: unique symbol
 
-/**
- * A schema of the values of T: what the helpers below make of types that do not fit each other does not compile. T is written by
- * hand, since isolatedDeclarations wants the type of everything exported to be written down.
- */
+/** A schema of the values of T: what the helpers below make of it. */
 export interface Schema<T> extends JsonSchema {
   /** Never there. A function, so that neither a wider nor a narrower type fits. */
   readonly [OF]?: (value: T) => T
 }
 
+/** The type of the values that a schema describes. */
+export type ValueOf<S> = S extends { readonly [OF]?: (value: infer T) => unknown } ? T : unknown
+
 /** Largest integer of the API: Go's int32. */
 export const MAX_INT32 = 2_147_483_647
 
-type RequiredKeys<T> = { [K in keyof T]-?: undefined extends T[K] ? never : K }[keyof T] & string
+type Fields = Readonly<Record<string, JsonSchema>>
+type Flat<T> = { readonly [K in keyof T]: T[K] }
+type ObjectOf<F extends Fields, Present extends keyof F> = Flat<
+  { readonly [K in Present]: ValueOf<F[K]> } & { readonly [K in Exclude<keyof F, Present>]?: ValueOf<F[K]> }
+>
 
-/** A schema for each field of T, of the type of the field. */
-export type SchemasOf<T> = { readonly [K in keyof T & string]-?: Schema<Exclude<T[K], undefined>> }
-
-/** @param required at most those that the type requires, too */
-export function object<T extends object>(
+/** @param always fields that are there although the schema does not require them: the gateway itself writes the object, or it has a stored default */
+export function object<const F extends Fields, R extends keyof F & string = never, A extends keyof F & string = never>(
   description: string,
-  properties: SchemasOf<T>,
-  required: readonly RequiredKeys<T>[] = [],
-): Schema<T> {
-  return { type: 'object', description, properties, ...(required.length > 0 && { required }) }
-}
-
-/** An object whose type nothing else names: it is that of its fields. */
-export function shape<const P extends Readonly<Record<string, JsonSchema>>>(
-  description: string,
-  properties: P,
-  required: readonly (keyof P & string)[] = [],
-): Schema<{ readonly [K in keyof P]?: P[K] extends Schema<infer T> ? T : unknown }> {
+  properties: F,
+  required: readonly R[] = [],
+  _always: readonly A[] = [],
+): Schema<ObjectOf<F, R | A>> {
   return { type: 'object', description, properties, ...(required.length > 0 && { required }) }
 }
 
@@ -140,12 +133,12 @@ export function textOf<T extends string>(description: string): Schema<T> {
   return { type: 'string', description }
 }
 
-export function oneOf<T extends string>(description: string, values: readonly T[]): Schema<T> {
+export function oneOf<const T extends string>(description: string, values: readonly T[]): Schema<T> {
   return { type: 'string', description, enum: values }
 }
 
 /** As oneOf; '' is the same as absent. */
-export function oneOfOrNone<T extends string>(description: string, values: readonly T[]): Schema<T> {
+export function oneOfOrNone<const T extends string>(description: string, values: readonly T[]): Schema<T> {
   return { type: 'string', description, enum: ['', ...values] }
 }
 
@@ -171,19 +164,40 @@ export function atMost<S extends JsonSchema>(maxItems: number, schema: S): S {
   return { ...schema, maxItems }
 }
 
+/** With more keywords. */
+export function also<S extends JsonSchema>(more: Partial<JsonSchema>, schema: S): S {
+  return { ...schema, ...more }
+}
+
+/** A list whose items are told apart by a field. */
+export function byKey<S extends JsonSchema>(key: string, schema: S): S {
+  return { ...schema, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }
+}
+
+/** A list, or an object, that is replaced as a whole. */
+export function atomic<S extends JsonSchema>(schema: S): S {
+  const key = schema.type === 'array' ? 'x-kubernetes-list-type' : 'x-kubernetes-map-type'
+  return { ...schema, [key]: 'atomic' }
+}
+
+/** Fields that are not known are kept: those of a newer version. */
+export function open<S extends JsonSchema>(schema: S): S {
+  return { ...schema, 'x-kubernetes-preserve-unknown-fields': true }
+}
+
 export function checked<S extends JsonSchema>(schema: S, rules: readonly CelRule[]): S {
   return { ...schema, 'x-kubernetes-validations': rules }
 }
 
 /** What an absent field means. The description says it in the place of `{default}`, else at its end. */
-export function defaultsTo<T extends string | number | boolean>(value: T, schema: Schema<T>): Schema<T> {
+export function defaultsTo<T extends string | number | boolean>(value: NoInfer<T>, schema: Schema<T>): Schema<T> {
   const said = schema[IMPLIED]?.template ?? schema.description ?? ''
   const template = said.includes('{default}') ? said : `${said} Default {default}.`
   return { ...schema, description: template.replace('{default}', String(value)), [IMPLIED]: { value, template } }
 }
 
 /** As defaultsTo; API servers store it. */
-export function storedDefault<T extends string | number | boolean>(value: T, schema: Schema<T>): Schema<T> {
+export function storedDefault<T extends string | number | boolean>(value: NoInfer<T>, schema: Schema<T>): Schema<T> {
   return { ...defaultsTo(value, schema), default: value }
 }
 

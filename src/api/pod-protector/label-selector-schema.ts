@@ -1,29 +1,24 @@
 // metav1.LabelSelector as a schema.
 
-import { list, map, object, type Schema, text, textOf } from '../kube/json-schema.ts'
-import type { LabelSelector, LabelSelectorRequirement } from './pod-protector.ts'
+import { atomic, list, map, object, text, textOf } from '../kube/json-schema.ts'
 
-export function labelSelector(description: string): Schema<LabelSelector> {
-  const requirement = object<LabelSelectorRequirement>(
+export function labelSelector(description: string) {
+  const requirement = object(
     'A requirement of a label.',
     {
       key: text('The label.'),
-      operator: textOf<LabelSelectorRequirement['operator']>(
+      operator: textOf<'In' | 'NotIn' | 'Exists' | 'DoesNotExist'>(
         'How the label relates to values: In, NotIn, Exists or DoesNotExist.',
       ),
-      values: {
-        ...list('Values for In and NotIn, at least one; none for Exists and DoesNotExist.', text('A value.')),
-        'x-kubernetes-list-type': 'atomic',
-      },
+      values: atomic(
+        list('Values for In and NotIn, at least one; none for Exists and DoesNotExist.', text('A value.')),
+      ),
     },
     ['key', 'operator'],
   )
-  const selector = object<LabelSelector>(description, {
+  const selector = object(description, {
     matchLabels: map('Labels with the value that each has to have. All have to match.', text('The value.')),
-    matchExpressions: {
-      ...list('Requirements of labels. All have to match.', requirement),
-      'x-kubernetes-list-type': 'atomic',
-    },
+    matchExpressions: atomic(list('Requirements of labels. All have to match.', requirement)),
   })
-  return { ...selector, 'x-kubernetes-map-type': 'atomic' }
+  return atomic(selector)
 }

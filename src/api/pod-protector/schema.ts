@@ -1,6 +1,7 @@
 // The schema of PodProtector: Podseidon's own (chart/crds of kubewharf/podseidon), every field described.
 
 import {
+  byKey,
   defaultsTo,
   flag,
   type JsonSchema,
@@ -9,38 +10,26 @@ import {
   MAX_INT32,
   object,
   type Schema,
-  shape,
   text,
   time,
   wholeNumber,
 } from '../kube/json-schema.ts'
 import { labelSelector } from './label-selector-schema.ts'
-import {
-  type AdmissionBucket,
-  type AdmissionHistoryConfig,
-  type Aggregation,
-  type CellStatus,
-  DEFAULT_COUNTER,
-  POD_PROTECTOR_API_VERSION,
-  POD_PROTECTOR_KIND,
-  type PodProtectorSpec,
-  type PodProtectorStatus,
-  type StatusSummary,
-} from './pod-protector.ts'
+import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './pod-protector.ts'
 
 /** An int32 that is not negative. Podseidon's schema has the same bound. */
 function count(description: string): Schema<number> {
   return { ...wholeNumber(description), minimum: 0, maximum: MAX_INT32 }
 }
 
-const spec = object<PodProtectorSpec>(
+export const POD_PROTECTOR_SPEC_SCHEMA = object(
   'Which pods are protected, and how many of them must stay available.',
   {
     minAvailable: count('No available pod is deleted when this many, or fewer, are available.'),
     minReadySeconds: wholeNumber('Seconds that a pod has to be ready without interruption to count as available.'),
     selector: labelSelector('The pods that are protected. Empty: all of the namespace.'),
     aggregationSelector: labelSelector('The pods that are counted: at least those of selector. Default: selector.'),
-    admissionHistoryConfig: object<AdmissionHistoryConfig>('Overrides settings of the gateway for this object.', {
+    admissionHistoryConfig: object('Overrides settings of the gateway for this object.', {
       maxConcurrentLag: wholeNumber('Deletions that may be let through before they are seen to happen. 0 = no limit.'),
       compactThreshold: wholeNumber('How many single deletions are remembered before old ones are joined; at least 1.'),
       aggregationRateMillis: wholeNumber('Milliseconds from an event of a pod until it is counted.'),
@@ -49,7 +38,7 @@ const spec = object<PodProtectorSpec>(
   ['minAvailable', 'minReadySeconds', 'selector'],
 )
 
-const aggregation = object<Aggregation>(
+const aggregation = object(
   'The pods of the cell as they were counted last.',
   {
     totalReplicas: count('Pods that are not being terminated.'),
@@ -57,7 +46,9 @@ const aggregation = object<Aggregation>(
     readyReplicas: wholeNumber('Pods that are ready.'),
     scheduledReplicas: wholeNumber('Pods that have a node.'),
     runningReplicas: wholeNumber('Pods in phase Running.'),
+    // With microseconds.
     lastEventTime: time('Of the last event that has been counted.'),
+    // Added, as is the next one: absent, no skew is certain.
     resourceVersion: text('Of the cell when its pods were counted.'),
     clockSkewMillis: wholeNumber(
       'By how much the clock of the cell was ahead of that of the aggregator; negative: behind.',
@@ -66,34 +57,38 @@ const aggregation = object<Aggregation>(
   ['totalReplicas', 'availableReplicas'],
 )
 
-const bucket = object<AdmissionBucket>(
+const bucket = object(
   'One deletion that was let through, or several that were joined.',
   {
     startTime: time('When it was let through; of several, the first.'),
     podName: text('The pod, where it is only one. Not always kept.'),
     podUID: text('The uid of the pod, where it is only one.'),
     endTime: time('When the last one was let through, of several.'),
+    // 0: the pod is not counted as available, and must not become so.
     counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('How many fewer pods will be available than were counted.')),
+    // Added, as is the next one. A snapshot as new that lacks the pod tells that it is gone.
     resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
+    // The rest of `counter` is not known by name.
     podUIDs: list('The uids of the pods, of several that were joined.', text('The uid of a pod.')),
   },
   ['startTime'],
 )
 
-const cell = object<CellStatus>(
+const cell = object(
   'A cell: the pods of one list and watch.',
   {
     cellID: text('The name of the cell.'),
     aggregation,
-    admissionHistory: shape('Deletions let through and not yet counted.', {
+    admissionHistory: object('Deletions let through and not yet counted.', {
       buckets: list('By time.', bucket),
     }),
+    // Added.
     stale: flag('The cell has not reported for too long, so its pods do not count.'),
   },
   ['cellID'],
 )
 
-const summary = object<StatusSummary>(
+const summary = object(
   'All cells together. For people.',
   {
     totalReplicas: wholeNumber('Pods that are not being terminated.'),
@@ -107,14 +102,10 @@ const summary = object<StatusSummary>(
   ['totalReplicas', 'aggregatedAvailableReplicas', 'estimatedAvailableReplicas'],
 )
 
-const status = object<PodProtectorStatus>(
+export const POD_PROTECTOR_STATUS_SCHEMA = object(
   'What has been counted and let through.',
   {
-    cells: {
-      ...list('Each cell.', cell),
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['cellID'],
-    },
+    cells: byKey('cellID', list('Each cell.', cell)),
     summary,
   },
   ['cells', 'summary'],
@@ -124,6 +115,6 @@ export const POD_PROTECTOR_SCHEMA: JsonSchema = kubeObject(
   'PodProtector keeps pods of a workload available: deletions that would leave too few are refused.',
   POD_PROTECTOR_API_VERSION,
   POD_PROTECTOR_KIND,
-  { spec, status },
+  { spec: POD_PROTECTOR_SPEC_SCHEMA, status: POD_PROTECTOR_STATUS_SCHEMA },
   ['spec'],
 )

@@ -1,7 +1,8 @@
 // ScaleDownPolicy: which pods of a workload go first when it is scaled down, in the clusters behind the gateway.
 
+import type { ValueOf } from '../kube/json-schema.ts'
 import type { ObjectMeta } from '../kube/meta.ts'
-import type { LabelSelector } from '../pod-protector/pod-protector.ts'
+import type { SCALE_DOWN_POLICY_SPEC_SCHEMA, SCALE_DOWN_POLICY_STATUS_SCHEMA } from './schema.ts'
 
 export const SCALE_DOWN_POLICY_KIND = 'ScaleDownPolicy'
 
@@ -13,69 +14,11 @@ export interface ScaleDownPolicy {
   readonly status?: ScaleDownPolicyStatus
 }
 
-export interface ScaleDownPolicySpec {
-  /** UpstreamClusters, by name. Default: all. */
-  readonly clusters?: readonly string[]
-  /** Of the labels of the pods. */
-  readonly selector: LabelSelector
-  /** The first one in which two pods differ decides. */
-  readonly prefer: readonly VictimPreference[]
-  /** What happens to a scale-down whose victims cannot be chosen. */
-  readonly onUnavailable?: 'Forward' | 'Reject'
-  /** Between the costs being seen and the scale-down being forwarded. */
-  readonly settleMillis?: number
-  /** How long a scale-down is held up at most, settleMillis not counted. */
-  readonly maxDelayMillis?: number
-  /** Say which pods would be chosen, and change nothing. */
-  readonly shadow?: boolean
-}
-
-export type PreferenceKind = 'UnschedulableNode' | 'EmptiestNode' | 'TopologyExcess' | 'Annotation' | 'Metric'
-
-export interface VictimPreference {
-  readonly by: PreferenceKind
-  /** Of nodes, for TopologyExcess. */
-  readonly topologyKey?: string
-  /** Of pods, for Annotation. */
-  readonly annotation?: string
-  /** Of pods, for Metric. */
-  readonly metric?: PodMetricIdentifier
-}
-
+export type ScaleDownPolicySpec = ValueOf<typeof SCALE_DOWN_POLICY_SPEC_SCHEMA>
+export type VictimPreference = ScaleDownPolicySpec['prefer'][number]
+export type PreferenceKind = VictimPreference['by']
 /** As a HorizontalPodAutoscaler names it. */
-export interface PodMetricIdentifier {
-  readonly name: string
-  /** Of the labels of the metric. */
-  readonly selector?: LabelSelector
-}
-
-export interface ScaleDownPolicyStatus {
-  readonly observedGeneration?: number
-  readonly conditions?: readonly PolicyCondition[]
-  readonly lastScaleDown?: LastScaleDown
-}
-
-export interface LastScaleDown {
-  readonly time: string
-  readonly cluster: string
-  /** `deployments/web`. */
-  readonly workload: string
-  readonly from: number
-  readonly to: number
-  /** What came of it; for people and scripts. */
-  readonly outcome: string
-  readonly message?: string
-  /** The pods that were given a deletion cost. */
-  readonly victims?: readonly string[]
-  /** Pods with a deletion cost of somebody else. */
-  readonly conflicts?: readonly string[]
-}
-
-export interface PolicyCondition {
-  readonly type: string
-  readonly status: 'True' | 'False' | 'Unknown'
-  readonly reason: string
-  readonly message: string
-  readonly observedGeneration?: number
-  readonly lastTransitionTime: string
-}
+export type PodMetricIdentifier = NonNullable<VictimPreference['metric']>
+export type ScaleDownPolicyStatus = ValueOf<typeof SCALE_DOWN_POLICY_STATUS_SCHEMA>
+export type LastScaleDown = NonNullable<ScaleDownPolicyStatus['lastScaleDown']>
+export type PolicyCondition = NonNullable<ScaleDownPolicyStatus['conditions']>[number]

@@ -2,6 +2,7 @@
 
 import {
   atMost,
+  byKey,
   defaultsTo,
   flag,
   integer,
@@ -17,15 +18,7 @@ import {
 } from '../kube/json-schema.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
-import {
-  type LastScaleDown,
-  type PodMetricIdentifier,
-  type PolicyCondition,
-  SCALE_DOWN_POLICY_KIND,
-  type ScaleDownPolicySpec,
-  type ScaleDownPolicyStatus,
-  type VictimPreference,
-} from './scale-down-policy.ts'
+import { SCALE_DOWN_POLICY_KIND } from './scale-down-policy.ts'
 
 const MAX_NAME = 253
 /** A prefix, a slash, a name. */
@@ -34,7 +27,7 @@ const MAX_KEY = 317
 /** One segment of a path. Adapters know `:` of Prometheus' recording rules, and `.` and `|` of others. */
 export const METRIC_NAME_PATTERN = '^[A-Za-z0-9_:|][A-Za-z0-9_.:|-]*$'
 
-const metric = object<PodMetricIdentifier>(
+const metric = object(
   'A metric of pods in the custom metrics API of the cluster, as a HorizontalPodAutoscaler names it.',
   {
     name: text('Letters, digits, and _ : | . -, as in http_connections.', {
@@ -47,7 +40,7 @@ const metric = object<PodMetricIdentifier>(
   ['name'],
 )
 
-const preference = object<VictimPreference>(
+const preference = object(
   'Which of two pods goes first.',
   {
     by: oneOf(
@@ -64,7 +57,7 @@ const preference = object<VictimPreference>(
   ['by'],
 )
 
-export const SCALE_DOWN_POLICY_SPEC_SCHEMA: Schema<ScaleDownPolicySpec> = object<ScaleDownPolicySpec>(
+export const SCALE_DOWN_POLICY_SPEC_SCHEMA = object(
   'Which workloads, and which of their pods go first.',
   {
     clusters: atMost(
@@ -107,7 +100,7 @@ export const SCALE_DOWN_POLICY_SPEC_SCHEMA: Schema<ScaleDownPolicySpec> = object
   ['selector', 'prefer'],
 )
 
-const condition = object<PolicyCondition>(
+const condition = object(
   'As of other objects.',
   {
     type: text('Ready: it is in force. Steered: it did what it is for at the last scale-down.'),
@@ -122,7 +115,7 @@ const condition = object<PolicyCondition>(
 
 const names = (description: string): Schema<readonly string[]> => atMost(50, list(description, text('A name.')))
 
-const lastScaleDown = object<LastScaleDown>(
+const lastScaleDown = object(
   'The last scale-down that it was asked about.',
   {
     time: time('When.'),
@@ -138,13 +131,9 @@ const lastScaleDown = object<LastScaleDown>(
   ['time', 'cluster', 'workload', 'from', 'to', 'outcome'],
 )
 
-const status = object<ScaleDownPolicyStatus>('What has come of it.', {
+export const SCALE_DOWN_POLICY_STATUS_SCHEMA = object('What has come of it.', {
   observedGeneration: wholeNumber('metadata.generation that is in force.', 'int64'),
-  conditions: {
-    ...list('Its conditions.', condition),
-    'x-kubernetes-list-type': 'map',
-    'x-kubernetes-list-map-keys': ['type'],
-  },
+  conditions: byKey('type', list('Its conditions.', condition)),
   lastScaleDown,
 })
 
@@ -152,6 +141,6 @@ export const SCALE_DOWN_POLICY_SCHEMA: JsonSchema = kubeObject(
   'ScaleDownPolicy says which pods go first when a workload is scaled down through the gateway.',
   `${SCALE_GROUP}/v1alpha1`,
   SCALE_DOWN_POLICY_KIND,
-  { spec: SCALE_DOWN_POLICY_SPEC_SCHEMA, status },
+  { spec: SCALE_DOWN_POLICY_SPEC_SCHEMA, status: SCALE_DOWN_POLICY_STATUS_SCHEMA },
   ['spec'],
 )

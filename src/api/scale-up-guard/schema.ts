@@ -1,7 +1,9 @@
 // The schema of ScaleUpGuard, with every default.
 
 import {
+  also,
   atMost,
+  byKey,
   defaultsTo,
   flag,
   integer,
@@ -17,18 +19,7 @@ import {
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../validation/name-syntax.ts'
-import {
-  type FailedMachine,
-  type FailureRules,
-  type GroupRequest,
-  type GuardBackoff,
-  type GuardCondition,
-  type GuardedClusters,
-  type GuardedGroup,
-  SCALE_UP_GUARD_KIND,
-  type ScaleUpGuardSpec,
-  type ScaleUpGuardStatus,
-} from './scale-up-guard.ts'
+import { SCALE_UP_GUARD_KIND } from './scale-up-guard.ts'
 
 /** Go's durations without a sign; the checks beside the schema say which are too short or too long. */
 export const DURATION = '^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ms|s|m|h))+)$'
@@ -50,7 +41,7 @@ export const DEFAULT_CONDITION_REASONS: readonly string[] = [
   'QuotaExceeded',
 ]
 
-const failure = object<FailureRules>('When a Machine without a node has failed.', {
+const failure = object('When a Machine without a node has failed.', {
   conditionReasons: atMost(
     64,
     list(
@@ -63,7 +54,7 @@ const failure = object<FailureRules>('When a Machine without a node has failed.'
   noNodeFor: duration('Age at which a Machine, or a replica of a MachinePool, without a Node has failed.', '10m'),
 })
 
-const backoff = object<GuardBackoff>(
+const backoff = object(
   "How long raises of a group that has failed are refused. Has to end before the autoscaler's own backoff (5 to 30 minutes).",
   {
     initial: duration('After the first failure.', '4m30s'),
@@ -72,10 +63,10 @@ const backoff = object<GuardBackoff>(
   },
 )
 
-export const SCALE_UP_GUARD_SPEC_SCHEMA: Schema<ScaleUpGuardSpec> = object<ScaleUpGuardSpec>(
+export const SCALE_UP_GUARD_SPEC_SCHEMA = object(
   'Which node groups are guarded, and how.',
   {
-    clusterRef: object<GuardedClusters>(
+    clusterRef: object(
       'UpstreamClusters, by name.',
       {
         management: name('The one that has the Machines, and through which the autoscaler writes to their groups.'),
@@ -110,7 +101,7 @@ function count(description: string): Schema<number> {
   return integer(description, 0)
 }
 
-const request = object<GroupRequest>(
+const request = object(
   'Replicas that were ordered and have no Node yet.',
   {
     increase: count('How many.'),
@@ -121,7 +112,7 @@ const request = object<GroupRequest>(
   ['increase', 'at', 'expectedAdd'],
 )
 
-const failed = object<FailedMachine>(
+const failed = object(
   'A Machine, or a replica of a MachinePool, that failed.',
   {
     machine: text('Name of the Machine.'),
@@ -132,7 +123,7 @@ const failed = object<FailedMachine>(
   ['reason'],
 )
 
-const group = object<GuardedGroup>(
+const group = object(
   'A node group.',
   {
     name: text('KIND/NAMESPACE/NAME, as the autoscaler names it.'),
@@ -158,15 +149,15 @@ const group = object<GuardedGroup>(
   ['name', 'target'],
 )
 
-const condition = object<GuardCondition>(
+const condition = object(
   'A condition of the guard.',
   {
     type: text('Ready: the guard looks at the groups; NodesKnown: it sees the Nodes of the workload cluster.'),
     status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
-    observedGeneration: {
-      ...integer('metadata.generation that this is about.', 0, Number.MAX_SAFE_INTEGER),
-      format: 'int64',
-    },
+    observedGeneration: also(
+      { format: 'int64' },
+      integer('metadata.generation that this is about.', 0, Number.MAX_SAFE_INTEGER),
+    ),
     lastTransitionTime: time('When the status last changed.'),
     reason: text('Why, as one word for programs.'),
     message: text('Why, as a sentence for people.'),
@@ -174,25 +165,21 @@ const condition = object<GuardCondition>(
   ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
 )
 
-function byKey<S extends JsonSchema>(schema: S, key: string): S {
-  return { ...schema, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }
-}
-
-const status = object<ScaleUpGuardStatus>('What the gateway sees, and what it goes on from after a restart.', {
-  observedGeneration: {
-    ...integer('metadata.generation that was looked at last.', 0, Number.MAX_SAFE_INTEGER),
-    format: 'int64',
-  },
+export const SCALE_UP_GUARD_STATUS_SCHEMA = object('What the gateway sees, and what it goes on from after a restart.', {
+  observedGeneration: also(
+    { format: 'int64' },
+    integer('metadata.generation that was looked at last.', 0, Number.MAX_SAFE_INTEGER),
+  ),
   groupCount: count('Groups that are guarded.'),
   backedOffCount: count('Those of them that are backed off.'),
-  groups: byKey(list('The groups; those that failed come first. At most 500.', group), 'name'),
-  conditions: byKey(list('Ready and NodesKnown.', condition), 'type'),
+  groups: byKey('name', list('The groups; those that failed come first. At most 500.', group)),
+  conditions: byKey('type', list('Ready and NodesKnown.', condition)),
 })
 
 export const SCALE_UP_GUARD_SCHEMA: JsonSchema = kubeObject(
   'ScaleUpGuard watches the node groups of Cluster API for scale-ups that fail, and sends the cluster-autoscaler to another group at once.',
   `${SCALE_GROUP}/v1alpha1`,
   SCALE_UP_GUARD_KIND,
-  { spec: SCALE_UP_GUARD_SPEC_SCHEMA, status },
+  { spec: SCALE_UP_GUARD_SPEC_SCHEMA, status: SCALE_UP_GUARD_STATUS_SCHEMA },
   ['spec'],
 )

@@ -1,35 +1,13 @@
 // The schemas of spec.degrade.auto and status.degrade.auto.
 
-import {
-  checked,
-  defaultsTo,
-  duration,
-  flag,
-  integer,
-  list,
-  object,
-  type Schema,
-  text,
-  textOf,
-  time,
-} from '../kube/json-schema.ts'
+import { checked, defaultsTo, duration, flag, integer, list, object, text, textOf, time } from '../kube/json-schema.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
-import type {
-  AutoDegrade,
-  AutoDegradeAction,
-  AutoDegradeCause,
-  AutoDegradeNodes,
-  AutoDegradePhase,
-  AutoDegradeRecovery,
-  AutoDegradeStatus,
-  AutoDegradeUpstream,
-} from './auto-degrade.ts'
 import { AUTO_DEGRADE_RULES, AUTO_DEGRADE_UPSTREAM_RULES, autoDegradeNodesRules } from './cel.ts'
 
 const MAX_UNREADY_PERCENT = 45
 const EXIT_PERCENT = 30
 
-const nodes = object<AutoDegradeNodes>(
+const nodes = object(
   'Enters NoDisruption when many nodes are unready. When present, even if empty; default: nodes are not looked at.',
   {
     selector: labelSelector('Only nodes with these labels count. Default: all.'),
@@ -55,7 +33,7 @@ const nodes = object<AutoDegradeNodes>(
   },
 )
 
-const upstream = object<AutoDegradeUpstream>(
+const upstream = object(
   'Enters Limited when upstream is overloaded. When present, even if empty; default: answers are not looked at.',
   {
     maxErrorPercent: defaultsTo(
@@ -73,7 +51,7 @@ const upstream = object<AutoDegradeUpstream>(
   },
 )
 
-const recovery = object<AutoDegradeRecovery>(
+const recovery = object(
   'What is written to spec.degrade.recovery when the cluster is good again, so that the way back begins. Default: its defaults.',
   {
     hold: duration('How long the checks of a mode have to hold until the next mode is set.'),
@@ -81,28 +59,30 @@ const recovery = object<AutoDegradeRecovery>(
   },
 )
 
-export const AUTO_DEGRADE_SCHEMA: Schema<AutoDegrade> = checked(
-  object<AutoDegrade>(
-    'When the gateway itself sets a stricter mode. At least one of nodes and upstream. Default: never.',
-    {
-      nodes: checked(nodes, autoDegradeNodesRules(EXIT_PERCENT, MAX_UNREADY_PERCENT)),
-      upstream: checked(upstream, AUTO_DEGRADE_UPSTREAM_RULES),
-      recovery,
-      shadow: defaultsTo(false, flag('Say what it would do, and do nothing.')),
-    },
-  ),
+export const AUTO_DEGRADE_SCHEMA = checked(
+  object('When the gateway itself sets a stricter mode. At least one of nodes and upstream. Default: never.', {
+    nodes: checked(nodes, autoDegradeNodesRules(EXIT_PERCENT, MAX_UNREADY_PERCENT)),
+    upstream: checked(upstream, AUTO_DEGRADE_UPSTREAM_RULES),
+    recovery,
+    shadow: defaultsTo(false, flag('Say what it would do, and do nothing.')),
+  }),
   AUTO_DEGRADE_RULES,
 )
 
-export const AUTO_DEGRADE_STATUS_SCHEMA: Schema<AutoDegradeStatus> = object<AutoDegradeStatus>(
+export const AUTO_DEGRADE_STATUS_SCHEMA = object(
   'What spec.degrade.auto sees and does.',
   {
-    phase: textOf<AutoDegradePhase>('Normal; Suspect, Degraded; or Unknown: too little is known for a decision.'),
+    phase: textOf<'Normal' | 'Suspect' | 'Degraded' | 'Unknown'>(
+      'Normal; Suspect, Degraded; or Unknown: too little is known for a decision.',
+    ),
     reason: text('Why, as a sentence for people.'),
     since: time('When the phase began.'),
-    causes: list('What has begun: Nodes, Upstream.', textOf<AutoDegradeCause>('A cause.')),
-    action: textOf<AutoDegradeAction>('What was done about it: Entered, Shadow, Stricter or Overruled.'),
+    causes: list('What has begun: Nodes, Upstream.', textOf<'Nodes' | 'Upstream'>('A cause.')),
+    action: textOf<'Entered' | 'Shadow' | 'Stricter' | 'Overruled'>(
+      'What was done about it: Entered, Shadow, Stricter or Overruled.',
+    ),
     mode: text('The mode that was entered, or would have been in shadow mode.'),
   },
   ['phase'],
+  ['reason', 'since'],
 )

@@ -1,10 +1,9 @@
 // The schemas of spec.autoscaler and status.autoscaler.
 
-import { checked, defaultsTo, integer, list, object, type Schema, text, time } from '../kube/json-schema.ts'
+import { checked, defaultsTo, integer, list, object, text, time } from '../kube/json-schema.ts'
 import { CONFIG_MAP_NAME_RULES, NAMESPACE_RULES, SIZES } from './cel.ts'
-import type { Autoscaler, AutoscalerReport, NodeGroupReport, StatusConfigMap } from './cluster-autoscaler.ts'
 
-const statusConfigMap = object<StatusConfigMap>('The ConfigMap that the cluster-autoscaler writes its status into.', {
+const statusConfigMap = object('The ConfigMap that the cluster-autoscaler writes its status into.', {
   namespace: checked(
     defaultsTo('kube-system', text('Its namespace.', { maxLength: SIZES.namespace })),
     NAMESPACE_RULES,
@@ -15,7 +14,7 @@ const statusConfigMap = object<StatusConfigMap>('The ConfigMap that the cluster-
   ),
 })
 
-export const AUTOSCALER_SCHEMA: Schema<Autoscaler> = object<Autoscaler>(
+export const AUTOSCALER_SCHEMA = object(
   'When present, even if empty, the status of the cluster-autoscaler is followed and reported. Default: it is not.',
   {
     statusConfigMap,
@@ -23,7 +22,7 @@ export const AUTOSCALER_SCHEMA: Schema<Autoscaler> = object<Autoscaler>(
   },
 )
 
-const group = object<NodeGroupReport>(
+const group = object(
   'A node group.',
   {
     name: text('As the cluster-autoscaler calls it.'),
@@ -44,7 +43,7 @@ const group = object<NodeGroupReport>(
   ['name'],
 )
 
-export const AUTOSCALER_REPORT_SCHEMA: Schema<AutoscalerReport> = object<AutoscalerReport>(
+export const AUTOSCALER_REPORT_SCHEMA = object(
   'What the cluster-autoscaler wrote last; whether it still holds is in the condition AutoscalerHealthy.',
   {
     health: text('Healthy or Unhealthy: all nodes together.'),

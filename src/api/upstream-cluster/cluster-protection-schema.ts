@@ -14,13 +14,12 @@ import {
 } from '../kube/json-schema.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel.ts'
-import type { CellAggregation, GatherWindow, PodProtection, UpdateTrigger, VictimHints } from './cluster-protection.ts'
 
 function namespace(description: string): Schema<string> {
   return checked(text(description, { maxLength: SIZES.namespace }), NAMESPACE_RULES)
 }
 
-const updateTrigger = object<UpdateTrigger>(
+const updateTrigger = object(
   'A pod that is created and then updated periodically, so that an idle cluster still sends events. Default: none.',
   {
     namespace: namespace('Its namespace, which must exist.'),
@@ -33,7 +32,7 @@ const updateTrigger = object<UpdateTrigger>(
   ['namespace'],
 )
 
-const aggregation = object<CellAggregation>('How the pods of the cluster are counted.', {
+const aggregation = object('How the pods of the cluster are counted.', {
   disabled: defaultsTo(false, flag("The gateway does not count them: Podseidon's aggregator does.")),
   syncTime: defaultsTo(
     'ResourceVersion',
@@ -50,7 +49,7 @@ const aggregation = object<CellAggregation>('How the pods of the cluster are cou
   updateTrigger,
 })
 
-const gather = object<GatherWindow>(
+const gather = object(
   'How long a deletion waits for others, so that there is something to choose from; only with admissionOrder DeletionOrder.',
   {
     maxMillis: defaultsTo(30, integer('Milliseconds that a deletion waits for others; 0: not at all.', 0, 2000)),
@@ -65,7 +64,7 @@ const gather = object<GatherWindow>(
   },
 )
 
-const hints = object<VictimHints>('Whether a refusal names pods of the namespace that could go instead.', {
+const hints = object('Whether a refusal names pods of the namespace that could go instead.', {
   enabled: defaultsTo(
     false,
     flag('Name them, to callers that may list pods of the namespace: each refusal may cost an access review.'),
@@ -73,7 +72,7 @@ const hints = object<VictimHints>('Whether a refusal names pods of the namespace
   max: defaultsTo(3, integer('How many a refusal names.', 1, 10)),
 })
 
-export const POD_PROTECTION_SCHEMA: Schema<PodProtection> = object<PodProtection>(
+export const POD_PROTECTION_SCHEMA = object(
   'When present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
   {
     cell: checked(

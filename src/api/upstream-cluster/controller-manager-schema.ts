@@ -1,9 +1,8 @@
 // The schema of spec.controllerManager.
 
-import { defaultsTo, flag, object, type Schema } from '../kube/json-schema.ts'
-import type { ControllerManager } from './controller-manager.ts'
+import { defaultsTo, flag, object } from '../kube/json-schema.ts'
 
-export const CONTROLLER_MANAGER_SCHEMA: Schema<ControllerManager> = object<ControllerManager>(
+export const CONTROLLER_MANAGER_SCHEMA = object(
   'How kube-controller-manager of this cluster orders the pods that a scale-down deletes, for what the gateway says about that ' +
     'beforehand. Default: as Kubernetes 1.31 and later.',
   {

@@ -1,22 +1,10 @@
 // The schemas of spec.clientConfig and spec.secureServing: keys, certificates and tokens, inline or by reference.
 
-import {
-  atMost,
-  base64,
-  checked,
-  defaultsTo,
-  flag,
-  integer,
-  list,
-  object,
-  type Schema,
-  text,
-} from '../kube/json-schema.ts'
+import { atMost, base64, checked, defaultsTo, flag, integer, list, object, text } from '../kube/json-schema.ts'
 import { CLIENT_CONFIG_RULES, SECRET_REFERENCE_RULES, SECURE_SERVING_RULES, SERVER_NAME_RULES, SIZES } from './cel.ts'
-import type { ClientConfig, SecretReference, SecureServing } from './upstream-cluster.ts'
 
-function secretReference(what: string): Schema<SecretReference> {
-  const schema = object<SecretReference>(`Where ${what} is kept, instead of inline. Exactly one of file and name.`, {
+function secretReference(what: string) {
+  const schema = object(`Where ${what} is kept, instead of inline. Exactly one of file and name.`, {
     file: text('Path of a file, relative to the configuration directory. Only for objects that come from files.'),
     name: text('Name of a Secret.', { maxLength: 253 }),
     namespace: defaultsTo('default', text('Namespace of the Secret. Default `{default}`.', { maxLength: 63 })),
@@ -25,7 +13,7 @@ function secretReference(what: string): Schema<SecretReference> {
   return checked(schema, SECRET_REFERENCE_RULES)
 }
 
-const clientFields = object<ClientConfig>('How the gateway connects to the servers, and its credentials there.', {
+const clientFields = object('How the gateway connects to the servers, and its credentials there.', {
   insecure: defaultsTo(false, flag("Do not verify the servers' certificates.")),
   bearerToken: base64("Token of the gateway's own user, base64."),
   keyData: base64("Private key of the gateway's client certificate: PEM, base64."),
@@ -50,9 +38,9 @@ const clientFields = object<ClientConfig>('How the gateway connects to the serve
   serverName: text("Name to verify in the servers' certificates. Default: the host of the endpoint."),
 })
 
-export const CLIENT_CONFIG_SCHEMA: Schema<ClientConfig> = checked(clientFields, CLIENT_CONFIG_RULES)
+export const CLIENT_CONFIG_SCHEMA = checked(clientFields, CLIENT_CONFIG_RULES)
 
-const servingFields = object<SecureServing>('How clients are served.', {
+const servingFields = object('How clients are served.', {
   keyData: base64('Private key of the serving certificate: PEM, base64.'),
   certData: base64("Serving certificate for this cluster's host names: PEM, base64. Default: the gateway's own."),
   clientCAData: base64('CA certificates that client certificates are verified with: PEM, base64.'),
@@ -68,4 +56,4 @@ const servingFields = object<SecureServing>('How clients are served.', {
   ),
 })
 
-export const SECURE_SERVING_SCHEMA: Schema<SecureServing> = checked(servingFields, SECURE_SERVING_RULES)
+export const SECURE_SERVING_SCHEMA = checked(servingFields, SECURE_SERVING_RULES)

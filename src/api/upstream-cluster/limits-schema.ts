@@ -2,6 +2,7 @@
 
 import {
   atMost,
+  byKey,
   checked,
   defaultsTo,
   flag,
@@ -9,15 +10,13 @@ import {
   list,
   object,
   oneOf,
-  type Schema,
   storedDefault,
   text,
 } from '../kube/json-schema.ts'
 import { FLOW_CONTROL_SCHEMA_RULES, SIZES, TOKEN_BUCKET_RULES } from './cel.ts'
-import type { FlowControlSchema, TokenBucket } from './upstream-cluster.ts'
 
-function tokenBucket(description: string): Schema<TokenBucket> {
-  const schema = object<TokenBucket>(
+function tokenBucket(description: string) {
+  const schema = object(
     description,
     { qps: integer('Requests per second.', 1), burst: integer('Largest burst, at least qps.', 1) },
     ['qps', 'burst'],
@@ -25,13 +24,13 @@ function tokenBucket(description: string): Schema<TokenBucket> {
   return checked(schema, TOKEN_BUCKET_RULES)
 }
 
-function inflight(description: string): Schema<{ readonly max: number }> {
+function inflight(description: string) {
   // `{}` is what KubeGateway's own encoder makes of a limit of zero.
   const max = storedDefault(0, integer('Requests running at once; 0 refuses all.', 0))
-  return object<{ max: number }>(description, { max })
+  return object(description, { max }, [], ['max'])
 }
 
-const limit = object<FlowControlSchema>(
+const limit = object(
   'A limit that dispatch policies name. Exactly one of exempt, maxRequestsInflight and tokenBucket.',
   {
     name: text('Name, unique in the cluster.', { minLength: 1, maxLength: SIZES.flowControlSchemaName }),
@@ -41,7 +40,7 @@ const limit = object<FlowControlSchema>(
       'globalAllocate',
       'globalCount',
     ]),
-    exempt: object<Readonly<Record<string, never>>>('No limit.', {}),
+    exempt: object('No limit.', {}),
     maxRequestsInflight: inflight('Limits how many requests run at once. A watch counts until its response begins.'),
     tokenBucket: tokenBucket('Limits how many requests start per second.'),
     globalMaxRequestsInflight: inflight('The limit of all replicas together; at least the local one.'),
@@ -60,8 +59,7 @@ const limit = object<FlowControlSchema>(
   ['name'],
 )
 
-export const FLOW_CONTROL_SCHEMAS_SCHEMA: Schema<readonly FlowControlSchema[]> = {
-  ...atMost(SIZES.flowControlSchemas, list('Limits, by name.', checked(limit, FLOW_CONTROL_SCHEMA_RULES))),
-  'x-kubernetes-list-type': 'map',
-  'x-kubernetes-list-map-keys': ['name'],
-}
+export const FLOW_CONTROL_SCHEMAS_SCHEMA = byKey(
+  'name',
+  atMost(SIZES.flowControlSchemas, list('Limits, by name.', checked(limit, FLOW_CONTROL_SCHEMA_RULES))),
+)

@@ -1,10 +1,9 @@
 // The schema of spec.listGuard.
 
-import { defaultsTo, flag, integer, list, object, type Schema } from '../kube/json-schema.ts'
+import { defaultsTo, flag, integer, list, object } from '../kube/json-schema.ts'
 import { RULE_SCHEMA } from './rule-schema.ts'
-import type { ListGuard } from './upstream-cluster.ts'
 
-export const LIST_GUARD_SCHEMA: Schema<ListGuard> = object<ListGuard>(
+export const LIST_GUARD_SCHEMA = object(
   'When present, even if empty, lists without a limit of what is known to be large are refused with 429, of all namespaces or of one. ' +
     'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: none is refused.',
   {

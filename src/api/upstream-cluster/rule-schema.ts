@@ -1,9 +1,8 @@
 // The schemas of rules: which requests a policy or an exemption is for, and which clients an access list.
 
-import { list, object, type Schema, shape, text } from '../kube/json-schema.ts'
-import type { AccessRule, DispatchRule } from './upstream-cluster.ts'
+import { list, object, type Schema, text } from '../kube/json-schema.ts'
 
-const serviceAccount = shape('A ServiceAccount; both are needed.', {
+const serviceAccount = object('A ServiceAccount; both are needed.', {
   namespace: text('Its namespace.'),
   name: text('Its name.'),
 })
@@ -11,7 +10,7 @@ const serviceAccount = shape('A ServiceAccount; both are needed.', {
 /** An entry of a list in a rule. */
 export const ENTRY_SCHEMA: Schema<string> = text('`x`, `-x` (not x) or `*` (all).')
 
-export const RULE_SCHEMA: Schema<DispatchRule> = object<DispatchRule>(
+export const RULE_SCHEMA = object(
   'Matches a request when all fields do. `-x` inverts an entry; a list of inverted entries means none of these; in a ' +
     'list that has positive entries too, the inverted ones are ignored.',
   {
@@ -40,7 +39,7 @@ export const RULE_SCHEMA: Schema<DispatchRule> = object<DispatchRule>(
   },
 )
 
-export const ACCESS_RULE_SCHEMA: Schema<AccessRule> = object<AccessRule>('Matches a client when all fields given do.', {
+export const ACCESS_RULE_SCHEMA = object('Matches a client when all fields given do.', {
   name: text('Shown in the refusal.'),
   users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
   userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),

@@ -1,11 +1,10 @@
 // The schema of spec.scaleProtection.
 
-import { atMost, checked, defaultsTo, flag, list, object, oneOf, type Schema, text } from '../kube/json-schema.ts'
+import { atMost, checked, defaultsTo, flag, list, object, oneOf, text } from '../kube/json-schema.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { NAMESPACE_RULES, SIZES } from './cel.ts'
-import type { ScaleProtection } from './scale-protection.ts'
 
-export const SCALE_PROTECTION_SCHEMA: Schema<ScaleProtection> = object<ScaleProtection>(
+export const SCALE_PROTECTION_SCHEMA = object(
   'When present, even if empty, writes that lower the replicas of a workload are checked against the PodProtectors of its pods. ' +
     'Default: they are not.',
   {

@@ -14,7 +14,6 @@ import {
   oneOf,
   oneOfOrNone,
   type Schema,
-  shape,
   text,
   time,
 } from '../kube/json-schema.ts'
@@ -40,25 +39,11 @@ import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { SHARES_SCHEMA } from './shares-schema.ts'
 import { STRATEGIES } from './strategies.ts'
-import type {
-  AccessControl,
-  Addresses,
-  Authentication,
-  Degrade,
-  DegradeLimit,
-  DegradeRecovery,
-  DispatchPolicy,
-  HealthCheck,
-  LogMode,
-  Revocation,
-  UpstreamClusterSpec,
-  UpstreamServer,
-} from './upstream-cluster.ts'
 
-const LOG_MODES: readonly LogMode[] = ['on', 'off', '']
+const LOG_MODES = ['on', 'off', ''] as const
 const ENTRY_PATTERN = '^([^-]|-[^*]|-[*]+[^*]|-?$)'
 
-const server = object<UpstreamServer>(
+const server = object(
   'One kube-apiserver.',
   {
     endpoint: checked(
@@ -83,7 +68,7 @@ const server = object<UpstreamServer>(
   ['endpoint'],
 )
 
-const dispatchPolicy = object<DispatchPolicy>(
+const dispatchPolicy = object(
   'How requests that one of its rules matches are handled.',
   {
     strategy: defaultsTo('RoundRobin', oneOfOrNone('How a server is picked.', STRATEGIES)),
@@ -105,7 +90,7 @@ const dispatchPolicy = object<DispatchPolicy>(
   ['rules'],
 )
 
-const healthCheck = object<HealthCheck>('How servers are probed.', {
+const healthCheck = object('How servers are probed.', {
   path: checked(defaultsTo('/readyz', text('Path asked for with GET.', { maxLength: 2048 })), PROBE_PATH_RULES),
   intervalSeconds: defaultsTo(5, integer('Seconds between two probes.', 1, 300)),
   timeoutSeconds: defaultsTo(3, integer('Seconds until a probe has failed.', 1, 60)),
@@ -113,13 +98,13 @@ const healthCheck = object<HealthCheck>('How servers are probed.', {
   unhealthyThreshold: defaultsTo(2, integer('Consecutive failures until a server is unhealthy.', 1, 100)),
 })
 
-const accessControl = object<AccessControl>('Who may use the cluster at all.', {
+const accessControl = object('Who may use the cluster at all.', {
   allow: list('When not empty, everybody that it does not name is refused.', ACCESS_RULE_SCHEMA),
   deny: list('Checked first.', ACCESS_RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
 
-const recovery = object<DegradeRecovery>(
+const recovery = object(
   'The leader among the gateways climbs back to Off from here: it sets the next mode of the ladder when the checks of the mode have held, ' +
     'and goes back one when they fail. status.degrade.recovery says what it waits for. Removed at the end. expiresAt ends it as it ends the mode.',
   {
@@ -133,7 +118,7 @@ const recovery = object<DegradeRecovery>(
 
 const DAY_SECONDS = 86_400
 
-const degradeLimit = object<DegradeLimit>(
+const degradeLimit = object(
   'How many disruptive requests per second each replica lets pass in mode Limited. The rate grows from `since` on; without that it stays ' +
     'at startQPS.',
   {
@@ -146,7 +131,7 @@ const degradeLimit = object<DegradeLimit>(
   },
 )
 
-const degrade = object<Degrade>('The degrade switch, for incidents.', {
+const degrade = object('The degrade switch, for incidents.', {
   mode: defaultsTo(
     DEFAULT_DEGRADE_MODE,
     oneOf(
@@ -165,7 +150,7 @@ const degrade = object<Degrade>('The degrade switch, for incidents.', {
   auto: AUTO_DEGRADE_SCHEMA,
 })
 
-const revocation = object<Revocation>(
+const revocation = object(
   'A user or credential that is refused. Exactly one of user, certificateFingerprint and tokenHash.',
   {
     user: text('A user name, whichever way the user authenticates.', { minLength: 1, maxLength: SIZES.userName }),
@@ -180,7 +165,7 @@ function sha256(what: string): Schema<string> {
   return checked(text(`SHA-256 of ${what}: 64 lower-case hex digits.`, { maxLength: SIZES.sha256 }), SHA256_RULES)
 }
 
-const authentication = object<Authentication>('How clients are authenticated.', {
+const authentication = object('How clients are authenticated.', {
   audiences: list("Audiences asked for in a TokenReview. Empty: the cluster's own.", text('An audience.')),
   tokenSuccessTTLSeconds: defaultsTo(60, integer('Seconds that a verified token is remembered; 0 = not.', 0)),
   tokenFailureTTLSeconds: defaultsTo(10, integer('Seconds that a rejected token is remembered; 0 = not.', 0)),
@@ -191,7 +176,7 @@ const authentication = object<Authentication>('How clients are authenticated.', 
   ),
 })
 
-const addresses = object<Addresses>('Addresses by which clients choose this cluster when they send no host name.', {
+const addresses = object('Addresses by which clients choose this cluster when they send no host name.', {
   ips: atMost(
     SIZES.ips,
     list(
@@ -202,7 +187,7 @@ const addresses = object<Addresses>('Addresses by which clients choose this clus
   ports: list("The gateway's listener ports.", integer('A port.', 1, 65535)),
 })
 
-const spec = object<UpstreamClusterSpec>(
+const spec = object(
   'An upstream Kubernetes cluster and how it is served.',
   {
     servers: checked(atMost(SIZES.servers, list('The kube-apiservers.', server, 1)), SERVERS_RULES),
@@ -215,14 +200,14 @@ const spec = object<UpstreamClusterSpec>(
     ),
     clientConfig: CLIENT_CONFIG_SCHEMA,
     secureServing: SECURE_SERVING_SCHEMA,
-    flowControl: shape('Limits.', {
+    flowControl: object('Limits.', {
       flowControlSchemas: FLOW_CONTROL_SCHEMAS_SCHEMA,
     }),
     dispatchPolicies: atMost(
       SIZES.dispatchPolicies,
       list('In order; the first with a rule that matches decides. No match: 403.', dispatchPolicy, 1),
     ),
-    logging: shape('Access log.', {
+    logging: object('Access log.', {
       mode: oneOf(
         'Access log of this cluster: "on", "off" (in quotes), or empty for what the policies say.',
         LOG_MODES,
@@ -244,7 +229,7 @@ const spec = object<UpstreamClusterSpec>(
   ['servers', 'dispatchPolicies'],
 )
 
-export const UPSTREAM_CLUSTER_SPEC_SCHEMA: Schema<UpstreamClusterSpec> = checked(spec, SPEC_RULES)
+export const UPSTREAM_CLUSTER_SPEC_SCHEMA = checked(spec, SPEC_RULES)
 
 /**
  * The schema as it stands in the CRD. `-*` in a list excludes everything, and means nothing at all. A CEL rule for each entry of

@@ -1,11 +1,10 @@
 // The schema of spec.shares.
 
-import { atMost, integer, list, object, type Schema } from '../kube/json-schema.ts'
+import { atMost, integer, list, object } from '../kube/json-schema.ts'
 import { SIZES } from './cel.ts'
 import { ENTRY_SCHEMA } from './rule-schema.ts'
-import type { ClusterShares, ShareWeight } from './upstream-cluster.ts'
 
-const weight = object<ShareWeight>(
+const weight = object(
   'Users with another weight than 1: all fields given must match.',
   {
     weight: integer('How many shares of a user with weight 1 each of them has.', 1, 100),
@@ -15,7 +14,7 @@ const weight = object<ShareWeight>(
   ['weight'],
 )
 
-export const SHARES_SCHEMA: Schema<ClusterShares> = object<ClusterShares>(
+export const SHARES_SCHEMA = object(
   'How much of what the gateway divides among users those of this cluster have beside others, where there is not enough for all: requests in ' +
     'flight, watches, memory, reviews. Heartbeats of nodes need no weight.',
   {

@@ -1,12 +1,14 @@
 // The schema of UpstreamCluster's status.
 
 import {
+  also,
+  byKey,
   flag,
   integer,
-  type JsonSchema,
   list,
   object,
   oneOf,
+  open,
   type Schema,
   text,
   textOf,
@@ -14,21 +16,11 @@ import {
 } from '../kube/json-schema.ts'
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
-import {
-  type ClientsSeen,
-  type Condition,
-  type DegradeStatus,
-  type GatewayProtection,
-  type GatewayStatus,
-  LAST_SEEN_STEP_MINUTES,
-  type RecoveryCheck,
-  type RecoveryStatus,
-  type UpstreamClusterStatus,
-} from './status.ts'
+import { LAST_SEEN_STEP_MINUTES } from './status.ts'
 
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
-const condition = object<Condition>(
+const condition = object(
   'A condition of the cluster.',
   {
     type: text(
@@ -41,22 +33,24 @@ const condition = object<Condition>(
     message: text('Why, as a sentence for people.'),
   },
   ['type', 'status'],
+  ['lastTransitionTime', 'reason', 'message'],
 )
 
-const protection = object<GatewayProtection>(
+const protection = object(
   'What the replica does to protect pods.',
   {
     cell: text('spec.podProtection.cell.'),
-    state: textOf<GatewayProtection['state']>(
+    state: textOf<'Judging' | 'Counting' | 'Starting' | 'Broken'>(
       'Judging: it knows the PodProtectors; Counting: it also counts the pods; Starting; or Broken.',
     ),
     since: time('When the state began.'),
     message: text('Why it is Broken.'),
   },
   ['cell'],
+  ['state', 'since'],
 )
 
-const gateway = object<GatewayStatus>(
+const gateway = object(
   'A replica of the gateway.',
   {
     name: text('The replica.'),
@@ -66,7 +60,7 @@ const gateway = object<GatewayStatus>(
     appliedAt: time('When the last thread had it in force.'),
     message: text('What keeps the replica from more, or what it works without.'),
     podProtection: protection,
-    lastSeen: object<ClientsSeen>(
+    lastSeen: object(
       `When clients that matter in an incident came through it last, to ${LAST_SEEN_STEP_MINUTES} minutes. Absent: never since it was started.`,
       {
         controllerManager: time('kube-controller-manager, which evicts pods of nodes without heartbeats.'),
@@ -79,9 +73,10 @@ const gateway = object<GatewayStatus>(
     ),
   },
   ['name'],
+  ['threads', 'threadsApplied', 'observedGeneration', 'appliedAt'],
 )
 
-const recoveryCheck = object<RecoveryCheck>(
+const recoveryCheck = object(
   'What has to hold until the next mode is set.',
   {
     name: text('Endpoints, Upstream, Nodes or Disruption.'),
@@ -91,10 +86,10 @@ const recoveryCheck = object<RecoveryCheck>(
   ['name', 'ok', 'message'],
 )
 
-const degrade = object<DegradeStatus>('What the leader among the gateways sees of an incident.', {
+const degrade = object('What the leader among the gateways sees of an incident.', {
   readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: nobody has seen it.', 0, 100),
   auto: AUTO_DEGRADE_STATUS_SCHEMA,
-  recovery: object<RecoveryStatus>(
+  recovery: object(
     'How far spec.degrade.recovery is.',
     {
       step: text('The mode that it is at.'),
@@ -109,37 +104,37 @@ const degrade = object<DegradeStatus>('What the leader among the gateways sees o
 })
 
 function generation(description: string): Schema<number> {
-  return { ...integer(description, 0, MAX_GENERATION), format: 'int64' }
+  return also({ format: 'int64' }, integer(description, 0, MAX_GENERATION))
 }
 
-function byKey<S extends JsonSchema>(schema: S, key: string): S {
-  return { ...schema, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }
-}
-
-export const UPSTREAM_CLUSTER_STATUS_SCHEMA: Schema<UpstreamClusterStatus> = {
-  ...object<UpstreamClusterStatus>('What the gateways report.', {
+export const UPSTREAM_CLUSTER_STATUS_SCHEMA = open(
+  object('What the gateways report.', {
     observedGeneration: generation('metadata.generation that was looked at last.'),
     conditions: byKey(
+      'type',
       list(
         'Ready, EndpointsHealthy, CredentialsValid, ClientCertificatesAccepted, Degraded, ServersResolved, LimitsShared, PodsProtected, AutoDegraded, AutoscalerHealthy.',
         condition,
       ),
-      'type',
     ),
-    endpoints: object<NonNullable<UpstreamClusterStatus['endpoints']>>('The servers.', {
-      ready: integer('Enabled and healthy ones.', 0),
-      total: integer('All in spec.servers; of one with `resolve` each address.', 0),
-    }),
+    endpoints: object(
+      'The servers.',
+      {
+        ready: integer('Enabled and healthy ones.', 0),
+        total: integer('All in spec.servers; of one with `resolve` each address.', 0),
+      },
+      [],
+      ['ready', 'total'],
+    ),
     gateways: byKey(
+      'name',
       list(
         'What each replica has in force: proof that a switch works everywhere.',
         // Another replica may be of a newer version: what it reports is kept.
-        { ...gateway, 'x-kubernetes-preserve-unknown-fields': true },
+        open(gateway),
       ),
-      'name',
     ),
-    degrade: { ...degrade, 'x-kubernetes-preserve-unknown-fields': true },
+    degrade: open(degrade),
     autoscaler: AUTOSCALER_REPORT_SCHEMA,
   }),
-  'x-kubernetes-preserve-unknown-fields': true,
-}
+)

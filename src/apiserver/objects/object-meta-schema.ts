@@ -1,18 +1,21 @@
 // metav1.ObjectMeta, as `kubectl explain KIND.metadata` shows it (apimachinery/pkg/apis/meta/v1/types.go).
 
-import { flag, type JsonSchema, list, map, object, shape, text, time, wholeNumber } from '../../api/kube/json-schema.ts'
+import {
+  also,
+  atomic,
+  byKey,
+  flag,
+  type JsonSchema,
+  list,
+  map,
+  object,
+  text,
+  time,
+  wholeNumber,
+} from '../../api/kube/json-schema.ts'
 
-interface OwnerReference {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly name: string
-  readonly uid: string
-  readonly controller: boolean
-  readonly blockOwnerDeletion: boolean
-}
-
-const ownerReference: JsonSchema = {
-  ...object<OwnerReference>(
+const ownerReference: JsonSchema = atomic(
+  object(
     'OwnerReference identifies an owning object: in the same namespace as the dependent one, or cluster-scoped.',
     {
       apiVersion: text('API version of the owner.'),
@@ -26,20 +29,9 @@ const ownerReference: JsonSchema = {
     },
     ['apiVersion', 'kind', 'name', 'uid'],
   ),
-  'x-kubernetes-map-type': 'atomic',
-}
+)
 
-interface ManagedFieldsEntry {
-  readonly manager: string
-  readonly operation: string
-  readonly apiVersion: string
-  readonly time: string
-  readonly fieldsType: string
-  readonly fieldsV1: object
-  readonly subresource: string
-}
-
-const managedFieldsEntry = object<ManagedFieldsEntry>('ManagedFieldsEntry says which fields a manager has set.', {
+const managedFieldsEntry = object('ManagedFieldsEntry says which fields a manager has set.', {
   manager: text('Name of the program that manages these fields.'),
   operation: text('How they were set: Apply or Update.'),
   apiVersion: text('Version of the resource that the fields belong to, `group/version`.'),
@@ -53,7 +45,7 @@ const managedFieldsEntry = object<ManagedFieldsEntry>('ManagedFieldsEntry says w
   subresource: text('The subresource through which the object was changed; empty for the main resource.'),
 })
 
-export const OBJECT_META_SCHEMA: JsonSchema = shape(
+export const OBJECT_META_SCHEMA: JsonSchema = object(
   'ObjectMeta is metadata that all persisted resources must have, which includes all objects users must create.',
   {
     name: text(
@@ -89,24 +81,22 @@ export const OBJECT_META_SCHEMA: JsonSchema = shape(
       'Keys and values that tools store with the object. Objects cannot be selected by them.',
       text('Value of an annotation.'),
     ),
-    ownerReferences: {
-      ...list('Objects that this one depends on. At most one of them is its managing controller.', ownerReference),
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['uid'],
-    },
-    finalizers: {
-      ...list(
+    ownerReferences: byKey(
+      'uid',
+      list('Objects that this one depends on. At most one of them is its managing controller.', ownerReference),
+    ),
+    finalizers: also(
+      { 'x-kubernetes-list-type': 'set' },
+      list(
         'Names of components that must act before the object is removed. Each removes its own; none can be added once deletion was requested.',
         text('`domain/name`.'),
       ),
-      'x-kubernetes-list-type': 'set',
-    },
-    managedFields: {
-      ...list(
+    ),
+    managedFields: atomic(
+      list(
         'Which manager set which fields: the basis of server-side apply. Maintained by the server.',
         managedFieldsEntry,
       ),
-      'x-kubernetes-list-type': 'atomic',
-    },
+    ),
   },
 )

@@ -1,13 +1,13 @@
 // The kinds with which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
 // they can only be created, and the response is the object with its status.
 
-import { flag, type JsonSchema, kubeObject, list, map, shape, text } from '../../api/kube/json-schema.ts'
+import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../api/kube/json-schema.ts'
 import type { ApiResource } from './api-resource.ts'
 
 const AUTHENTICATION = 'authentication.k8s.io'
 const AUTHORIZATION = 'authorization.k8s.io'
 
-const userInfo = shape('The user.', {
+const userInfo = object('The user.', {
   username: text('Name of the user.'),
   uid: text('Distinguishes users of the same name at different times.'),
   groups: list('Groups of the user.', text('Name of a group.')),
@@ -18,10 +18,10 @@ const selfSubjectReview = kubeObject(
   'SelfSubjectReview asks which user the server takes the caller for (kubectl auth whoami).',
   `${AUTHENTICATION}/v1`,
   'SelfSubjectReview',
-  { status: shape('The answer of the server.', { userInfo }) },
+  { status: object('The answer of the server.', { userInfo }) },
 )
 
-const resourceAttributes = shape('A request for a resource.', {
+const resourceAttributes = object('A request for a resource.', {
   namespace: text('Namespace of the request. Empty: all namespaces, or none for cluster-scoped resources.'),
   verb: text('get, list, watch, create, update, patch, delete, deletecollection; * is all.'),
   group: text('API group of the resource; * is all.'),
@@ -36,14 +36,14 @@ const accessReview = kubeObject(
   `${AUTHORIZATION}/v1`,
   'SelfSubjectAccessReview',
   {
-    spec: shape('What is asked. Exactly one of resourceAttributes and nonResourceAttributes.', {
+    spec: object('What is asked. Exactly one of resourceAttributes and nonResourceAttributes.', {
       resourceAttributes,
-      nonResourceAttributes: shape('A request for a path.', {
+      nonResourceAttributes: object('A request for a path.', {
         path: text('The path of the URL.'),
         verb: text('get, post, put, ...'),
       }),
     }),
-    status: shape('The answer of the server.', {
+    status: object('The answer of the server.', {
       allowed: flag('Whether the request is allowed.'),
       denied: flag('Whether a rule denies it explicitly.'),
       reason: text('Why.'),
@@ -60,11 +60,11 @@ const rulesReview = kubeObject(
   `${AUTHORIZATION}/v1`,
   'SelfSubjectRulesReview',
   {
-    spec: shape('What is asked.', { namespace: text('The namespace.') }),
-    status: shape('The answer of the server.', {
+    spec: object('What is asked.', { namespace: text('The namespace.') }),
+    status: object('The answer of the server.', {
       resourceRules: list(
         'Requests for resources that are allowed.',
-        shape('A rule.', {
+        object('A rule.', {
           verbs: names('Verbs.'),
           apiGroups: names('API groups.'),
           resources: names('Resources.'),
@@ -73,7 +73,7 @@ const rulesReview = kubeObject(
       ),
       nonResourceRules: list(
         'Requests for paths that are allowed.',
-        shape('A rule.', {
+        object('A rule.', {
           verbs: names('Verbs.'),
           nonResourceURLs: names('Paths.'),
         }),

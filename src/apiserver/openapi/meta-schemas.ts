@@ -1,11 +1,11 @@
 // Schemas of what requests and answers hold beside the objects themselves (apimachinery/pkg/apis/meta/v1/types.go).
 
-import { type JsonSchema, list, shape, text, wholeNumber } from '../../api/kube/json-schema.ts'
+import { type JsonSchema, list, object, text, wholeNumber } from '../../api/kube/json-schema.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 
 export const META_PREFIX = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
 
-const listMeta = shape(
+const listMeta = object(
   'ListMeta describes metadata that synthetic resources must have, including lists and various status objects.',
   {
     resourceVersion: text('Version of the store that the list shows: a watch from here misses nothing. Read-only.'),
@@ -15,11 +15,11 @@ const listMeta = shape(
   },
 )
 
-const deleteOptions = shape('DeleteOptions may be provided when deleting an API object.', {
+const deleteOptions = object('DeleteOptions may be provided when deleting an API object.', {
   apiVersion: text('Version of the schema of these options.'),
   kind: text('DeleteOptions.'),
   gracePeriodSeconds: wholeNumber('Seconds before the object is deleted. Zero means at once.', 'int64'),
-  preconditions: shape('What must hold, or the answer is 409.', {
+  preconditions: object('What must hold, or the answer is 409.', {
     uid: text('The UID of the object.'),
     resourceVersion: text('The resourceVersion of the object.'),
   }),
@@ -28,13 +28,13 @@ const deleteOptions = shape('DeleteOptions may be provided when deleting an API 
   dryRun: list('`All`: everything is checked, nothing is stored.', text('All.')),
 })
 
-const cause = shape('One cause of a failure.', {
+const cause = object('One cause of a failure.', {
   reason: text('The cause in one word, for programs.'),
   message: text('The cause in words, for people.'),
   field: text('The field that it is about, such as `items[0].name`.'),
 })
 
-const details = shape('More about the reason.', {
+const details = object('More about the reason.', {
   name: text('Name of the object that it is about.'),
   group: text('Its API group.'),
   kind: text('Its kind, or its resource.'),
@@ -43,7 +43,7 @@ const details = shape('More about the reason.', {
   retryAfterSeconds: wholeNumber('Seconds after which the request may be sent again.'),
 })
 
-const status = shape('Status is a return value for calls that do not return other objects.', {
+const status = object('Status is a return value for calls that do not return other objects.', {
   apiVersion: text('v1.'),
   kind: text('Status.'),
   metadata: listMeta,
