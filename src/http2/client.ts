@@ -4,6 +4,7 @@ import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'
+import type { HeadMemory } from './header-frames.ts'
 import { DECODED, TOO_LARGE } from './hpack/decoder.ts'
 import { encodeShared } from './hpack/encoder.ts'
 import { STATUS } from './hpack/field-rules.ts'
@@ -54,8 +55,9 @@ export class ClientConnection extends Connection {
     driver: ConnectionDriver,
     events: ClientEvents,
     nowMs: number,
+    head?: HeadMemory,
   ) {
-    super(limits, counters, driver, '', nowMs)
+    super(limits, counters, driver, '', nowMs, head)
     this.#events = events
     this.sender.preface()
     this.sendSettings([

@@ -88,7 +88,8 @@ export const SERVER_LIMITS: ServerLimits = {
 
 export const CLIENT_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
-  maxHeaderListBytes: 4 * 1024 * 1024,
+  // Also over HTTP/1.1 (io/upstream/http1.ts). A kube-apiserver's own heads have less than 1 KiB; of the servers behind it, few send 64 KiB.
+  maxHeaderListBytes: 256 * 1024,
   // Go's server does not honour our SETTINGS_MAX_HEADER_LIST_SIZE, and a kube-apiserver passes on heads of up to 10 MiB that
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
   blockSlackBytes: 12 * 1024 * 1024,

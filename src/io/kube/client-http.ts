@@ -13,6 +13,7 @@ import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { AnswerTooLargeError, KubeCallError } from '../../core/answers/call-errors.ts'
 import { countJson } from '../../core/answers/count-json.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
+import { countInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import { guardedConnector } from '../dial/dial-guard.ts'
 import { systemClock } from '../world/clock.ts'
@@ -244,6 +245,7 @@ export class KubeHttp {
       signal,
       headersTimeout,
       bodyTimeout,
+      onInfo: countInterimHeads(),
     })
   }
 

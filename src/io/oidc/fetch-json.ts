@@ -6,6 +6,7 @@ import { getCACertificates } from 'node:tls'
 import { DOCUMENT } from '../../core/answers/answer-limits.ts'
 import { AnswerReader, ExcessError, parseCounted } from '../../core/answers/answer-reader.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
+import { limitInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 
 const TIMEOUT_MS = 10_000
@@ -35,6 +36,7 @@ function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
       headers: { accept: 'application/json' },
       signal,
     })
+    limitInterimHeads(request)
     request.once('error', (error: NodeJS.ErrnoException) => {
       // Several addresses that all refuse are an AggregateError without a text.
       fail(signal.aborted ? LATE : error.message || error.code || error.name)

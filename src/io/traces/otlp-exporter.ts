@@ -9,6 +9,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
+import { countInterimHeads } from '../answers/interim-heads.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
 export interface OtlpExporterOptions {
@@ -173,7 +174,14 @@ export class OtlpExporter {
     const headers = { ...files.headers, 'content-type': 'application/json', 'content-encoding': 'gzip' }
     const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#stopped.signal])
     try {
-      const answer = await request(url, { method: 'POST', headers, body, signal, dispatcher: this.#agent })
+      const answer = await request(url, {
+        method: 'POST',
+        headers,
+        body,
+        signal,
+        dispatcher: this.#agent,
+        onInfo: countInterimHeads(),
+      })
       return await this.#answerOf(answer)
     } catch (error) {
       return { kind: 'busy', retryAfterMs: 0, message: errorMessage(error) }

@@ -13,7 +13,10 @@ import {
   type StreamEvents,
 } from '../../api/ports/stream.ts'
 import { headerListBytes } from '../../core/request/header-list.ts'
+import type { HeadMemory } from '../../http2/header-frames.ts'
+import { CLIENT_LIMITS } from '../../http2/limits.ts'
 import { type GuardedServer, guardedConnector } from '../dial/dial-guard.ts'
+import { HeadExcessError, withHeadLimits } from './http1-head.ts'
 import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
@@ -30,6 +33,8 @@ export interface Http1PoolOptions {
   }
   /** The server of `origin`. */
   readonly server: GuardedServer
+  /** Who pays for the head of an answer while it comes; called for each connection. */
+  memory(): HeadMemory
   onBroken(error: Error): void
 }
 
@@ -42,9 +47,6 @@ export const MAX_HTTP1_SPARE = 64
 export const MAX_HTTP1_RESERVED = 64
 
 const CONNECT_TIMEOUT_MS = 5_000
-const MAX_HEADER_BYTES = 4 * 1024 * 1024
-/** As many as HTTP/2 accepts (hpack/decoder.ts). */
-const MAX_FIELDS = 4000
 /**
  * Largest header list that is sent over HTTP/1.1, which has no SETTINGS: what net/http accepts (DefaultMaxHeaderBytes).
  * For more it closes the connection, which would count against the endpoint.
@@ -68,6 +70,8 @@ const NOT_SENT = new Set([
   'UND_ERR_DESTROYED',
   'ERR_LOCAL_SERVER',
 ])
+/** The answer's head is. */
+const TOO_LARGE = new Set([HeadExcessError.code, 'UND_ERR_HEADERS_OVERFLOW'])
 
 export class Http1Pool {
   readonly short: Http1Class
@@ -76,19 +80,21 @@ export class Http1Pool {
   readonly #pool: Pool
 
   constructor(options: Http1PoolOptions) {
+    const connect = guardedConnector(() => options.server, {
+      allowH2: false,
+      timeout: CONNECT_TIMEOUT_MS,
+      noDelay: true,
+      ...options.tls,
+    })
     this.#pool = new Pool(options.origin, {
       allowH2: false,
-      connect: guardedConnector(() => options.server, {
-        allowH2: false,
-        timeout: CONNECT_TIMEOUT_MS,
-        noDelay: true,
-        ...options.tls,
-      }),
+      useMilo: false,
+      connect: withHeadLimits(connect, options.memory),
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
+      maxHeaderSize: CLIENT_LIMITS.maxHeaderListBytes,
       pipelining: 1,
       connections: MAX_HTTP1_CONNECTIONS + MAX_HTTP1_LONG_RUNNING + MAX_HTTP1_RESERVED + 2 * MAX_HTTP1_SPARE,
     })
@@ -288,11 +294,6 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       return
     }
     const raw = controller.rawHeaders
-    if (Array.isArray(raw) && raw.length > 2 * MAX_FIELDS) {
-      controller.abort(new Error('too many header fields'))
-      this.#fail('protocol')
-      return
-    }
     const list: HeaderList = [':status', String(status)]
     if (Array.isArray(raw)) {
       for (let i = 0; i + 1 < raw.length; i += 2) list.push(latin1(raw[i]).toLowerCase(), latin1(raw[i + 1]))
@@ -317,6 +318,11 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: NodeJS.ErrnoException): void {
+    // A pod may have sent it, through a server that is well.
+    if (TOO_LARGE.has(error.code ?? '')) {
+      this.#fail('protocol')
+      return
+    }
     if (isTransportError(error) && !this.#over) this.#class.onBroken(error)
     this.#fail(NOT_SENT.has(error.code ?? '') ? 'refused' : 'connection')
   }

@@ -6,6 +6,7 @@ import { ClientConnection, type ClientEvents } from '../../http2/client.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
 import { PING_UNANSWERED } from '../../http2/deadlines.ts'
 import { SETTINGS_TIMEOUT } from '../../http2/frames.ts'
+import type { HeadMemory } from '../../http2/header-frames.ts'
 import { CLIENT_LIMITS } from '../../http2/limits.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
@@ -72,6 +73,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   /**
    * @param chance in [0, 1)
    * @param isBulk as of Http2Socket
+   * @param head as of Connection
    */
   constructor(
     socket: Duplex,
@@ -80,12 +82,13 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     nowMs: number,
     chance: number,
     isBulk: boolean,
+    head?: HeadMemory,
   ) {
     this.#owner = owner
     this.#expiresAtMs = nowMs + MAX_AGE_MS * (1 - AGE_JITTER + 2 * AGE_JITTER * chance)
     this.#idleSinceMs = nowMs
     this.#driver = new Http2Socket(socket, counters, this, undefined, isBulk)
-    this.#connection = new ClientConnection(CLIENT_LIMITS, counters, this.#driver, this, nowMs)
+    this.#connection = new ClientConnection(CLIENT_LIMITS, counters, this.#driver, this, nowMs, head)
     this.#driver.start(this.#connection)
   }
 

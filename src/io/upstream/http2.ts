@@ -4,6 +4,7 @@
 import type { Duplex } from 'node:stream'
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { Http2Counters } from '../../http2/counters.ts'
+import type { HeadMemory } from '../../http2/header-frames.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { type CloseCause, type ConnectionOwner, SLOW_START_STREAMS, UpstreamConnection } from './http2-connection.ts'
 import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
@@ -13,6 +14,8 @@ import type { Carrier, WaitingStream } from './waiting.ts'
 export interface Http2Connector {
   /** A socket that negotiated h2, or an error. */
   connect(): Promise<Duplex>
+  /** The memory of heads that come, for each connection. Default: there is always enough. */
+  head?(): HeadMemory
   /** A connection could not be opened: the endpoint may be down. */
   onFailed(error: Error): void
   /** A connection broke unexpectedly: the endpoint may be down. */
@@ -208,7 +211,8 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     }
     const { http2 } = this.#counters
     const { isBulk = false } = this.#shape
-    this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random(), isBulk))
+    const head = this.#connector.head?.()
+    this.#connections.push(new UpstreamConnection(socket, http2, this, performance.now(), Math.random(), isBulk, head))
   }
 
   /** Rejects all waiting requests: none was sent, so they may be sent elsewhere. */

@@ -7,6 +7,7 @@ import type { Relists } from './relists.ts'
 
 /** What all endpoints of a cluster share, in each thread. */
 export interface SharedByCluster {
+  readonly cluster: string
   readonly relists: Relists
   readonly offenders: Offenders
   /** A source gets connections of its own for a while. */

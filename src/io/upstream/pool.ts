@@ -8,6 +8,7 @@ import type { DialGuard, GuardedServer } from '../dial/dial-guard.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { turns } from '../turns/thread-turns.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
+import { AnswerHead } from './answer-heads.ts'
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
@@ -140,6 +141,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #anonymous: Http2Group
   readonly #reserved: Http2Group
   #http1: Http1Pool | undefined
+  readonly #cluster: string
   /** Of its cluster. */
   readonly #relists: Relists
   readonly #offences: Offences
@@ -156,6 +158,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     shared: SharedByCluster,
     guard: DialGuard,
   ) {
+    this.#cluster = shared.cluster
     this.#relists = shared.relists
     this.#offences = new Offences(shared, counters.pool)
     this.#endpoint = endpoint
@@ -176,6 +179,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   #createGroup(kind: ConnectionClass | 'lane', onSpareRoom?: () => void): Http2Group {
     const connector = {
       connect: () => this.#connectH2(),
+      head: () => new AnswerHead(this.#cluster),
       onFailed: (error: Error) => {
         if (!(error instanceof SpeaksHttp1)) this.#events.onBroken(error)
       },
@@ -322,6 +326,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
           ...(typeof cert === 'string' && typeof key === 'string' ? { cert, key } : {}),
         },
         server: this.#server,
+        memory: () => new AnswerHead(this.#cluster),
         onBroken: (error) => this.#events.onBroken(error),
       })
     }

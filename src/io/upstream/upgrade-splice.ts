@@ -6,6 +6,8 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { ANSWER_WATER_BYTES, type Charge, type HeaderList } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
+import { CLIENT_LIMITS } from '../../http2/limits.ts'
+import { limitInterimHeads } from '../answers/interim-heads.ts'
 import { FairPipe } from './fair-pipe.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
@@ -87,8 +89,9 @@ class Splicing implements Splice {
         path: target,
         headers: withoutBody(method, fields),
         setHost: false,
-        maxHeaderSize: 1024 * 1024,
+        maxHeaderSize: CLIENT_LIMITS.maxHeaderListBytes,
       })
+      limitInterimHeads(outgoing)
       outgoing.on('upgrade', (answer, socket, first) => this.#switch(answer, socket, first))
       outgoing.on('response', (answer) => this.#relay(answer))
       outgoing.on('error', (error) => this.fail(error, true))

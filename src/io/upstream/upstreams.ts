@@ -107,6 +107,7 @@ export class Upstreams {
     const known = this.#shared.get(cluster)
     if (known !== undefined) return known
     const shared: SharedByCluster = {
+      cluster,
       relists: new Relists((active) => this.#news?.relisting(cluster, active)),
       offenders: new Offenders(),
       onQuarantined: (charge, forMs) => this.#news?.quarantined(cluster, charge, forMs),

@@ -1,10 +1,13 @@
 // The kinds of answers that a hostile endpoint gives to a call.
 
 import { gzipSync } from 'node:zlib'
+import { CONTINUATION, END_HEADERS, frame, HEADERS, headerBlock } from '../../harness/frames/h2-frames.ts'
 import type { Asked } from './calls.ts'
 
 const MIB = 1024 * 1024
 const PIECE = 64 * 1024
+/** SETTINGS_MAX_FRAME_SIZE, as long as nobody says otherwise. */
+const FRAME_BYTES = 16_384
 /** What is without an end ends here, all the same: no test fills the machine. */
 const ENDLESS_BYTES = 400 * MIB
 const SLOW_MS = 50
@@ -17,8 +20,10 @@ export interface Answering {
   /** Resolves with false when nobody takes it any more. */
   write(bytes: Buffer | string): Promise<boolean>
   end(bytes?: Buffer | string): void
-  /** On the connection itself, of HTTP/1.1 only. Same result as `write`. */
-  raw(bytes: Buffer): Promise<boolean>
+  /** Of HTTP/2. */
+  readonly stream: number
+  /** On the connection itself. Same result as `write`. */
+  raw(bytes: Buffer | string): Promise<boolean>
   /** What an honest endpoint answers. */
   honest(): void
   pause(ms: number): Promise<void>
@@ -135,18 +140,51 @@ export const ANSWERS: readonly AnswerKind[] = [
     },
   },
   {
-    name: 'head-without-end',
-    pending: 'heads of an HTTP/1.1 endpoint may take 4 MiB, and interim ones come without end',
+    name: 'http1-head-without-end',
     http1: true,
     async answer(a) {
-      if (await a.raw(Buffer.from('HTTP/1.1 200 OK\r\n'))) await pourRaw(a, piece('x-long: yyyyyyyyyyyyyy\r\n'))
+      if (await a.raw('HTTP/1.1 200 OK\r\n')) await pourRaw(a, piece('x-long: yyyyyyyyyyyyyy\r\n'))
     },
   },
   {
-    name: 'heads-without-end',
-    pending: 'heads of an HTTP/1.1 endpoint may take 4 MiB, and interim ones come without end',
+    name: 'http1-empty-fields-without-end',
+    http1: true,
+    async answer(a) {
+      if (await a.raw('HTTP/1.1 200 OK\r\n')) await pourRaw(a, piece('a:\r\n'))
+    },
+  },
+  {
+    name: 'http1-interim-heads-without-end',
     http1: true,
     answer: (a) => pourRaw(a, piece('HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n')),
+  },
+  {
+    name: 'http1-trailers-without-end',
+    http1: true,
+    async answer(a) {
+      const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n'
+      if (await a.raw(`${head}2\r\n{}\r\n0\r\n`)) await pourRaw(a, piece('a:\r\n'))
+    },
+  },
+  {
+    name: 'http2-head-without-end',
+    async answer(a) {
+      if (await a.raw(frame(HEADERS, 0, a.stream, headerBlock([':status', '200']))))
+        await pourRaw(a, continuations(a.stream, ['x-long', 'y'.repeat(16_000)]))
+    },
+  },
+  {
+    name: 'http2-head-of-10-mib',
+    async answer(a) {
+      const more = continuations(a.stream, ['a', ''])
+      if (!(await a.raw(frame(HEADERS, 0, a.stream, headerBlock([':status', '200']))))) return
+      await pourRaw(a, more, 10 * MIB)
+      await a.raw(frame(CONTINUATION, END_HEADERS, a.stream))
+    },
+  },
+  {
+    name: 'http2-interim-heads-without-end',
+    answer: (a) => pourRaw(a, piece(frame(HEADERS, END_HEADERS, a.stream, headerBlock([':status', '103'])))),
   },
 ]
 
@@ -157,8 +195,15 @@ async function filled(a: Answering, bytes: number): Promise<void> {
     a.end(']}')
 }
 
-function piece(text: string): Buffer {
-  return Buffer.from(text.repeat(Math.floor(PIECE / text.length)))
+function piece(content: string | Buffer): Buffer {
+  return Buffer.concat(Array(Math.floor(PIECE / content.length)).fill(Buffer.from(content)))
+}
+
+/** Frames of a header block that is not complete, with the same field again and again. */
+function continuations(stream: number, field: readonly [string, string]): Buffer {
+  const block = headerBlock([...field])
+  const payload = Buffer.concat(Array(Math.floor(FRAME_BYTES / block.length)).fill(block))
+  return piece(frame(CONTINUATION, 0, stream, payload))
 }
 
 /** The same again and again. Resolves with false when nobody takes it any more. */
@@ -167,8 +212,8 @@ async function pour(a: Answering, bytes: Buffer, total = ENDLESS_BYTES): Promise
   return true
 }
 
-async function pourRaw(a: Answering, bytes: Buffer): Promise<void> {
-  for (let sent = 0; sent < ENDLESS_BYTES; sent += bytes.length) if (!(await a.raw(bytes))) return
+async function pourRaw(a: Answering, bytes: Buffer, total = ENDLESS_BYTES): Promise<void> {
+  for (let sent = 0; sent < total; sent += bytes.length) if (!(await a.raw(bytes))) return
 }
 
 /** 100 MiB of `{},` in a hundredth of the bytes. */

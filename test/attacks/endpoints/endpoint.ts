@@ -1,14 +1,7 @@
 // The process of a hostile operator: the API server of one cluster for each kind of call, that answers this kind as it was told and all else
 // honestly, and the client that makes the gateway ask. Told on standard input, in JSON lines.
 
-import {
-  type ClientHttp2Session,
-  createSecureServer,
-  type Http2ServerRequest,
-  type Http2ServerResponse,
-  type ServerHttp2Session,
-} from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { ClientHttp2Session, Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { setPriority } from 'node:os'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
@@ -18,6 +11,7 @@ import { h2Connect, h2Open } from '../../harness/clients/h2-client.ts'
 import { ANSWERS, type Answering, type AnswerKind } from './answers.ts'
 import { type Asked, CALLS, type CallKind, type Provocation } from './calls.ts'
 import type { EndpointCommand, EndpointReport } from './endpoint-messages.ts'
+import { type EndpointServer, startEndpointServer } from './endpoint-server.ts'
 import { honest } from './honest.ts'
 
 const LOWEST_PRIORITY = 19
@@ -30,8 +24,7 @@ const IMPATIENT_MS = 2_000
 let answer: AnswerKind | undefined
 /** Answers of each kind of call since the last order. */
 const answered = new Map<string, number>()
-const sessions = new Set<ServerHttp2Session>()
-const sockets = new Set<TLSSocket>()
+const servers: EndpointServer[] = []
 let attack = new AbortController()
 let number = 0
 
@@ -56,36 +49,28 @@ for await (const line of createInterface({ input: process.stdin })) {
   else {
     attack.abort()
     answer = undefined
-    for (const session of sessions) session.destroy()
-    for (const socket of sockets) socket.destroy()
+    for (const { sockets } of servers) for (const socket of sockets) socket.destroy()
     say({ stopped: true })
   }
 }
 process.exit()
 
-async function serve(call: CallKind, { cert, key }: { readonly cert: string; readonly key: string }): Promise<number> {
-  const server = createSecureServer({
-    cert,
-    key,
-    allowHTTP1: true,
-    ALPNCallback: ({ protocols }) => (answer?.http1 !== true && protocols.includes('h2') ? 'h2' : 'http/1.1'),
+async function serve(call: CallKind, pair: { readonly cert: string; readonly key: string }): Promise<number> {
+  const server = await startEndpointServer({
+    ...pair,
+    speaksH2: () => answer?.http1 !== true,
+    onRequest: (request, response, socket) => void respond(call, request, response, socket).catch(() => undefined),
   })
-  const ignore = (): undefined => undefined
-  server.on('secureConnection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket)).on('error', ignore)
-  })
-  server.on('session', (session) => {
-    sessions.add(session)
-    session.on('close', () => sessions.delete(session)).on('error', ignore)
-  })
-  server.on('sessionError', ignore).on('tlsClientError', ignore)
-  server.on('request', (request, response) => void respond(call, request, response).catch(() => undefined))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return (server.address() as AddressInfo).port
+  servers.push(server)
+  return server.port
 }
 
-async function respond(call: CallKind, request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+async function respond(
+  call: CallKind,
+  request: Http2ServerRequest,
+  response: Http2ServerResponse,
+  socket: TLSSocket,
+): Promise<void> {
   const [path = '', query = ''] = request.url.split('?')
   const asked: Asked = { method: request.method, path, query }
   const chunks: Buffer[] = []
@@ -94,29 +79,24 @@ async function respond(call: CallKind, request: Http2ServerRequest, response: Ht
   response.on('error', () => undefined)
   await new Promise((resolve) => request.on('end', resolve))
   const body = Buffer.concat(chunks).toString()
-  const answering = answeringOf(asked, body, request, response)
+  const answering = answeringOf(asked, body, response, socket)
   if (answer === undefined || !call.is(asked)) return answering.honest()
   answered.set(call.name, (answered.get(call.name) ?? 0) + 1)
   await answer.answer(answering)
 }
 
-function answeringOf(
-  asked: Asked,
-  body: string,
-  request: Http2ServerRequest,
-  response: Http2ServerResponse,
-): Answering {
+function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, socket: TLSSocket): Answering {
   const { signal } = attack
-  const isH2 = request.httpVersionMajor === 2
-  // Node takes a connection of HTTP/2 for itself alone.
-  const socket = isH2 ? undefined : request.socket
-  const isOver = (): boolean => signal.aborted || response.destroyed || (isH2 && response.stream.destroyed)
+  // Absent over HTTP/1.1.
+  const stream: Http2ServerResponse['stream'] | undefined = response.stream
+  const isOver = (): boolean => signal.aborted || response.destroyed || stream?.destroyed === true
   const gone = new Promise<void>((resolve) => {
     response.on('close', resolve)
     signal.addEventListener('abort', () => resolve())
   })
   return {
     asked,
+    stream: stream?.id ?? 0,
     head: (status, fields = {}) => void response.writeHead(status, { 'audit-id': 'hostile', ...fields }),
     async write(bytes) {
       if (isOver()) return false
@@ -127,9 +107,9 @@ function answeringOf(
     },
     end: (bytes = '') => void (isOver() || response.end(bytes)),
     async raw(bytes) {
-      if (socket === undefined || socket.destroyed || signal.aborted) return false
+      if (socket.destroyed || isOver()) return false
       await new Promise<void>((resolve) => void socket.write(bytes, () => resolve()))
-      return !socket.destroyed && !signal.aborted
+      return !socket.destroyed && !isOver()
     },
     honest() {
       const { status, text, open } = honest(asked, body)

@@ -35,7 +35,12 @@ export function endpointAt(port: number): TestEndpoint {
   const broken: Error[] = []
   const counters = { http2: createHttp2Counters(), pool: createUpstreamCounters() }
   const onBroken = (error: Error): void => void broken.push(error)
-  const shared = { relists: new Relists(), offenders: new Offenders(), onQuarantined: () => undefined }
+  const shared = {
+    cluster: 'prod.example.com',
+    relists: new Relists(),
+    offenders: new Offenders(),
+    onQuarantined: () => undefined,
+  }
   return {
     pool: createUpstreamEndpoint(compiled, CLIENT, { onBroken }, counters, shared, localGuard()),
     shared,
@@ -170,11 +175,14 @@ export interface RawUpstream {
   stop(): Promise<void>
 }
 
-/** A TLS server that negotiates h2 and leaves all the rest to the test. */
-export async function startRawUpstream(onSocket: (socket: TLSSocket) => void): Promise<RawUpstream> {
+/** A TLS server that negotiates a protocol, by default h2, and leaves all the rest to the test. */
+export async function startRawUpstream(
+  onSocket: (socket: TLSSocket) => void,
+  protocol: 'h2' | 'http/1.1' = 'h2',
+): Promise<RawUpstream> {
   const { pair } = stubServing()
   const sockets: TLSSocket[] = []
-  const server = createTlsServer({ cert: pair.certPem, key: pair.keyPem, ALPNProtocols: ['h2'] }, (socket) => {
+  const server = createTlsServer({ cert: pair.certPem, key: pair.keyPem, ALPNProtocols: [protocol] }, (socket) => {
     sockets.push(socket)
     socket.on('error', () => undefined)
     onSocket(socket)
