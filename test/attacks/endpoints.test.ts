@@ -7,7 +7,7 @@ import { PATIENT } from '../harness/patience.ts'
 import { waitFor } from '../harness/wait.ts'
 import { Bystander } from './bystander.ts'
 import { ANSWERS } from './endpoints/answers.ts'
-import { CALLS } from './endpoints/calls.ts'
+import { callsIn } from './endpoints/calls.ts'
 import { type EndpointScene, startEndpointScene } from './endpoints/endpoint-scene.ts'
 
 /** Reads of the other user between two looks. */
@@ -46,7 +46,7 @@ for (const [limit, long] of [
           const before = await scene.facts()
           const answered = await scene.during(name, async (answeredSoFar) => {
             for (let round = 0; round < ROUNDS_BEFORE; round++) await bystander.ask(READS)
-            await waitFor('hostile answers to every kind of call', () => everyKind(answeredSoFar), ANSWERED)
+            await waitFor('hostile answers to every kind of call', () => everyKind(name, answeredSoFar), ANSWERED)
             for (let round = 0; round < ROUNDS_AFTER; round++) await bystander.ask(READS)
           })
           const facts = await scene.facts()
@@ -62,9 +62,14 @@ for (const [limit, long] of [
 }
 
 /** Throws while some are missing. */
-async function everyKind(answeredSoFar: () => Promise<Readonly<Record<string, number>>>): Promise<true> {
+async function everyKind(
+  answer: string,
+  answeredSoFar: () => Promise<Readonly<Record<string, number>>>,
+): Promise<true> {
   const answered = await answeredSoFar()
-  const missing = CALLS.filter(({ name }) => answered[name] === undefined).map(({ name }) => name)
+  const missing = callsIn(answer)
+    .filter(({ name }) => answered[name] === undefined)
+    .map(({ name }) => name)
   assert.deepEqual(missing, [], 'not answered yet')
   return true
 }

@@ -1,5 +1,5 @@
-// The kinds of calls that the gateway makes of itself to a cluster, and a client's request that is forwarded there: how each is brought about,
-// and which of the requests that an endpoint gets are it. Each kind has a cluster of its own.
+// The kinds of calls that the gateway makes of itself to a cluster or an OpenID provider, and a client's request that is forwarded: how each is
+// brought about, and which of the requests that an endpoint gets are it. Each kind has an endpoint, and a cluster if it is one, of its own.
 
 import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 
@@ -27,6 +27,10 @@ export interface CallKind {
   readonly name: string
   /** Of its cluster, beside servers and credentials. */
   readonly spec?: Partial<UpstreamClusterSpec>
+  /** An object that makes the gateway ask, by the path of its collection. */
+  object?(cluster: string): readonly [collection: string, object: object]
+  /** Not to a cluster, but to the OpenID provider of the control plane: in these kinds of answers only, since it is asked every five seconds. */
+  readonly provider?: readonly string[]
   is(asked: Asked): boolean
   /** What makes the gateway ask. Default: its own controllers do. */
   readonly provocation?: Provocation
@@ -49,6 +53,34 @@ const SCALE: Provocation = {
   body: { spec: { replicas: 1 } },
 }
 
+const SCALE_GROUP = 'scale.portcullis.io/v1alpha1'
+const SCALE_GUARD = (cluster: string): readonly [string, object] => [
+  `/apis/${SCALE_GROUP}/scaleupguards`,
+  {
+    apiVersion: SCALE_GROUP,
+    kind: 'ScaleUpGuard',
+    metadata: { name: cluster },
+    spec: { clusterRef: { management: cluster } },
+  },
+]
+const SCALE_DOWN_POLICY = (cluster: string): readonly [string, object] => [
+  `/apis/${SCALE_GROUP}/namespaces/default/scaledownpolicies`,
+  {
+    apiVersion: SCALE_GROUP,
+    kind: 'ScaleDownPolicy',
+    metadata: { name: cluster, namespace: 'default' },
+    spec: { clusters: [cluster], selector: { matchLabels: { app: 'web' } }, prefer: [{ by: 'EmptiestNode' }] },
+  },
+]
+
+export const DISCOVERY = '/.well-known/openid-configuration'
+export const KEYS = '/keys'
+
+/** Those that are answered so. */
+export function callsIn(answer: string): readonly CallKind[] {
+  return CALLS.filter(({ provider }) => provider === undefined || provider.includes(answer))
+}
+
 export const CALLS: readonly CallKind[] = [
   { name: 'probe', is: ({ path }) => path === '/readyz' },
   { name: 'rights', is: ({ path }) => /\/selfsubject(access|rules)?reviews$/.test(path) },
@@ -56,6 +88,23 @@ export const CALLS: readonly CallKind[] = [
   { name: 'cell-pods', spec: { podProtection: {} }, is: ({ path }) => path === '/api/v1/pods' },
   { name: 'autoscaler', spec: { autoscaler: {} }, is: ({ path }) => path.includes('/configmaps') },
   { name: 'slices', spec: { followEndpointSlice: true }, is: ({ path }) => path.includes('/endpointslices') },
+  {
+    name: 'cluster-api-version',
+    object: SCALE_GUARD,
+    is: ({ path, query }) => path.endsWith('/machinedeployments') && query === 'limit=1',
+  },
+  { name: 'machines', object: SCALE_GUARD, is: ({ path }) => path.endsWith('/machines') },
+  { name: 'pods-with-costs', object: SCALE_DOWN_POLICY, is: ({ path }) => path === PODS },
+  {
+    name: 'oidc-discovery',
+    provider: ['endless-body', 'http1-interim-heads-without-end'],
+    is: ({ path }) => path === DISCOVERY,
+  },
+  {
+    name: 'oidc-keys',
+    provider: ['deep', '2-mib-of-empty-objects', 'http1-head-without-end'],
+    is: ({ path }) => path === KEYS,
+  },
   {
     name: 'token-review',
     is: ({ path }) => path.endsWith('/tokenreviews'),

@@ -9,7 +9,7 @@ import { UC_PATH } from '../../harness/gateways/embedded.ts'
 import { ALLOW_ALL, base64 } from '../../harness/objects/objects.ts'
 import { type Scene, startScene } from '../scene.ts'
 import { stallsOf } from '../stalls.ts'
-import { CALLS } from './calls.ts'
+import { callsIn } from './calls.ts'
 import { HostileEndpoints } from './hostile-endpoints.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -47,7 +47,15 @@ export async function startEndpointScene(memoryLimit: string): Promise<EndpointS
   execFileSync(process.execPath, ['build/build.ts', '--out', join(dir, 'dist')], { cwd: ROOT, stdio: 'ignore' })
   const program = [process.execPath, ...NODE_FLAGS, join(dir, 'dist/main.mjs')] as const
   const endpoints = await HostileEndpoints.start()
-  const scene = await startScene({ threads: 1, program, flags: [`--memory-limit=${memoryLimit}`] })
+  const caFile = join(dir, 'hostile-ca.pem')
+  writeFileSync(caFile, endpoints.ca.certPem)
+  const flags = [
+    `--memory-limit=${memoryLimit}`,
+    `--control-oidc-issuer-url=https://localhost:${endpoints.ports['oidc-discovery']}`,
+    '--control-oidc-client-id=portcullis',
+    `--control-oidc-ca-file=${caFile}`,
+  ]
+  const scene = await startScene({ threads: 1, program, flags })
   const { embedded } = scene
   return {
     scene,
@@ -62,23 +70,28 @@ export async function startEndpointScene(memoryLimit: string): Promise<EndpointS
       }
     },
     async during(answer, what) {
-      const clusters = Object.fromEntries(CALLS.map(({ name }) => [name, `${name}.${answer}.example.com`]))
+      const calls = callsIn(answer).filter(({ provider }) => provider === undefined)
+      const clusters = Object.fromEntries(calls.map(({ name }) => [name, `${name}.${answer}.example.com`]))
+      const made: string[] = []
+      const create = async (collection: string, object: object, name: string): Promise<void> => {
+        const { code, text } = await embedded.admin.post(collection, object)
+        if (code !== 201) throw new Error(`${name}: ${code} ${text}`)
+        made.unshift(`${collection}/${name}`)
+      }
       // The peak begins anew (proc_pid_clear_refs(5)).
       writeFileSync(`/proc/${embedded.gateway.pid}/clear_refs`, '5')
       await endpoints.attack(answer, clusters, embedded.gateway.port)
       try {
-        for (const { name, spec } of CALLS) {
-          const { code, text } = await embedded.admin.post(
-            UC_PATH,
-            clusterOf(endpoints, clusters[name] ?? '', name, spec),
-          )
-          if (code !== 201) throw new Error(`${name}: ${code} ${text}`)
+        for (const { name, spec, object } of calls) {
+          const cluster = clusters[name] ?? ''
+          await create(UC_PATH, clusterOf(endpoints, cluster, name, spec), cluster)
+          if (object !== undefined) await create(...object(cluster), cluster)
         }
         await what(() => endpoints.answered())
         return await endpoints.answered()
       } finally {
         await endpoints.calm()
-        for (const name of Object.values(clusters)) await embedded.admin.delete(`${UC_PATH}/${name}`)
+        for (const path of made) await embedded.admin.delete(path)
       }
     },
     async stop() {

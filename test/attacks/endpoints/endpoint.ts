@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { h2Connect, h2Open } from '../../harness/clients/h2-client.ts'
 import { ANSWERS, type Answering, type AnswerKind } from './answers.ts'
-import { type Asked, CALLS, type CallKind, type Provocation } from './calls.ts'
+import { type Asked, CALLS, type CallKind, callsIn, type Provocation } from './calls.ts'
 import type { EndpointCommand, EndpointReport } from './endpoint-messages.ts'
 import { type EndpointServer, startEndpointServer } from './endpoint-server.ts'
 import { honest } from './honest.ts'
@@ -25,6 +25,8 @@ let answer: AnswerKind | undefined
 /** Answers of each kind of call since the last order. */
 const answered = new Map<string, number>()
 const servers: EndpointServer[] = []
+/** Of them, by kind of call. */
+const ports: Record<string, number> = {}
 let attack = new AbortController()
 let number = 0
 
@@ -32,7 +34,6 @@ setPriority(LOWEST_PRIORITY)
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line) as EndpointCommand
   if ('serve' in command) {
-    const ports: Record<string, number> = {}
     for (const call of CALLS) ports[call.name] = await serve(call, command.serve)
     say({ ports })
   } else if ('attack' in command) {
@@ -80,7 +81,7 @@ async function respond(
   await new Promise((resolve) => request.on('end', resolve))
   const body = Buffer.concat(chunks).toString()
   const answering = answeringOf(asked, body, response, socket)
-  if (answer === undefined || !call.is(asked)) return answering.honest()
+  if (answer === undefined || !callsIn(answer.name).includes(call) || !call.is(asked)) return answering.honest()
   answered.set(call.name, (answered.get(call.name) ?? 0) + 1)
   await answer.answer(answering)
 }
@@ -112,7 +113,7 @@ function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, 
       return !socket.destroyed && !isOver()
     },
     honest() {
-      const { status, text, open } = honest(asked, body)
+      const { status, text, open } = honest(asked, body, ports)
       response.writeHead(status, { 'content-type': 'application/json', 'audit-id': 'honest' })
       if (open) response.write(text)
       else response.end(text)

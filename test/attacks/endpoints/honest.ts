@@ -1,6 +1,6 @@
 // What an API server answers that has one of everything: just enough for the gateway to go on to the call that is attacked.
 
-import type { Asked } from './calls.ts'
+import { type Asked, DISCOVERY, KEYS } from './calls.ts'
 
 export interface HonestAnswer {
   readonly status: number
@@ -32,7 +32,17 @@ const NODE = {
   status: {},
 }
 
-export function honest({ method, path, query }: Asked, body: string): HonestAnswer {
+/** @param ports of the endpoints, by kind of call */
+export function honest(
+  { method, path, query }: Asked,
+  body: string,
+  ports: Readonly<Record<string, number>>,
+): HonestAnswer {
+  const provider = (kind: string): string => `https://localhost:${ports[kind]}`
+  if (path === DISCOVERY)
+    return json(200, { issuer: provider('oidc-discovery'), jwks_uri: `${provider('oidc-keys')}${KEYS}` })
+  // Without any, the gateway asks again soon.
+  if (path === KEYS) return json(200, { keys: [] })
   if (path === '/readyz') return { status: 200, text: 'ok', open: false }
   if (query.includes('watch')) {
     const object = { kind: 'Pod', apiVersion: 'v1', metadata: { resourceVersion: '6' } }
