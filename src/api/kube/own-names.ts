@@ -1,6 +1,6 @@
 // Names that Portcullis itself has in a cluster and in its own API server.
 
-/** The namespace of the gateway: its Secrets, its Leases, and Secrets that UpstreamClusters may name without a label. */
+/** The namespace of the gateway: its Secrets, its Leases, and Secrets of UpstreamClusters. */
 export const OWN_NAMESPACE = 'portcullis-system'
 
 /** The groups that may do everything, and read everything, in the embedded API server. */

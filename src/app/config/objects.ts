@@ -76,13 +76,13 @@ export const OBJECTS = settings({
     true,
     'whether --source kubernetes creates and updates the CustomResourceDefinitions; otherwise they must exist',
   ),
-  /** Namespaces whose Secrets UpstreamClusters may refer to without a label on the Secret. */
+  /** Namespaces whose Secrets are watched, and released to all UpstreamClusters where they have no annotation. */
   secretNamespaces: list(
     '<namespace>',
     '',
     parseNamespaces,
-    'namespace whose Secrets UpstreamClusters may name, without a label on the Secret; default: portcullis-system, and default in the ' +
-      'embedded API server; may be repeated',
+    'namespace whose Secrets are watched, and need no annotation until the next minor version; default: portcullis-system, and ' +
+      'default in the embedded API server; may be repeated',
     { setting: 'secretNamespace' },
   ),
   /** Servers of UpstreamClusters that may be on this machine. */

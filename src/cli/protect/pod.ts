@@ -3,6 +3,7 @@
 
 import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import { SECRETS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { SILENT } from '../../api/ports/ports.ts'
@@ -50,6 +51,8 @@ interface Way {
   open(): KubeClient | Promise<KubeClient>
 }
 
+/** The default of --secret-namespace in every cluster. What the gateways have is not known here: elsewhere a Secret needs its annotation. */
+const SECRET_NAMESPACES = [OWN_NAMESPACE]
 /** Timeout of one way. */
 const TIMEOUT_MS = 5_000
 
@@ -150,7 +153,7 @@ async function waysTo(objects: ObjectClient, reading: WorkerReading): Promise<re
   const own: Way = {
     by: `as the gateway, at ${cluster.endpoints.map(({ url }) => url).join(', ')}`,
     open: async () => {
-      const resolved = await readNamedSecrets(object, (at) => objects.get(SECRETS, at))
+      const resolved = await readNamedSecrets(object, (at) => objects.get(SECRETS, at), SECRET_NAMESPACES)
       return upstreamClient(compileCluster({ object: resolved as unknown as UpstreamCluster, revision: '' }))
     },
   }

@@ -1,26 +1,34 @@
 // An UpstreamCluster with the bytes of the Secrets that it refers to, read once.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import type { ObjectName } from '../../api/ports/object-client.ts'
 import { FieldErrors, UserError } from '../../api/validation/field-errors.ts'
 import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { refusalFix, refusalOf, releaseOf, releaseTerms } from './secret-release.ts'
 
 /**
  * @param get reads a Secret
+ * @param namespaces whose Secrets need no label
  * @throws (rejects) what `get` rejects with
- * @throws {UserError} when a Secret does not have the key
+ * @throws {UserError} when a Secret is not released to the UpstreamCluster, or does not have the key
  */
 export async function readNamedSecrets(
   object: JsonObject,
   get: (at: ObjectName) => Promise<JsonObject>,
+  namespaces: readonly string[],
 ): Promise<JsonObject> {
+  const cluster = nameOf(object)
   const out = new FieldErrors()
   const bytes = new Map<SecretReferenceAt, Buffer>()
   for (const reference of referencesOf(object)) {
     // The serving side plays no part in calls of the gateway's own.
     if (reference.section !== 'clientConfig' || reference.secret === '') continue
     const [namespace = '', name = ''] = reference.secret.split('/')
-    const data = readSecret(await get({ namespace, name }), out)
+    const secret = await get({ namespace, name })
+    if (releaseOf(reference.secret, releaseTerms(secret), namespaces, cluster) === 'none') {
+      throw new UserError(refusalOf(reference.secret, namespaces, cluster), refusalFix(reference.secret, cluster))
+    }
+    const data = readSecret(secret, out)
     const found = secretBytes(reference, data, { message: '', fix: '' }, out)
     if (found !== undefined) bytes.set(reference, found)
   }
