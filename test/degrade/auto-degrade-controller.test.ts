@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { ClusterHealth } from '../../src/api/ports/cluster-health.ts'
+import type { ClusterHealth, NodesSeen } from '../../src/api/ports/cluster-health.ts'
 import type { FollowEvents } from '../../src/api/ports/object-client.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
 import {
@@ -21,13 +21,24 @@ const SPEC = {
   degrade: { auto: { nodes: {} } },
 } as const
 
+/** All are ready. */
+const NODES: NodesSeen = {
+  ready: 8,
+  unready: 0,
+  total: 8,
+  notStarted: 0,
+  complete: true,
+  observedAtMs: Number.POSITIVE_INFINITY,
+  message: '',
+}
+
 interface Scene {
   readonly client: MemoryObjects
   readonly controller: AutoDegradeController
   events(): FollowEvents
 }
 
-function begin(t: TestContext): Scene {
+function begin(t: TestContext, nodes?: NodesSeen): Scene {
   const clusters = new ClusterTable()
   const object = {
     apiVersion: 'proxy.kubegateway.io/v1alpha1',
@@ -36,7 +47,7 @@ function begin(t: TestContext): Scene {
     spec: SPEC,
   } as const
   clusters.change([compileCluster({ object, revision: '1' })], [], 0)
-  const health: ClusterHealth = { nodes: () => undefined, upstream: () => undefined, refusedDisruptive: () => 0 }
+  const health: ClusterHealth = { nodes: () => nodes, upstream: () => undefined, refusedDisruptive: () => 0 }
   let events: FollowEvents | undefined
   const client = new MemoryObjects()
   client.follow = (_kind, _namespace, given) => {
@@ -83,4 +94,26 @@ test('what the API server answers to a write does not hide what has changed sinc
   await waitFor('the write', () => writes > 0)
   await waitFor('it to be left alone', () => controller.describe().length === 0)
   assert.equal(writes, 1)
+})
+
+test('the way back takes away the reason that the mode had: it says what is so now, at Limited too', async (t) => {
+  const { client, events } = begin(t, NODES)
+  const patches: JsonObject[] = []
+  const auto = { phase: 'Normal', reason: 'x', since: '2026-01-01T00:00:00Z', action: 'Entered', mode: 'NoDisruption' }
+  const reason = 'automatic: 8 of 8 nodes unready (100 %)'
+  const object = {
+    metadata: { name: 'prod', uid: 'u', resourceVersion: '1' },
+    spec: { ...SPEC, degrade: { ...SPEC.degrade, mode: 'NoDisruption', reason } },
+    status: { degrade: { auto } },
+  }
+  client.patch = (_kind, _at, _type, body) => {
+    patches.push(body as JsonObject)
+    return Promise.resolve(object)
+  }
+  events().onReplace([object])
+  events().onState(true, '')
+  await waitFor('the way back', () => patches.length > 0)
+  const { degrade } = Object(patches[0]?.['spec'])
+  assert.ok(degrade.recovery !== undefined)
+  assert.equal(degrade.reason, 'automatic: on the way back by steps: enough nodes are ready')
 })

@@ -228,10 +228,10 @@ function patchOf(
   recovery: AutoDegradeRecovery,
   nowMs: number,
 ): object | undefined {
-  const { kind, mode } = effect
+  const { kind, mode, reason } = effect
   // An expiry was that of another mode; and as long as upstream is overloaded the rate of Limited does not grow.
-  if (kind === 'enter') return { mode, reason: effect.reason, expiresAt: null, since: null }
+  if (kind === 'enter') return { mode, reason, expiresAt: null, since: null }
   // Somebody else's mode, or a way back that has begun already.
   if (!seen.automatic || seen.recovers || seen.mode !== mode) return undefined
-  return mode === 'Limited' ? { recovery, since: metaTime(nowMs) } : { recovery }
+  return { recovery, reason, ...(mode === 'Limited' && { since: metaTime(nowMs) }) }
 }

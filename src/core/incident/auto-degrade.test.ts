@@ -112,11 +112,18 @@ test('nothing is entered that is not bad without a break, and 9 of 20 or 3 of 3 
   assert.deepEqual(small.run(600).effects, [])
 })
 
+/** The reason that the mode had is true no longer. */
+const RECOVER: AutoDegradeEffect = {
+  kind: 'recover',
+  mode: 'NoDisruption',
+  reason: 'automatic: on the way back by steps: enough nodes are ready',
+}
+
 test('the way back begins once the nodes have been good for long enough, and only once', () => {
   const world = new World().see(12).run(60).see(6).run(119)
   assert.equal(world.effects.length, 1)
   world.run(3)
-  assert.deepEqual(world.effects[1], { kind: 'recover', mode: 'NoDisruption' })
+  assert.deepEqual(world.effects[1], RECOVER)
   assert.deepEqual(world.told, ['Normal', undefined, undefined])
   assert.equal(world.set('Off').run(600).effects.length, 2)
 })
@@ -202,7 +209,7 @@ test('an overloaded upstream enters Limited, and unready nodes NoDisruption afte
   // One of the two is not enough.
   assert.equal(world.see(0).run(600).effects.length, 2)
   world.upstream = answers(12)
-  assert.deepEqual(world.run(130).effects.at(-1), { kind: 'recover', mode: 'NoDisruption' })
+  assert.deepEqual(world.run(130).effects.at(-1), RECOVER)
 })
 
 test('too few requests decide nothing, and need not be told', () => {
@@ -226,13 +233,13 @@ test('another leader goes on where the one before was', () => {
   const effects: AutoDegradeEffect[] = []
   leaving.carryOut = (effect) => void effects.push(effect)
   leaving.anotherLeader().run(0)
-  assert.deepEqual(effects, [{ kind: 'recover', mode: 'NoDisruption' }])
+  assert.deepEqual(effects, [RECOVER])
   // Or before it could tell that it had entered the mode.
   const untold = new World().see(10)
   untold.mode = 'NoDisruption'
   untold.automatic = true
   assert.deepEqual(untold.run(40).told, ['Degraded', 'Entered', 'NoDisruption'])
-  assert.deepEqual(untold.see(0).run(130).effects, [{ kind: 'recover', mode: 'NoDisruption' }])
+  assert.deepEqual(untold.see(0).run(130).effects, [RECOVER])
 })
 
 test('an effect that fails is wanted again, and no longer when the mode has become strict meanwhile', () => {

@@ -75,8 +75,8 @@ export interface AutoDegradeState {
 export type AutoDegradeEffect =
   /** Sets spec.degrade.mode and reason. */
   | { readonly kind: 'enter'; readonly mode: DegradeMode; readonly reason: string }
-  /** Sets spec.degrade.recovery, unless somebody has changed the mode. */
-  | { readonly kind: 'recover'; readonly mode: DegradeMode }
+  /** Sets spec.degrade.recovery and reason, unless somebody has changed the mode. */
+  | { readonly kind: 'recover'; readonly mode: DegradeMode; readonly reason: string }
 
 /** How the reason of a mode begins that the gateway has set. */
 export const AUTOMATIC = 'automatic: '
@@ -210,9 +210,15 @@ function withPhase(
   const now = { ...state, phase, reason }
   if (now.pending !== undefined)
     return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `${AUTOMATIC}${why}` } }
-  if (now.leaving && now.mode !== undefined) return { state: now, effect: { kind: 'recover', mode: now.mode } }
+  if (now.leaving && now.mode !== undefined) {
+    // What the mode began with is over, and each step of the way back would go on showing it.
+    const ended = `${AUTOMATIC}${ON_THE_WAY}${phase === 'Normal' ? `: ${why}` : ''}`
+    return { state: now, effect: { kind: 'recover', mode: now.mode, reason: ended } }
+  }
   return { state: now, effect: undefined }
 }
+
+const ON_THE_WAY = 'on the way back by steps'
 
 /** How the reason ends while all that had begun is good again, and has to stay so for exitAfter. */
 const ENDING = ': good again, and waited for until that has lasted'
