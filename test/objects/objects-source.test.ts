@@ -724,7 +724,7 @@ describe('the release of a Secret', () => {
     assert.equal(line?.[0], 'Secret ns/s is released to all UpstreamClusters, which ends with the next minor version')
     assert.deepEqual(line?.[1], {
       clusters: ['a', 'b'],
-      fix: 'kubectl annotate secret s -n ns portcullis.io/usable-by=a,b',
+      fix: 'name all that use it: kubectl annotate secret s -n ns portcullis.io/usable-by=a,b',
     })
     // Neither reads of it, nor another token in it, nor another cluster, nor writes of a cluster say it again.
     const read = server.gets.length

@@ -76,11 +76,10 @@ export function refusalOf(name: string, namespaces: readonly string[], cluster: 
 
 /** @param name `namespace/name` */
 export function refusalFix(name: string, cluster: string): string {
-  const command = annotateCommand(name, [cluster])
-  if (isOwn(name) || command === '') return 'name another Secret'
+  if (isOwn(name)) return 'name another Secret'
   return (
-    `name a Secret that is released for it, or let the owner of this one name it: ${command}; several names have commas between them, ` +
-    'wildcards mean nothing'
+    `name a Secret that is released for it, or let the owner of this one name it${howToName(name, [cluster])}; several names have commas ` +
+    'between them, wildcards mean nothing'
   )
 }
 
@@ -114,12 +113,17 @@ export function sharedReleaseOf({ message }: { readonly message: string }): stri
   return isOne ? message.slice(BEFORE_NAME.length, -SHARED.length) : ''
 }
 
+/** @param name `namespace/name` @param clusters all that use it, as far as is known */
+export function sharedReleaseFix(name: string, clusters: readonly string[]): string {
+  return `name all that use it${howToName(name, clusters)}`
+}
+
 /**
- * Without --overwrite: copied for one cluster, it must not take the Secret away from those that the annotation names already. '' where no
- * Secret can have the name: what an editor has made up is not to stand in a command that an operator copies.
+ * Without --overwrite: copied for one cluster, it must not take the Secret away from those that the annotation names already. What an editor
+ * has made up is not to stand in a command that an operator copies.
  */
-export function annotateCommand(name: string, clusters: readonly string[]): string {
+function howToName(name: string, clusters: readonly string[]): string {
   const [namespace = '', secret = ''] = name.split('/')
-  if (![secret, namespace, ...clusters].every(isDnsName)) return ''
-  return `kubectl annotate secret ${secret} -n ${namespace} ${USABLE_BY_ANNOTATION}=${clusters.join(',')}`
+  if (![secret, namespace, ...clusters].every(isDnsName)) return `, in its annotation ${USABLE_BY_ANNOTATION}`
+  return `: kubectl annotate secret ${secret} -n ${namespace} ${USABLE_BY_ANNOTATION}=${clusters.join(',')}`
 }

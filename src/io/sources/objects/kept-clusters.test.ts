@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { waitFor } from '../../../../test/harness/wait.ts'
 import type { Logger, ResolvedCluster } from '../../../api/ports/ports.ts'
 import { LastGoodFile } from '../../last-good/file.ts'
 import { lastGoodKey } from '../../last-good/format.ts'
@@ -46,4 +47,25 @@ test('an API server that comes back with none of the objects served from disk is
   assert.equal(empty.length, 1)
   assert.deepEqual(await warnings(t, cluster('prod', '7'), cluster('dev', '8')), empty)
   assert.deepEqual(await warnings(t, cluster('staging', '3')), empty)
+})
+
+test('of which Secrets a version has the bytes is known after a restart, too', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'portcullis-kept-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  const log: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+  const file = new LastGoodFile({ dir, name: 'objects', key: lastGoodKey(Buffer.alloc(32)), source: 's', log })
+  const keeper = new LastGoodKeeper({ file, name: 'objects', clock: systemClock, log, everyMs: 1 })
+  t.after(() => keeper.stop())
+  const options = { keeper, waitMs: () => 0, log, onCurrent: () => undefined }
+  const [name, version] = cluster('prod', '1')
+  const [other, unknown] = cluster('dev', '2')
+  const clusters = new Map([
+    [name, { ...version, secrets: ['ns/a', 'ns/b'] }],
+    [other, unknown],
+  ])
+  const kept = keptClusters(options)
+  kept.keep(clusters, undefined)
+  kept.current(true)
+  await waitFor('the file', () => keeper.restore()?.records.length === 2)
+  assert.deepEqual(keptClusters(options).restore(), clusters)
 })

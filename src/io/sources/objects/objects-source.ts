@@ -11,7 +11,7 @@ import type { ClusterCheckOptions } from '../../../api/upstream-cluster/checks.t
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
-import { annotateCommand, sharedReleaseOf } from '../../secrets/secret-release.ts'
+import { sharedReleaseFix, sharedReleaseOf } from '../../secrets/secret-release.ts'
 import { UsableSecrets } from '../../secrets/usable-secrets.ts'
 import { ClusterObjects, isWaiting } from './clusters.ts'
 
@@ -277,7 +277,7 @@ class ObjectsSource implements ResourceSource {
     }
     for (const [secret, message] of found) {
       const clusters = [...this.#shared.get(secret)].sort(compareText)
-      this.#log.warn(message, { clusters, fix: annotateCommand(secret, clusters) })
+      this.#log.warn(message, { clusters, fix: sharedReleaseFix(secret, clusters) })
     }
   }
 }
