@@ -10,6 +10,10 @@ export interface RunningRequest {
   readonly requester: Revocable | undefined
   /** Watches, logs, upgrades: requests that outlive a drain. */
   readonly longRunning: boolean
+  /** Clients resume it elsewhere from where it has ended. */
+  readonly isWatch: boolean
+  /** When it was decided, by the monotonic clock. */
+  readonly monotonicMs: number
   /** Its index, for RunningRequests alone; -1 = not running. */
   place: number
   /** Ends it cleanly where the protocol allows: a watch between two events; an upgraded connection is aborted. */

@@ -240,7 +240,7 @@ describe('drain', () => {
   })
 
   test('watches end between two events, not all at once', async () => {
-    const { stub, gateway, session } = await setUp({ drainTimeoutMs: 2_000 })
+    const { stub, gateway, session } = await setUp({ drainTimeoutMs: FOR_EVER_MS })
     answerWatches(stub)
     const watches = await Promise.all(Array.from({ length: 30 }, () => startWatch(session)))
     let open = watches.length
@@ -289,10 +289,10 @@ describe('drain', () => {
     assert.notEqual(resetCode, 0)
   })
 
-  test('upgraded connections are aborted on both sides', async () => {
+  test('upgraded connections go on beyond the watches, and are aborted on both sides', async () => {
     const upstream = await startUpgradeUpstream()
     cleanups.push(upstream.stop)
-    const { gateway } = await setUp({ drainTimeoutMs: 1_000 }, (stub) => [
+    const { gateway } = await setUp({ drainTimeoutMs: FOR_EVER_MS }, (stub) => [
       clusterObject([stub], {
         clientCA,
         spec: {
@@ -306,7 +306,12 @@ describe('drain', () => {
     await exec.until(/ 101 /)
     exec.send('ping')
     await exec.until(/ping/)
+    const stopped = gateway.stop()
+    await assertDraining(gateway)
+    exec.send('pong')
+    await exec.until(/pong/)
     await gateway.stop()
+    await stopped
     await exec.closed
     await waitFor('the upstream side to be closed', () => upstream.open.size === 0)
   })

@@ -57,7 +57,7 @@ export const SERVING = settings({
     '30s',
     0,
     24 * HOUR,
-    'how long a stopping gateway waits for running requests and spreads the end of watches',
+    'how long a stopping gateway waits for running requests; watches end in half of it at most',
   ),
   /** Both '' or both set. */
   tlsCertFile: file('certificate (PEM) for clients whose cluster has none of its own'),

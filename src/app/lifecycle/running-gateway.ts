@@ -20,7 +20,7 @@ export interface RunningGateway {
   /** The client that writes statuses; undefined where objects are files. */
   readonly objects: ObjectClient | undefined
   /**
-   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end spread over the drain time.
+   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end one after the other.
    * Each further call goes on to the next step at once: from the delay to the drain, and from that to aborting what runs.
    */
   stop(): Promise<void>

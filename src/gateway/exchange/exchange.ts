@@ -367,15 +367,19 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.upgrade !== undefined || this.record.longRunning
   }
 
+  get isWatch(): boolean {
+    return this.decision?.isWatch === true
+  }
+
   /** Ends it as its protocol ends cleanly: a watch between two events. */
   finish(): void {
     if (this.phase === 'over') return
-    const watch = this.decision?.isWatch === true
-    if (watch && this.frames !== undefined) {
+    const { isWatch } = this
+    if (isWatch && this.frames !== undefined) {
       if (this.frames.atBoundary) this.endWatch()
       else if (this.frames.format === 'opaque') this.abort()
       else this.finishAtBoundary = true
-    } else if (watch && this.phase === 'sending') this.finishAtBoundary = true
+    } else if (isWatch && this.phase === 'sending') this.finishAtBoundary = true
     else this.abort()
   }
 
@@ -386,7 +390,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   }
 
   abortCleanly(): void {
-    if (this.phase !== 'over' && this.decision?.isWatch === true && this.frames?.atBoundary === true) this.endWatch()
+    if (this.phase !== 'over' && this.isWatch && this.frames?.atBoundary === true) this.endWatch()
     else this.abort()
   }
 
