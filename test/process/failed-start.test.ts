@@ -1,17 +1,18 @@
-// A start that fails writes nothing: a gateway that runs with the same data directory goes on as before.
+// A start that fails writes nothing, and leaves nothing open: a gateway that runs with the same data directory goes on as before.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
-import { SILENT } from '../../src/api/ports/ports.ts'
+import { type Logger, SILENT } from '../../src/api/ports/ports.ts'
 import { errorWithFix } from '../../src/api/validation/error-message.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import type { RunningGateway } from '../../src/app/lifecycle/running-gateway.ts'
 import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
+import { waitFor } from '../harness/wait.ts'
 
 const MISSING = '/does/not/exist'
 const HOST = 'gateway.example.com'
@@ -33,7 +34,7 @@ after(() => {
 
 type Flags = Readonly<Record<string, string | readonly string[]>>
 
-async function start(dataDir: string, flags: Flags): Promise<RunningGateway> {
+async function start(dataDir: string, flags: Flags, log: Logger = SILENT): Promise<RunningGateway> {
   const port = '127.0.0.1:0'
   const usual = { source: 'embedded', listen: [port], adminListen: port, controlListen: port, accessLog: 'false' }
   const config = loadConfig({
@@ -41,7 +42,7 @@ async function start(dataDir: string, flags: Flags): Promise<RunningGateway> {
     env: {},
     readFile: (path) => readFileSync(path, 'utf8'),
   })
-  return await startGateway(config, { log: SILENT, inline: true })
+  return await startGateway(config, { log, inline: true })
 }
 
 /** What differs from a start that would succeed, and what the error says. */
@@ -133,12 +134,19 @@ const FAILURES: readonly Failure[] = [
   { title: 'no socket was inherited', flags: () => ({ listen: ['systemd:proxy'] }), error: /LISTEN_FDS/ },
 ]
 
-/** Fails to start. */
+/** Each waits for the end of the process, to write what it still has. */
+function openWriters(): number {
+  return process.listenerCount('exit')
+}
+
+/** Fails to start, and leaves no writer open. */
 async function fail(dataDir: string, flags: Flags, expected: RegExp): Promise<void> {
   const others = { controlHost: ['other.example.com'], ...flags }
+  const writers = openWriters()
   const outcome = await start(dataDir, others).catch((error: unknown) => errorWithFix(error))
   if (typeof outcome === 'string') {
     assert.match(outcome, expected)
+    assert.equal(openWriters(), writers)
     return
   }
   await outcome.stop()
@@ -190,4 +198,73 @@ describe('with the data directory of a gateway that runs', () => {
       await assertUnharmed(before)
     })
   }
+})
+
+describe('nothing stays open after a start that fails', () => {
+  const KUBECONFIG = JSON.stringify({
+    kind: 'Config',
+    clusters: [{ name: 'core', cluster: { server: 'https://127.0.0.1:1' } }],
+    users: [{ name: 'portcullis', user: { token: 'secret' } }],
+    contexts: [{ name: 'core', context: { cluster: 'core', user: 'portcullis' } }],
+    'current-context': 'core',
+  })
+
+  /** A data directory whose key cannot be used, which is found when much has been opened. */
+  function damaged(): string {
+    const dataDir = join(mkdtempSync(join(dir, 'damaged-')), 'data')
+    mkdirSync(join(dataDir, 'control'), { recursive: true, mode: 0o700 })
+    writeFileSync(join(dataDir, 'control', 'store.key'), 'no key\n', { mode: 0o600 })
+    return dataDir
+  }
+
+  function openFiles(): readonly string[] {
+    return readdirSync('/proc/self/fd').flatMap((fd) => {
+      try {
+        return [readlinkSync(`/proc/self/fd/${fd}`)]
+      } catch {
+        return []
+      }
+    })
+  }
+
+  test('of its files, when the store cannot be opened', async () => {
+    await fail(damaged(), { auditLogPath: join(dir, 'open.log'), accessLog: 'true' }, /store\.key/)
+    assert.deepEqual(
+      openFiles().filter((path) => path.startsWith(dir) && path !== dir && !path.includes('running-')),
+      [],
+    )
+  })
+
+  test('of its connections, when a file is gone that was there before', async () => {
+    const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCPSocket')).length
+    const [before, writers] = [sockets(), openWriters()]
+    const generator = file('gone.yaml', '')
+    const flags = {
+      source: 'files',
+      configDir: mkdtempSync(join(dir, 'config-')),
+      redisUrl: `redis://127.0.0.1:${taken}`,
+      auditPolicyFile: file(
+        'unknown.yaml',
+        'kind: Policy\napiVersion: audit.k8s.io/v1\nunknown: 1\nrules: [{ level: Metadata }]\n',
+      ),
+      auditLogPath: join(dir, 'gone.log'),
+      protectionKubeconfig: file('core', KUBECONFIG),
+      protectionGeneratorConfig: generator,
+    }
+    // The warning about the audit policy comes when everything has been looked at, and before it is used.
+    const log = { ...SILENT, warn: () => rmSync(generator, { force: true }) }
+    await assert.rejects(start(join(mkdtempSync(join(dir, 'gone-')), 'data'), flags, log), /gone\.yaml/)
+    assert.equal(openWriters(), writers)
+    await waitFor('the connection to Redis to end', () => sockets() <= before)
+  })
+})
+
+test('a gateway that has stopped leaves no writer open', async () => {
+  const writers = openWriters()
+  const gateway = await start(join(mkdtempSync(join(dir, 'stopped-')), 'data'), {
+    accessLog: 'true',
+    auditLogPath: join(dir, 'stopped.log'),
+  })
+  await gateway.stop()
+  assert.equal(openWriters(), writers)
 })

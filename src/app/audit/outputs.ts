@@ -31,11 +31,24 @@ const MEBIBYTE = 1024 * 1024
 const DAY_MS = 86_400_000
 const FLAG = '--audit-webhook-config-file'
 
-/** @throws {UserError} when a file cannot be opened, or the kubeconfig of the webhook not be used */
-export function openAuditOutputs(config: Config, log: Logger, calls: KubeCallEvents): AuditOutputs {
+/**
+ * @param outlets closes them
+ * @throws {UserError} when a file cannot be opened, or the kubeconfig of the webhook not be used
+ */
+export function openAuditOutputs(
+  config: Config,
+  log: Logger,
+  calls: KubeCallEvents,
+  outlets: AsyncDisposableStack,
+): AuditOutputs {
+  const open = (path: string): LineWriter | undefined => {
+    const writer = openAuditLog(path, config, log)
+    return writer && outlets.adopt(writer, () => writer.close())
+  }
   const auditWebhook = openWebhook(config, log, calls)
-  const audit = auditBackends(openAuditLog(config.auditLogPath, config, log), auditWebhook?.writer)
-  return { audit, controlAudit: openControlAudit(config, audit, auditWebhook?.writer, log), auditWebhook }
+  outlets.defer(() => auditWebhook?.writer.close())
+  const audit = auditBackends(open(config.auditLogPath), auditWebhook?.writer)
+  return { audit, controlAudit: openControlAudit(config, audit, auditWebhook?.writer, open), auditWebhook }
 }
 
 /** Reads the kubeconfig again when it changes. */
@@ -76,13 +89,13 @@ function openControlAudit(
   config: Config,
   audit: LineWriter | undefined,
   webhook: LineWriter | undefined,
-  log: Logger,
+  open: (path: string) => LineWriter | undefined,
 ): LineWriter | undefined {
   const { source, controlAuditLogPath, auditLogPath } = config
   // Of CRDs: what is done to them on this machine.
   if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
   const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
-  return own ? auditBackends(openAuditLog(controlAuditLogPath, config, log), webhook) : audit
+  return own ? auditBackends(open(controlAuditLogPath), webhook) : audit
 }
 
 function openAuditLog(path: string, config: Config, log: Logger): LineWriter | undefined {

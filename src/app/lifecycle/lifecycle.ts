@@ -50,10 +50,12 @@ export interface LifecycleDeps {
   readonly protection: Protection
   readonly processMetrics: ProcessMetrics
   readonly log: Logger
-  readonly outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'> & {
+  readonly outputs: Pick<Outputs, 'audit' | 'auditWebhook'> & {
     /** The last lines of the process log. */
     readonly recent: RecentLines
   }
+  /** Closed when everything else has ended. */
+  readonly outlets: AsyncDisposableStack
   readonly lastGood: LastGoodStates
 }
 
@@ -67,7 +69,7 @@ export class Lifecycle implements RunningGateway {
   #statuses: Statuses | undefined
   #scaleUpGuards: RunningScaleUpGuards | undefined
   readonly #log: Logger
-  readonly #writers: readonly (LineWriter | undefined)[]
+  readonly #outlets: AsyncDisposableStack
   readonly #audit: LineWriter | undefined
   readonly #auditWebhook: OpenWebhook | undefined
   readonly #logLevels: LogLevels
@@ -89,7 +91,7 @@ export class Lifecycle implements RunningGateway {
   #endStalls: () => void = () => undefined
 
   constructor(deps: LifecycleDeps) {
-    const { memory, parts, plane, protection, processMetrics, log, outputs, lastGood } = deps
+    const { memory, parts, plane, protection, processMetrics, log, outputs, outlets, lastGood } = deps
     const { config } = memory
     this.#config = config
     this.#memory = memory
@@ -98,7 +100,7 @@ export class Lifecycle implements RunningGateway {
     this.#protection = protection
     this.#processMetrics = processMetrics
     this.#log = log
-    this.#writers = [outputs.access, outputs.audit, outputs.controlAudit]
+    this.#outlets = outlets
     this.#audit = outputs.audit
     this.#auditWebhook = outputs.auditWebhook
     this.#recent = outputs.recent
@@ -376,11 +378,11 @@ export class Lifecycle implements RunningGateway {
     const error = await this.#stopParts()
     this.#state = 'stopped'
     this.#log.info('stopped')
-    for (const writer of this.#writers) await writer?.close()
+    await this.#outlets.disposeAsync()
     if (error !== undefined) throw error
   }
 
-  /** The start failed: closes what was opened. */
+  /** The start failed: stops what has started. Whoever has called it closes the outlets. */
   async abandon(): Promise<void> {
     await this.#stopParts()
   }

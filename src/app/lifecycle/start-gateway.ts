@@ -1,7 +1,7 @@
 // Builds the parts of a gateway from its settings, and starts them.
 
 import type { Logger } from '../../api/ports/ports.ts'
-import { openLineWriter } from '../../io/logs/line-writer.ts'
+import { type LineWriter, openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
@@ -27,19 +27,25 @@ const STDERR = 2
 
 /** @throws {UserError} with one clear line for what the operator can fix */
 export async function startGateway(asked: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
-  const recent = new RecentLines(given.logLines ?? openLineWriter(STDERR))
-  const log = given.log ?? createLogger({ level: asked.logLevel, destination: recent })
-  const memory = planMemory(asked)
-  const { config } = memory
-  logMemoryPlan(memory, log)
-  await checkStart(config, log)
-  const lock = given.source === undefined ? claimStore(config) : undefined
+  const outlets = new AsyncDisposableStack()
   try {
-    return await startParts({ memory, log, recent, given, lock })
+    const recent = new RecentLines(given.logLines ?? closedBy(outlets, openLineWriter(STDERR)))
+    const log = given.log ?? createLogger({ level: asked.logLevel, destination: recent })
+    const memory = planMemory(asked)
+    const { config } = memory
+    logMemoryPlan(memory, log)
+    await checkStart(config, log)
+    const lock = given.source === undefined ? claimStore(config) : undefined
+    outlets.defer(() => lock?.release())
+    return await startParts({ memory, log, recent, given, lock, outlets })
   } catch (error) {
-    lock?.release()
+    await outlets.disposeAsync()
     throw error
   }
+}
+
+function closedBy(outlets: AsyncDisposableStack, writer: LineWriter): LineWriter {
+  return outlets.adopt(writer, () => writer.close())
 }
 
 interface Begun {
@@ -49,26 +55,33 @@ interface Begun {
   readonly given: Partial<GatewayOverrides>
   /** Of the embedded store; undefined = there is none. */
   readonly lock: FileLock | undefined
+  /** What is closed last, in whatever way the gateway ends. */
+  readonly outlets: AsyncDisposableStack
 }
 
 /** From here on files of the data directory are written. */
-async function startParts({ memory, log, recent, given, lock }: Begun): Promise<RunningGateway> {
+async function startParts({ memory, log, recent, given, lock, outlets }: Begun): Promise<RunningGateway> {
   const { config } = memory
+  // What a Lifecycle stops, until there is one.
+  await using begun = new AsyncDisposableStack()
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const lastGood = new LastGoodStates(config, systemClock, log)
+  begun.defer(() => lastGood.stop())
   if (given.source === undefined) {
     await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
   }
   const serving = loadServingPair(config)
   const { auditPolicyFile } = config
   const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
-  const auditOutputs = openAuditOutputs(config, log, processMetrics.calls)
+  const auditOutputs = openAuditOutputs(config, log, processMetrics.calls, outlets)
   const { controlAudit } = auditOutputs
   const plane =
     given.source === undefined
       ? createObjectPlane(config, log, processMetrics.calls, controlAudit, lastGood, lock)
       : planeWithoutApi(given.source)
+  begun.defer(() => plane.stop())
   const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
+  outlets.defer(() => access?.close())
   let protection: Protection | undefined
   const parts = wire({
     config,
@@ -79,6 +92,7 @@ async function startParts({ memory, log, recent, given, lock }: Begun): Promise<
     inline: given.inline ?? false,
     protection: () => protection?.gate,
     lastGood,
+    begun,
     given,
   })
   plane.guardPort?.(parts.admission, parts.failures, (limit, known) =>
@@ -111,9 +125,11 @@ async function startParts({ memory, log, recent, given, lock }: Begun): Promise<
     protection,
     processMetrics,
     log,
-    outputs: { access, recent, ...auditOutputs },
+    outputs: { recent, ...auditOutputs },
+    outlets,
     lastGood,
   })
+  begun.move()
   try {
     await life.start()
   } catch (error) {

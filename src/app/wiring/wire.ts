@@ -109,11 +109,13 @@ export interface WireDeps {
   readonly protection: () => ProtectionGate | undefined
   /** Where parts of shared limits are kept. */
   readonly lastGood: LastGoodStates
+  /** Stops what is made here, in case that something else cannot be made. */
+  readonly begun: AsyncDisposableStack
   readonly given?: Partial<WiredOverrides>
 }
 
 export function wire(deps: WireDeps): WiredGateway {
-  const { config, memory, serving, outputs, source, inline, protection, lastGood, given = {} } = deps
+  const { config, memory, serving, outputs, source, inline, protection, lastGood, begun, given = {} } = deps
   const clock: Clock = systemClock
   const { log, access, audit } = outputs
   const metrics = createMetrics()
@@ -123,6 +125,7 @@ export function wire(deps: WireDeps): WiredGateway {
   // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
   const guard = new DialGuard(config.allowLocalServers)
   const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), guard, metrics.recorder)
+  begun.defer(() => upstreams.destroy())
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
     // For clusters without protection, too: when it is switched on, the first count must know the clock.
@@ -134,6 +137,7 @@ export function wire(deps: WireDeps): WiredGateway {
       if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.checkNow(cluster)
     },
   })
+  begun.defer(() => probes.stop())
   const rights = startUpstreamRights({
     clusters,
     upstreams,
@@ -145,6 +149,7 @@ export function wire(deps: WireDeps): WiredGateway {
       pool.credentialFault(cluster, requestFault(state))
     },
   })
+  begun.defer(() => rights.stop())
   const data = {
     config,
     serving,
@@ -156,6 +161,8 @@ export function wire(deps: WireDeps): WiredGateway {
   const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
   const sharing = shareLimits(config, clusters, clock, log, lastGood)
   const limits = sharing?.limits
+  begun.defer(() => sharing?.stop())
+  begun.defer(() => limits?.stop())
   const failures = createFailures(config, sharing?.counter, clock, log)
   const ownFailures = ownPortFailures({
     failures,
@@ -165,6 +172,7 @@ export function wire(deps: WireDeps): WiredGateway {
   const onRefusing = (cluster: string): void => rights.checkNow(cluster)
   const outward = { clock, log, access, audit, onBroken, onRefusing, protection, failures }
   const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
+  begun.defer(() => pool.end())
   const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const servers = new FollowedServers({
     lookUp: given.lookUp ?? lookUp,
@@ -178,6 +186,7 @@ export function wire(deps: WireDeps): WiredGateway {
       })
     },
   })
+  begun.defer(() => servers.stop())
   const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, servers, clock, log })
   const reload = new ServingReload(config, serving, log, (pair) => {
     contexts.setOwn(pair)
@@ -186,7 +195,9 @@ export function wire(deps: WireDeps): WiredGateway {
   const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
   changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
   const tracing = startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits })
+  begun.defer(() => tracing?.stop())
   const top = config.top ? new TopCounts({ pool, clock }) : undefined
+  begun.defer(() => top?.stop())
   const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
   const text = metricsText({ metrics, pool, clusters, outputs, clock, limits, firstTen })
   return {
