@@ -39,8 +39,9 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     outlets.defer(() => lock?.release())
     return await startParts({ memory, log, recent, given, lock, outlets })
   } catch (error) {
-    await outlets.disposeAsync()
-    throw error
+    // What cannot be closed must not hide why the start has failed.
+    await outlets.disposeAsync().catch(() => undefined)
+    throw error instanceof SuppressedError ? error.suppressed : error
   }
 }
 
