@@ -1,7 +1,7 @@
 // Objects as CRDs of a cluster, and the webhook that checks them there.
 
 import { CUSTOM_KINDS, crdOf } from '../../api/kinds/crd.ts'
-import { SCALE_DOWN_POLICIES, SCALE_UP_GUARDS } from '../../api/kinds/scheme.ts'
+import { SCALE_DOWN_POLICIES, SCALE_UP_GUARDS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger, ResourceSource, SourceChange } from '../../api/ports/ports.ts'
@@ -12,6 +12,7 @@ import type { CountLimited } from '../../apiserver/http/port-memory.ts'
 import { SwitchedSource } from '../../controllers/local-switches/switched-source.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { sharedFollow } from '../../io/kube/shared-follow.ts'
 import { keepFollowed } from '../../io/last-good/kept-follow.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import type { LocalSwitch } from '../../io/local-switches/switch-file.ts'
@@ -102,7 +103,8 @@ export class KubernetesPlane implements ObjectPlane {
     const of = objectsOf(this.server, context)
     const waitMs = (): number => lastGood.waitMs
     this.client = keepFollowed({
-      client: this.#kube,
+      // The source and three controllers follow UpstreamClusters.
+      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log) },
       keeper: lastGood.keeper('scale', of),
       kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
       waitMs,

@@ -1,0 +1,163 @@
+// One list and watch for everybody in the process who follows the same objects, as client-go's shared informers: each change is sent and
+// parsed once, and each object is in memory once.
+
+import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import type { FollowChoice, FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { Logger } from '../../api/ports/ports.ts'
+import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+
+/**
+ * `follow` of the client, shared by those who follow the same selection of one of `kinds`. Each hears what it would hear of a watch of its
+ * own, but for `onPage`; whoever comes late, first what the objects are now. All objects of these kinds are kept as they come: what a
+ * `transform` leaves out saves memory in its follower only.
+ */
+export function sharedFollow(
+  client: Pick<ObjectClient, 'follow'>,
+  kinds: readonly ResourceKind[],
+  log: Logger,
+): ObjectClient['follow'] {
+  const watches = new Map<string, SharedWatch>()
+  return (kind, namespace, events, choice = {}) => {
+    if (!kinds.includes(kind)) return client.follow(kind, namespace, events, choice)
+    const { transform, ...selection } = choice
+    const { labelSelector = '', name = '' } = selection
+    const key = JSON.stringify([resourceName(kind), namespace, labelSelector, name])
+    let watch = watches.get(key)
+    if (watch === undefined) {
+      const open = (shared: FollowEvents): Following => client.follow(kind, namespace, shared, selection)
+      watch = new SharedWatch(open, () => watches.delete(key), resourceName(kind), log)
+      watches.set(key, watch)
+    }
+    return watch.join(events, transform)
+  }
+}
+
+interface Follower {
+  readonly events: FollowEvents
+  readonly transform: NonNullable<FollowChoice['transform']>
+  /** It has heard of the last list, and hears of changes; until then they reach it as part of the list. */
+  begun: boolean
+  /** It threw at the last list or event, which does not count as delivered. */
+  failed: boolean
+}
+
+class SharedWatch implements FollowEvents {
+  readonly #resource: string
+  readonly #log: Logger
+  readonly #onEnd: () => void
+  readonly #followers = new Set<Follower>()
+  readonly #following: Following
+  /** By namespace and name; undefined = not listed yet. */
+  #objects: Map<string, JsonObject> | undefined
+  #version = ''
+  #state: { readonly current: boolean; readonly message: string } | undefined
+  /** Those that have not begun. */
+  readonly #waiting = new Set<Follower>()
+  #turnIsDue = false
+
+  /** @param onEnd called when the last follower leaves; nobody can join afterwards */
+  constructor(open: (events: FollowEvents) => Following, onEnd: () => void, resource: string, log: Logger) {
+    this.#resource = resource
+    this.#log = log
+    this.#onEnd = onEnd
+    this.#following = open(this)
+  }
+
+  join(events: FollowEvents, transform: Follower['transform'] = identity): Following {
+    const follower = { events, transform, begun: false, failed: false }
+    this.#followers.add(follower)
+    this.#wait(follower)
+    return {
+      stop: async () => {
+        if (!this.#followers.delete(follower) || this.#followers.size > 0) return
+        this.#onEnd()
+        await this.#following.stop()
+      },
+    }
+  }
+
+  onReplace(objects: readonly JsonObject[]): void {
+    this.#objects = new Map(objects.map((object) => [keyOf(object), object]))
+    for (const follower of this.#followers) this.#wait(follower)
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (type === 'DELETED') this.#objects?.delete(keyOf(object))
+    else this.#objects?.set(keyOf(object), object)
+    for (const follower of this.#followers) {
+      follower.failed = !this.#tell(follower, () => follower.events.onChange(type, follower.transform(object)))
+    }
+  }
+
+  onState(current: boolean, message: string): void {
+    this.#state = { current, message }
+    for (const follower of this.#followers) this.#tell(follower, () => follower.events.onState(current, message))
+  }
+
+  onVersion(resourceVersion: string): void {
+    this.#version = resourceVersion
+    for (const follower of this.#followers) this.#tellVersion(follower)
+  }
+
+  #wait(follower: Follower): void {
+    follower.begun = false
+    this.#waiting.add(follower)
+    this.#nextTurn()
+  }
+
+  /** Each has a turn of the event loop for itself: thousands of objects take a while. */
+  #nextTurn(): void {
+    if (this.#turnIsDue || this.#waiting.size === 0) return
+    this.#turnIsDue = true
+    setImmediate(() => {
+      this.#turnIsDue = false
+      const [next] = this.#waiting
+      if (next === undefined) return
+      this.#waiting.delete(next)
+      this.#begin(next)
+      this.#nextTurn()
+    })
+  }
+
+  /** With what is known by now. */
+  #begin(follower: Follower): void {
+    const { events, transform } = follower
+    follower.begun = true
+    const objects = this.#objects
+    if (objects !== undefined) {
+      follower.failed = !this.#tell(follower, () =>
+        events.onReplace(Array.from(objects.values(), (object) => transform(object))),
+      )
+      if (this.#version !== '') this.#tellVersion(follower)
+    }
+    if (this.#state === undefined) return
+    const { current, message } = this.#state
+    this.#tell(follower, () => events.onState(current, message))
+  }
+
+  #tellVersion(follower: Follower): void {
+    if (follower.failed) follower.failed = false
+    else this.#tell(follower, () => follower.events.onVersion?.(this.#version))
+  }
+
+  /** An error of one follower must not keep others from hearing. @returns false when it threw */
+  #tell(follower: Follower, call: () => void): boolean {
+    // Another one's call may have stopped it.
+    if (!follower.begun || !this.#followers.has(follower)) return true
+    try {
+      call()
+      return true
+    } catch (error) {
+      this.#log.error('a change of objects could not be handled', { resource: this.#resource, error })
+      return false
+    }
+  }
+}
+
+function keyOf(object: JsonObject): string {
+  return `${namespaceOf(object)}/${nameOf(object)}`
+}
+
+function identity(object: JsonObject): JsonObject {
+  return object
+}
