@@ -17,6 +17,7 @@ import type { HeadMemory } from '../../http2/header-frames.ts'
 import { CLIENT_LIMITS } from '../../http2/limits.ts'
 import { type GuardedServer, guardedConnector } from '../dial/dial-guard.ts'
 import { HeadExcessError, withHeadLimits } from './http1-head.ts'
+import { readBeforeWriteFails } from './last-answer.ts'
 import { NO_STREAM, type SpareStreams, StreamQueue } from './stream-queue.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
@@ -86,10 +87,17 @@ export class Http1Pool {
       noDelay: true,
       ...options.tls,
     })
+    const bounded = withHeadLimits(connect, options.memory)
     this.#pool = new Pool(options.origin, {
       allowH2: false,
       useMilo: false,
-      connect: withHeadLimits(connect, options.memory),
+      connect: (target, done) => {
+        bounded(target, (...outcome) => {
+          const [, socket] = outcome
+          if (socket !== null) readBeforeWriteFails(socket)
+          done(...outcome)
+        })
+      },
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
