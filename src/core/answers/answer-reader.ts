@@ -2,7 +2,8 @@
 // are counted before they are parsed. Whoever reads from a connection feeds it, over whatever transport.
 
 import { BodyPieces } from '../request/body-pieces.ts'
-import type { AnswerLimits } from './answer-limits.ts'
+import type { CountLimits } from './answer-limits.ts'
+import { AnswerTooLargeError } from './call-errors.ts'
 import { countJson } from './count-json.ts'
 
 /** Where the memory of an answer is taken from, on behalf of whoever the call is made for. */
@@ -16,7 +17,7 @@ export interface AnswerMemory {
 /** too-large: so is what any other server would answer; a page of fewer objects may be smaller. no-room: later there may be. */
 export type AnswerFault = 'too-large' | 'no-room'
 
-/** An answer that comes. Exactly one of `text` and `drop` has to be called at the end. */
+/** An answer that comes. One of `counted`, `text` and `drop` has to be called at the end. */
 export class AnswerReader {
   readonly #maxBytes: number
   readonly #memory: AnswerMemory
@@ -45,9 +46,20 @@ export class AnswerReader {
   }
 
   /**
-   * All of it. It is not charged any more: what a turn makes of it is garbage when the turn is over, and core/memory/ceiling.ts counts it once for
-   * each thread. Whoever keeps something of it longer charges that.
+   * All of it, and it may be parsed. It is not charged any more: what a turn makes of it is garbage when the turn is over, and core/memory/ceiling.ts
+   * counts it once for each thread. Whoever keeps something of it longer charges that.
+   * @param seed as of countJson
+   * @throws {AnswerTooLargeError} when parsing it would cost more than the limits allow
    */
+  counted(limits: CountLimits, seed: number): string {
+    const json = Buffer.concat(this.#pieces.take())
+    this.drop()
+    const excess = countJson(json, limits, seed)
+    if (excess !== undefined) throw new AnswerTooLargeError(excess)
+    return json.toString('utf8')
+  }
+
+  /** All of it, for people. As `counted` otherwise. */
   text(): string {
     const text = Buffer.concat(this.#pieces.take()).toString('utf8')
     this.drop()
@@ -59,23 +71,5 @@ export class AnswerReader {
     const bytes = this.#bytes
     this.#bytes = 0
     if (bytes > 0) this.#memory.give(bytes)
-  }
-}
-
-/**
- * @param seed as of countJson
- * @throws {ExcessError} when it has more than the limits allow: nothing is parsed
- * @throws {SyntaxError}
- */
-export function parseCounted(text: string, limits: Pick<AnswerLimits, 'values' | 'shapes'>, seed: number): unknown {
-  const excess = countJson(text, limits, seed)
-  if (excess !== undefined) throw new ExcessError(excess)
-  return JSON.parse(text)
-}
-
-/** More than may be parsed in one turn. */
-export class ExcessError extends Error {
-  constructor(excess: string) {
-    super(`the answer has ${excess}, which is the limit`)
   }
 }

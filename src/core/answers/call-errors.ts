@@ -48,8 +48,11 @@ export class HeadTooLargeError extends KubeCallError {
 
 /** The server has processed the request, but its response is too large; so would be that of any other endpoint. */
 export class AnswerTooLargeError extends KubeCallError {
-  /** @param excess what it has more of than is read */
+  /** What it has more of than is read. */
+  readonly excess: string
+
   constructor(excess: string) {
     super(`the answer has ${excess}, which is the limit`)
+    this.excess = excess
   }
 }

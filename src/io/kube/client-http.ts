@@ -11,7 +11,6 @@ import type { Charge } from '../../api/ports/stream.ts'
 import { type AnswerLimits, OBJECT, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { AnswerTooLargeError, KubeCallError } from '../../core/answers/call-errors.ts'
-import { countJson } from '../../core/answers/count-json.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
 import { countInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
@@ -170,8 +169,6 @@ export class KubeHttp {
     const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
     if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
     const text = await this.#text(call, answer)
-    const excess = countJson(text, call.limits, COUNT_SEED)
-    if (excess !== undefined) throw new AnswerTooLargeError(excess)
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -308,6 +305,7 @@ export class KubeHttp {
     return statusErrorOf(statusCode, text, retryAfter)
   }
 
+  /** It may be parsed. */
   async #text(call: Call, answer: Answer): Promise<string> {
     refuseEncoded(answer)
     const { response, access } = answer
@@ -326,7 +324,7 @@ export class KubeHttp {
       throw noAnswer(access, error)
     }
     this.#ended(call, reader.bytes)
-    return reader.text()
+    return reader.counted(call.limits, COUNT_SEED)
   }
 
   async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {

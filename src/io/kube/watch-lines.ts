@@ -4,7 +4,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { OBJECT } from '../../core/answers/answer-limits.ts'
 import { type AnswerMemory, AnswerReader } from '../../core/answers/answer-reader.ts'
-import { countJson } from '../../core/answers/count-json.ts'
+import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
 import { COUNT_SEED } from '../answers/thread-answers.ts'
 
 export interface WatchEvent {
@@ -33,7 +33,7 @@ export class WatchLines {
       const end = chunk.indexOf(NEWLINE, start)
       if (end === -1) break
       this.#keep(chunk.subarray(start, end))
-      const line = this.#line.text()
+      const line = this.#counted()
       if (line !== '') events.push(readEvent(line))
       start = end + 1
     }
@@ -43,6 +43,15 @@ export class WatchLines {
 
   drop(): void {
     this.#line.drop()
+  }
+
+  #counted(): string {
+    try {
+      return this.#line.counted(OBJECT, COUNT_SEED)
+    } catch (error) {
+      if (!(error instanceof AnswerTooLargeError)) throw error
+      throw new BadWatchError(`the watch sent an event with ${error.excess}, which is the limit`)
+    }
   }
 
   #keep(part: Buffer): void {
@@ -55,8 +64,6 @@ export class WatchLines {
 }
 
 function readEvent(line: string): WatchEvent {
-  const excess = countJson(line, OBJECT, COUNT_SEED)
-  if (excess !== undefined) throw new BadWatchError(`the watch sent an event with ${excess}, which is the limit`)
   let value: unknown
   try {
     value = JSON.parse(line)

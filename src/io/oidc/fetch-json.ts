@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { getCACertificates } from 'node:tls'
+import { errorMessage } from '../../api/validation/error-message.ts'
 import { DOCUMENT } from '../../core/answers/answer-limits.ts'
-import { AnswerReader, ExcessError, parseCounted } from '../../core/answers/answer-reader.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
 import { limitInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
@@ -19,13 +20,13 @@ const LATE = 'no answer within 10 s'
 export async function fetchJson(url: string, caFile: string): Promise<unknown> {
   const text = await fetchText(url, caFile === '' ? trustedCAs() : readFileSync(caFile))
   try {
-    return parseCounted(text, DOCUMENT, COUNT_SEED)
-  } catch (error) {
-    if (error instanceof ExcessError) throw new Error(`${url}: ${error.message}`)
+    return JSON.parse(text)
+  } catch {
     throw new Error(`${url} does not answer with JSON`)
   }
 }
 
+/** It may be parsed. */
 function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
@@ -51,8 +52,15 @@ function fetchText(url: string, ca: Buffer | string[]): Promise<string> {
       })
       response.once('error', (error) => fail(signal.aborted ? LATE : error.message))
       response.once('end', () => {
-        if (response.statusCode === 200) resolve(reader.text())
-        else fail(`answers with ${response.statusCode}`)
+        if (response.statusCode !== 200) {
+          fail(`answers with ${response.statusCode}`)
+          return
+        }
+        try {
+          resolve(reader.counted(DOCUMENT, COUNT_SEED))
+        } catch (error) {
+          fail(errorMessage(error))
+        }
       })
       // Nothing of it is held afterwards, however it ended.
       response.once('close', () => reader.drop())

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
-import { field, parseAnswer } from './read-answer.ts'
+import { field } from './read-answer.ts'
 import { type ReviewCall, unanswered } from './token-review.ts'
 
 export type AccessReviewResult =
@@ -102,7 +102,7 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
     if (answer.status !== 200 && answer.status !== 201) {
       return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
     }
-    return readAccess(parseAnswer(answer.body))
+    return readAccess(JSON.parse(answer.body))
   } catch (error) {
     return unanswered(error)
   }

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { UserInfo } from '../../api/kube/user.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { CallLimitError } from '../../core/answers/call-errors.ts'
-import { field, parseAnswer } from './read-answer.ts'
+import { field } from './read-answer.ts'
 
 /** Makes the call; if it throws, that means "no answer", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
@@ -155,7 +155,7 @@ async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenRe
     if (answer.status !== 200 && answer.status !== 201) {
       return unanswered(`TokenReview was answered with ${answer.status}`)
     }
-    return readVerdict(parseAnswer(answer.body), query.audiences)
+    return readVerdict(JSON.parse(answer.body), query.audiences)
   } catch (error) {
     return unanswered(error)
   }

@@ -5,7 +5,6 @@ import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/p
 import { type AnswerLimits, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoAnswerError } from '../../core/answers/call-errors.ts'
-import { countJson } from '../../core/answers/count-json.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import type { UpstreamEndpoint } from './pool.ts'
@@ -68,11 +67,12 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     }
     const done = (): void => {
       clearTimeout(deadline)
-      const body = reader.text()
-      const excess = countJson(body, call.limits, COUNT_SEED)
-      if (excess === undefined) resolve({ status, body, head })
-      else if (status >= FIRST_ERROR) resolve(untold(status, head))
-      else reject(new AnswerTooLargeError(excess))
+      try {
+        resolve({ status, body: reader.counted(call.limits, COUNT_SEED), head })
+      } catch (error) {
+        if (status >= FIRST_ERROR) resolve(untold(status, head))
+        else reject(error)
+      }
     }
     /** Of an error the code is what counts. */
     const cut = (): void => {

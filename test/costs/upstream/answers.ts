@@ -2,6 +2,8 @@
 
 import { isRecord } from '../../../src/api/kube/object-shape.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../src/api/ports/protection.ts'
+import { OBJECT } from '../../../src/core/answers/answer-limits.ts'
+import { AnswerReader } from '../../../src/core/answers/answer-reader.ts'
 import { sliceAddresses } from '../../../src/core/endpoints/slice-addresses.ts'
 import { nodeState } from '../../../src/core/incident/node-state.ts'
 import { answerSize } from '../../../src/core/list-cost/list-answer.ts'
@@ -55,6 +57,25 @@ const PROTECTOR =
   '{"metadata":{"name":"a","namespace":"b","uid":"c"},"spec":{"minAvailable":1,"selector":{"matchLabels":{'
 
 export const PARSERS: readonly Parser[] = [
+  parserOf({
+    name: "answer to a call of the gateway's own",
+    limit: 10 * MIB,
+    prepare: bytes,
+    read: (body) => {
+      const reader = new AnswerReader(OBJECT.bytes, UNLIMITED)
+      for (const chunk of chunksOf(body)) reader.add(chunk)
+      return reader.counted(OBJECT, 1)
+    },
+    tokens: JSON_TOKENS,
+    shapes: {
+      ...JSON_SHAPES,
+      'a long string': repeat('a', '"', '"'),
+      'escaped quotes': repeat('\\"', '"', '"'),
+      backslashes: repeat('\\', '"', '"'),
+      'short strings': repeat('""'),
+      digits: repeat('1'),
+    },
+  }),
   parserOf({
     name: 'watch that is passed on, JSON',
     limit: MIB,

@@ -1,8 +1,9 @@
 // Documents that decide who somebody is and what he may: answers to reviews, and the keys of OpenID providers.
 
+import { type AnswerLimits, DOCUMENT, REVIEW } from '../../../src/core/answers/answer-limits.ts'
+import { AnswerReader } from '../../../src/core/answers/answer-reader.ts'
 import { readKeySet } from '../../../src/io/oidc/signing-keys.ts'
 import { readAccess } from '../../../src/io/reviews/access-review.ts'
-import { parseAnswer } from '../../../src/io/reviews/read-answer.ts'
 import { readVerdict } from '../../../src/io/reviews/token-review.ts'
 import { JSON_SHAPES, JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
@@ -11,12 +12,20 @@ import { list, MIB, repeat } from '../shapes.ts'
 const USER = '{"status":{"authenticated":true,"user":{"username":"a"'
 const KEY = '{"kid":"a","kty":"RSA","use":"sig","alg":"RS256","e":"AQAB"'
 
+const UNLIMITED = { take: () => true, give: () => undefined }
+
+function counted(text: string, limits: AnswerLimits = REVIEW): unknown {
+  const reader = new AnswerReader(limits.bytes, UNLIMITED)
+  reader.add(Buffer.from(text))
+  return JSON.parse(reader.counted(limits, 1))
+}
+
 export const PARSERS: readonly Parser[] = [
   parser({
     name: 'answer to a TokenReview',
     limit: 3 * MIB,
     fillsMaps: true,
-    read: (text) => readVerdict(parseAnswer(text), ['a']),
+    read: (text) => readVerdict(counted(text), ['a']),
     tokens: JSON_TOKENS,
     shapes: {
       ...JSON_SHAPES,
@@ -31,7 +40,7 @@ export const PARSERS: readonly Parser[] = [
     name: 'answer to a SubjectAccessReview',
     limit: 3 * MIB,
     fillsMaps: true,
-    read: (text) => readAccess(parseAnswer(text)),
+    read: (text) => readAccess(counted(text)),
     tokens: JSON_TOKENS,
     shapes: {
       'a long reason': repeat('a', '{"status":{"allowed":false,"reason":"', '"}}'),
@@ -42,7 +51,7 @@ export const PARSERS: readonly Parser[] = [
     name: 'JWK Set',
     limit: MIB,
     fillsMaps: true,
-    read: (text) => readKeySet(JSON.parse(text)),
+    read: (text) => readKeySet(counted(text, DOCUMENT)),
     tokens: [...JSON_TOKENS, KEY, '"n":"AQAB"'],
     shapes: {
       'keys that are none': list('1', '{"keys":[', ']}'),
