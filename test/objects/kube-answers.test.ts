@@ -236,7 +236,7 @@ function podsOf(count: number, size: number): JsonObject[] {
 }
 
 test('a page that is too large is asked for again with half as many, until it fits', async (t) => {
-  const pods = podsOf(700, 20_000)
+  const pods = podsOf(700, 15_000)
   const limits: number[] = []
   const { client } = await endpoint(t, (request, response) => {
     const query = new URL(String(request.url), 'http://x').searchParams
@@ -265,7 +265,20 @@ test('a pod as large as etcd takes it is read, alone and in a list', async (t) =
   assert.equal((await client.list(PODS, '')).items.length, 1)
 })
 
-test('answers of all clusters together take what there is for them, and who has less than a share still gets a page', async (t) => {
+/** 150 pods with a text of this size. */
+function listing(t: TestContext, name: string, size: number, limits: number[]): Promise<Endpoint> {
+  const pods = podsOf(150, size)
+  const listener: RequestListener = (request, response) => {
+    const query = new URL(String(request.url), 'http://x').searchParams
+    const [from, limit] = [Number(query.get('continue') ?? 0), Number(query.get('limit'))]
+    limits.push(limit)
+    const metadata = { resourceVersion: '1', continue: from + limit < pods.length ? String(from + limit) : '' }
+    response.end(JSON.stringify({ kind: 'PodList', metadata, items: pods.slice(from, from + limit) }))
+  }
+  return endpoint(t, listener, 30_000, name)
+}
+
+test('answers of all clusters together take what there is for them', async (t) => {
   const { known } = threadAnswers
   const most = known.capacity + known.reserve
   const waiting: ServerResponse[] = []
@@ -293,16 +306,6 @@ test('answers of all clusters together take what there is for them, and who has 
   )
   await waitFor('all to be asked', () => waiting.length === 8)
   await waitFor('no room', () => known.held > known.capacity - MIB)
-  const good = await endpoint(
-    t,
-    (_, response) => {
-      const metadata = { resourceVersion: '1' }
-      response.end(JSON.stringify({ kind: 'PodList', metadata, items: podsOf(95, 20_000) }))
-    },
-    30_000,
-    'good',
-  )
-  assert.equal((await good.client.list(PODS, '')).items.length, 95)
   for (const response of waiting) response.end('"}')
   const ended = await Promise.all(pods)
   watching = false
@@ -310,4 +313,25 @@ test('answers of all clusters together take what there is for them, and who has 
   assert.ok(ended.includes('read') && ended.includes('refused'), String(ended))
   assert.ok(highest <= most, `${highest} of ${most}`)
   assert.equal(heldNow(), 0)
+})
+
+test('while one cluster holds all, another one reads whole pages, and a third one smaller pages', async (t) => {
+  const { known } = threadAnswers
+  const evil = clusterCharge('evil')
+  assert.equal(threadAnswers.take(evil, known.capacity), 'taken')
+  t.after(() => threadAnswers.give(evil, known.capacity))
+  const limits: number[] = []
+  // One page has all 150, and 10 KiB to spare.
+  const { client } = await listing(t, 'good', Math.floor((PAGE.bytes - 10 * 1024) / 150) - 50, limits)
+  assert.equal((await client.list(PODS, '')).items.length, 150)
+  assert.deepEqual(limits, [200])
+  const second = clusterCharge('second')
+  assert.equal(threadAnswers.take(second, PAGE.bytes), 'taken')
+  t.after(() => threadAnswers.give(second, PAGE.bytes))
+  assert.equal((await client.list(PODS, '')).items.length, 150)
+  assert.deepEqual(limits.slice(1), [200, 100, 100])
+  // Whoever has its share gets no second chance.
+  const hog = await listing(t, 'evil', 1000, limits)
+  await assert.rejects(hog.client.list(PODS, ''), NoRoomError)
+  assert.equal(limits.length, 5)
 })

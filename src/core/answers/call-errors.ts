@@ -30,8 +30,12 @@ export class CallLimitError extends KubeCallError {
 
 /** The server has answered, but the answers that are being read take all of the memory that there is for them. */
 export class NoRoomError extends CallLimitError {
-  constructor(message: string, retryAfterSeconds: number) {
+  /** Others have more than their share: a smaller answer may find room. */
+  readonly belowShare: boolean
+
+  constructor(message: string, retryAfterSeconds: number, belowShare: boolean) {
     super(message, retryAfterSeconds, false)
+    this.belowShare = belowShare
   }
 }
 

@@ -1,10 +1,10 @@
-// A collection of an API server, page by page. A page that is too large is asked for again with half as many objects, down to one, and the pages of
-// this list do not grow again.
+// A collection of an API server, page by page. A page that is too large, or for which others leave no room, is asked for again with half
+// as many objects, down to one, and the pages of this list do not grow again.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { type AnswerLimits, OBJECT, PAGE } from './answer-limits.ts'
-import { AnswerTooLargeError } from './call-errors.ts'
+import { AnswerTooLargeError, NoRoomError } from './call-errors.ts'
 
 /** Objects in a page: 200 pods with two containers are 1.4 MiB. */
 const PAGE_SIZE = 200
@@ -44,9 +44,13 @@ async function pageOf(read: ReadPage, limit: number, next: string): Promise<Json
   try {
     return await read(limit, next, limit === 1 ? OBJECT : PAGE)
   } catch (error) {
-    if (error instanceof AnswerTooLargeError && limit > 1) return undefined
+    if (limit > 1 && isTooMuch(error)) return undefined
     throw error
   }
+}
+
+function isTooMuch(error: unknown): boolean {
+  return error instanceof AnswerTooLargeError || (error instanceof NoRoomError && error.belowShare)
 }
 
 /** Whatever they are. */

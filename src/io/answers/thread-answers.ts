@@ -8,7 +8,10 @@ import { NoRoomError } from '../../core/answers/call-errors.ts'
 import { refuseShare } from '../../core/shares/refuse-share.ts'
 import { SharedResource } from '../../core/shares/shared-resource.ts'
 
-/** Of a thread. Its reserve is more than a page (core/answers/answer-limits.ts): while one source has all, each other one still gets that. */
+/**
+ * Of a thread. Half of its reserve is a page (core/answers/answer-limits.ts): while one source has all, another one reads a page, and a third one as
+ * much as an eighth of its share, which is 1 MiB. More of them at the same time may get nothing until one gives something back.
+ */
 const MAX_ANSWER_BYTES = 24 * 1024 * 1024
 
 export const threadAnswers: SharedResource = new SharedResource('answer-bytes', MAX_ANSWER_BYTES)
@@ -45,7 +48,9 @@ export class AnswerBytes implements AnswerMemory {
   /** Why `take` was refused. */
   full(): NoRoomError {
     const charge = this.#charge
-    const { message, retryAfterSeconds } = refuseShare('answer-bytes', threadAnswers.of(charge), charge, Math.random())
-    return new NoRoomError(message, retryAfterSeconds)
+    const shares = threadAnswers.of(charge)
+    const { message, retryAfterSeconds } = refuseShare('answer-bytes', shares, charge, Math.random())
+    const belowShare = shares.heldBy(charge.source) < shares.shareOf(charge.source, charge.weight)
+    return new NoRoomError(message, retryAfterSeconds, belowShare)
   }
 }
