@@ -1,10 +1,10 @@
 // A FIFO of bytes in pooled memory: a peer that sends byte by byte costs little more
 // than the bytes, and the chunks in which they arrived are not kept alive.
 
-import { releaseSlab, SLAB_BYTES, takeSlab } from './slabs.ts'
+import { releaseShortMemory, releaseSlab, SHORT_BYTES, SLAB_BYTES, takeShortMemory, takeSlab } from './slabs.ts'
 
 /** Size of the first piece of a queue: most queues stay small. */
-const FIRST_BYTES = 2048
+const FIRST_BYTES = SHORT_BYTES
 
 /** Takes bytes by copying them. */
 export interface ByteSink {
@@ -38,7 +38,7 @@ export class ChunkQueue {
     for (let at = 0; at < length; ) {
       let last = this.#slabs[this.#slabs.length - 1]
       if (last === undefined || this.#to === last.length) {
-        last = last === undefined && length <= FIRST_BYTES ? Buffer.allocUnsafeSlow(FIRST_BYTES) : takeSlab()
+        last = last === undefined && length <= FIRST_BYTES ? takeShortMemory() : takeSlab()
         this.#slabs.push(last)
         this.#to = 0
       }
@@ -64,7 +64,7 @@ export class ChunkQueue {
       this.#from += part
       left -= part
       if (this.#from < end) return
-      releaseSlab(first)
+      release(first)
       slabs.shift()
       this.#from = 0
     }
@@ -78,9 +78,14 @@ export class ChunkQueue {
 
   /** Empties the queue. */
   clear(): void {
-    for (const slab of this.#slabs) releaseSlab(slab)
+    for (const slab of this.#slabs) release(slab)
     this.#slabs.length = 0
     this.#from = 0
     this.bytes = 0
   }
+}
+
+function release(piece: Buffer): void {
+  if (piece.length === FIRST_BYTES) releaseShortMemory(piece)
+  else releaseSlab(piece)
 }

@@ -12,6 +12,11 @@ export const FRAME_MEMORY_BYTES: number = DEFAULT_FRAME_BYTES + FRAME_HEADER_BYT
 /** Of such memory, pieces kept in the pool: 2 MiB. */
 const MAX_POOLED_FRAMES = 128
 
+/** Size of the memory for what is short: most bodies that come in two pieces. */
+export const SHORT_BYTES = 2048
+/** Of such memory, pieces kept in the pool: 1 MiB. */
+const MAX_POOLED_SHORT = 512
+
 /** Pieces of memory of one size. */
 class Pool {
   readonly #size: number
@@ -39,6 +44,7 @@ class Pool {
 
 const slabs = new Pool(SLAB_BYTES, MAX_POOLED)
 const frames = new Pool(FRAME_MEMORY_BYTES, MAX_POOLED_FRAMES)
+const shorts = new Pool(SHORT_BYTES, MAX_POOLED_SHORT)
 
 export function takeSlab(): Buffer {
   return slabs.take()
@@ -47,6 +53,15 @@ export function takeSlab(): Buffer {
 /** Returns a slab that nobody reads or writes any more; does nothing with memory of another size. */
 export function releaseSlab(slab: Buffer): void {
   slabs.release(slab)
+}
+
+export function takeShortMemory(): Buffer {
+  return shorts.take()
+}
+
+/** As `releaseSlab`. */
+export function releaseShortMemory(memory: Buffer): void {
+  shorts.release(memory)
 }
 
 export function takeFrameMemory(): Buffer {
