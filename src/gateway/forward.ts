@@ -136,6 +136,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   stream: Stream | undefined = undefined
   /** What has come of an answer that the client gets when it is whole. */
   #held: HeldAnswer | undefined = undefined
+  /** The slice in which its head came. */
+  #heldIn = 0
 
   onHeaders(list: HeaderList, end: boolean): void {
     const exchange = this.exchange
@@ -155,7 +157,10 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (listed !== undefined) this.#measure(listed, list, status)
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
       this.#held = holdAnswer(list, exchange.record, this, nowMs)
-      if (this.#held !== undefined) return
+      if (this.#held !== undefined) {
+        this.#heldIn = turns.slice
+        return
+      }
     }
     if (this.permit.isWatch) this.#watchAnswered(list, status)
     this.#begin(list, end)
@@ -184,7 +189,8 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   #passOnHeld(held: HeldAnswer): void {
     const { exchange } = this
     this.#held = undefined
-    this.answeredNow()
+    // Mostly it has come in one piece, and `answered` has noted the time a moment ago.
+    if (!turns.isReadIn(this.#heldIn)) this.answeredNow()
     this.#begin(held.head, false)
     exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
     exchange.chargeAnswer()

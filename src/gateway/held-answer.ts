@@ -49,12 +49,20 @@ export function holdAnswer(
   const length = headerValue(head, 'content-length')
   if (length === undefined) {
     if (!isResourceRequest || !isObject(headerValue(head, 'content-type') ?? '')) return undefined
-    // Five digits, so that nothing odd is taken for a number.
-  } else if (!/^\d{1,5}$/.test(length)) return undefined
+  } else if (!isShortNumber(length)) return undefined
   const headBytes = headerListBytes(head)
   if (headBytes + Number(length ?? 0) > MAX_HELD_BYTES || allHeldBytes + headBytes > MAX_ALL_HELD_BYTES)
     return undefined
   return new HeldAnswer(head, headBytes, holder, nowMs)
+}
+
+/** Up to five digits, so that nothing odd is taken for a number. */
+function isShortNumber(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c < 0x30 || c > 0x39) return false
+  }
+  return text.length > 0 && text.length <= 5
 }
 
 function isObject(contentType: string): boolean {
@@ -104,10 +112,13 @@ export class HeldAnswer {
 
   /** Gives all that is held to the client. @returns how much that is */
   passOn(client: Stream, trail?: AuditTrail): number {
-    const bytes = this.#chunks?.bytes ?? 0
-    for (const piece of this.#chunks?.pieces() ?? []) {
-      trail?.responseBody(piece)
-      client.body(piece, false)
+    const chunks = this.#chunks
+    const bytes = chunks === undefined ? 0 : chunks.bytes
+    if (chunks !== undefined) {
+      for (const piece of chunks.pieces()) {
+        trail?.responseBody(piece)
+        client.body(piece, false)
+      }
     }
     this.discard()
     return bytes

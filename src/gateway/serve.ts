@@ -86,9 +86,9 @@ function serve(exchange: Exchange): Served {
   const requester = authenticate(exchange, live, cluster)
   if (requester instanceof Promise) {
     const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
-    if (refusal !== undefined) return refusal
+    return refusal ?? goOnLater(exchange, asked, requester, serveRequester)
   }
-  return goOn(exchange, asked, requester, serveRequester)
+  return 'refused' in requester ? requester : serveRequester(exchange, asked, requester)
 }
 
 /** Second part: the user that the request runs as. */
@@ -106,7 +106,9 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
   if (exceeded !== undefined) return exceeded
   if (overfull !== undefined) return overfull
   const requested: Requested = { live, cluster, info, requester }
-  return goOn(exchange, requested, impersonate(exchange, live, requester), serveCaller)
+  const caller = impersonate(exchange, live, requester)
+  if (caller instanceof Promise) return goOnLater(exchange, requested, caller, serveCaller)
+  return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
 }
 
 /** Third part: whether it is served. */
@@ -211,15 +213,14 @@ function settle(exchange: Exchange, refusal: Refusal | undefined): void {
   respond(exchange, refusal)
 }
 
-/** Goes on with what a step has found; in the same turn where nothing has to be waited for. */
-function goOn<Known extends Asked, Found extends object>(
+/** Goes on with what a step has found, once it has. Where nothing has to be waited for, the step calls the next one itself. */
+function goOnLater<Known extends Asked, Found extends object>(
   exchange: Exchange,
   known: Known,
-  found: Found | Refusal | Promise<Found | Refusal>,
+  found: Promise<Found | Refusal>,
   next: (exchange: Exchange, known: Known, found: Found) => Served,
-): Served {
-  if (found instanceof Promise) return wait(exchange, known, found, (late) => goOn(exchange, known, late, next))
-  return 'refused' in found ? found : next(exchange, known, found)
+): undefined {
+  return wait(exchange, known, found, (late) => ('refused' in late ? late : next(exchange, known, late)))
 }
 
 /** Goes on when the answer is there: that is then the moment of the decision, and who was revoked meanwhile is not served. */

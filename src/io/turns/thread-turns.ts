@@ -76,6 +76,8 @@ class ThreadTurns implements Tickable {
   #ticking = false
   /** What an endpoint has sent is being read, until `sharedDone`. */
   #isShared = false
+  /** How many slices have begun. */
+  #slices = 0
   // What an answer costs, as measured: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
@@ -263,7 +265,19 @@ class ThreadTurns implements Tickable {
     return performance.now() < this.#untilMs
   }
 
+  /** The number of the latest slice. */
+  get slice(): number {
+    return this.#slices
+  }
+
+  /** Whether what an endpoint has sent is still being read in this slice. */
+  isReadIn(slice: number): boolean {
+    return this.#isShared && slice === this.#slices
+  }
+
   #beginSlice(nowMs: number, untilMs: number): void {
+    // A small integer at all times, which V8 keeps without allocating.
+    this.#slices = (this.#slices + 1) & 0x3fffffff
     this.#startMs = nowMs
     this.#untilMs = untilMs
     this.#framesLeft = FRAMES_A_LOOK
