@@ -28,7 +28,7 @@ import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
 import { top } from './rows/top.ts'
 import { watches } from './rows/watches.ts'
-import { versions } from './versions.ts'
+import { commitOf, versions } from './versions.ts'
 
 /** In the order in which they run. */
 const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
@@ -110,14 +110,21 @@ async function run(): Promise<void> {
       process.stdout.write(`\n${toOther.toFixed(3)} x the other checkout\n`)
     } else {
       const programs = versions()
-      process.stdout.write(`medians of ${bench.rounds}; ${programs}\n`)
+      const commit = commitOf(bench.root)
+      process.stdout.write(`${commit}, medians of ${bench.rounds}; ${programs}\n`)
+      const seconds: Record<string, number> = {}
       for (const name of rows) {
+        const sinceMs = performance.now()
         await ROWS[name]?.(bench)
         await stopAll()
+        seconds[name] = Math.round((performance.now() - sinceMs) / 1000)
+        process.stdout.write(`\n(${name}: ${seconds[name]} s)\n`)
       }
       report.finish(rows, resolve(values.json), {
+        commit,
         rounds: bench.rounds,
         programs,
+        seconds,
         at: new Date().toISOString(),
       })
     }

@@ -1,4 +1,5 @@
-// The programs of a run with their versions and the TLS libraries that they run on: encryption is most of what a proxy does.
+// What a run measures: the commit, and the programs with their versions and the TLS libraries that they run on: encryption is most of what
+// a proxy does.
 
 import { execFileSync } from 'node:child_process'
 import process from 'node:process'
@@ -10,4 +11,15 @@ export function versions(): string {
   // What it was built with may be older than what is loaded.
   const library = /^Running on OpenSSL version : OpenSSL (\S+)/m.exec(output)?.[1]
   return `Node ${process.versions.node} (OpenSSL ${process.versions.openssl}), HAProxy ${haproxy} (OpenSSL ${library})`
+}
+
+/** Of a checkout, e.g. "2bb923c3" or "2bb923c3 with changes": a table is of the commit that it names. */
+export function commitOf(root: string): string {
+  const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    const changed = git('status', '--porcelain', '--untracked-files=no') !== ''
+    return `${git('rev-parse', '--short=8', 'HEAD')}${changed ? ' with changes' : ''}`
+  } catch {
+    return 'no commit'
+  }
 }
