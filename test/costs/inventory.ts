@@ -55,7 +55,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/app/insight/log-levels.ts': notInput(
     'JSON.parse alone, of a body that the admin listener limits, behind the rights of an admin',
   ),
-  'src/app/insight/replicas.ts': notInput('answers of other replicas, over mutual TLS'),
   'src/app/insight/secret-files.ts': notInput(OPERATOR),
   'src/app/insight/top-route.ts': row('query of top'),
   'src/app/protection/protection.ts': notInput(OWN),
@@ -147,9 +146,11 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/io/secrets/secret-release.ts': notInput('split alone, of an annotation, which API servers limit to 256 KiB'),
   'src/io/sources/files/parse.ts': row('file of objects'),
   'src/io/store/bodies.ts': notInput(OWN),
-  'src/io/traces/otlp-exporter.ts': notInput("the operator's collector of traces"),
+  'src/io/traces/otlp-exporter.ts': notInput('JSON.parse alone, of 64 KiB that were counted'),
   'src/io/traces/otlp-files.ts': notInput(OPERATOR),
-  'src/io/world/admin-request.ts': notInput('answers of other replicas, over mutual TLS'),
+  'src/io/world/admin-request.ts': notInput(
+    'JSON.parse alone, of answers of other replicas that were counted, and their lines',
+  ),
   'src/io/world/inherited-sockets.ts': notInput(OPERATOR),
   'src/io/world/memory-limit.ts': notInput('files of the kernel'),
   'src/state/scale-up-guards.ts': notInput(OWN),

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +14,9 @@ import { type Config, loadConfig } from '../../src/app/config/config.ts'
 import { AdminPort } from '../../src/app/insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from '../../src/app/insight/known-replicas.ts'
 import { joinedRoute, mergedRoute } from '../../src/app/insight/replicas.ts'
+import { REPLICAS_CHARGE } from '../../src/core/shares/charge.ts'
 import { replicaLease } from '../../src/core/status/gateways.ts'
+import { threadAnswers } from '../../src/io/answers/thread-answers.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { serverCertificate } from '../harness/pki.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -109,6 +112,73 @@ test('answers of all replicas are merged; who hangs or is gone is named', async 
   // Not asked for all: this one alone, and nobody is asked.
   const alone = await request(`http://127.0.0.1:${a.port}/api/v1/top?by=verb`)
   assert.deepEqual(await alone.body.json(), { by: ['a:verb'] })
+})
+
+/** As many connections as have begun an answer and are open. */
+async function answers(listener: RequestListener): Promise<{ readonly port: number; readonly open: () => number }> {
+  let open = 0
+  const server = createHttpServer(listener)
+  server.on('connection', (socket) => {
+    open++
+    socket.on('close', () => open--)
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return { port: typeof address === 'object' && address !== null ? address.port : 0, open: () => open }
+}
+
+test('what another replica answers is read within limits, and its memory is charged', async () => {
+  const held = (): number => threadAnswers.known.heldBy(REPLICAS_CHARGE.source)
+  const many = await answers((_, response) => response.end(`{"by":["many"],"x":[${'{},'.repeat(500_000)}0]}`))
+  const endless = await answers((_, response) => {
+    response.on('error', () => undefined)
+    const write = (): void => {
+      while (!response.destroyed && response.write(Buffer.alloc(64 * 1024, ' '))) {
+        // Until the socket is full.
+      }
+    }
+    response.on('drain', write)
+    write()
+  })
+  const failing = await answers((_, response) => response.writeHead(500).write('x'))
+  let seen = 0
+  const slow = await answers((_, response) => {
+    response.write(`{"by":["slow","${'x'.repeat(100_000)}`)
+    const looking = setInterval(() => {
+      seen = Math.max(seen, held())
+      if (seen < 100_000) return
+      clearInterval(looking)
+      response.end('"]}')
+    }, 1)
+    response.on('close', () => clearInterval(looking))
+  })
+  const hostile = [many, endless, failing]
+  const a = await replica('a', {}, [...hostile.map(({ port }) => port), slow.port])
+  const { missing, by } = (await top(a.port)) as { missing: string[]; by: string[] }
+  assert.deepEqual(by.slice(0, 2), ['a:user', 'slow'])
+  assert.deepEqual(new Set(missing), new Set(hostile.map(({ port }) => `127.0.0.1:${port}`)))
+  assert.ok(seen >= 100_000, `${seen}`)
+  assert.equal(held(), 0)
+  await waitFor('their connections to end', () => hostile.every(({ open }) => open() === 0))
+})
+
+test('a replica that refuses a stream is left alone', async () => {
+  const failing = await answers((_, response) => response.writeHead(500).write('x'))
+  const a = await replica('a', {}, [failing.port])
+  const response = await request(`http://127.0.0.1:${a.port}/api/v1/tap?replicas=all`)
+  response.body.on('error', () => undefined)
+  let lines = ''
+  response.body.on('data', (chunk: Buffer) => {
+    lines += String(chunk)
+  })
+  await waitFor('the refusal', () => lines.includes('missing'))
+  // While the stream of whoever asked goes on.
+  await waitFor('its connection to end', () => failing.open() === 0)
+  response.body.destroy()
 })
 
 test('streams are joined, and all end with the client', async () => {

@@ -3,8 +3,10 @@
 
 import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from '../../admin/route.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { REPLICA } from '../../core/answers/answer-limits.ts'
+import { REPLICAS_CHARGE } from '../../core/shares/charge.ts'
 import type { PlainRequest, PlainResponse, StreamedResponse, StreamOut } from '../../io/listener/http-plain.ts'
-import { type AdminCredential, adminFault, linesOf, sendAdmin, wholeBody } from '../../io/world/admin-request.ts'
+import { type AdminCredential, adminFault, answerJson, linesOf, sendAdmin } from '../../io/world/admin-request.ts'
 
 /** Another replica. */
 export interface ReplicaAddress {
@@ -54,7 +56,6 @@ export interface JoinedRoute extends RouteOfReplicas {
 export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
 
 const ANSWER_MS = 2_000
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 const MAX_LINE = 64 * 1024
 
 /** JSON with `missing`: the replicas that have not answered. */
@@ -143,9 +144,9 @@ async function askOne(
 ): Promise<unknown> {
   const credential = await replicas.credential()
   const reply = await sendAdmin(targetOf(url, request), { method: request.method, body, credential, signal })
-  const text = await wholeBody(reply, MAX_ANSWER_BYTES)
-  if (reply.code !== 200) throw new Error(`answered ${reply.code}`)
-  return JSON.parse(text.toString())
+  if (reply.code === 200) return await answerJson(reply, REPLICA, REPLICAS_CHARGE)
+  reply.discard()
+  throw new Error(`answered ${reply.code}`)
 }
 
 async function joinOne(
@@ -161,7 +162,10 @@ async function joinOne(
     const credential = await replicas.credential()
     const reply = await sendAdmin(targetOf(url, request), { method: 'GET', body: undefined, credential, signal })
     clearTimeout(late)
-    if (reply.code !== 200) throw new Error(`answered ${reply.code}`)
+    if (reply.code !== 200) {
+      reply.discard()
+      throw new Error(`answered ${reply.code}`)
+    }
     for await (const line of linesOf(reply, MAX_LINE)) await out.write(`${line}\n`)
   } catch (error) {
     replicas.log.debug('a replica does not stream', { replica: name, reason: adminFault(error) })

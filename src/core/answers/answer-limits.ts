@@ -35,6 +35,7 @@ const MAX_BARE_BYTES = 2 * 1024 * 1024
 const MAX_VALUES = 100_000
 const MAX_REVIEW_VALUES = 10_000
 const MAX_DOCUMENT_VALUES = 20_000
+const MAX_REPLICA_VALUES = 400_000
 const MAX_SHAPES = 5_000
 
 const COUNTS: CountLimits = { values: MAX_VALUES, shapes: MAX_SHAPES, bare: MAX_BARE_BYTES }
@@ -50,6 +51,13 @@ export const PAGE: AnswerLimits = { ...COUNTS, bytes: MAX_PAGE_BYTES }
 export const REVIEW: AnswerLimits = { ...COUNTS, bytes: MAX_REVIEW_BYTES, values: MAX_REVIEW_VALUES }
 /** A document that is not an object of Kubernetes: of an OpenID provider, of a collector. */
 export const DOCUMENT: AnswerLimits = { ...COUNTS, bytes: MAX_DOCUMENT_BYTES, values: MAX_DOCUMENT_VALUES }
+/** What another replica of the gateway says of all clusters. It has logged in with the credential of the replicas, so that its turn may take longer. */
+export const REPLICA: AnswerLimits = {
+  ...COUNTS,
+  bytes: MAX_OBJECT_BYTES,
+  values: MAX_REPLICA_VALUES,
+  bare: MAX_OBJECT_BYTES,
+}
 /** What says why something was refused: of more than that the rest is not read. */
 export const SHORT_TEXT_BYTES: number = 64 * 1024
 /** What is not parsed: of a health check. */

@@ -21,6 +21,9 @@ export function clusterCharge(cluster: string): Charge {
   return { source: `the gateway itself, of cluster "${cluster}"`, weight: 1, known: true }
 }
 
+/** The other replicas of the gateway, whichever of them is asked. */
+export const REPLICAS_CHARGE: Charge = { source: 'the other replicas of the gateway', weight: 1, known: true }
+
 /** Likewise, for a server that a setting of the process names: all clusters depend on it. */
 export function serverCharge(server: string): Charge {
   return { source: `the gateway itself, of ${server}`, weight: 8, known: true }

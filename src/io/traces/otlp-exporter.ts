@@ -6,10 +6,16 @@ import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { Charge } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
+import { DOCUMENT, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
+import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
+import { serverCharge } from '../../core/shares/charge.ts'
 import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
 import { countInterimHeads } from '../answers/interim-heads.ts'
+import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
 export interface OtlpExporterOptions {
@@ -49,7 +55,6 @@ const MAX_RETRY_MS = 30_000
 /** What a Retry-After may ask for. */
 const MAX_RETRY_AFTER_MS = 300_000
 const MAX_ATTEMPTS = 8
-const MAX_ANSWER_BYTES = 64 * 1024
 /** By the specification all others are for good. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const WARN_EVERY_MS = 60_000
@@ -69,6 +74,8 @@ export class OtlpExporter {
   readonly #options: OtlpExporterOptions
   /** What stands around the spans. */
   readonly #envelope: Envelope
+  /** Who pays for the memory of the collector's answers. */
+  readonly #charge: Charge
   #waiting: WrittenSpans[] = []
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
@@ -80,6 +87,7 @@ export class OtlpExporter {
   constructor(options: OtlpExporterOptions) {
     this.#options = options
     this.#envelope = envelope(options.resource, options.version)
+    this.#charge = serverCharge(new URL(options.url).origin)
     this.#agentCa = options.files.ca
     this.#agent = agentFor(options.files.ca)
   }
@@ -189,8 +197,8 @@ export class OtlpExporter {
   }
 
   async #answerOf({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Answer> {
-    if (statusCode >= 200 && statusCode < 300) return partialSuccess(await textOf(body))
-    await body.dump({ limit: MAX_ANSWER_BYTES })
+    if (statusCode >= 200 && statusCode < 300) return partialSuccess(await textOf(body, this.#charge))
+    await body.dump({ limit: SHORT_TEXT_BYTES })
     const message = `it answers ${statusCode}`
     if (!RETRYABLE.has(statusCode)) return { kind: 'refused', message }
     return { kind: 'busy', retryAfterMs: retryAfterMs(headers['retry-after'], this.#options.clock.now()), message }
@@ -222,15 +230,18 @@ function agentFor(ca: string): Agent {
   return new Agent({ connections: 1, connect: { timeout: TIMEOUT_MS, ...tls }, headersTimeout: TIMEOUT_MS })
 }
 
-async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const part of body) {
-    length += part.length
-    if (length > MAX_ANSWER_BYTES) return ''
-    parts.push(part)
+/** '' = more than is read, or there is no room for it: the collector has taken the spans all the same. @throws (rejects) when it breaks off */
+async function textOf(body: Dispatcher.ResponseData['body'], charge: Charge): Promise<string> {
+  const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(charge))
+  try {
+    for await (const part of body) if (reader.add(part) !== undefined) return ''
+    return reader.counted(DOCUMENT, COUNT_SEED)
+  } catch (error) {
+    if (error instanceof AnswerTooLargeError) return ''
+    throw error
+  } finally {
+    reader.drop()
   }
-  return Buffer.concat(parts).toString('utf8')
 }
 
 /** ExportTraceServiceResponse. */

@@ -4,7 +4,12 @@ import { X509Certificate } from 'node:crypto'
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
 import { rootCertificates } from 'node:tls'
+import type { Charge } from '../../api/ports/stream.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
+import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
+import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
+import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 
 /** Who asks, and whose certificate is accepted. */
 export interface AdminCredential {
@@ -36,6 +41,8 @@ export interface AdminReply {
   readonly contentType: string
   /** Throws when the answer breaks off. */
   readonly chunks: AsyncIterable<Buffer>
+  /** Ends it, instead of reading it. */
+  discard(): void
 }
 
 /** Resolves with the head of the answer. @throws (rejects) the system's error; `adminFault` says it in words */
@@ -53,10 +60,32 @@ export async function sendAdmin(url: URL, { method, body, credential, signal }: 
     sent.on('response', resolve)
     sent.end(body)
   })
-  return { code: response.statusCode ?? 0, contentType: response.headers['content-type'] ?? '', chunks: response }
+  const { statusCode: code = 0, headers: fields } = response
+  const discard = (): void => void response.on('error', () => undefined).destroy()
+  return { code, contentType: fields['content-type'] ?? '', chunks: response, discard }
 }
 
-/** @throws (rejects) when it breaks off, or has more bytes */
+/**
+ * The JSON of an answer, read within the limits of what other machines answer.
+ * @param charge who pays for its memory while it comes
+ * @throws (rejects) when it breaks off, is larger, finds no room, or is not JSON
+ */
+export async function answerJson({ chunks }: AdminReply, limits: AnswerLimits, charge: Charge): Promise<unknown> {
+  const memory = new AnswerBytes(charge)
+  const reader = new AnswerReader(limits.bytes, memory)
+  try {
+    for await (const chunk of chunks) {
+      const fault = reader.add(chunk)
+      if (fault === 'too-large') throw new AnswerTooLargeError(`more than ${limits.bytes} bytes`)
+      if (fault === 'no-room') throw memory.full()
+    }
+    return JSON.parse(reader.counted(limits, COUNT_SEED))
+  } finally {
+    reader.drop()
+  }
+}
+
+/** For commands, which have a process of their own: nobody else waits for its memory. @throws (rejects) when it breaks off, or has more bytes */
 export async function wholeBody({ chunks }: AdminReply, maxBytes: number): Promise<Buffer> {
   const all: Buffer[] = []
   let bytes = 0
