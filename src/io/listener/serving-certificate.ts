@@ -4,9 +4,17 @@
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { caBundleError } from '../pki/ca-bundle.ts'
-import { coversHost, createCA, isIssuedBy, issueCertificate, type KeyPair, splitHosts } from '../pki/pki.ts'
+import {
+  coversHost,
+  createCA,
+  hostsOf,
+  isIssuedBy,
+  issueCertificate,
+  type KeyPair,
+  MOST_HOSTS,
+  splitHosts,
+} from '../pki/pki.ts'
 import { readKeyPair, writeKeyPair } from '../pki/pki-files.ts'
 
 export interface ServingCertificate extends KeyPair {
@@ -23,9 +31,6 @@ export function servingPkiDir(dataDir: string): string {
 }
 
 export const SERVING_CA_NAME = 'portcullis'
-
-/** Names of a certificate at most: it is sent in every handshake. */
-const MOST_HOSTS = 100
 
 /**
  * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and
@@ -66,16 +71,6 @@ export function ensureServingCertificate(
 export function isServingOutdated(certPem: string, hosts: readonly string[]): boolean {
   const certificate = new X509Certificate(certPem)
   return expiresSoon(certPem) || !hosts.slice(0, MOST_HOSTS - 3).every((host) => coversHost(certificate, host))
-}
-
-/** Its names and addresses, as far as another certificate can be issued for them. */
-function hostsOf(certPem: string): readonly string[] {
-  const names = new X509Certificate(certPem).subjectAltName?.split(', ') ?? []
-  return names.flatMap((name) => {
-    const [, dns, ip] = /^(?:DNS:([\w.*-]+)|IP Address:([\da-fA-F.:]+))$/.exec(name) ?? []
-    const host = dns ?? canonicalIp(ip ?? '')
-    return host === undefined ? [] : [host]
-  })
 }
 
 function usable(pair: KeyPair | undefined): KeyPair | undefined {

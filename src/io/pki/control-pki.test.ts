@@ -67,6 +67,30 @@ test('a serving certificate that is about to end, or lacks a host, is made again
   assert.ok(new X509Certificate(third.servingCert).validToDate.getTime() > Date.now() + 300 * DAY_MS)
 })
 
+test('two processes with other hosts in one directory agree on one certificate', (t) => {
+  const dir = newDir(t)
+  const hosts = [
+    ['gateway.example.com', 'pod-1', '192.0.2.1'],
+    ['gateway.example.com', 'pod-2', '2001:db8::2'],
+  ] as const
+  const [one, two] = hosts
+  ensureControlPki(dir, one)
+  const { servingCert } = ensureControlPki(dir, two)
+  for (const own of hosts) assert.equal(ensureControlPki(dir, own).servingCert, servingCert)
+  const certificate = new X509Certificate(servingCert)
+  for (const name of ['gateway.example.com', 'pod-1', 'pod-2']) assert.ok(certificate.checkHost(name), name)
+  for (const address of ['192.0.2.1', '2001:db8::2']) assert.ok(certificate.checkIP(address), address)
+})
+
+test('names that are not asked for any more do not push out those that are', (t) => {
+  const dir = newDir(t)
+  const many = (from: number): string[] => Array.from({ length: 80 }, (_, i) => `host-${from + i}`)
+  ensureControlPki(dir, many(0))
+  const certificate = new X509Certificate(ensureControlPki(dir, many(80)).servingCert)
+  for (const name of many(80)) assert.ok(certificate.checkHost(name), name)
+  assert.equal(certificate.subjectAltName?.split(', ').length, 100)
+})
+
 test('certificates of others stay', (t) => {
   const dir = newDir(t)
   ensureControlPki(dir, ['gw.example.com'])

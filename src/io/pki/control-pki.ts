@@ -12,7 +12,16 @@ import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { base64 } from '../../core/text/base64.ts'
 import { caBundleError, certificatesOf, isIssuedByOneOf } from './ca-bundle.ts'
 import { generateTokenKey } from './control-tokens.ts'
-import { coversHost, createCA, isIssuedBy, issueCertificate, issueServingCertificate, type KeyPair } from './pki.ts'
+import {
+  coversHost,
+  createCA,
+  hostsOf,
+  isIssuedBy,
+  issueCertificate,
+  issueServingCertificate,
+  type KeyPair,
+  MOST_HOSTS,
+} from './pki.ts'
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
@@ -192,7 +201,11 @@ function ensureServing(
 ): KeyPair {
   const fits = (certificate: X509Certificate): boolean => hosts.every((host) => coversHost(certificate, host))
   if (known !== undefined && !isToRenew(known, ca, former, fits)) return known
-  const pair = issueServingCertificate(signing(dir, ca), hosts)
+  // The names that it had stay: clients may use them, and another process, with other hosts, may use this directory for a while. Each
+  // would otherwise replace the certificate of the other one again and again.
+  const kept = known === undefined ? [] : hostsOf(known.certPem)
+  const all = [...new Set([...hosts, ...kept])].slice(0, Math.max(MOST_HOSTS, hosts.length))
+  const pair = issueServingCertificate(signing(dir, ca), all)
   writeKeyPair(dir, SERVING_NAME, pair)
   return pair
 }

@@ -82,6 +82,19 @@ export function issueServingCertificate(ca: KeyPair, hosts: readonly string[]): 
   })
 }
 
+/** Names of a certificate at most: it is sent in every handshake. */
+export const MOST_HOSTS = 100
+
+/** The names and addresses of a certificate, as far as another one can be issued for them. */
+export function hostsOf(certPem: string): readonly string[] {
+  const names = new X509Certificate(certPem).subjectAltName?.split(', ') ?? []
+  return names.flatMap((name) => {
+    const [, dns, ip] = /^(?:DNS:([\w.*-]+)|IP Address:([\da-fA-F.:]+))$/.exec(name) ?? []
+    const host = dns ?? canonicalIp(ip ?? '')
+    return host === undefined ? [] : [host]
+  })
+}
+
 /** Names and addresses, as a certificate has them. */
 export function splitHosts(hosts: readonly string[]): Required<Pick<CertificateOptions, 'dnsNames' | 'ipAddresses'>> {
   return {
