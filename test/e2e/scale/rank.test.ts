@@ -25,6 +25,8 @@ const NODES = 6
 const WINDOW_MS = 60_000
 /** Made in so many rounds, so that pods of one ReplicaSet are created in different seconds. */
 const ROUNDS = 3
+/** "Possible" is always right and helps nobody: 87 to 97 in a hundred victims are certain, depending on the seed and on the UIDs. */
+const LEAST_CERTAIN = 0.8
 const NAMESPACE = 'default'
 /** No other controller deletes pods, or finds that their nodes are none. */
 const CONTROLLERS = '--controllers=replicaset-controller,serviceaccount-controller'
@@ -254,6 +256,10 @@ test('every victim of 200 random scale-downs was certain or possible', async () 
     assert.ok((rules.get(rule) ?? 0) > 0, `no victim was decided by ${rule}`)
   }
   const share = ((100 * totals.certain) / totals.victims).toFixed(1)
+  assert.ok(
+    totals.certain >= LEAST_CERTAIN * totals.victims,
+    `only ${share} % of ${totals.victims} victims were certain`,
+  )
   console.log(`${totals.victims} victims of ${totals.sets} ReplicaSets: ${share} % were certain before`)
   console.log(`all victims certain in ${totals.decided}; by rule: ${JSON.stringify(Object.fromEntries(rules))}`)
 })
