@@ -15,7 +15,8 @@ export function versions(): string {
 
 /** Of a checkout, e.g. "2bb923c3" or "2bb923c3 with changes": a table is of the commit that it names. */
 export function commitOf(root: string): string {
-  const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   try {
     const changed = git('status', '--porcelain', '--untracked-files=no') !== ''
     return `${git('rev-parse', '--short=8', 'HEAD')}${changed ? ' with changes' : ''}`
