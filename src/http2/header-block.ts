@@ -15,8 +15,10 @@ export class HeaderBlock {
   sinceMs = 0
   readonly #pieces: ChunkQueue = new ChunkQueue()
   #frames = 0
+  /** That were dropped. */
+  #dropped = 0
 
-  /** Octets so far. */
+  /** Octets so far, without those that were dropped. */
   get bytes(): number {
     return this.#pieces.bytes
   }
@@ -31,13 +33,14 @@ export class HeaderBlock {
     this.end = end
     this.sinceMs = nowMs
     this.#frames = 0
+    this.#dropped = 0
     this.#pieces.push(bytes.subarray(from, to))
   }
 
   /** False when there are too many frames, or more bytes than `maxBytes`. */
   add(bytes: Buffer, from: number, to: number, maxBytes: number): boolean {
     const maxFrames = Math.max(MAX_CONTINUATIONS, maxBytes / CONTINUATION_BYTES)
-    if (++this.#frames > maxFrames || this.#pieces.bytes + to - from > maxBytes) return false
+    if (++this.#frames > maxFrames || this.#dropped + this.#pieces.bytes + to - from > maxBytes) return false
     this.#pieces.push(bytes.subarray(from, to))
     return true
   }
@@ -51,6 +54,14 @@ export class HeaderBlock {
     let at = 0
     for (const piece of pieces) at += piece.copy(block, at)
     return block
+  }
+
+  /** The first octets of `whole()` are not needed any more. */
+  drop(octets: number): void {
+    const rest = Buffer.from(this.whole().subarray(octets, this.#pieces.bytes))
+    this.#dropped += octets
+    this.#pieces.clear()
+    this.#pieces.push(rest)
   }
 
   /** None is open. */

@@ -38,6 +38,8 @@ export class HeaderFrames {
   readonly #maxBlockBytes: number
   readonly #block: HeaderBlock = new HeaderBlock()
   readonly #memory: HeadMemory | undefined
+  /** The open block is passed over. */
+  #skipping = false
   /** Memory of a frame that has come in part. */
   #frameBytes = 0
   /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 removed priorities, but some peers still send them. */
@@ -77,6 +79,7 @@ export class HeaderFrames {
   }
 
   #clear(): void {
+    this.#skipping = false
     this.#block.clear()
     this.#memory?.hold(this.#frameBytes)
   }
@@ -146,9 +149,31 @@ export class HeaderFrames {
       host.abuse('continuationFlood')
       return
     }
-    if ((flags & FLAG_END_HEADERS) !== 0) {
-      this.#onBlock(id, block.end, block.whole(), 0, block.bytes)
-    } else if (length === 0 && !this.#emptyFrames.take(host.nowMs)) host.abuse('emptyFrames')
+    const isLast = (flags & FLAG_END_HEADERS) !== 0
+    if (this.#skipping || (!host.isServer && block.bytes > this.#maxListBytes)) this.#skip(id, isLast)
+    else if (isLast) this.#onBlock(id, block.end, block.whole(), 0, block.bytes)
+    else if (length === 0 && !this.#emptyFrames.take(host.nowMs)) host.abuse('emptyFrames')
+  }
+
+  /**
+   * The block has more octets than the largest list, so its list is too large. It is passed over while it comes: all of it at once would keep the
+   * thread for a fifth of a second.
+   */
+  #skip(id: number, isLast: boolean): void {
+    const block = this.#block
+    this.#skipping = true
+    const rest = this.#decoder.skip(block.whole(), 0, block.bytes)
+    if (rest < 0) {
+      this.#host.fail(COMPRESSION_ERROR, 'invalid header block')
+      return
+    }
+    block.drop(rest)
+    this.#memory?.hold(this.#frameBytes + block.memoryWith(0))
+    if (!isLast) return
+    const outcome = this.#decoder.endSkip(block.bytes === 0)
+    const { end } = block
+    this.#clear()
+    this.#onOutcome(id, end, outcome)
   }
 
   #onBlock(id: number, end: boolean, bytes: Buffer, from: number, to: number): void {
@@ -158,6 +183,10 @@ export class HeaderFrames {
     const isLarge = outcome === DECODED && this.#host.isServer && decoder.listBytes > UNPACKED_BYTES
     if (isLarge && decoder.listBytes > (to - from) * BOMB_FACTOR) outcome = TOO_LARGE
     if (outcome === TOO_LARGE && (to - from) * BOMB_FACTOR < this.#maxListBytes) this.#counters.hpackBomb++
+    this.#onOutcome(id, end, outcome)
+  }
+
+  #onOutcome(id: number, end: boolean, outcome: number): void {
     const broken = this.#broken
     this.#broken = false
     if (outcome === COMPRESSION) this.#host.fail(COMPRESSION_ERROR, 'invalid header block')

@@ -140,6 +140,26 @@ describe('the memory of large heads', () => {
     }
   })
 
+  it('of an answer that is too large is not kept until its end', () => {
+    const before = piecesInUse()
+    const side = new ClientSide()
+    const received = side.open()
+    side.send(frameOf(frame.HEADERS, 0, 1, side.block(OK)))
+    const piece = side.block(Array.from({ length: 1000 }, () => ['x-a', 'y']).flat())
+    for (let n = 0; n < 1000; n++) {
+      side.send(frameOf(frame.CONTINUATION, 0, 1, piece))
+      assert.ok(piecesInUse().slabs - before.slabs < 12, `${n} frames`)
+    }
+    side.send(frameOf(frame.CONTINUATION, frame.FLAG_END_HEADERS, 1, side.block(['x-in-table', 'yes'])))
+    assert.deepEqual([received.reset, side.counters.headerListTooLarge], ['protocol', 1])
+    const next = side.open()
+    side.send(side.head(3, [...OK, 'x-in-table', 'yes'], END))
+    assert.deepEqual([next.heads, side.closed], [[[...OK, 'x-in-table', 'yes']], undefined])
+    side.connection.destroy(frame.NO_ERROR)
+    side.take()
+    assert.deepEqual(piecesInUse(), before)
+  })
+
   it('is that of one connection, however the pieces of several are mixed', () => {
     const one = fc.record({
       fields: fc.integer({ min: 1, max: 20 }),

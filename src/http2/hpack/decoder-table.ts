@@ -7,7 +7,7 @@ import { STATIC_NAMES, STATIC_NUMBERS, STATIC_VALUES } from './static.ts'
 /** Overhead of an entry (RFC 7541 section 4.1, RFC 9113 section 6.5.2). */
 export const ENTRY_OVERHEAD = 32
 /** Size of the table until the peer knows our SETTINGS (RFC 9113 section 6.5.2). */
-const INITIAL_TABLE_BYTES = 4096
+export const INITIAL_TABLE_BYTES = 4096
 
 /** Of the entries of the static table, by index. */
 export const STATIC_FLAGS: Uint16Array = Uint16Array.from(STATIC_NUMBERS, (number) => KNOWN_FLAGS[number] ?? 0)

@@ -1,9 +1,10 @@
 // HPACK decoding (RFC 7541) with the field rules of HTTP/2 (RFC 9113 section 8.2) on the way. A field that the table
 // knows costs a few array reads: its strings exist already and its rules were checked when it entered.
 
-import { DecoderTable, STATIC_FLAGS, STATIC_SIZES } from './decoder-table.ts'
+import { DecoderTable, INITIAL_TABLE_BYTES, STATIC_FLAGS, STATIC_SIZES } from './decoder-table.ts'
 import { BAD_NAME, BAD_VALUE, CONTENT_LENGTH, PSEUDO_BITS } from './field-rules.ts'
 import { LiteralReader } from './literals.ts'
+import { FieldSkipper } from './skipper.ts'
 import { STATIC_COUNT, STATIC_NAMES, STATIC_VALUES } from './static.ts'
 
 /** The fields are complete and well-formed. */
@@ -33,6 +34,8 @@ export class HpackDecoder {
   readonly #limit: number
   readonly #table: DecoderTable
   readonly #literal: LiteralReader
+  /** While a block is passed over. */
+  #skipper: FieldSkipper | undefined
 
   /** `maxTableBytes`: SETTINGS_HEADER_TABLE_SIZE that we announce, the most that the peer may use. */
   constructor(maxTableBytes: number) {
@@ -112,6 +115,30 @@ export class HpackDecoder {
     if (!bad && listBytes <= maxListBytes && fields.length <= 2 * MAX_FIELDS) return DECODED
     this.fields = []
     return bad ? MALFORMED : TOO_LARGE
+  }
+
+  /**
+   * Passes over a block that is too large, in pieces: what `skip` leaves of one is the beginning of the next; size updates are in
+   * the first. Returns where the rest begins, or -1: as COMPRESSION. `endSkip` follows the last piece.
+   */
+  skip(block: Buffer, start: number, end: number): number {
+    let at = start
+    if (this.#skipper === undefined) {
+      at = this.#sizeUpdates(block, start, end)
+      if (at < 0) return at
+      this.#skipper = new FieldSkipper(this.#table, this.#literal, Math.max(this.#limit, INITIAL_TABLE_BYTES))
+    }
+    const rest = this.#skipper.skip(block, at, end)
+    this.#literal.forget()
+    return rest
+  }
+
+  /** @param isWhole no octet is left of the last piece */
+  endSkip(isWhole: boolean): 1 | 2 {
+    const isDone = isWhole && this.#skipper?.done === true
+    this.#skipper = undefined
+    this.fields = []
+    return isDone ? TOO_LARGE : COMPRESSION
   }
 
   #fail(): 1 {

@@ -67,6 +67,10 @@ const FRAMES: Readonly<Record<string, Shape>> = {
   'GOAWAY with a long text': repeat('a', text(h2.frame(h2.GOAWAY, 0, 0, Buffer.alloc(8)))),
   'pushed streams': repeat(text(h2.frame(5, h2.END_HEADERS, 1, Buffer.from([0, 0, 0, 2])))),
   'unknown frames': repeat(text(h2.frame(99, 0, 0))),
+  'CONTINUATION of lists that are too large': repeat(
+    text(h2.frame(h2.CONTINUATION, 0, 1, Buffer.alloc(8000, 0x88))),
+    text(h2.frame(h2.HEADERS, 0, 1, h2.headerBlock([':status', '200']))),
+  ),
   'CONTINUATION of one byte': repeat(
     text(h2.frame(h2.CONTINUATION, 0, 1, Buffer.from([0x88]))),
     text(h2.frame(h2.HEADERS, 0, 1, h2.headerBlock([':status', '200']))),
