@@ -29,6 +29,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/io/redis/client.ts': REDIS,
   'src/io/redis/limits.ts': REDIS,
   'src/io/redis/sentinel-watch.ts': REDIS,
+  'src/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
   'src/io/upstream/http1.ts': PASSED_ON,
   'src/io/upstream/upgrade-splice.ts': PASSED_ON,
   'src/io/world/health-request.ts': COMMAND,

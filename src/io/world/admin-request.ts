@@ -9,6 +9,7 @@ import { errorMessage } from '../../api/validation/error-message.ts'
 import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
 import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
+import { limitInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 
 /** Who asks, and whose certificate is accepted. */
@@ -57,6 +58,7 @@ export async function sendAdmin(url: URL, { method, body, credential, signal }: 
     const secure = url.protocol === 'https:'
     const sent = secure ? requestTls(url, { ...options, ...tlsOf(credential) }) : requestPlain(url, options)
     sent.on('error', reject)
+    limitInterimHeads(sent)
     sent.on('response', resolve)
     sent.end(body)
   })
