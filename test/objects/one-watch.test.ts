@@ -52,6 +52,8 @@ test(
     await until('all of them to hear of it', ({ gateways, degrade }) => {
       return gateways?.[0]?.observedGeneration === 1 && degrade?.recovery !== undefined && degrade.auto !== undefined
     })
+    // What is missed while no watch is open must be caught up with.
+    control.endWatches()
     const changed = { spec: { degrade: { mode: 'Off', recovery: null, auto: null } } }
     await admin.mergePatch(`${UC_PATH}/prod`, changed)
     await until('all of them to hear of the change', ({ gateways, degrade }) => {
