@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type ClientsSeen, LAST_SEEN_STEP_MINUTES } from '../../src/api/upstream-cluster/status.ts'
+import type { ClientsSeen } from '../../src/api/upstream-cluster/status.ts'
+import { LAST_SEEN_STEP_MINUTES } from '../../src/api/upstream-cluster/status-schema.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { Incident } from '../../src/state/incident.ts'
 import { ALONE } from '../../src/state/thread-place.ts'

@@ -1,7 +1,7 @@
 // PodProtector's row of the scheme: names and columns as Podseidon has them.
 
 import { checkPodProtector } from '../pod-protector/checks.ts'
-import { POD_PROTECTOR_GROUP, POD_PROTECTOR_KIND, POD_PROTECTOR_VERSION } from '../pod-protector/pod-protector.ts'
+import { POD_PROTECTOR_GROUP, POD_PROTECTOR_KIND, POD_PROTECTOR_VERSION } from '../pod-protector/names.ts'
 import { POD_PROTECTOR_SCHEMA } from '../pod-protector/schema.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 

@@ -1,31 +1,14 @@
 // RevokedCredential's row of the scheme. Only the embedded API server has this kind.
 
-import { kubeObject, object, text, time } from '../kube/json-schema.ts'
+import { kubeObject } from '../kube/json-schema.ts'
 import { isRecord, type Loose } from '../kube/object-shape.ts'
 import { ANONYMOUS_USER } from '../kube/user.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
-import type { RevokedCredentialSpec } from '../revoked-credential/revoked-credential.ts'
+import { REVOKED_CREDENTIAL_SPEC_SCHEMA, type RevokedCredentialSpec } from '../revoked-credential/revoked-credential.ts'
 import { checkRevocation } from '../upstream-cluster/revocation-checks.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
 
 const CREDENTIAL_ID = /^(?:X509SHA256=[0-9a-f]{64}|JTI=[\x21-\x7e]{1,200})$/
-
-export const REVOKED_CREDENTIAL_SPEC_SCHEMA = object(
-  'What is refused from now on: exactly one of user, certificateFingerprint, tokenHash and credentialID.',
-  {
-    user: text('A user name, whichever way the user authenticates. Not an impersonated user.'),
-    certificateFingerprint: text(
-      'SHA-256 of the DER of the client certificate, or (better) of the part of it that is signed; 64 lower-case hex digits.',
-    ),
-    tokenHash: text('SHA-256 of the header and claims of the token, as text; 64 lower-case hex digits.'),
-    // For a credential that is not at hand; a file is better, since whoever has a certificate may be able to rewrite its signature, and with it
-    // this fingerprint.
-    credentialID: text('X509SHA256=HEX or JTI=ID, as the extra of a user in audit events has it.'),
-    subject: text('Whose it is, for people.'),
-    reason: text('Why, for people.'),
-    revokedAt: time('Since when, for people: the object is in force whatever the time.'),
-  },
-)
 
 export const REVOKED_CREDENTIALS: ResourceKind = {
   group: 'portcullis.io',

@@ -5,8 +5,7 @@ import { recordOf, textOf } from '../kube/object-shape.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { checkScaleDownPolicy } from '../scale-down-policy/checks.ts'
-import { SCALE_DOWN_POLICY_KIND } from '../scale-down-policy/scale-down-policy.ts'
-import { SCALE_DOWN_POLICY_SCHEMA } from '../scale-down-policy/schema.ts'
+import { SCALE_DOWN_POLICY_KIND, SCALE_DOWN_POLICY_SCHEMA } from '../scale-down-policy/schema.ts'
 
 export const SCALE_DOWN_POLICIES: ResourceKind = {
   group: SCALE_GROUP,

@@ -3,8 +3,7 @@
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { checkScaleUpGuard } from '../scale-up-guard/checks.ts'
-import { SCALE_UP_GUARD_KIND } from '../scale-up-guard/scale-up-guard.ts'
-import { SCALE_UP_GUARD_SCHEMA } from '../scale-up-guard/schema.ts'
+import { SCALE_UP_GUARD_KIND, SCALE_UP_GUARD_SCHEMA } from '../scale-up-guard/schema.ts'
 
 export const SCALE_UP_GUARDS: ResourceKind = {
   group: SCALE_GROUP,

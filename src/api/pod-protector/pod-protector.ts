@@ -6,14 +6,6 @@ import type { KubeObject } from '../kube/meta.ts'
 import type { labelSelector } from './label-selector-schema.ts'
 import type { POD_PROTECTOR_SPEC_SCHEMA, POD_PROTECTOR_STATUS_SCHEMA } from './schema.ts'
 
-export const POD_PROTECTOR_GROUP = 'podseidon.kubewharf.io'
-export const POD_PROTECTOR_VERSION = 'v1alpha1'
-export const POD_PROTECTOR_API_VERSION = 'podseidon.kubewharf.io/v1alpha1'
-export const POD_PROTECTOR_KIND = 'PodProtector'
-
-/** Of a bucket that has none: it stands for one pod. */
-export const DEFAULT_COUNTER = 1
-
 export interface PodProtector extends KubeObject {
   readonly spec: PodProtectorSpec
   readonly status?: PodProtectorStatus

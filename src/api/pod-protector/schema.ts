@@ -15,7 +15,7 @@ import {
   wholeNumber,
 } from '../kube/json-schema.ts'
 import { labelSelector } from './label-selector-schema.ts'
-import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './pod-protector.ts'
+import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './names.ts'
 
 /** An int32 that is not negative. Podseidon's schema has the same bound. */
 function count(description: string): Schema<number> {

@@ -4,8 +4,6 @@ import type { ValueOf } from '../kube/json-schema.ts'
 import type { ObjectMeta } from '../kube/meta.ts'
 import type { SCALE_DOWN_POLICY_SPEC_SCHEMA, SCALE_DOWN_POLICY_STATUS_SCHEMA } from './schema.ts'
 
-export const SCALE_DOWN_POLICY_KIND = 'ScaleDownPolicy'
-
 export interface ScaleDownPolicy {
   readonly apiVersion: string
   readonly kind: string

@@ -18,7 +18,8 @@ import {
 } from '../kube/json-schema.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
-import { SCALE_DOWN_POLICY_KIND } from './scale-down-policy.ts'
+
+export const SCALE_DOWN_POLICY_KIND = 'ScaleDownPolicy'
 
 const MAX_NAME = 253
 /** A prefix, a slash, a name. */

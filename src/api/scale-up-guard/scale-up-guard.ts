@@ -4,8 +4,6 @@ import type { ValueOf } from '../kube/json-schema.ts'
 import type { ObjectMeta } from '../kube/meta.ts'
 import type { SCALE_UP_GUARD_SPEC_SCHEMA, SCALE_UP_GUARD_STATUS_SCHEMA } from './schema.ts'
 
-export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'
-
 export interface ScaleUpGuard {
   readonly apiVersion: string
   readonly kind: string

@@ -19,7 +19,8 @@ import {
 import { SCALE_GROUP } from '../kube/own-names.ts'
 import { labelSelector } from '../pod-protector/label-selector-schema.ts'
 import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../validation/name-syntax.ts'
-import { SCALE_UP_GUARD_KIND } from './scale-up-guard.ts'
+
+export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'
 
 /** Go's durations without a sign; the checks beside the schema say which are too short or too long. */
 export const DURATION = '^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ms|s|m|h))+)$'

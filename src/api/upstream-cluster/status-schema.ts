@@ -16,8 +16,9 @@ import {
 } from '../kube/json-schema.ts'
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
-import { LAST_SEEN_STEP_MINUTES } from './status.ts'
 
+/** So that a status is not written every second. */
+export const LAST_SEEN_STEP_MINUTES = 5
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
 const condition = object(

@@ -22,6 +22,3 @@ export type DegradeStatus = NonNullable<UpstreamClusterStatus['degrade']>
 /** A leader that takes over goes on from here. */
 export type RecoveryStatus = NonNullable<DegradeStatus['recovery']>
 export type RecoveryCheck = RecoveryStatus['checks'][number]
-
-/** So that a status is not written every second. */
-export const LAST_SEEN_STEP_MINUTES = 5

@@ -1,7 +1,7 @@
 // `portcullis protect status`: PodProtectors with their numbers by cell, and which of them are below their minimum.
 
+import { DEFAULT_COUNTER } from '../../api/pod-protector/names.ts'
 import type { CellStatus, PodProtector } from '../../api/pod-protector/pod-protector.ts'
-import { DEFAULT_COUNTER } from '../../api/pod-protector/pod-protector.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { skewText } from '../../core/protection/clocks/cell-clock.ts'
 import { formatDuration } from '../../core/text/duration.ts'

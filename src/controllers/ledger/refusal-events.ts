@@ -1,6 +1,6 @@
 // Events about refused deletions, on the PodProtector and on the pod.
 
-import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/pod-protector/pod-protector.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/pod-protector/names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/protection-messages.ts'

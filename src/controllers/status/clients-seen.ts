@@ -1,6 +1,7 @@
 // When clients that matter in an incident came through this replica last, as its entry of the status tells it.
 
-import { type ClientsSeen, LAST_SEEN_STEP_MINUTES } from '../../api/upstream-cluster/status.ts'
+import type { ClientsSeen } from '../../api/upstream-cluster/status.ts'
+import { LAST_SEEN_STEP_MINUTES } from '../../api/upstream-cluster/status-schema.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import type { LiveClusters } from './facts.ts'
 

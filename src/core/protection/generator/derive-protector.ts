@@ -3,12 +3,8 @@
 
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
-import {
-  type LabelSelector,
-  POD_PROTECTOR_API_VERSION,
-  POD_PROTECTOR_KIND,
-  type PodProtectorSpec,
-} from '../../../api/pod-protector/pod-protector.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/names.ts'
+import type { LabelSelector, PodProtectorSpec } from '../../../api/pod-protector/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../../api/ports/protection.ts'
 import { errorMessage } from '../../../api/validation/error-message.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'

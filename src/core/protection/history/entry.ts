@@ -2,8 +2,8 @@
 // corrected so that the deletion still counts, and what is written back is valid.
 
 import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { DEFAULT_COUNTER } from '../../../api/pod-protector/names.ts'
 import type { AdmissionBucket } from '../../../api/pod-protector/pod-protector.ts'
-import { DEFAULT_COUNTER } from '../../../api/pod-protector/pod-protector.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 
 /** The greatest number that fields of the status may have. */

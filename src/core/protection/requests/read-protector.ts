@@ -3,6 +3,7 @@
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { isRecord, type Loose, looseView, recordOf } from '../../../api/kube/object-shape.ts'
+import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/names.ts'
 import type {
   AdmissionHistoryConfig,
   CellStatus,
@@ -12,7 +13,6 @@ import type {
   PodProtectorStatus,
   StatusSummary,
 } from '../../../api/pod-protector/pod-protector.ts'
-import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../../api/pod-protector/schema.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'
 
