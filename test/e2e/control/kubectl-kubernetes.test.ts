@@ -225,7 +225,7 @@ describe('two replicas with the rights of deploy/rbac', { concurrency: false }, 
     await succeed('annotate', 'secret', 'upstream', '-n', 'portcullis-system', 'portcullis.io/usable-by-')
     assert.match(
       await warned(),
-      /^Warning: spec\.clientConfig\.bearerTokenRef: Secret portcullis-system\/upstream is released to all .* usable-by=bad\.example\.com$/m,
+      /^Warning: spec\.clientConfig\.bearerTokenRef: Secret portcullis-system\/upstream is released to all .* portcullis\.io\/usable-by=bad\.example\.com$/m,
     )
     await succeed('delete', 'validatingwebhookconfiguration', 'portcullis')
   })
