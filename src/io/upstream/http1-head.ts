@@ -39,7 +39,8 @@ export function withHeadLimits(connect: buildConnector.connector, memory: () => 
       // undici creates its parser in here.
       done(...outcome)
       const [, socket] = outcome
-      if (socket !== null && !socket.destroyed) limitHeads(socket, parserOf(socket), memory())
+      // undici leaves it out when there is none, whatever its types say.
+      if (socket?.destroyed === false) limitHeads(socket, parserOf(socket), memory())
     })
 }
 
