@@ -3,9 +3,6 @@
 
 import { releaseShortMemory, releaseSlab, SHORT_BYTES, SLAB_BYTES, takeShortMemory, takeSlab } from './slabs.ts'
 
-/** Size of the first piece of a queue: most queues stay small. */
-const FIRST_BYTES = SHORT_BYTES
-
 /** Takes bytes by copying them. */
 export interface ByteSink {
   append(bytes: Buffer): void
@@ -28,7 +25,7 @@ export class ChunkQueue {
   /** Memory that this many more bytes would take. */
   growth(length: number): number {
     const last = this.#slabs[this.#slabs.length - 1]
-    if (last === undefined && length > 0 && length <= FIRST_BYTES) return FIRST_BYTES
+    if (last === undefined && length > 0 && length <= SHORT_BYTES) return SHORT_BYTES
     const room = last === undefined ? 0 : last.length - this.#to
     return length <= room ? 0 : Math.ceil((length - room) / SLAB_BYTES) * SLAB_BYTES
   }
@@ -38,7 +35,7 @@ export class ChunkQueue {
     for (let at = 0; at < length; ) {
       let last = this.#slabs[this.#slabs.length - 1]
       if (last === undefined || this.#to === last.length) {
-        last = last === undefined && length <= FIRST_BYTES ? takeShortMemory() : takeSlab()
+        last = last === undefined && length <= SHORT_BYTES ? takeShortMemory() : takeSlab()
         this.#slabs.push(last)
         this.#to = 0
       }
@@ -86,6 +83,6 @@ export class ChunkQueue {
 }
 
 function release(piece: Buffer): void {
-  if (piece.length === FIRST_BYTES) releaseShortMemory(piece)
+  if (piece.length === SHORT_BYTES) releaseShortMemory(piece)
   else releaseSlab(piece)
 }

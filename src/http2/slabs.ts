@@ -12,10 +12,10 @@ export const FRAME_MEMORY_BYTES: number = DEFAULT_FRAME_BYTES + FRAME_HEADER_BYT
 /** Of such memory, pieces kept in the pool: 2 MiB. */
 const MAX_POOLED_FRAMES = 128
 
-/** Size of the memory for what is short: most bodies that come in two pieces. */
+/** Size of the first piece of a body that waits, when it is short: most queues stay small. */
 export const SHORT_BYTES = 2048
-/** Of such memory, pieces kept in the pool: 1 MiB. */
-const MAX_POOLED_SHORT = 512
+/** Of such memory, pieces kept in the pool: 128 KiB, for the few bodies that two reads have cut. */
+const MAX_POOLED_SHORT = 64
 
 /** Pieces of memory of one size. */
 class Pool {

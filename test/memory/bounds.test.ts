@@ -25,6 +25,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   parsedAnswerBytes: ['src/core/answers/answer-limits.ts', 'MAX_OBJECT_BYTES'],
   pooledBytes: ['src/http2/slabs.ts', 'MAX_POOLED'],
   pooledFrameBytes: ['src/http2/slabs.ts', 'MAX_POOLED_FRAMES'],
+  pooledShortBytes: ['src/http2/slabs.ts', 'MAX_POOLED_SHORT'],
   scratchBytes: ['src/http2/hpack/scratch.ts', 'MAX_SCRATCH_BYTES'],
   spareHeadBytes: ['src/core/shares/open-heads.ts', 'SPARE_BYTES'],
   controlHeadBytes: ['src/app/wiring/own-port-admission.ts', 'OPEN_HEAD_BYTES'],
@@ -48,6 +49,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
 const PIECES: Partial<Record<keyof MemoryBounds, number>> = {
   pooledBytes: 32 * 1024,
   pooledFrameBytes: 16 * 1024 + 9,
+  pooledShortBytes: 2 * 1024,
 }
 
 test('each bound is that of the constant', () => {

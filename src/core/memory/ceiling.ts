@@ -99,6 +99,8 @@ export interface MemoryBounds {
   readonly pooledBytes: number
   /** The same. */
   readonly pooledFrameBytes: number
+  /** The same. */
+  readonly pooledShortBytes: number
   /** http2/hpack/scratch.ts, of two. */
   readonly scratchBytes: number
   /** core/shares/open-heads.ts */
@@ -144,6 +146,7 @@ export const BOUNDS: MemoryBounds = {
   parsedAnswerBytes: 10 * MIB,
   pooledBytes: 8 * MIB,
   pooledFrameBytes: 128 * (16 * KIB + 9),
+  pooledShortBytes: 64 * 2 * KIB,
   scratchBytes: 2 * MIB,
   spareHeadBytes: 4 * MIB,
   controlHeadBytes: 4 * MIB,
@@ -163,6 +166,8 @@ export const BOUNDS: MemoryBounds = {
   adminConnections: 256,
   storeBytes: 32 * MIB,
 }
+/** Of the three sizes of pieces. */
+const POOLED_BYTES = BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + BOUNDS.pooledShortBytes
 
 /** Of a thread, beside what grows: its code and configuration, and room for what the model does not know. */
 const SPARE_HEAP_MIB = 192
@@ -302,7 +307,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
     each('names that portcullis top counts', names, names / 2),
     each('answers to reads, held until they are whole', BOUNDS.heldAnswerBytes),
     each("answers to the gateway's own calls", OWN_ANSWERS.bytes, OWN_ANSWERS.heap),
-    each('buffers that are kept for use', BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + 2 * BOUNDS.scratchBytes),
+    each('buffers that are kept for use', POOLED_BYTES + 2 * BOUNDS.scratchBytes),
     each('heads that come from those who have their share', WITH_UNKNOWN * BOUNDS.spareHeadBytes),
     each('output that clients do not read', BOUNDS.unreadBytes),
     each('bodies for the audit log', auditBodies ? BOUNDS.auditBodyBytes : 0),
