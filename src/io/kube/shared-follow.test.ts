@@ -6,7 +6,7 @@ import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import type { FollowChoice, FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import { sharedFollow } from './shared-follow.ts'
 
-class Heard implements FollowEvents {
+class Follower implements FollowEvents {
   readonly lines: string[] = []
   /** Called with each line, before it is noted. */
   onLine: (line: string) => void = () => undefined
@@ -54,8 +54,8 @@ class World {
     this.server.put(SECRETS, { metadata: { name, namespace: 'default', labels }, value })
   }
 
-  join(choice: FollowChoice = {}, kind = SECRETS): { readonly heard: Heard; readonly following: Following } {
-    const heard = new Heard()
+  join(choice: FollowChoice = {}, kind = SECRETS): { readonly heard: Follower; readonly following: Following } {
+    const heard = new Follower()
     return { heard, following: this.#follow(kind, '', heard, choice) }
   }
 }
@@ -121,32 +121,32 @@ test('a list after a gap replaces what all know, and late followers do not hear 
 })
 
 test('a server that is away is said to those who join meanwhile, beside what was known', async () => {
-  const heard: FollowEvents[] = []
+  const followers: FollowEvents[] = []
   const nothing = (): void => undefined
   const stop = (): Promise<void> => Promise.resolve()
   const follow = sharedFollow(
-    { follow: (_kind, _namespace, events) => ({ stop, ...(heard.push(events) && {}) }) },
+    { follow: (_kind, _namespace, events) => ({ stop, ...(followers.push(events) && {}) }) },
     [SECRETS],
     { debug: nothing, info: nothing, warn: nothing, error: nothing },
   )
-  follow(SECRETS, '', new Heard())
-  const before = new Heard()
+  follow(SECRETS, '', new Follower())
+  const before = new Follower()
   follow(SECRETS, '', before)
   await turns()
   assert.deepEqual(before.lines, [])
-  heard[0]?.onReplace([{ metadata: { name: 'a' } }])
-  heard[0]?.onState(true, '')
+  followers[0]?.onReplace([{ metadata: { name: 'a' } }])
+  followers[0]?.onState(true, '')
   await turns()
-  heard[0]?.onState(false, 'no answer')
-  const late = new Heard()
+  followers[0]?.onState(false, 'no answer')
+  const late = new Follower()
   follow(SECRETS, '', late)
   await turns()
   assert.deepEqual(before.lines, ['list a', 'current', 'away no answer'])
   assert.deepEqual(late.lines, ['list a', 'away no answer'])
-  assert.equal(heard.length, 1)
+  assert.equal(followers.length, 1)
 })
 
-test('an error of one follower stops no other, and what it could not take is no version of its', async () => {
+test('an error of one follower stops no other, and what it could not take is not a version of its own', async () => {
   const world = new World()
   const [bad, good] = [world.join(), world.join()]
   bad.heard.onLine = (line) => {
@@ -157,7 +157,7 @@ test('an error of one follower stops no other, and what it could not take is no 
   world.put('b')
   assert.deepEqual(good.heard.told, ['list ', 'current', 'ADDED a', 'ADDED b'])
   assert.deepEqual(bad.heard.told, ['list ', 'current', 'ADDED b'])
-  const versionsOf = ({ heard }: { readonly heard: Heard }): number => heard.lines.length - heard.told.length
+  const versionsOf = ({ heard }: { readonly heard: Follower }): number => heard.lines.length - heard.told.length
   assert.deepEqual([versionsOf(good), versionsOf(bad)], [3, 2])
   assert.deepEqual(world.errors, ['Error: I cannot'])
 })
