@@ -137,11 +137,11 @@ async function setUp(
 }
 
 function answer(scene: Scene, request: SeenRequest): void {
-  const { pathname } = new URL(request.path, 'https://stub')
+  const { pathname, searchParams } = new URL(request.path, 'https://stub')
   scene.seen.push(`${request.method} ${pathname}`)
   const pod = scene.pods.get(pathname.slice(PODS.length + 1))
   if (request.method === 'PATCH') patch(scene, request, pod)
-  else if (pathname === PODS) reply(request, 200, JSON.stringify({ metadata: {}, items: [...scene.pods.values()] }))
+  else if (pathname === PODS) reply(request, 200, JSON.stringify(pageOf([...scene.pods.values()], searchParams)))
   else if (pathname.startsWith(CUSTOM_METRICS)) {
     const [status, body] = scene.metrics(request.path)
     reply(request, status, typeof body === 'string' ? body : JSON.stringify(body))
@@ -150,6 +150,12 @@ function answer(scene: Scene, request: SeenRequest): void {
   else if ([WEB, STATEFUL_SET, REPLICA_SET].includes(pathname)) reply(request, 200, JSON.stringify(scene.deployment))
   else if (pathname.endsWith('/replicasets/web-2')) reply(request, 200, JSON.stringify(replicaSetOf(scene)))
   else reply(request, pod === undefined ? 404 : 200, JSON.stringify(pod ?? statusOf(404, 'NotFound')))
+}
+
+function pageOf(pods: readonly Json[], asked: URLSearchParams): Json {
+  const from = Number(asked.get('continue') ?? 0)
+  const end = from + Number(asked.get('limit') ?? pods.length)
+  return { metadata: { ...(end < pods.length && { continue: String(end) }) }, items: pods.slice(from, end) }
 }
 
 function replicaSetOf({ deployment, template, owned }: Scene): Json {
