@@ -12,7 +12,7 @@ test('a connection that fails to open is reported, and nothing throws', async ()
   process.setUncaughtExceptionCaptureCallback(onThrown)
   try {
     const error = await new Promise<Error | null>((resolve) => {
-      connect({ hostname: '127.0.0.1', host: '127.0.0.1:1', protocol: 'http:', port: '1' }, (failure) =>
+      connect({ hostname: '127.0.0.1', host: '127.0.0.1:1', protocol: 'http:', port: '1' }, (...[failure]) =>
         resolve(failure),
       )
     })
