@@ -40,17 +40,21 @@ export function withHeadLimits(connect: buildConnector.connector, memory: () => 
       done(...outcome)
       const [, socket] = outcome
       // undici leaves it out when there is none, whatever its types say.
-      if (socket?.destroyed === false) limitHeads(socket, parserOf(socket), memory())
+      if (socket?.destroyed !== false) return
+      const parser = parserOf(socket)
+      // Without limits there must be no connection; what is thrown here would end the thread.
+      if (parser === undefined) socket.destroy(new TypeError("undici's parser of HTTP/1.1 is not as expected"))
+      else limitHeads(socket, parser, memory())
     })
 }
 
-/** @throws {TypeError} when this version of undici has another parser: without limits there must be no connection */
-function parserOf(socket: Duplex): Parser {
+/** Undefined: this version of undici has another one. */
+function parserOf(socket: Duplex): Parser | undefined {
   for (const symbol of Object.getOwnPropertySymbols(socket)) {
     const value: unknown = Object(socket)[symbol]
     if (symbol.description === 'parser' && isParser(value)) return value
   }
-  throw new TypeError("undici's parser of HTTP/1.1 is not as expected")
+  return undefined
 }
 
 function isParser(value: unknown): value is Parser {
