@@ -79,3 +79,22 @@ for (const [what, text, again, last] of [
     assert.equal(held(), 0)
   })
 }
+
+test('an endpoint that speaks HTTP/1.1 and then refuses connections is a failed request, and nothing is thrown', async () => {
+  assert.deepEqual(await answered(`${OK}connection: close\r\n${LENGTH}\r\nok`), {
+    status: '200',
+    text: 'ok',
+    reset: undefined,
+  })
+  const thrown: unknown[] = []
+  process.setUncaughtExceptionCaptureCallback((error) => void thrown.push(error))
+  try {
+    await upstream.stop()
+    const { reset } = await ask(endpoint.pool).outcome
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.notEqual(reset, undefined)
+  } finally {
+    process.setUncaughtExceptionCaptureCallback(null)
+  }
+  assert.deepEqual(thrown, [])
+})

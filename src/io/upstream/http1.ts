@@ -94,7 +94,8 @@ export class Http1Pool {
       connect: (target, done) => {
         bounded(target, (...outcome) => {
           const [, socket] = outcome
-          if (socket !== null) readBeforeWriteFails(socket)
+          // undici leaves it out when there is none, whatever its types say.
+          if (socket?.destroyed === false) readBeforeWriteFails(socket)
           done(...outcome)
         })
       },
