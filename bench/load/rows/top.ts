@@ -16,7 +16,8 @@ const MANY: LoadOptions = {
 
 /** No faster than tokens are reviewed. */
 const REVIEWS: LoadOptions = { ...MANY, rate: 1_000, seconds: 8, warmUp: 0 }
-const MANY_OF_ONE_ADDRESS = ['--max-connections-per-address=0']
+/** All connections are opened before the first request: half of all may be without a credential. */
+const MANY_OF_ONE_ADDRESS = ['--max-connections-per-address=0', '--max-unauthenticated-connections=0']
 
 export async function top(bench: Bench): Promise<void> {
   const upstream = await bench.upstream()
