@@ -97,41 +97,19 @@ export function toggle(isOn: boolean, help: string): Row<boolean> {
   return row('[bool]', String(isOn), parseSwitch, isOn, help)
 }
 
-/** Milliseconds; written as a Go duration. @param minMs and `maxMs`: the range */
-export function duration(
-  defaultText: string,
-  minMs: number,
-  maxMs: number,
-  help: string,
-  options?: RowOptions<number>,
-): Row<number> {
-  return row('<duration>', defaultText, durationBetween(minMs, maxMs), 0, help, options)
+/** A number in a range. */
+type Ranged = (defaultText: string, min: number, max: number, help: string, options?: RowOptions<number>) => Row<number>
+
+function ranged(argument: string, between: (min: number, max: number) => ValueParser<number>): Ranged {
+  return (defaultText, min, max, help, options) => row(argument, defaultText, between(min, max), 0, help, options)
 }
 
-export function integer(
-  defaultText: string,
-  min: number,
-  max: number,
-  help: string,
-  options?: RowOptions<number>,
-): Row<number> {
-  return row('<n>', defaultText, integerBetween(min, max), 0, help, options)
-}
-
+/** Milliseconds; written as a Go duration. */
+export const duration: Ranged = ranged('<duration>', durationBetween)
+export const integer: Ranged = ranged('<n>', integerBetween)
+export const decimal: Ranged = ranged('<n>', numberBetween)
 /** Written plain or with a unit of Kubernetes quantities. */
-export function bytes(defaultText: string, min: number, max: number, help: string): Row<number> {
-  return row('<bytes>', defaultText, bytesBetween(min, max), 0, help)
-}
-
-export function decimal(
-  defaultText: string,
-  min: number,
-  max: number,
-  help: string,
-  options?: RowOptions<number>,
-): Row<number> {
-  return row('<n>', defaultText, numberBetween(min, max), 0, help, options)
-}
+export const bytes: Ranged = ranged('<bytes>', bytesBetween)
 
 /** One of a few words. */
 export function choice<const Word extends string>(
