@@ -27,10 +27,14 @@ export interface Listener {
   accept(socket: Socket): void
   /** A drain is to come: each answer over HTTP/1.1 is the last of its connection. */
   leave(): void
-  /** Stops accepting; HTTP/2 clients get GOAWAY, idle HTTP/1.1 connections close, running requests go on. */
+  /**
+   * Stops accepting, but for what the kernel has accepted already; HTTP/2 clients get GOAWAY, idle HTTP/1.1 connections close, running
+   * requests go on.
+   */
   drain(): void
   /** Ends every connection. */
   close(): void
+  /** Open ones, and one more as long as others may wait to be accepted. */
   connections(): number
 }
 
@@ -43,10 +47,19 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     const inherited = await listenInherited(fds, (socket) => connections.accept(socket), false)
     return listenerOf(connections, inherited.port, () => inherited.close())
   }
-  const { onSocket } = options
+  const { onSocket = (socket: Socket) => connections.accept(socket) } = options
+  let accepted = 0
   const server = createServer(
-    { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, pauseOnConnect: onSocket !== undefined },
-    onSocket ?? ((socket) => connections.accept(socket)),
+    {
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      pauseOnConnect: options.onSocket !== undefined,
+    },
+    (socket) => {
+      accepted++
+      onSocket(socket)
+    },
   )
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -56,24 +69,57 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.on('error', () => undefined)
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : options.port
-  return listenerOf(connections, port, () => closeListening(server))
+  return listenerOf(
+    connections,
+    port,
+    () => closeListening(server),
+    () => accepted,
+  )
 }
 
-function listenerOf(connections: Connections, port: number, stopAccepting: () => void): Listener {
+/** @param accepted how many connections so far. Default: none waits in a queue that ends with the port */
+function listenerOf(
+  connections: Connections,
+  port: number,
+  stopAccepting: () => void,
+  accepted: () => number = () => 0,
+): Listener {
+  let state: 'open' | 'stopping' | 'stopped' = 'open'
+  const stop = (): void => {
+    state = 'stopped'
+    stopAccepting()
+  }
   return {
     port,
     accept: (socket) => connections.accept(socket),
     leave: () => connections.leave(),
     drain() {
-      stopAccepting()
+      if (state === 'open') {
+        state = 'stopping'
+        whenQueueIsEmpty(accepted, stop)
+      }
       connections.drain()
     },
     close() {
-      stopAccepting()
+      stop()
       connections.close()
     },
-    connections: () => connections.size,
+    connections: () => connections.size + (state === 'stopping' ? 1 : 0),
   }
+}
+
+/**
+ * Runs `then` when the event loop has accepted whatever waits in the queue of a port: closing the port resets it. libuv accepts one
+ * connection in each turn, and the first turn may be past its look at the port. Whoever still connects is not waited for for ever.
+ */
+function whenQueueIsEmpty(accepted: () => number, then: () => void, turnsLeft: number = LISTEN_BACKLOG): void {
+  const before = accepted()
+  setImmediate(() =>
+    setImmediate(() => {
+      if (accepted() > before && turnsLeft > 0) whenQueueIsEmpty(accepted, then, turnsLeft - 1)
+      else then()
+    }),
+  )
 }
 
 function closeListening(server: Server): void {
