@@ -4,16 +4,18 @@ import { type Bench, type LoadSample, Samples } from '../bench.ts'
 
 const RATE = 2_000
 const SECONDS = 5
+const LOAD = { rate: RATE, connections: 8 }
 
 export async function latency(bench: Bench): Promise<void> {
   const upstream = await bench.nghttpd()
   const gateway = await bench.portcullis({ upstreamPort: upstream.port })
   const servers = [upstream, await bench.haproxy(upstream.port), gateway]
   await bench.warmUp(gateway)
+  await bench.warmUp(gateway, ['x509'], LOAD)
   const samples = new Samples<LoadSample>()
   for (let round = 0; round < bench.rounds; round++) {
     for (const server of servers) {
-      samples.add(server.name, await bench.load(server, { rate: RATE, seconds: SECONDS, connections: 8 }))
+      samples.add(server.name, await bench.load(server, { ...LOAD, seconds: SECONDS }))
     }
   }
   bench.report.table(

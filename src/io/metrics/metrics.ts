@@ -37,13 +37,15 @@ export interface GatewayMetrics extends MainEvents {
 
 /** Clusters that are summed up in one turn of the event loop: about a millisecond. */
 const CLUSTERS_AT_ONCE = 50
+/** The lag of the main thread is looked at so often, milliseconds. Each look wakes a core, on which a gateway thread may be working. */
+const LAG_LOOK_MS = 50
 /** The main thread, among threads. */
 const MAIN_THREAD = 0
 
 /** All counters at zero; instances share nothing but the process that they measure. */
 export function createMetrics(): GatewayMetrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'portcullis_' })
+  collectDefaultMetrics({ register: registry, prefix: 'portcullis_', eventLoopMonitoringPrecision: LAG_LOOK_MS })
   // Gauges with the suffix of counters; the series without it have the same numbers by type.
   for (const what of ['handles', 'requests', 'resources']) {
     registry.removeSingleMetric(`portcullis_nodejs_active_${what}_total`)
