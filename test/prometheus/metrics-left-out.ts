@@ -11,7 +11,6 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   control_oidc_tokens_total: 'logins at the API server of the objects: for whoever debugs them',
   'autoscaler_(last_updated_timestamp_seconds|status_unreadable_total)': 'autoscaler_healthy is 0 for both',
   'scale_up_guard_.*': 'of one cluster at a time, in the status of the guard: kubectl get scaleupguard',
-  'webhook_handle_unique_(ppr|pod)_(30s|15m|1h|1d)': 'other windows of what is shown of 5 minutes',
   'generator_monitor_workloads_.*': "Podseidon's, for its own dashboards; the sums that matter are shown",
   'leader_(event|heartbeat)': 'PortcullisLeaders looks at leader',
   'aggregator_next_event_pool_(current_latency|drain_period|drain_object_latency)':

@@ -24,20 +24,6 @@ test('namespace and user are labels only if configured; nodes are one user', asy
   assert.match(await metrics.text(), /rejected="false",namespace="shop",user="system:node"\} 1/)
 })
 
-test('pods and protectors are counted once in a window, and shown when it has ended', async () => {
-  let nowMs = 0
-  const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => nowMs })
-  for (const name of ['a', 'a', 'b']) metrics.events.reviewed(deletionOf(name), verdictOf('Rejected'), ['shop/x'], 5)
-  const pods = 'portcullis_webhook_handle_unique_pod_30s{rejected="true"}'
-  const protectors = 'portcullis_webhook_handle_unique_ppr_30s{rejected="true"}'
-  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
-  nowMs = 30_000
-  assert.equal(await lineOf(metrics, pods), `${pods} 2`)
-  assert.equal(await lineOf(metrics, protectors), `${protectors} 1`)
-  nowMs = 90_000
-  assert.equal(await lineOf(metrics, pods), `${pods} 0`)
-})
-
 test('what the webhook answers without the ledger is counted too, and what the ledger evaluated only once', async () => {
   const metrics = createProtectionMetrics({ identity: 'a', monotonic: () => 0 })
   const answered = { cell: 'prod', cause: 'DeletePod', code: 200, durationMs: 1 }

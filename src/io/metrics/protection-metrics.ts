@@ -11,7 +11,6 @@ import { aggregatorEvents } from './aggregator-metrics.ts'
 import { generatorEvents } from './generator-metrics.ts'
 import { ledgerEvents } from './ledger-metrics.ts'
 import { type Labels, MetricFamilies, type WorkerTurn } from './protection-families.ts'
-import { UniqueCounts } from './protection-unique.ts'
 
 export interface ProtectionMetricsOptions {
   /** A label for the namespace; as many series as there are namespaces. Default false. */
@@ -70,9 +69,7 @@ export function createProtectionMetrics(options: ProtectionMetricsOptions): Prot
   const registry = new Registry()
   const families = new MetricFamilies(registry, options.byNamespace)
   const updates: (() => void)[] = []
-  const unique = new UniqueCounts(options.monotonic)
-  showUnique(families, unique, updates)
-  const { reviewed, webhookAnswered } = reviewEvents(families, options, unique)
+  const { reviewed, webhookAnswered } = reviewEvents(families, options)
   const reconciles = families.histogram('worker_reconcile', 'Turns of the workers', ['worker', 'cell', 'error'])
   const worker: WorkerTurn = (name, cell, error, durationMs) => {
     reconciles.observe({ worker: name, cell, error: error === '' ? 'nil' : error }, durationMs / 1000)
@@ -125,7 +122,6 @@ function showClocks(families: MetricFamilies): ProtectionMetrics['clocks'] {
 function reviewEvents(
   families: MetricFamilies,
   { byUser = false }: ProtectionMetricsOptions,
-  unique: UniqueCounts,
 ): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
   const requests = families.histogram('webhook_request', 'Pod deletions that were evaluated, and how long that took', [
     'cell',
@@ -159,25 +155,8 @@ function reviewEvents(
         ...families.inNamespace(pod.namespace),
         ...(byUser && { user: shownUser(user) }),
       }
-      for (const protector of protectors) {
-        handled.observe(labels, durationMs / 1000)
-        unique.count('ppr', rejected, protector)
-      }
-      if (protectors.length > 0) unique.count('pod', rejected, `${cell}/${pod.uid}`)
+      for (const _ of protectors) handled.observe(labels, durationMs / 1000)
     },
-  }
-}
-
-function showUnique(families: MetricFamilies, unique: UniqueCounts, updates: (() => void)[]): void {
-  for (const what of ['ppr', 'pod'] as const) {
-    for (const { window } of UniqueCounts.WINDOWS) {
-      const thing = what === 'ppr' ? 'PodProtectors' : 'Pods'
-      const help = `${thing} of which a deletion was evaluated in the last whole window of ${window}, each counted once, about`
-      const gauge = families.gauge(`webhook_handle_unique_${what}_${window}`, help, ['rejected'])
-      updates.push(() => {
-        for (const rejected of ['true', 'false']) gauge.set({ rejected }, unique.last(what, rejected, window))
-      })
-    }
   }
 }
 
