@@ -15,11 +15,12 @@ import { createInProcessClient } from '../../src/apiserver/registry/in-process-c
 import { Registry } from '../../src/apiserver/registry/registry.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/ledger/ledger.ts'
 import { CellClocks } from '../../src/core/protection/clocks/cell-clock.ts'
-import { type BatchResult, NO_PROTECTION_EVENTS } from '../../src/core/protection/requests/protection-events.ts'
+import type { BatchResult } from '../../src/core/protection/requests/protection-events.ts'
 import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/requests/protection-settings.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { openSqliteStore } from '../../src/io/store/store.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
+import { NO_PROTECTION_EVENTS } from '../../test/harness/objects/ignored-events.ts'
 
 const DELETIONS = 10_000
 const SPREAD_MS = 5_000

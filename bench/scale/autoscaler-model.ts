@@ -2,10 +2,10 @@
 // which the first never delivers. It leaves out what does not matter here: pods are as large as nodes, and nothing is scaled down.
 
 import type { NodeState } from '../../src/core/scale/cluster-state/readiness.ts'
-import { type AutoscalerRules, DEFAULTS } from '../../src/core/scale/cluster-state/rules.ts'
 import { type GroupBackoff, raiseRefusal } from '../../src/core/scale/scale-up-guard/check-raise.ts'
 import type { MachineState } from '../../src/core/scale/scale-up-guard/machine-failure.ts'
 import { ClusterState, type Instance, type NodeGroup } from './cluster-state.ts'
+import { type AutoscalerRules, DEFAULTS } from './rules.ts'
 
 /** `--scan-interval`. */
 export const SCAN_MS = 10_000

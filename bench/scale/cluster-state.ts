@@ -5,13 +5,12 @@ import { ExponentialBackoff } from '../../src/core/scale/cluster-state/backoff.t
 import {
   type ClusterReadiness,
   countNodes,
-  isClusterHealthy,
-  isGroupHealthy,
+  isUnhealthy,
   type NodeState,
   type UnregisteredNode,
 } from '../../src/core/scale/cluster-state/readiness.ts'
-import type { ClusterStateOptions } from '../../src/core/scale/cluster-state/rules.ts'
 import { changedRequest, type ScaleUpRequest } from '../../src/core/scale/cluster-state/scale-up-requests.ts'
+import type { ClusterStateOptions } from './rules.ts'
 import {
   type AcceptableRange,
   acceptableRange,
@@ -130,13 +129,20 @@ export class ClusterState {
   }
 
   get healthy(): boolean {
-    return isClusterHealthy(this.#readiness.total, this.#options)
+    const { unready, registered } = this.#readiness.total
+    return !isUnhealthy(unready, registered, this.#options)
   }
 
   isHealthy(group: string): boolean {
     const { target, minSize } = this.#groups.get(group) ?? { target: 0, minSize: 0 }
-    const range = this.#ranges.get(group) ?? NO_RANGE
-    return isGroupHealthy(this.#readiness.groups.get(group), { target, minSize }, range, this.#options)
+    const own = this.#readiness.groups.get(group)
+    // No readiness entry: there is no node yet.
+    if (own === undefined) return target === 0 || (minSize === 0 && target > 0)
+    const { min } = this.#ranges.get(group) ?? NO_RANGE
+    const missing = min - own.ready - own.suspended
+    return (
+      missing <= 0 || !isUnhealthy(missing, own.ready + own.unready + own.notStarted + own.suspended, this.#options)
+    )
   }
 
   /** Whether it is scaled up at all: healthy, and not backed off. */

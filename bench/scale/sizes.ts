@@ -2,7 +2,7 @@
 
 import type { Readiness } from '../../src/core/scale/cluster-state/readiness.ts'
 import { readiness } from '../../src/core/scale/cluster-state/readiness.ts'
-import type { AutoscalerRules } from '../../src/core/scale/cluster-state/rules.ts'
+import type { AutoscalerRules } from './rules.ts'
 
 /** Numbers of nodes that a group may have now. */
 export interface AcceptableRange {

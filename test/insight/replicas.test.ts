@@ -1,4 +1,4 @@
-// One replica asks the others over their admin listeners: merged answers, joined streams, replicas that hang or are gone, and credentials.
+// One replica asks the others over their admin listeners: merged answers, replicas that hang or are gone, and credentials.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,8 @@ import { SILENT } from '../../src/api/ports/ports.ts'
 import { type Config, loadConfig } from '../../src/app/config/config.ts'
 import { AdminPort } from '../../src/app/insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from '../../src/app/insight/known-replicas.ts'
-import { joinedRoute, mergedRoute } from '../../src/app/insight/replicas.ts'
+import { mergedRoute } from '../../src/app/insight/replicas.ts'
+import { tapPeers } from '../../src/app/tap/tap-peers.ts'
 import { REPLICAS_CHARGE } from '../../src/core/shares/charge.ts'
 import { replicaLease } from '../../src/core/status/gateways.ts'
 import { threadAnswers } from '../../src/io/answers/thread-answers.ts'
@@ -37,14 +38,11 @@ function write(name: string, text: string): string {
   return file
 }
 
-/** How many streams are open at the replica. */
-interface Replica {
-  readonly port: number
-  readonly streams: () => number
-}
-
-async function replica(name: string, settings: Partial<Config>, peers: readonly number[]): Promise<Replica> {
-  let streams = 0
+async function replica(
+  name: string,
+  settings: Partial<Config>,
+  peers: readonly number[],
+): Promise<{ readonly port: number }> {
   const config = {
     ...loadConfig({ flags: { configDir: 'given' }, env: {}, readFile: () => '' }),
     adminListen: '127.0.0.1:0',
@@ -65,23 +63,13 @@ async function replica(name: string, settings: Partial<Config>, peers: readonly 
         read: (json) => json as { by: string[] },
         merge: (answers) => ({ by: answers.flatMap(({ answer }) => answer.by) }),
       }),
-      joinedRoute(known, {
-        path: '/api/v1/tap',
-        access: 'view',
-        async stream({ signal }, _, out) {
-          streams++
-          await out.write(`{"from":"${name}"}\n`)
-          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
-          streams--
-        },
-      }),
     ],
     login: undefined,
     log: SILENT,
     audit: undefined,
   })
   closers.push(() => admin.stop())
-  return { port: admin.port, streams: () => streams }
+  return { port: admin.port }
 }
 
 /** Takes connections, and never answers. */
@@ -166,35 +154,14 @@ test('what another replica answers is read within limits, and its memory is char
   await waitFor('their connections to end', () => hostile.every(({ open }) => open() === 0))
 })
 
-test('a replica that refuses a stream is left alone', async () => {
+test('the connection to a replica that refuses a tap is closed', async () => {
   const failing = await answers((_, response) => response.writeHead(500).write('x'))
-  const a = await replica('a', {}, [failing.port])
-  const response = await request(`http://127.0.0.1:${a.port}/api/v1/tap?replicas=all`)
-  response.body.on('error', () => undefined)
-  let lines = ''
-  response.body.on('data', (chunk: Buffer) => {
-    lines += String(chunk)
-  })
-  await waitFor('the refusal', () => lines.includes('missing'))
-  // While the stream of whoever asked goes on.
+  const url = new URL(`http://127.0.0.1:${failing.port}`)
+  const others = () => Promise.resolve([{ name: 'failing', url }])
+  const credential = () => Promise.resolve({ headers: {}, ca: '', publicCAs: false, cert: '', key: '', serverName: '' })
+  const [peer] = await tapPeers({ others, credential }, new URLSearchParams(), 'somebody')
+  await assert.rejects(async () => await peer?.lines(new AbortController().signal).next(), /it answers 500/)
   await waitFor('its connection to end', () => failing.open() === 0)
-  response.body.destroy()
-})
-
-test('streams are joined, and all end with the client', async () => {
-  const b = await replica('b', {}, [])
-  const a = await replica('a', {}, [b.port, 1])
-  const { body } = await request(`http://127.0.0.1:${a.port}/api/v1/tap?replicas=all`)
-  let text = ''
-  body.on('data', (data) => {
-    text += data
-  })
-  body.on('error', () => undefined)
-  await waitFor('three lines', () => text.split('\n').length === 4)
-  assert.deepEqual(text.trim().split('\n').toSorted(), ['{"from":"a"}', '{"from":"b"}', '{"missing":["127.0.0.1:1"]}'])
-  assert.deepEqual([a.streams(), b.streams()], [1, 1])
-  body.destroy()
-  await waitFor('the end of both', () => a.streams() + b.streams() === 0)
 })
 
 test('replicas know each other by the token, and by the very certificate: it is sent to nobody else', async () => {

@@ -10,7 +10,7 @@ import type { PodFacts, PodScaleFacts, ProtectionRequest, ProtectionVerdict } fr
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import type { CountedCells } from '../../src/controllers/ledger/better-victims.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/ledger/ledger.ts'
-import { NO_PROTECTION_EVENTS, type ProtectionEvents } from '../../src/core/protection/requests/protection-events.ts'
+import type { ProtectionEvents } from '../../src/core/protection/requests/protection-events.ts'
 import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
@@ -18,6 +18,7 @@ import {
 import { statusErrorOf } from '../../src/io/kube/client-errors.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'
+import { NO_PROTECTION_EVENTS } from '../harness/objects/ignored-events.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { deletionOf, podOf } from '../harness/objects/protection-requests.ts'
 import { waitFor } from '../harness/wait.ts'

@@ -19,7 +19,7 @@ import { type CellMember, startPodAggregator } from '../../src/controllers/aggre
 import { startStaleCellSweeper } from '../../src/controllers/aggregator/stale-cell-sweeper.ts'
 import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
 import { formatMicros } from '../../src/core/protection/history/micro-time.ts'
-import { type AggregatorEvents, NO_AGGREGATOR_EVENTS } from '../../src/core/protection/requests/aggregator-events.ts'
+import type { AggregatorEvents } from '../../src/core/protection/requests/aggregator-events.ts'
 import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
@@ -27,6 +27,7 @@ import {
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ProtectorTable } from '../../src/state/protectors.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'
+import { NO_AGGREGATOR_EVENTS } from '../harness/objects/ignored-events.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'
 

@@ -7,28 +7,11 @@ import type { JsonObject } from '../kube/json-object.ts'
 import type { JsonSchema } from '../kube/json-schema.ts'
 import { apiVersionOf, type ResourceKind } from '../ports/resource-kind.ts'
 import { createSchemaCheck } from '../validation/schema-errors.ts'
-import { EVENTS, kindOf, LEASES, NAMESPACES, POD_PROTECTORS, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from './scheme.ts'
+import { EVENTS, LEASES, POD_PROTECTORS, SCHEME, SECRETS } from './scheme.ts'
 
 function errorsOf(kind: ResourceKind, object: JsonObject, before?: JsonObject): string[] {
   return kind.check(object, before, nodePemChecks).map(({ severity, path }) => `${severity} ${path}`)
 }
-
-test('kinds are found by group, version and plural', () => {
-  assert.equal(kindOf('proxy.kubegateway.io', 'v1alpha1', 'upstreamclusters'), UPSTREAM_CLUSTERS)
-  assert.equal(kindOf('podseidon.kubewharf.io', 'v1alpha1', 'podprotectors'), POD_PROTECTORS)
-  assert.equal(kindOf('', 'v1', 'namespaces'), NAMESPACES)
-  assert.equal(kindOf('', 'v1', 'secrets'), SECRETS)
-  assert.equal(kindOf('', 'v1', 'events'), EVENTS)
-  assert.equal(kindOf('coordination.k8s.io', 'v1', 'leases'), LEASES)
-  for (const [group, version, plural] of [
-    ['', 'v1', 'pods'],
-    ['', 'v2', 'secrets'],
-    ['', 'v1', 'constructor'],
-    ['', '', '__proto__'],
-  ] as const) {
-    assert.equal(kindOf(group, version, plural), undefined)
-  }
-})
 
 test('every field of every kind is described, and the schemas are structural', () => {
   let fields = 0

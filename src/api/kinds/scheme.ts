@@ -34,12 +34,3 @@ export const SCHEME: readonly ResourceKind[] = [
   EVENTS,
   LEASES,
 ]
-
-const BY_NAME: ReadonlyMap<string, ResourceKind> = new Map(
-  SCHEME.map((kind) => [`${kind.group}/${kind.version}/${kind.plural}`, kind]),
-)
-
-/** @param group '' = the core group */
-export function kindOf(group: string, version: string, plural: string): ResourceKind | undefined {
-  return BY_NAME.get(`${group}/${version}/${plural}`)
-}

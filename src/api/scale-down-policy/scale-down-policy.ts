@@ -14,7 +14,6 @@ export interface ScaleDownPolicy {
 
 export type ScaleDownPolicySpec = ValueOf<typeof SCALE_DOWN_POLICY_SPEC_SCHEMA>
 export type VictimPreference = ScaleDownPolicySpec['prefer'][number]
-export type PreferenceKind = VictimPreference['by']
 /** As a HorizontalPodAutoscaler names it. */
 export type PodMetricIdentifier = NonNullable<VictimPreference['metric']>
 export type ScaleDownPolicyStatus = ValueOf<typeof SCALE_DOWN_POLICY_STATUS_SCHEMA>

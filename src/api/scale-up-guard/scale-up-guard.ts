@@ -13,8 +13,6 @@ export interface ScaleUpGuard {
 }
 
 export type ScaleUpGuardSpec = ValueOf<typeof SCALE_UP_GUARD_SPEC_SCHEMA>
-/** UpstreamClusters, by name. */
-export type GuardedClusters = ScaleUpGuardSpec['clusterRef']
 /** Durations as Go writes them. */
 export type FailureRules = NonNullable<ScaleUpGuardSpec['failure']>
 /** Durations as Go writes them. */

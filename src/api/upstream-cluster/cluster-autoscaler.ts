@@ -5,8 +5,6 @@ import type { AUTOSCALER_REPORT_SCHEMA, AUTOSCALER_SCHEMA } from './cluster-auto
 
 /** Present, even when empty: the status of the cluster-autoscaler is followed. */
 export type Autoscaler = ValueOf<typeof AUTOSCALER_SCHEMA>
-/** The autoscaler's `--namespace` and `--status-config-map-name`. */
-export type StatusConfigMap = NonNullable<Autoscaler['statusConfigMap']>
 /** The autoscaler as it was written last; conditions say whether that is still true. */
 export type AutoscalerReport = ValueOf<typeof AUTOSCALER_REPORT_SCHEMA>
 export type NodeGroupReport = NonNullable<AutoscalerReport['groups']>[number]

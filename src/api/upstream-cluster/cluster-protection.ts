@@ -10,12 +10,6 @@ export type PodProtection = ValueOf<typeof POD_PROTECTION_SCHEMA>
 export type AdmissionOrder = NonNullable<PodProtection['admissionOrder']>
 export type GatherWindow = NonNullable<PodProtection['gather']>
 export type VictimHints = NonNullable<PodProtection['hints']>
-export type ProtectionFailurePolicy = NonNullable<PodProtection['failurePolicy']>
 /** How the pods of the cell are counted. */
 export type CellAggregation = NonNullable<PodProtection['aggregation']>
-/**
- * How it is known up to which moment the pods have been seen. ResourceVersion: by the versions of the cluster itself. Clock:
- * when an event came. Status: the latest time in a pod's status. Annotation: what an annotation of the pod says.
- */
-export type SyncTime = NonNullable<CellAggregation['syncTime']>
 export type UpdateTrigger = NonNullable<CellAggregation['updateTrigger']>

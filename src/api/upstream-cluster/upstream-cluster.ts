@@ -48,8 +48,6 @@ export type DispatchPolicy = Given<'dispatchPolicies'>[number]
  * every other empty field matches all. `namespaces` and `userAgents` are added.
  */
 export type DispatchRule = DispatchPolicy['rules'][number]
-/** Added: addresses by which clients choose this cluster when they name no host. */
-export type Addresses = Given<'addresses'>
 export type HealthCheck = Given<'healthCheck'>
 /** Who may use the cluster at all. `deny` is checked first; a non-empty `allow` refuses everybody it does not name. */
 export type AccessControl = Given<'accessControl'>

@@ -1,6 +1,6 @@
 // The settings of the audit webhook. Names and defaults are kube-apiserver's.
 
-import { decimal, duration, file, integer, settings, toggle, type ValuesOf } from './setting-rows.ts'
+import { decimal, duration, file, integer, settings, toggle } from './setting-rows.ts'
 
 const HOUR_MS = 3_600_000
 const MOST_WAITING = 1_000_000
@@ -32,5 +32,3 @@ export const AUDIT_WEBHOOK = settings({
     'requests to the webhook at once, when fewer were sent before',
   ),
 })
-
-export type AuditWebhookConfig = ValuesOf<typeof AUDIT_WEBHOOK>

@@ -1,6 +1,6 @@
 // The limits for clients: what each may send and how long it may take, what all of them together may hold, and when a connection ends.
 
-import { bytes, decimal, duration, integer, settings, type ValuesOf } from './setting-rows.ts'
+import { bytes, decimal, duration, integer, settings } from './setting-rows.ts'
 
 const HOUR = 3_600_000
 /** As kube-apiserver. */
@@ -101,5 +101,3 @@ export const CLIENT_LIMITS = settings({
     { argument: '<fraction>' },
   ),
 })
-
-export type ClientLimitsConfig = ValuesOf<typeof CLIENT_LIMITS>

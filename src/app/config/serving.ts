@@ -11,8 +11,6 @@ import { choice, duration, file, integer, list, settings, text, toggle, type Val
 import { parseAddress, parseAddresses, parseCidrs, parseHosts, parseTexts, someOf } from './setting-values.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
-/** What becomes of connections from other addresses to a port with PROXY protocol. */
-export type ProxyProtocolOthers = (typeof PROXY_PROTOCOL_OTHERS)[number]
 const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
 
 const HOUR = 3_600_000

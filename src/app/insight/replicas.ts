@@ -5,8 +5,8 @@ import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from 
 import type { Logger } from '../../api/ports/ports.ts'
 import { REPLICA } from '../../core/answers/answer-limits.ts'
 import { REPLICAS_CHARGE } from '../../core/shares/charge.ts'
-import type { PlainRequest, PlainResponse, StreamedResponse, StreamOut } from '../../io/listener/http-plain.ts'
-import { type AdminCredential, adminFault, answerJson, linesOf, sendAdmin } from '../../io/world/admin-request.ts'
+import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
+import { type AdminCredential, adminFault, answerJson, sendAdmin } from '../../io/world/admin-request.ts'
 
 /** Another replica. */
 export interface ReplicaAddress {
@@ -31,14 +31,11 @@ export interface ReplicaAnswer<T> {
   readonly answer: T
 }
 
-interface RouteOfReplicas {
+export interface MergedRoute<T> {
   readonly path: string
   readonly access: RouteAccess
   /** As in AdminRoute. */
   readonly audited?: boolean
-}
-
-export interface MergedRoute<T> extends RouteOfReplicas {
   /** Of this replica; may be cloned as JSON. */
   answer(request: PlainRequest, user: AdminUser): T | Promise<T>
   /** What another replica has sent. @throws when it is not such an answer */
@@ -47,16 +44,10 @@ export interface MergedRoute<T> extends RouteOfReplicas {
   merge(answers: readonly ReplicaAnswer<T>[]): T
 }
 
-export interface JoinedRoute extends RouteOfReplicas {
-  /** Writes lines, each with its end, until the request's signal aborts. */
-  stream(request: PlainRequest, user: AdminUser, out: StreamOut): Promise<void>
-}
-
 /** What of a request others are asked with. */
 export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
 
 const ANSWER_MS = 2_000
-const MAX_LINE = 64 * 1024
 
 /** JSON with `missing`: the replicas that have not answered. */
 export function mergedRoute<T extends object>(replicas: Replicas, route: MergedRoute<T>): AdminRoute {
@@ -79,25 +70,6 @@ export function mergedRoute<T extends object>(replicas: Replicas, route: MergedR
     const all = [{ replica: replicas.ownName, answer: own }, ...answers.filter((one) => one !== undefined)]
     return jsonResponse({ ...route.merge(all), missing })
   }
-  return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
-}
-
-/** Lines of all replicas, as they come; `{"missing":["NAME"]}` when one does not answer, or breaks off. */
-export function joinedRoute(replicas: Replicas, route: JoinedRoute): AdminRoute {
-  const { path, access, audited } = route
-  const answer = (request: PlainRequest, user: AdminUser): StreamedResponse => ({
-    code: 200,
-    contentType: 'application/x-ndjson',
-    async stream(out) {
-      if (!asksAll(request)) return route.stream(request, user, out)
-      // One chunk after the other: each has its own lines whole.
-      const unknown: string[] = []
-      const others = await othersOf(replicas, unknown)
-      if (unknown.length > 0) await out.write(missingLine(unknown))
-      const joined = others.map((other) => joinOne(replicas, other, request, out))
-      await Promise.all([route.stream(request, user, out), ...joined])
-    },
-  })
   return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
 }
 
@@ -149,39 +121,9 @@ async function askOne(
   throw new Error(`answered ${reply.code}`)
 }
 
-async function joinOne(
-  replicas: Replicas,
-  { name, url }: ReplicaAddress,
-  request: PlainRequest,
-  out: StreamOut,
-): Promise<void> {
-  const head = new AbortController()
-  const late = setTimeout(() => head.abort(), ANSWER_MS)
-  const signal = AbortSignal.any([request.signal, head.signal])
-  try {
-    const credential = await replicas.credential()
-    const reply = await sendAdmin(targetOf(url, request), { method: 'GET', body: undefined, credential, signal })
-    clearTimeout(late)
-    if (reply.code !== 200) {
-      reply.discard()
-      throw new Error(`answered ${reply.code}`)
-    }
-    for await (const line of linesOf(reply, MAX_LINE)) await out.write(`${line}\n`)
-  } catch (error) {
-    replicas.log.debug('a replica does not stream', { replica: name, reason: adminFault(error) })
-  } finally {
-    clearTimeout(late)
-  }
-  if (!request.signal.aborted) await out.write(missingLine([name]))
-}
-
 /** The same question, to that replica alone. */
 function targetOf(url: URL, { path, query }: ForwardedRequest): URL {
   const target = new URL(path, url)
   for (const [name, value] of query) if (name !== 'replicas') target.searchParams.append(name, value)
   return target
-}
-
-function missingLine(missing: readonly string[]): string {
-  return `${JSON.stringify({ missing })}\n`
 }

@@ -21,7 +21,7 @@ export interface InsightDeps {
   /** Of the gateway threads: what they are asked, and what they stream. */
   readonly pool: ThreadPool
   readonly clusters: ClusterTable
-  /** For mergedRoute and joinedRoute. */
+  /** For mergedRoute. */
   readonly replicas: Replicas
   /** Who asks most; undefined = nobody counts. */
   readonly top: TopCounts | undefined

@@ -7,7 +7,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { AnswerWindow } from '../../core/incident/answer-counts.ts'
 import type { NodeTrigger } from '../../core/incident/auto-degrade.ts'
-import { DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
+import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { type NodeClient, NodeWatch } from './node-watch.ts'
@@ -153,7 +153,7 @@ function watchedNodes({ degrade: { auto } }: CompiledCluster): WatchedNodes {
   const { selector, startupMs, staleAfterMs } = auto?.nodes ?? {}
   return {
     selector,
-    startupMs: startupMs ?? DEFAULTS.maxNodeStartupMs,
+    startupMs: startupMs ?? READINESS_DEFAULTS.maxNodeStartupMs,
     proofMs: Math.min(PROOF_MS, (staleAfterMs ?? Number.POSITIVE_INFINITY) / PROOFS),
   }
 }

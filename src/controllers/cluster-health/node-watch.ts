@@ -11,7 +11,7 @@ import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { nodeState } from '../../core/incident/node-state.ts'
 import { countNodes, type NodeState } from '../../core/scale/cluster-state/readiness.ts'
-import { DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
+import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { selectorText } from '../../core/selectors/compile-selector.ts'
 
 /** A client that this watch is the only user of. */
@@ -59,7 +59,7 @@ export class NodeWatch implements FollowEvents {
   /** As of now. */
   seen(): NodesSeen {
     const { clock, startupMs } = this.#options
-    const options = { ...DEFAULTS, maxNodeStartupMs: startupMs }
+    const options = { ...READINESS_DEFAULTS, maxNodeStartupMs: startupMs }
     const { registered, ready, unready, notStarted } = countNodes(
       [...this.#nodes.values()],
       [],

@@ -39,13 +39,3 @@ export function observe(
   }
   return state.changingSinceMs === undefined ? { active, sinceMs, changingSinceMs } : state
 }
-
-/** Milliseconds until it begins or ends, if what is seen stays as it is; undefined = it does neither. */
-export function changesInMs(
-  { active, changingSinceMs }: HysteresisState,
-  { enterAfterMs, exitAfterMs }: HysteresisOptions,
-  nowMs: number,
-): number | undefined {
-  if (changingSinceMs === undefined) return undefined
-  return Math.max(0, changingSinceMs + (active ? exitAfterMs : enterAfterMs) - nowMs)
-}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { compileAutoDegrade } from '../cluster/compile-auto-degrade.ts'
-import { changesInMs, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
+import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
 import { nodesText, observeNodes } from './node-health.ts'
 import { answersText, observeAnswers } from './upstream-health.ts'
 
@@ -66,23 +66,6 @@ test('a condition begins after it was bad without a break, and ends after it was
     ]).active,
     false,
   )
-})
-
-test('when it changes is told', () => {
-  assert.equal(changesInMs(run([[0, 'bad']]), OPTIONS, 10), 20)
-  assert.equal(
-    changesInMs(
-      run([
-        [0, 'bad'],
-        [30, 'bad'],
-        [50, 'good'],
-      ]),
-      OPTIONS,
-      60,
-    ),
-    110,
-  )
-  assert.equal(changesInMs(run([[0, 'between']]), OPTIONS, 0), undefined)
 })
 
 test('unknown never changes anything, however long', () => {

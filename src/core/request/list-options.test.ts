@@ -1,14 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isTrue, nameRequired, queryValue, readListQuery } from './list-options.ts'
-import { hasTooManyParameters } from './query-reader.ts'
+import { isTrue, nameRequired, readListQuery } from './list-options.ts'
+import { hasTooManyParameters, QueryReader } from './query-reader.ts'
 
 function required(query: string, fieldSelector: string): string {
   return nameRequired(readListQuery(`${query}&fieldSelector=${encodeURIComponent(fieldSelector)}`))
 }
 
-test('queryValue: the first good pair wins', () => {
+function queryValue(query: string, key: string): string | undefined {
+  const reader = new QueryReader(query)
+  while (reader.next()) {
+    const value = reader.key === key ? reader.value() : undefined
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+test('QueryReader: the first good pair wins', () => {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['', undefined],
     ['a', ''],
@@ -26,7 +35,7 @@ test('queryValue: the first good pair wins', () => {
   for (const [query, expected] of rows) assert.equal(queryValue(query, 'a'), expected, query)
 })
 
-test('queryValue equals URLSearchParams where Go and the web agree', () => {
+test('QueryReader equals URLSearchParams where Go and the web agree', () => {
   const part = fc.stringMatching(/^[a-c +%2061]{0,4}$/).filter((text) => !/%(?![0-9a-f]{2})/i.test(text))
   fc.assert(
     fc.property(fc.array(fc.tuple(part, part)), fc.constantFrom('a', 'b', 'a0'), (pairs, key) => {

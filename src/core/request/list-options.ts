@@ -81,16 +81,6 @@ export function selectorProblem({ fieldSelector = '', labelSelector = '' }: List
   return `the ${long[0]} has more than ${MAX_SELECTOR_LENGTH} characters, the limit of this server: ask for less, in several requests`
 }
 
-/** First value of `key`, decoded; undefined when absent. */
-export function queryValue(query: string, key: string): string | undefined {
-  const reader = new QueryReader(query)
-  while (reader.next()) {
-    const value = reader.key === key ? reader.value() : undefined
-    if (value !== undefined) return value
-  }
-  return undefined
-}
-
 /** Only "0" and any case of "false" are false; an empty value is true (apimachinery/pkg/runtime/conversion.go). */
 export function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '0' && value.toUpperCase() !== 'FALSE'

@@ -1,14 +1,9 @@
-// RFC 3339 times for log lines, as Kubernetes writes them (metav1.Time, metav1.MicroTime).
+// RFC 3339 times for log lines, as Kubernetes writes them (metav1.MicroTime).
 
 let secondMs = -1
 let secondText = ''
 
-/** UTC with milliseconds: `2024-05-01T12:00:00.123Z`. Cheap when called for the same second again. */
-export function rfc3339(wallMs: number): string {
-  return `${upToSecond(wallMs)}.${String(Math.floor(wallMs) % 1000).padStart(3, '0')}Z`
-}
-
-/** UTC with microseconds: `2024-05-01T12:00:00.123456Z`. */
+/** UTC with microseconds: `2024-05-01T12:00:00.123456Z`. Cheap when called for the same second again. */
 export function rfc3339Micro(wallMs: number): string {
   return `${upToSecond(wallMs)}.${String(Math.floor((wallMs % 1000) * 1000)).padStart(6, '0')}Z`
 }

@@ -14,7 +14,6 @@ import { type PodAggregator, startPodAggregator } from '../../../src/controllers
 import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
 import type { CompiledAggregation } from '../../../src/core/cluster/compiled-cluster.ts'
 import { formatMicros } from '../../../src/core/protection/history/micro-time.ts'
-import { NO_AGGREGATOR_EVENTS } from '../../../src/core/protection/requests/aggregator-events.ts'
 import { DEFAULT_PROTECTION_SETTINGS } from '../../../src/core/protection/requests/protection-settings.ts'
 import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
@@ -26,6 +25,7 @@ import { ProtectorTable } from '../../../src/state/protectors.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
 import { agreeingClocks } from '../../harness/objects/cell-clocks.ts'
+import { NO_AGGREGATOR_EVENTS } from '../../harness/objects/ignored-events.ts'
 import { waitFor } from '../../harness/wait.ts'
 
 const lines: string[] = []

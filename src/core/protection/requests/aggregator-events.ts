@@ -31,13 +31,3 @@ export type EnqueueKind =
 
 /** The kinds that are events; MinReady is a timer. */
 export type HandledKind = Exclude<EnqueueKind, 'MinReady'>
-
-/** Ignores everything. */
-export const NO_AGGREGATOR_EVENTS: AggregatorEvents = {
-  reconciled: () => undefined,
-  enqueued: () => undefined,
-  handled: () => undefined,
-  pool: () => undefined,
-  drained: () => undefined,
-  trigger: () => undefined,
-}

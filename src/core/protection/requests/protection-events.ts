@@ -44,15 +44,3 @@ export interface ProtectionEvents {
   /** Whether the watch of PodProtectors is current; `message` says what is wrong. */
   following(current: boolean, message: string): void
 }
-
-/** Ignores everything; spread it to handle only some. */
-export const NO_PROTECTION_EVENTS: ProtectionEvents = {
-  reviewed: () => undefined,
-  executed: () => undefined,
-  batch: () => undefined,
-  submitted: () => undefined,
-  released: () => undefined,
-  indexed: () => undefined,
-  malformed: () => undefined,
-  following: () => undefined,
-}

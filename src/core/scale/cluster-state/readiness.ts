@@ -1,6 +1,6 @@
 // How the nodes of a cluster are, counted as the cluster-autoscaler does (clusterstate.go, updateReadinessStats).
 
-import type { ClusterStateOptions } from './rules.ts'
+import type { ReadinessOptions } from './rules.ts'
 
 /** A Node, as far as the autoscaler looks at it. */
 export interface NodeState {
@@ -55,7 +55,7 @@ export function readiness(counts: Partial<Readiness> = {}): Readiness {
 export function countNodes(
   nodes: readonly NodeState[],
   unregistered: readonly UnregisteredNode[],
-  { maxNodeStartupMs, maxNodeProvisionMs }: Pick<ClusterStateOptions, 'maxNodeStartupMs' | 'maxNodeProvisionMs'>,
+  { maxNodeStartupMs, maxNodeProvisionMs }: Pick<ReadinessOptions, 'maxNodeStartupMs' | 'maxNodeProvisionMs'>,
   nowMs: number,
 ): ClusterReadiness {
   const total = readiness()
@@ -84,26 +84,10 @@ function stateOf(node: NodeState, maxNodeStartupMs: number, nowMs: number): keyo
   return node.createdMs + maxNodeStartupMs > nowMs ? 'notStarted' : 'unready'
 }
 
-type UnreadyBounds = Pick<ClusterStateOptions, 'okTotalUnreadyCount' | 'maxTotalUnreadyPercentage'>
+type UnreadyBounds = Pick<ReadinessOptions, 'okTotalUnreadyCount' | 'maxTotalUnreadyPercentage'>
 
 /** Strictly more than the count and strictly more than the percentage: an unhealthy cluster is not scaled. */
 export function isUnhealthy(unready: number, all: number, bounds: UnreadyBounds): boolean {
   // In integers: 45 % of 20 is 9, whatever a fraction makes of it.
   return unready > bounds.okTotalUnreadyCount && unready * 100 > bounds.maxTotalUnreadyPercentage * all
-}
-
-export function isClusterHealthy({ unready, registered }: Readiness, options: UnreadyBounds): boolean {
-  return !isUnhealthy(unready, registered, options)
-}
-
-/** @param own undefined = no readiness entry: there is no node yet */
-export function isGroupHealthy(
-  own: Readiness | undefined,
-  { target, minSize }: { readonly target: number; readonly minSize: number },
-  { min }: { readonly min: number },
-  options: UnreadyBounds,
-): boolean {
-  if (own === undefined) return target === 0 || (minSize === 0 && target > 0)
-  const missing = min - own.ready - own.suspended
-  return missing <= 0 || !isUnhealthy(missing, own.ready + own.unready + own.notStarted + own.suspended, options)
 }
