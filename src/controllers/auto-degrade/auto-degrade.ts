@@ -23,7 +23,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { type SwitchWriter, SwitchWrites } from '../degrade/switch-writes.ts'
-import { type AutomaticSwitch, readSwitch, slimObject } from './automatic-switch.ts'
+import { readSwitch, type SwitchedCluster, slimCluster } from '../degrade/switched-cluster.ts'
 
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
@@ -56,7 +56,7 @@ const LOOK_MS = 1_000
 
 /** What this process knows of one cluster. */
 interface Known extends SwitchWriter {
-  seen: AutomaticSwitch
+  seen: SwitchedCluster
   /** undefined = this replica does not decide for it. */
   state: AutoDegradeState | undefined
   /** As it was written last. */
@@ -86,7 +86,7 @@ class Controller implements AutoDegradeController, FollowEvents {
   }
 
   start(): void {
-    this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this, { transform: slimObject })
+    this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this, { transform: slimCluster })
     this.#timer = setInterval(() => this.#look(), this.#deps.lookMs ?? LOOK_MS)
     this.#timer.unref()
   }
@@ -127,7 +127,7 @@ class Controller implements AutoDegradeController, FollowEvents {
     if (this.#known.get(name)?.seen.uid !== seen.uid) this.#known.delete(name)
     const known = this.#known.get(name)
     if (known !== undefined) known.seen = seen
-    else if (seen.asks || seen.status !== undefined) {
+    else if (seen.asks || seen.auto !== undefined) {
       const fresh = { state: undefined, status: undefined, writing: false, fault: '', actions: new Map() }
       this.#known.set(name, { seen, ...fresh })
     }
@@ -150,11 +150,11 @@ class Controller implements AutoDegradeController, FollowEvents {
     const options = clusters.get(name)?.compiled.degrade.auto
     if (!seen.asks || options === undefined) {
       known.state = undefined
-      if (!seen.asks && seen.status !== undefined) this.#writeStatus(name, known, undefined)
+      if (!seen.asks && seen.auto !== undefined) this.#writeStatus(name, known, undefined)
       return
     }
     const nowMs = clock.monotonic()
-    const { state, effect } = stepAutoDegrade(known.state ?? startAutoDegrade(seen.status, nowMs), options, {
+    const { state, effect } = stepAutoDegrade(known.state ?? startAutoDegrade(seen.auto, nowMs), options, {
       nodes: health.nodes(name),
       upstream: health.upstream(name),
       mode: seen.modeAt(clock.now()),
@@ -197,9 +197,9 @@ class Controller implements AutoDegradeController, FollowEvents {
   }
 
   #tell(name: string, known: Known, state: AutoDegradeState): void {
-    const status = autoDegradeStatus(state, known.seen.status, this.#deps.clock.now())
+    const status = autoDegradeStatus(state, known.seen.auto, this.#deps.clock.now())
     known.status = status
-    if (!sameJson(status, known.seen.status)) this.#writeStatus(name, known, status)
+    if (!sameJson(status, known.seen.auto)) this.#writeStatus(name, known, status)
   }
 
   #writeStatus(name: string, known: Known, status: AutoDegradeStatus | undefined): void {
@@ -217,14 +217,14 @@ class Controller implements AutoDegradeController, FollowEvents {
 }
 
 /** The answer to a write of `seen`, unless a watch event has come since: that is at least as new. */
-function learnAnswer(known: Known, seen: AutomaticSwitch, answer: JsonObject): void {
+function learnAnswer(known: Known, seen: SwitchedCluster, answer: JsonObject): void {
   if (known.seen === seen) known.seen = readSwitch(answer)
 }
 
 /** What is changed in spec.degrade; undefined = nothing. @param nowMs milliseconds since the epoch */
 function patchOf(
   effect: AutoDegradeEffect,
-  seen: AutomaticSwitch,
+  seen: SwitchedCluster,
   recovery: AutoDegradeRecovery,
   nowMs: number,
 ): object | undefined {

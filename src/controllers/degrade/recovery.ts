@@ -6,6 +6,7 @@ import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
 import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
 import type { CompiledRecovery } from '../../core/cluster/compiled-cluster.ts'
 import {
@@ -24,7 +25,7 @@ import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
 import { RecoveryWriter } from './recovery-writer.ts'
 import { type SwitchWriter, SwitchWrites } from './switch-writes.ts'
-import { knownMode, readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
+import { readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 export interface DegradeRecoveryDeps {
   readonly client: ObjectClient
@@ -187,7 +188,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     if (options === undefined) return
     const nowMs = clock.monotonic()
     const before =
-      known.state ?? resumeRecovery(mode, knownMode(seen.status.recovery?.startedFrom ?? '') ?? mode, nowMs)
+      known.state ?? resumeRecovery(mode, writtenMode(seen.status.recovery?.startedFrom ?? mode) ?? mode, nowMs)
     if (known.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
     known.step = mode
     const base = this.#before(name, seen)

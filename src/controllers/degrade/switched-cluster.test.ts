@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startAutoDegrade } from '../../core/incident/auto-degrade.ts'
 import { isUrgent, statusPatch } from './recovery-status.ts'
 import { readSwitch, slimCluster } from './switched-cluster.ts'
 
@@ -24,4 +25,22 @@ test('a status that somebody else has filled with anything stops neither the wat
     for (const count of seen.refused.values()) assert.equal(typeof count, 'number')
     assert.match(typeof seen.status.readyNodesBefore, /^(number|undefined)$/)
   }
+})
+
+test('a status.degrade.auto that somebody else has filled with anything does not stop the look at all clusters', () => {
+  const status = { phase: 'Degraded', reason: 'x', since: '2026-01-01T00:00:00Z', action: 'Entered', mode: 'Limited' }
+  for (const one of [null, 1, 'x', [], [null], {}, undefined]) {
+    for (const auto of [one, { ...status, causes: one }, { ...status, phase: one }, { ...status, reason: one }]) {
+      const object = { metadata: { name: 'prod' }, spec: { degrade: { auto: {} } }, status: { degrade: { auto } } }
+      const { reason } = startAutoDegrade(readSwitch(slimCluster(object)).auto, 0)
+      assert.equal(typeof reason, 'string')
+    }
+  }
+})
+
+test('a mode that this version does not know counts as Freeze until it expires, and is nothing to take a step from', () => {
+  const degrade = { mode: 'Quarantine', expiresAt: '2026-01-01T00:00:00Z' }
+  const { mode, modeAt } = readSwitch(slimCluster({ metadata: { name: 'prod' }, spec: { degrade } }))
+  const expiresAtMs = Date.parse(degrade.expiresAt)
+  assert.deepEqual([mode, modeAt(expiresAtMs - 1), modeAt(expiresAtMs)], [undefined, 'Freeze', 'Off'])
 })

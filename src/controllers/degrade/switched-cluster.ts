@@ -2,10 +2,12 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { DEGRADE_MODES, type DegradeMode, writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { AutoDegradeStatus } from '../../api/upstream-cluster/auto-degrade.ts'
+import { type DegradeMode, writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import type { DegradeStatus, RecoveryStatus } from '../../api/upstream-cluster/status.ts'
 import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { AUTOMATIC } from '../../core/incident/auto-degrade.ts'
 
 export interface SwitchedCluster {
   /** For Events. */
@@ -14,6 +16,12 @@ export interface SwitchedCluster {
   readonly resourceVersion: string
   /** undefined = one that this version does not know. */
   readonly mode: DegradeMode | undefined
+  /** The mode in force: Off from expiresAt on. An unknown one may be as strict as Freeze. @param nowMs milliseconds since the epoch */
+  modeAt(nowMs: number): DegradeMode
+  /** The reason says that the gateway has set the mode. */
+  readonly automatic: boolean
+  /** spec.degrade.auto is set. */
+  readonly asks: boolean
   /** spec.degrade.recovery is there. */
   readonly recovers: boolean
   /** Milliseconds since the epoch; 0 = never. */
@@ -21,6 +29,8 @@ export interface SwitchedCluster {
   /** KubeGateway's annotation freezes it whatever the mode. */
   readonly deniesAll: boolean
   readonly status: DegradeStatus
+  /** status.degrade.auto. */
+  readonly auto: AutoDegradeStatus | undefined
   /** How many disruptive requests each replica has refused in the last minute, by its name; those that have refused none are absent. */
   readonly refused: ReadonlyMap<string, number>
 }
@@ -41,17 +51,27 @@ export function slimCluster(object: JsonObject): JsonObject {
 export function readSwitch(object: JsonObject): SwitchedCluster {
   const metadata = recordOf(object['metadata'])
   const degrade = recordOf(recordOf(object['spec'])['degrade'])
-  const expiresAtMs = Date.parse(textOf(degrade['expiresAt']))
+  const status = recordOf(recordOf(object['status'])['degrade'])
+  const expiresAtMs = Date.parse(textOf(degrade['expiresAt'])) || 0
   const gates = parseFeatureGates(textOf(recordOf(metadata['annotations'])[FEATURE_GATES_ANNOTATION]))
+  const deniesAll = gates.enabled.has('DenyAllRequests')
+  const mode = writtenMode(degrade['mode'])
   return {
     object,
     uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),
-    mode: writtenMode(degrade['mode']),
+    mode,
+    modeAt: (nowMs) => {
+      if (deniesAll) return 'Freeze'
+      return expiresAtMs !== 0 && nowMs >= expiresAtMs ? 'Off' : (mode ?? 'Freeze')
+    },
+    automatic: textOf(degrade['reason']).startsWith(AUTOMATIC),
+    asks: isRecord(degrade['auto']),
     recovers: isRecord(degrade['recovery']),
-    expiresAtMs: Number.isNaN(expiresAtMs) ? 0 : expiresAtMs,
-    deniesAll: gates.enabled.has('DenyAllRequests'),
-    status: degradeStatus(recordOf(recordOf(object['status'])['degrade'])),
+    expiresAtMs,
+    deniesAll,
+    status: degradeStatus(status),
+    auto: isAutoStatus(status['auto']) ? status['auto'] : undefined,
     refused: new Map(refusingGateways(object).map(({ name, refusedDisruptive }) => [name, refusedDisruptive])),
   }
 }
@@ -71,6 +91,13 @@ function isRecovery(value: unknown): value is RecoveryStatus {
   return texts.every((text) => typeof text === 'string') && Array.isArray(checks) && checks.every(isRecord)
 }
 
+function isAutoStatus(value: unknown): value is AutoDegradeStatus {
+  if (!isRecord(value)) return false
+  const { phase, reason, since, causes } = value
+  const texts = [phase, reason, since]
+  return texts.every((text) => typeof text === 'string') && (causes === undefined || Array.isArray(causes))
+}
+
 interface RefusingGateway {
   readonly name: string
   readonly refusedDisruptive: number
@@ -83,8 +110,4 @@ function refusingGateways(object: JsonObject): readonly RefusingGateway[] {
     const refused = typeof refusedDisruptive === 'number' && refusedDisruptive > 0 ? refusedDisruptive : 0
     return refused > 0 ? [{ name: textOf(name), refusedDisruptive: refused }] : []
   })
-}
-
-export function knownMode(text: string): DegradeMode | undefined {
-  return DEGRADE_MODES.find((mode) => mode === text)
 }
