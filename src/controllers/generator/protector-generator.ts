@@ -10,7 +10,7 @@ import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
 import { type SourceRef, sourceKey } from '../../core/protection/generator/state.ts'
 import type { HistoryLimits } from '../../core/protection/history/limits.ts'
 import { errorName } from '../error-name.ts'
-import { StatusQueue, type TurnOutcome } from '../status/queue.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { GeneratorCache } from './cache.ts'
 import { GeneratorReports } from './reports.ts'
 import { settleSource, settleStray, type TurnDeps } from './turn.ts'
@@ -59,7 +59,7 @@ const TURNS = 8
 class Generator implements ProtectorGenerator {
   readonly #deps: ProtectorGeneratorDeps
   readonly #cache: GeneratorCache
-  readonly #queue: StatusQueue
+  readonly #queue: WorkQueue
   readonly #followings: Following[] = []
   #ticking: NodeJS.Timeout | undefined
   /** Kinds that were listed at least once, and 'protectors'. */
@@ -76,13 +76,12 @@ class Generator implements ProtectorGenerator {
     this.#deps = deps
     this.#cache = new GeneratorCache(deps.kinds)
     this.#reports = new GeneratorReports(deps.log)
-    this.#queue = new StatusQueue({
+    this.#queue = new WorkQueue({
       turn: (key) => this.#turn(key),
       onError: (key, error) => deps.log.error('a workload could not be processed', { workload: key, error }),
       clock: deps.clock,
       random: () => deps.random(),
       limit: TURNS,
-      spacingMs: 0,
     })
   }
 
@@ -226,16 +225,16 @@ class Generator implements ProtectorGenerator {
     const subject = this.#cache.subject(key)
     if (subject === undefined) {
       this.#queue.forget(key)
-      return 'nothing'
+      return 'done'
     }
-    if (!this.#mayWrite()) return 'nothing'
+    if (!this.#mayWrite()) return 'done'
     const { workloads, core, limits, clock } = this.#deps
     const turnDeps: TurnDeps = { workloads, core, limits, now: () => clock.now(), isLeader: () => this.#mayWrite() }
     if ('source' in subject) return this.#sourceTurn(key, subject.source, turnDeps)
     try {
       await settleStray(turnDeps, subject.protector)
       this.#reports.forget(key)
-      return 'nothing'
+      return 'done'
     } catch (error) {
       return this.#reports.failed(key, error)
     }
@@ -250,7 +249,7 @@ class Generator implements ProtectorGenerator {
       const known = this.#cache.decide(ref)
       if (known.actions.length === 0 && known.fault === '') {
         for (const finding of known.findings) events.found(ref.kind, ref.namespace, finding)
-        return 'nothing'
+        return 'done'
       }
       const result = await settleSource(deps, ref, others)
       for (const finding of result.decision.findings) events.found(ref.kind, ref.namespace, finding)

@@ -3,7 +3,7 @@
 import { StatusError } from '../../api/kube/status.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import type { TurnOutcome } from '../status/queue.ts'
+import type { TurnOutcome } from '../kernel/work-queue.ts'
 import type { TurnResult } from './turn.ts'
 
 export class GeneratorReports {
@@ -34,7 +34,7 @@ export class GeneratorReports {
 
   failed(key: string, error: unknown): TurnOutcome {
     // Somebody else wrote first, or the object is gone.
-    if (error instanceof StatusError && error.code === 409) return 'again'
+    if (error instanceof StatusError && error.code === 409) return 'conflict'
     if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))
     else this.#forbidden.delete(key)
     this.#say(key, errorMessage(error))
