@@ -106,15 +106,10 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/core/tap/tap-query.ts': row('query of a tap'),
   'src/core/text/duration.ts': row('duration'),
   'src/core/traces/otlp.ts': notInput(OPERATOR),
-  'src/gateway/calls/try-write.ts': notInput(
-    'JSON.parse alone, of an object that upstream has answered; and the query, which is split once',
-  ),
-  'src/gateway/protect/call.ts': notInput(
-    'JSON.parse alone, of a pod or a page of them, at most 10 MiB; what is read of a pod: "pod"',
+  'src/gateway/calls/upstream-reader.ts': notInput(
+    'JSON.parse alone, of an object or a page of them, within the limits of answers; and the query, which is split once',
   ),
   'src/gateway/protect/collection-answer.ts': notInput('JSON.parse and JSON.stringify of a page of pods'),
-  'src/gateway/scale/read-pods.ts': notInput('JSON.parse alone, of a page of pods; what is read of a pod: "pod"'),
-  'src/gateway/scale/upstream-objects.ts': notInput('JSON.parse alone, of the object that is scaled'),
   'src/io/dns/look-up.ts': notInput(OPERATOR),
   'src/io/kube/client-errors.ts': row('refusal of an API server'),
   'src/io/kube/client-http.ts': notInput(

@@ -6,7 +6,7 @@ import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, describe, test } from 'node:test'
 import type { UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { MAX_TARGET_LENGTH } from '../../src/core/request/request-info.ts'
-import { MAX_DELETION_BYTES } from '../../src/gateway/protect/deletion.ts'
+import { MAX_REMOVAL_BYTES } from '../../src/gateway/calls/request-bodies.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { type GuardedGateway, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
@@ -73,7 +73,7 @@ describe('who may not delete', () => {
     const scene = await setUp()
     scene.upstream.allows = () => false
     for (const [body, fields] of [
-      ['}'.repeat(MAX_DELETION_BYTES + 1), ['content-type', 'application/yaml']],
+      ['}'.repeat(MAX_REMOVAL_BYTES + 1), ['content-type', 'application/yaml']],
       ['{', []],
       ['xx', ['content-type', 'application/cbor']],
     ] as const) {
@@ -122,14 +122,14 @@ describe('the body of a deletion', () => {
 
   test('is read up to the limit, and the answer to a longer one names it', async () => {
     const scene = await setUp()
-    assert.equal((await scene.send('DELETE', `${PODS}/a`, filled(MAX_DELETION_BYTES))).status, 200)
+    assert.equal((await scene.send('DELETE', `${PODS}/a`, filled(MAX_REMOVAL_BYTES))).status, 200)
     scene.upstream.add('a')
     for (const [method, path] of [
       ['DELETE', `${PODS}/a`],
       ['DELETE', PODS],
       ['POST', `${PODS}/a/eviction`],
     ] as const) {
-      const answer = await scene.send(method, path, filled(MAX_DELETION_BYTES + 1))
+      const answer = await scene.send(method, path, filled(MAX_REMOVAL_BYTES + 1))
       assert.equal(answer.status, 413)
       assert.match(message(answer), /limit is 16384 bytes for a deletion or eviction where this gateway protects pods/)
     }
@@ -138,7 +138,7 @@ describe('the body of a deletion', () => {
 
   test('that is announced as too long is not asked to be sent', async () => {
     const scene = await setUp()
-    const length = String(MAX_DELETION_BYTES + 1)
+    const length = String(MAX_REMOVAL_BYTES + 1)
     const head = [':method', 'DELETE', ':path', `${PODS}/a`, 'expect', '100-continue', 'content-length', length]
     const stream = h2Open(scene.session, head, { endStream: false })
     const answer = await h2Response(stream)

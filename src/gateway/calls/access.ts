@@ -15,7 +15,7 @@ export type Right =
   /** Or he is to come again. */
   | { readonly kind: 'denied'; readonly refusal: Refusal }
   /** Upstream gave no answer; why, for people. */
-  | { readonly kind: 'unknown'; readonly message: string }
+  | { readonly kind: 'unknown'; readonly why: string }
 
 /**
  * First whether it may be done to any object of the namespace, which is remembered; then to this one.
@@ -46,7 +46,7 @@ export async function reviewRight(
       // A user that has exhausted its reviews is not let pass by the failure policy.
       if (verdict.retryAfterSeconds > 0)
         return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
-      return { kind: 'unknown', message: `the caller's right to ${doing} could not be verified: ${verdict.message}` }
+      return { kind: 'unknown', why: `the caller's right to ${doing} could not be verified: ${verdict.message}` }
     case 'denied': {
       const message = impersonationForbiddenMessage(caller.user, named, verdict.reason)
       return {

@@ -6,10 +6,10 @@ import type { Filter } from '../../core/admission/filter.ts'
 import { isDryRunQuery } from '../../core/policy/disruption.ts'
 import { dependsOnMoment } from '../../core/policy/write-body.ts'
 import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
 import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
 import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
 import { reviewRight } from '../calls/access.ts'
+import { contentTypeOf } from '../calls/request-bodies.ts'
 import { answerAsTried, writeEffect } from '../calls/write-effect.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { scaleChange } from '../scale/scale-change.ts'
@@ -105,8 +105,7 @@ const REPLICAS: readonly string[] = ['/spec/replicas']
 function copiedReplicas({ exchange, info }: Decision): string | undefined {
   const target = scaleTargetOf(info)
   if (target === undefined || exchange.bytes === undefined) return undefined
-  const contentType = headerValue(exchange.head.fields, 'content-type') ?? ''
-  if (!dependsOnMoment(REPLICAS, contentType, exchange.bytes)) return undefined
+  if (!dependsOnMoment(REPLICAS, contentTypeOf(exchange), exchange.bytes)) return undefined
   return `may change spec.replicas of ${scaleName(target)} by a copy or a move`
 }
 

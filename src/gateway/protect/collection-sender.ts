@@ -12,8 +12,8 @@ import type { Endpoint } from '../../state/endpoints.ts'
 import { callerFields } from '../calls/caller-fields.ts'
 import type { Permit } from '../exchange/decision.ts'
 import { selectEndpoint } from '../exchange/select-endpoint.ts'
-import { podsPath } from './call.ts'
 import type { AskedDeletion, Deletion } from './deletion.ts'
+import { podsPath } from './find-pods.ts'
 
 /** kube-apiserver's --request-timeout. */
 const TIMEOUT_MS = 60_000

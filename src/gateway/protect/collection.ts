@@ -8,10 +8,10 @@ import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import type { Permit } from '../exchange/decision.ts'
-import { findPod, listPods } from './call.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
 import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
+import { findPod, listPods } from './find-pods.ts'
 import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
@@ -40,23 +40,26 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   if (limit === undefined) return refuse('bad-request', 'limit is not a number')
   const found = await listPods(deletion, limit)
   if (exchange.gone) return undefined
-  if (found.kind === 'refused') {
-    new CollectionAnswer(deletion).relay(found.answer)
-    return undefined
-  }
-  if (found.kind !== 'pods') {
-    gw.log.warn('deletion could not be evaluated', { cluster: exchange.record.cluster, reason: found.message })
+  if (found.kind !== 'found') {
+    const answered = found.kind === 'unknown' ? found.answered : undefined
+    // What the client asked for cannot be listed.
+    if (answered?.status === 400 || answered?.status === 422) {
+      new CollectionAnswer(deletion).relay(answered)
+      return undefined
+    }
+    gw.log.warn('deletion could not be evaluated', { cluster: exchange.record.cluster, reason: found.why })
     const refused = followUnread(deletion, '', found)
     if (refused === undefined) keepBody(deletion, asked)
     return refused
   }
+  const { items: pods, metadata } = found.value
   // Nothing to evaluate: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
-  if (found.pods.length === 0) {
+  if (pods.length === 0) {
     bindBody(deletion, asked, NO_POD_UID, '')
     return undefined
   }
-  const answer = new CollectionAnswer(deletion, found.metadata, found.pods.length)
-  deletion.decision.deliver = (permit) => deleteAll(deletion, permit, asked, found.pods, answer)
+  const answer = new CollectionAnswer(deletion, metadata, pods.length)
+  deletion.decision.deliver = (permit) => deleteAll(deletion, permit, asked, pods, answer)
   return undefined
 }
 
@@ -124,11 +127,11 @@ async function evaluateAgain(
   answer: CollectionAnswer,
 ): Promise<CollectionItem | undefined> {
   const found = await findPod(deletion, pod.name)
-  if (found.kind === 'absent' || (found.kind === 'pod' && found.pod.uid !== pod.uid)) {
+  if (found.kind === 'absent' || (found.kind === 'found' && found.value.uid !== pod.uid)) {
     answer.outcome({ kind: 'gone' })
     return undefined
   }
-  if (found.kind === 'pod') return (await evaluate(deletion, asked, [found.pod], answer))[0]
+  if (found.kind === 'found') return (await evaluate(deletion, asked, [found.value], answer))[0]
   const refused = followUnread(deletion, pod.name, found)
   const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
   if (refused === undefined) return { pod, unchanged: false, reservation: undefined, evaluatedAtMs }

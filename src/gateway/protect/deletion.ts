@@ -4,18 +4,11 @@ import type { ProtectionGate, ProtectionRequest } from '../../api/ports/protecti
 import type { HeaderList } from '../../api/ports/stream.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import { orderOf } from '../../core/protection/competition/order-settings.ts'
-import { readDeletionRequest } from '../../core/protection/requests/deletion-request.ts'
-import { fieldsForBody, type ReadBody, UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
-import { queryOf } from '../../core/protection/requests/deletion-request-query.ts'
-import { readEvictionRequest } from '../../core/protection/requests/eviction-request.ts'
+import { fieldsForBody, UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
+import { type Removal, readRemoval } from '../calls/request-bodies.ts'
 import type { Decision } from '../exchange/decision.ts'
 import type { Exchange } from '../exchange/exchange.ts'
-import { readBody } from '../exchange/read-body.ts'
-
-/** DeleteOptions and Evictions have some hundred bytes; the body of any other request is not read by the gateway. */
-export const MAX_DELETION_BYTES: number = 16 * 1024
 
 /**
  * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
@@ -31,24 +24,16 @@ export interface Deletion {
   readonly cause: ProtectionRequest['cause']
 }
 
-export interface AskedDeletion extends ReadBody {
-  readonly criterion: ProtectionRequest['criterion']
-  /** As it came, and the header fields of the request. */
-  readonly bytes: Buffer
+export interface AskedDeletion extends Removal {
+  /** Header fields of the request as they came. */
   readonly fields: HeaderList
 }
 
 /** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDeletion | Refusal> {
-  const bytes = await readBody(exchange, MAX_DELETION_BYTES, tooLarge)
-  if (isRefusal(bytes)) return bytes
-  const { head } = exchange
-  const { fields } = head
-  const contentType = headerValue(fields, 'content-type') ?? ''
-  const query = queryOf(exchange.target)
   try {
-    if (cause === 'EvictPod') return { ...readEvictionRequest(contentType, bytes, query), bytes, fields }
-    return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes, fields }
+    const removal = await readRemoval(exchange, cause === 'EvictPod', 'where this gateway protects pods')
+    return isRefusal(removal) ? removal : { ...removal, fields: exchange.head.fields }
   } catch (error) {
     if (!(error instanceof UnreadableBody)) throw error
     return refuse(UNREADABLE[error.code], error.message)
@@ -56,14 +41,6 @@ export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDel
 }
 
 const UNREADABLE = { 400: 'bad-request', 413: 'body-too-large', 415: 'unsupported-media-type' } as const
-
-function tooLarge(): Refusal {
-  const limit = `Request entity too large: limit is ${MAX_DELETION_BYTES}`
-  return refuse(
-    'body-too-large',
-    `${limit} bytes for a deletion or eviction where this gateway protects pods; send DeleteOptions or an Eviction and nothing else`,
-  )
-}
 
 /** What the ledger is asked. */
 export function requestOf(

@@ -9,8 +9,8 @@ import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
 import { answerAsTried, writeEffect } from '../calls/write-effect.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { findPod } from './call.ts'
 import { type Deletion, requestOf } from './deletion.ts'
+import { findPod } from './find-pods.ts'
 import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread, hold } from './verdict.ts'
 
@@ -32,9 +32,9 @@ export async function protectFromDeadline(
   const effect = await writeEffect(decision)
   if (effect === undefined || exchange.gone) return undefined
   if (isRefusal(effect)) {
-    const { refused, message, retryAfterSeconds } = effect
+    const { refused, message: why, retryAfterSeconds } = effect
     if (refused !== 'too-many-reviews') return effect
-    return followUnread(deletion, info.name, { kind: 'limited', message, retryAfterSeconds })
+    return followUnread(deletion, info.name, { kind: 'limited', why, retryAfterSeconds })
   }
   switch (effect.kind) {
     case 'ends':
@@ -43,7 +43,7 @@ export async function protectFromDeadline(
       answerAsTried(decision, effect)
       return undefined
     case 'unknown':
-      return followUnread(deletion, info.name, { kind: 'unknown', message: effect.why })
+      return followUnread(deletion, info.name, effect)
   }
 }
 
@@ -52,9 +52,9 @@ async function review(deletion: Deletion, ending: Ending): Promise<Refusal | und
   const { name } = decision.info
   const found = await findPod(deletion, name)
   if (found.kind === 'unknown' || found.kind === 'limited') return followUnread(deletion, name, found)
-  if (found.kind === 'absent' || found.pod.terminating || !isGuarded(settings, found.pod.labels)) return undefined
-  if (exchange.gone) return undefined
-  const { pod } = found
+  if (found.kind === 'absent') return undefined
+  const { value: pod } = found
+  if (pod.terminating || !isGuarded(settings, pod.labels) || exchange.gone) return undefined
   const because = whyNotHeld(pod, ending, exchange.gw.clock.now())
   const dryRun = isDryRunQuery(exchange.target) || because !== ''
   const request = requestOf(deletion, { criterion: undefined, dryRun }, asAvailable(pod))

@@ -10,10 +10,11 @@ import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { namingBetterVictims } from '../../core/protection/quota/protection-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { mayList, reviewRight } from '../calls/access.ts'
+import type { Limited, Unknown } from '../calls/upstream-reader.ts'
 import type { Decision, Recheck } from '../exchange/decision.ts'
-import { findPod, type Limited, type Unknown } from './call.ts'
 import { protectCollection } from './collection.ts'
 import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, readAsked, requestOf } from './deletion.ts'
+import { findPod } from './find-pods.ts'
 import { protectFromDeadline } from './pod-deadline.ts'
 import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread, hold, NO_GATE } from './verdict.ts'
@@ -76,7 +77,7 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
     if (mayRecheck && asked.uid === '') decision.recheck = recheck
     return undefined
   }
-  const { pod } = found
+  const { value: pod } = found
   // Upstream refuses another uid: the pod that the client means is gone.
   const isAnother = asked.uid !== '' && asked.uid !== pod.uid
   if (isAnother || pod.terminating || !isGuarded(settings, pod.labels)) {
@@ -115,7 +116,7 @@ function unreviewed(
   const { gw, record } = exchange
   gw.log.warn('deletion could not be evaluated', {
     cluster: record.cluster,
-    reason: found.message,
+    reason: found.why,
     auditId: record.auditId,
   })
   const refused = followUnread(deletion, decision.info.name, found)

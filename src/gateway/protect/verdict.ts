@@ -10,7 +10,7 @@ import {
 } from '../../api/ports/protection.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import type { Limited, Unknown } from './call.ts'
+import { type Limited, refuseLimited, type Unknown } from '../calls/upstream-reader.ts'
 import type { Deletion } from './deletion.ts'
 
 /** As the webhook's annotations are named by kube-apiserver. */
@@ -79,16 +79,15 @@ export function follow(deletion: Deletion, name: string, verdict: ProtectionVerd
   return undefined
 }
 
-/** What cannot be read for a limit of the gateway's own is not deleted, whatever the failure policy says. */
-function refuseLimited(deletion: Deletion, name: string, { message, retryAfterSeconds }: Limited): Refusal {
-  if (retryAfterSeconds === 0) return refusalOf(deletion, name, errorVerdict(message))
-  return refuse('too-many-reviews', message, { retryAfterSeconds, rule: 'pod-read', object: { kind: 'pods', name } })
-}
-
-/** Nobody knows what is to be deleted. @returns why it is refused; undefined = the failure policy, or shadow, lets it pass */
+/**
+ * Nobody knows what is to be deleted. What cannot be read for a limit of the gateway is not deleted, whatever the failure policy says.
+ * @returns why it is refused; undefined = the failure policy, or shadow, lets it pass
+ */
 export function followUnread(deletion: Deletion, name: string, found: Unknown | Limited): Refusal | undefined {
-  if (found.kind === 'limited' && !deletion.settings.shadow) return refuseLimited(deletion, name, found)
-  return follow(deletion, name, errorVerdict(found.message))
+  const verdict = errorVerdict(found.why)
+  if (found.kind === 'unknown' || deletion.settings.shadow) return follow(deletion, name, verdict)
+  if (found.retryAfterSeconds === 0) return refusalOf(deletion, name, verdict)
+  return refuseLimited(found, 'pod-read', { kind: 'pods', name })
 }
 
 function recordForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {

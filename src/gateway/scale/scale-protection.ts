@@ -6,7 +6,6 @@ import { mapOf } from '../../api/kube/json-object.ts'
 import type { ProtectorAnswer } from '../../api/ports/protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { scaleProtectionOf } from '../../core/admission/scale-write.ts'
-import { CallLimitError, KubeCallError } from '../../core/answers/call-errors.ts'
 import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluster.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
@@ -25,12 +24,11 @@ import {
 import { scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
 import { mayList } from '../calls/access.ts'
-import { callUpstream } from '../calls/try-write.ts'
+import { refuseLimited, UpstreamReader } from '../calls/upstream-reader.ts'
 import type { Decision } from '../exchange/decision.ts'
-import { keepAnswer } from '../exchange/kept-answers.ts'
 import { NO_GATE } from '../protect/verdict.ts'
 import { chosenVictims } from './chosen-victims.ts'
-import { type ReadPods, readPods, type UnreadPods, type UpstreamPods } from './read-pods.ts'
+import { type ReadPods, readPods } from './read-pods.ts'
 import { scaleChange } from './scale-change.ts'
 
 /** How long the ledger of pod protection may take. */
@@ -78,11 +76,14 @@ async function checkLowered(
   settings: CompiledScaleProtection,
   lowered: Lowered,
 ): Promise<Refusal | undefined> {
-  const { exchange } = decision
+  const { exchange, info } = decision
   const { kind, workload, name, change } = lowered
-  const read = await readLeaving(decision, kind, workload)
+  const read = await readPods(new UpstreamReader(decision, 'scale-read'), kind, workload, info.namespace)
   if (exchange.gone) return undefined
-  if (isRefusal(read)) return settings.shadow ? count(decision, 'unchecked', 'limited') : read
+  if (read.kind === 'limited') {
+    if (settings.shadow) return count(decision, 'unchecked', 'limited')
+    return refuseLimited(read, 'scale-read', { kind: info.resource, name: info.name })
+  }
   if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
   const nowMs = exchange.gw.clock.now()
   // A ScaleDownPolicy chooses first: its victims are the ones that PodProtectors are asked about.
@@ -129,33 +130,6 @@ async function warn(
   const named = await mayList(decision.exchange, decision.live, decision.caller, decision.info.namespace)
   const overridden = against.length > 0 ? [overriddenText(lowered, against)] : []
   decision.warnings = [...decision.warnings, ...leavingWarnings(lowered, plan, named), ...overridden]
-}
-
-/** A refusal = a limit of the gateway's own calls is in the way, which a client could bring about. */
-async function readLeaving(
-  decision: Decision,
-  kind: ScalableKind,
-  workload: JsonObject,
-): Promise<ReadPods | UnreadPods | Refusal> {
-  const { namespace, resource, name } = decision.info
-  try {
-    const upstream: UpstreamPods = {
-      read: (path, limits) => callUpstream(decision, 'scale-read', { method: 'GET', path, limits }),
-      keep: (bytes) => keepAnswer(decision.exchange, bytes),
-    }
-    return await readPods(upstream, kind, workload, namespace)
-  } catch (error) {
-    if (error instanceof CallLimitError) {
-      const { message, retryAfterSeconds } = error
-      return refuse('too-many-reviews', message, {
-        retryAfterSeconds,
-        rule: 'scale-read',
-        object: { kind: resource, name },
-      })
-    }
-    if (!(error instanceof KubeCallError || error instanceof SyntaxError)) throw error
-    return { kind: 'unread', reason: 'not-read', why: `the pods cannot be listed: ${error.message}` }
-  }
 }
 
 interface Said {

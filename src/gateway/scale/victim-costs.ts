@@ -12,13 +12,11 @@ import {
   podCost,
   withoutCost,
 } from '../../core/scale/victim-choice/own-cost.ts'
-import { refusalOf } from '../calls/call-as-gateway.ts'
-import { podsPath } from '../protect/call.ts'
-import { objectOf, type UpstreamObjects } from './upstream-objects.ts'
+import { podsPath } from '../protect/find-pods.ts'
+import type { UpstreamObjects } from './upstream-objects.ts'
 
 /** A pod changes all the time, most of all its status. */
 const MAX_TRIES = 3
-const MERGE_PATCH = 'application/merge-patch+json'
 
 export interface SetCosts {
   /** Names of pods that have the cost now. */
@@ -92,13 +90,10 @@ async function patchPod(
     if (wanted === undefined) return 'declined'
     const { resourceVersion } = recordOf(pod['metadata'])
     const body = JSON.stringify({ metadata: { uid, resourceVersion, annotations: wanted } })
-    const answer = await upstream.call({ method: 'PATCH', path, body, contentType: MERGE_PATCH })
-    if (answer.status === 200) return objectOf(answer)
-    if (answer.status === 404) return 'gone'
-    if (answer.status !== 409 || tries === MAX_TRIES) {
-      // Without its name: who scales may not be allowed to list pods.
-      throw new UnavailableError(`a pod cannot be patched: ${refusalOf(answer)}`)
-    }
+    const written = await upstream.patch(path, body)
+    if (written === 'absent') return 'gone'
+    if (written !== 'conflict') return written
+    if (tries === MAX_TRIES) throw new UnavailableError('a pod cannot be patched: upstream answered with 409')
     const now = await upstream.get(path)
     if (now === undefined || uidOf(now) !== uid) return 'gone'
     pod = now

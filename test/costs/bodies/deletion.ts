@@ -3,7 +3,7 @@
 import { readDeletionRequest } from '../../../src/core/protection/requests/deletion-request.ts'
 import { readEvictionRequest } from '../../../src/core/protection/requests/eviction-request.ts'
 import { MAX_TARGET_LENGTH } from '../../../src/core/request/request-info.ts'
-import { MAX_DELETION_BYTES } from '../../../src/gateway/protect/deletion.ts'
+import { MAX_REMOVAL_BYTES } from '../../../src/gateway/calls/request-bodies.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'
 import { halves, repeat } from '../shapes.ts'
 import { JSON_SHAPES, JSON_TOKENS } from './json.ts'
@@ -25,7 +25,7 @@ export const PARSERS: readonly Parser[] = [
   ...FORMATS.flatMap(({ format, shapes, tokens, encode }) => [
     parserOf({
       name: `deletion, ${format}`,
-      limit: MAX_DELETION_BYTES,
+      limit: MAX_REMOVAL_BYTES,
       prepare: encode,
       read: (body) => readDeletionRequest(format, body, ''),
       shapes,
@@ -33,7 +33,7 @@ export const PARSERS: readonly Parser[] = [
     }),
     parserOf({
       name: `eviction, ${format}`,
-      limit: MAX_DELETION_BYTES,
+      limit: MAX_REMOVAL_BYTES,
       prepare: encode,
       read: (body) => readEvictionRequest(format, body, ''),
       shapes,
