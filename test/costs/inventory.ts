@@ -55,6 +55,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/app/insight/log-levels.ts': notInput(
     'JSON.parse alone, of a body that the admin listener limits, behind the rights of an admin',
   ),
+  'src/app/insight/replicas.ts': notInput('JSON.parse alone, of answers of other replicas that were counted'),
   'src/app/insight/secret-files.ts': notInput(OPERATOR),
   'src/app/insight/top-route.ts': row('query of top'),
   'src/app/protection/protection.ts': notInput(OWN),
@@ -110,6 +111,12 @@ export const FILES: Readonly<Record<string, Covered>> = {
     'JSON.parse alone, of an object or a page of them, within the limits of answers; and the query, which is split once',
   ),
   'src/gateway/protect/collection-answer.ts': notInput('JSON.parse and JSON.stringify of a page of pods'),
+<<<<<<< HEAD
+=======
+  'src/gateway/scale/read-pods.ts': notInput('JSON.parse alone, of a page of pods; what is read of a pod: "pod"'),
+  'src/gateway/scale/upstream-objects.ts': notInput('JSON.parse alone, of the object that is scaled'),
+  'src/io/answers/fetch-bounded.ts': notInput('lines of other replicas, whose length is bounded'),
+>>>>>>> 402c8acb (Commands, replicas, the keys of an OpenID provider and traces use one bounded client)
   'src/io/dns/look-up.ts': notInput(OPERATOR),
   'src/io/kube/client-errors.ts': row('refusal of an API server'),
   'src/io/kube/client-http.ts': notInput(
@@ -143,9 +150,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/io/store/bodies.ts': notInput(OWN),
   'src/io/traces/otlp-exporter.ts': notInput('JSON.parse alone, of 64 KiB that were counted'),
   'src/io/traces/otlp-files.ts': notInput(OPERATOR),
-  'src/io/world/admin-request.ts': notInput(
-    'JSON.parse alone, of answers of other replicas that were counted, and their lines',
-  ),
   'src/io/world/inherited-sockets.ts': notInput(OPERATOR),
   'src/io/world/memory-limit.ts': notInput('files of the kernel'),
   'src/state/scale-up-guards.ts': notInput(OWN),

@@ -10,10 +10,10 @@ const TOP = join(import.meta.dirname, '../..')
 
 /** Sends requests, or opens connections to other machines. */
 const CLIENT =
-  /from '(?:undici|ioredis|node:http2)'|import \{[^}]*\b(?:get|request)\b[^}]*\} from 'node:https?'|(?<![.#\w])fetch\(|\b(?:sendAdmin|requestHealth)\(|\.open\(\s*'(?:unary|watch|anonymous)'/
+  /from '(?:undici|ioredis|node:http2)'|import \{[^}]*\b(?:get|request)\b[^}]*\} from 'node:https?'|(?<![.#\w])fetch\(|\b(?:sendAdmin|requestHealth|fetchBounded)\(|\.open\(\s*'(?:unary|watch|anonymous)'/
 /** A whole body at once, however long it is. */
 const WHOLE_BODY = /\b(?:body|response|reply|res)\.(?:text|json|bytes|arrayBuffer|blob|formData)\(/
-const READER = /\bnew AnswerReader\(|\banswerJson\(/
+const READER = /\bnew AnswerReader\(|\breadAnswer\(|\.countedText\(/
 
 const PASSED_ON = 'what it answers is passed on to the client as it comes'
 const REDIS = 'ioredis reads replies, and what is asked for is three numbers, or at most 1,000 names of replicas'
@@ -32,6 +32,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
   'src/io/upstream/http1.ts': PASSED_ON,
   'src/io/upstream/upgrade-splice.ts': PASSED_ON,
+  'src/io/world/admin-request.ts': 'hands the answer on, whose every way of reading is bounded',
   'src/io/world/health-request.ts': COMMAND,
 }
 

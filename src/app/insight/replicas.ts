@@ -6,7 +6,7 @@ import type { Logger } from '../../api/ports/ports.ts'
 import { REPLICA } from '../../core/answers/answer-limits.ts'
 import { REPLICAS_CHARGE } from '../../core/shares/charge.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
-import { type AdminCredential, adminFault, answerJson, sendAdmin } from '../../io/world/admin-request.ts'
+import { type AdminCredential, adminFault, sendAdmin } from '../../io/world/admin-request.ts'
 
 /** Another replica. */
 export interface ReplicaAddress {
@@ -116,7 +116,7 @@ async function askOne(
 ): Promise<unknown> {
   const credential = await replicas.credential()
   const reply = await sendAdmin(targetOf(url, request), { method: request.method, body, credential, signal })
-  if (reply.code === 200) return await answerJson(reply, REPLICA, REPLICAS_CHARGE)
+  if (reply.code === 200) return JSON.parse(await reply.countedText(REPLICA, REPLICAS_CHARGE))
   reply.discard()
   throw new Error(`answered ${reply.code}`)
 }

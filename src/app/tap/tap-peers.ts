@@ -1,6 +1,6 @@
 // The same tap at the other replicas: their lines, until they end or are lost.
 
-import { type AdminCredential, linesOf, sendAdmin } from '../../io/world/admin-request.ts'
+import { type AdminCredential, sendAdmin } from '../../io/world/admin-request.ts'
 
 /** Which other replicas there are, and who this one is for them. */
 export interface TapReplicas {
@@ -56,7 +56,7 @@ async function* peerLines(url: URL, replicas: TapReplicas, signal: AbortSignal):
     lost.abort()
     throw new Error(`it answers ${reply.code}`)
   }
-  const lines = linesOf(reply, MAX_LINE)
+  const lines = reply.lines(MAX_LINE)
   try {
     for (;;) {
       // Only while a line is waited for: a reader that takes its time is not the replica's fault.

@@ -67,7 +67,7 @@ test('http where TLS is spoken, https where it is not, and an unknown CA: one li
   const tokenFile = join(mkdtempSync(join(tmpdir(), 'admin-')), 'token')
   writeFileSync(tokenFile, 'abc')
   for (const [admin, text] of [
-    [`http://${host}`, `gives no answer: socket hang up; if it speaks TLS, write --admin https://${host}`],
+    [`http://${host}`, `gives no answer: the connection was closed; if it speaks TLS, write --admin https://${host}`],
     [`https://${host}`, 'gives no answer: its certificate is not signed by a known CA; name its CA by --ca-file'],
     [
       `https://${plainHost}`,

@@ -4,17 +4,10 @@
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { printable } from '../../core/text/printable.ts'
+import type { BoundedReply } from '../../io/answers/fetch-bounded.ts'
 import { KubeCredentials } from '../../io/kube/config-access.ts'
 import { readNamedFile } from '../../io/pki/pki-files.ts'
-import {
-  type AdminCredential,
-  type AdminReply,
-  adminFault,
-  linesOf,
-  mismatchOf,
-  sendAdmin,
-  wholeBody,
-} from '../../io/world/admin-request.ts'
+import { type AdminCredential, adminFault, mismatchOf, sendAdmin } from '../../io/world/admin-request.ts'
 
 /** What the flags of `forAdmin` say. */
 export interface AdminClientOptions {
@@ -77,7 +70,7 @@ export class AdminClient {
   async send(request: AdminRequest): Promise<AdminAnswer> {
     const signal = joined(request.signal, AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS))
     const reply = await this.#open(request, signal)
-    return { contentType: reply.contentType, body: await this.#whole(reply, MAX_BODY_BYTES) }
+    return { contentType: reply.header('content-type'), body: await this.#whole(reply, MAX_BODY_BYTES) }
   }
 
   /** The lines of an answer without an end, as they come; empty ones are left out. Ends without an error when the signal aborts. */
@@ -87,7 +80,7 @@ export class AdminClient {
     try {
       const reply = await this.#open(request, joined(request.signal, head.signal))
       clearTimeout(late)
-      yield* linesOf(reply, MAX_LINE)
+      yield* reply.lines(MAX_LINE)
     } catch (error) {
       if (request.signal?.aborted) return
       throw error instanceof UserError ? error : this.#unanswered(error)
@@ -96,7 +89,7 @@ export class AdminClient {
     }
   }
 
-  async #open({ method = 'GET', path, body }: AdminRequest, signal: AbortSignal): Promise<AdminReply> {
+  async #open({ method = 'GET', path, body }: AdminRequest, signal: AbortSignal): Promise<BoundedReply> {
     this.#credential ??= this.#readCredential()
     const credential = await this.#credential
     const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -108,8 +101,8 @@ export class AdminClient {
     throw refusal(reply.code, (await this.#whole(reply, MAX_LINE)).toString().trim(), this.url.origin)
   }
 
-  #whole(reply: AdminReply, maxBytes: number): Promise<Buffer> {
-    return wholeBody(reply, maxBytes).catch((error: unknown) => {
+  #whole(reply: BoundedReply, maxBytes: number): Promise<Buffer> {
+    return reply.whole(maxBytes).catch((error: unknown) => {
       throw this.#unanswered(error)
     })
   }

@@ -10,8 +10,9 @@ import { StatusError } from '../../api/kube/status.ts'
 import type { Charge } from '../../api/ports/stream.ts'
 import { type AnswerLimits, OBJECT, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
-import { AnswerTooLargeError, KubeCallError } from '../../core/answers/call-errors.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
+import { readAnswer } from '../answers/fetch-bounded.ts'
 import { countInterimHeads } from '../answers/interim-heads.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import { guardedConnector } from '../dial/dial-guard.ts'
@@ -309,20 +310,9 @@ export class KubeHttp {
   async #text(call: Call, answer: Answer): Promise<string> {
     refuseEncoded(answer)
     const { response, access } = answer
-    const memory = new AnswerBytes(this.charge)
-    const reader = new AnswerReader(call.limits.bytes, memory)
-    try {
-      for await (const chunk of response.body) {
-        const fault = reader.add(chunk)
-        // Thrown in here, it ends the response, too.
-        if (fault === 'too-large') throw new AnswerTooLargeError(`more than ${call.limits.bytes} bytes`)
-        if (fault === 'no-room') throw memory.full()
-      }
-    } catch (error) {
-      reader.drop()
-      if (error instanceof KubeCallError) throw error
-      throw noAnswer(access, error)
-    }
+    const reader = await readAnswer(response.body, call.limits.bytes, this.charge).catch((error: unknown) => {
+      throw error instanceof KubeCallError ? error : noAnswer(access, error)
+    })
     this.#ended(call, reader.bytes)
     return reader.counted(call.limits, COUNT_SEED)
   }

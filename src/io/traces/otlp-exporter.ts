@@ -4,18 +4,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
-import { Agent, type Dispatcher, request } from 'undici'
+import { Agent } from 'undici'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { Charge } from '../../api/ports/stream.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
 import { DOCUMENT, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
-import { AnswerReader } from '../../core/answers/answer-reader.ts'
-import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
+import { AnswerTooLargeError, NoRoomError } from '../../core/answers/call-errors.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
 import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
-import { countInterimHeads } from '../answers/interim-heads.ts'
-import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
+import { type BoundedReply, faultText, fetchBounded } from '../answers/fetch-bounded.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
 export interface OtlpExporterOptions {
@@ -182,26 +179,19 @@ export class OtlpExporter {
     const headers = { ...files.headers, 'content-type': 'application/json', 'content-encoding': 'gzip' }
     const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#stopped.signal])
     try {
-      const answer = await request(url, {
-        method: 'POST',
-        headers,
-        body,
-        signal,
-        dispatcher: this.#agent,
-        onInfo: countInterimHeads(),
-      })
-      return await this.#answerOf(answer)
+      const call = { method: 'POST', headers, body, signal, connections: this.#agent }
+      return await this.#answerOf(await fetchBounded(url, call))
     } catch (error) {
-      return { kind: 'busy', retryAfterMs: 0, message: errorMessage(error) }
+      return { kind: 'busy', retryAfterMs: 0, message: faultText(error) }
     }
   }
 
-  async #answerOf({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Answer> {
-    if (statusCode >= 200 && statusCode < 300) return partialSuccess(await textOf(body, this.#charge))
-    await body.dump({ limit: SHORT_TEXT_BYTES })
-    const message = `it answers ${statusCode}`
-    if (!RETRYABLE.has(statusCode)) return { kind: 'refused', message }
-    return { kind: 'busy', retryAfterMs: retryAfterMs(headers['retry-after'], this.#options.clock.now()), message }
+  async #answerOf(reply: BoundedReply): Promise<Answer> {
+    if (reply.code >= 200 && reply.code < 300) return partialSuccess(await textOf(reply, this.#charge))
+    await reply.dump(SHORT_TEXT_BYTES)
+    const message = `it answers ${reply.code}`
+    if (!RETRYABLE.has(reply.code)) return { kind: 'refused', message }
+    return { kind: 'busy', retryAfterMs: retryAfterMs(reply.header('retry-after'), this.#options.clock.now()), message }
   }
 
   /** Ends early when the exporter stops. */
@@ -231,17 +221,11 @@ function agentFor(ca: string): Agent {
 }
 
 /** '' = more than is read, or there is no room for it: the collector has taken the spans all the same. @throws (rejects) when it breaks off */
-async function textOf(body: Dispatcher.ResponseData['body'], charge: Charge): Promise<string> {
-  const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(charge))
-  try {
-    for await (const part of body) if (reader.add(part) !== undefined) return ''
-    return reader.counted(DOCUMENT, COUNT_SEED)
-  } catch (error) {
-    if (error instanceof AnswerTooLargeError) return ''
+function textOf(reply: BoundedReply, charge: Charge): Promise<string> {
+  return reply.countedText({ ...DOCUMENT, bytes: SHORT_TEXT_BYTES }, charge).catch((error: unknown) => {
+    if (error instanceof AnswerTooLargeError || error instanceof NoRoomError) return ''
     throw error
-  } finally {
-    reader.drop()
-  }
+  })
 }
 
 /** ExportTraceServiceResponse. */
@@ -260,8 +244,7 @@ function partialSuccess(text: string): Answer {
 }
 
 /** Seconds or a date (RFC 9110 section 10.2.3); 0 = neither. */
-function retryAfterMs(field: string | string[] | undefined, nowMs: number): number {
-  const text = Array.isArray(field) ? (field[0] ?? '') : (field ?? '')
+function retryAfterMs(text: string, nowMs: number): number {
   const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs
   return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0
 }
