@@ -9,7 +9,7 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { gatewayRights, isProtectionRight, type Right, requestsStillPass } from '../../core/identity/gateway-rights.ts'
 import { clusterCharge } from '../../core/shares/charge.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
-import { type KubeAnswer, kubeCall } from '../../io/upstream/kube-call.ts'
+import { type CallOneOf, callOneOf, type KubeAnswer } from '../../io/upstream/kube-call.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
@@ -56,7 +56,6 @@ const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs:
 /** So that many gateways do not ask at the same moment, each wait varies by this fraction. */
 const JITTER = 0.1
 const TIMEOUT_MS = 5_000
-const MAX_TRIES = 3
 /** How many checks in a row must fail before the known state is dropped. */
 const FORGIVEN = 3
 const UNASKED: RightsState = { kind: 'unasked' }
@@ -238,36 +237,19 @@ class RightsChecker {
     return endpoints?.all.filter((_, i) => endpoints.available(i, nowMs)) ?? []
   }
 
-  /** Tries the available endpoints one after the other. A refusal of one counts only if no other accepts the credential. */
   async #call(path: string, body: string): Promise<KubeAnswer> {
     const { clusters, upstreams, random } = this.#deps
     const live = clusters.get(this.#name)
     if (live === undefined) throw new KubeCallError('the cluster no longer exists')
-    const available = this.#available()
-    const start = Math.floor(random() * available.length)
-    let last = 'no endpoint takes requests'
-    let refusal: KubeAnswer | undefined
-    for (const { url, authority } of [...available.slice(start), ...available.slice(0, start)].slice(0, MAX_TRIES)) {
-      const upstream = upstreams.get(this.#name, url)
-      if (upstream === undefined) continue
-      try {
-        const token = live.compiled.client.bearerToken
-        const own = { authority, token, timeoutMs: TIMEOUT_MS, limits: REVIEW, payer: clusterCharge(this.#name) }
-        const answer = await kubeCall(upstream, { method: 'POST', path, body, ...own })
-        if (answer.status === 401 || answer.status === 403) {
-          refusal ??= answer
-          continue
-        }
-        // Overloaded or shutting down: another one may answer.
-        if (answer.status !== 429 && answer.status < 500) return answer
-        last = `${url} answered with ${answer.status}`
-      } catch (error) {
-        if (!(error instanceof KubeCallError)) throw error
-        last = `${url}: ${error.message}`
-      }
+    const oneOf: CallOneOf = {
+      endpoints: this.#available(),
+      connections: (url) => upstreams.get(this.#name, url),
+      random,
+      timeoutMs: () => TIMEOUT_MS,
+      testsCredential: true,
     }
-    if (refusal !== undefined) return refusal
-    throw new KubeCallError(last)
+    const token = live.compiled.client.bearerToken
+    return callOneOf(oneOf, { method: 'POST', path, body, token, limits: REVIEW, payer: clusterCharge(this.#name) })
   }
 }
 

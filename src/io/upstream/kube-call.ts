@@ -4,7 +4,13 @@
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
 import { type AnswerLimits, SHORT_TEXT_BYTES } from '../../core/answers/answer-limits.ts'
 import { AnswerReader } from '../../core/answers/answer-reader.ts'
-import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoAnswerError } from '../../core/answers/call-errors.ts'
+import {
+  AnswerTooLargeError,
+  HeadTooLargeError,
+  KubeCallError,
+  NoAnswerError,
+  NoRoomError,
+} from '../../core/answers/call-errors.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { AnswerBytes, COUNT_SEED } from '../answers/thread-answers.ts'
 import type { UpstreamEndpoint } from './pool.ts'
@@ -44,6 +50,8 @@ export interface KubeAnswer {
 /** Codes from here on are errors, or redirects, which nobody follows. */
 const FIRST_ERROR = 300
 const USER_AGENT = 'portcullis'
+/** Endpoints that are tried for one call. */
+const MAX_TRIES = 3
 
 /**
  * @throws {KubeCallError} when no complete response arrived in time
@@ -115,6 +123,51 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
     const deadline = setTimeout(() => giveUp(new NoAnswerError(call.timeoutMs)), call.timeoutMs)
     if (payload !== undefined) stream.body(payload, true)
   })
+}
+
+export interface CallOneOf {
+  readonly endpoints: readonly { readonly url: string; readonly authority: string }[]
+  connections(url: string): UpstreamEndpoint | undefined
+  /** In [0, 1). */
+  random(): number
+  /** For the next attempt; none is made when it is 0 or less. */
+  timeoutMs(): number
+  /** It tests the gateway's credential: 401 and 403 count only if no other endpoint accepts it, and errors, which no user reads, name the endpoint. */
+  readonly testsCredential?: boolean
+}
+
+/**
+ * Tries the endpoints one after the other, from a random one on.
+ * @throws {KubeCallError} why the last one that was tried gave no answer
+ * @throws {AnswerTooLargeError} @throws {NoRoomError} at once: the others would answer the same
+ */
+export async function callOneOf(
+  { endpoints, connections, random, timeoutMs, testsCredential = false }: CallOneOf,
+  call: Omit<KubeCall, 'authority' | 'timeoutMs'>,
+): Promise<KubeAnswer> {
+  const start = Math.floor(random() * endpoints.length)
+  const tried = [...endpoints.slice(start), ...endpoints.slice(0, start)].slice(0, MAX_TRIES)
+  let last = 'no endpoint of the cluster is ready'
+  let refusal: KubeAnswer | undefined
+  for (const { url, authority } of tried) {
+    const upstream = connections(url)
+    const leftMs = timeoutMs()
+    if (upstream === undefined || leftMs <= 0) continue
+    try {
+      const answer = await kubeCall(upstream, { ...call, authority, timeoutMs: leftMs })
+      // Overloaded or shutting down: another one may answer.
+      if (answer.status === 429 || answer.status >= 500)
+        last = `${testsCredential ? url : 'upstream'} answered with ${answer.status}`
+      else if (testsCredential && (answer.status === 401 || answer.status === 403)) refusal ??= answer
+      else return answer
+    } catch (error) {
+      if (!(error instanceof KubeCallError) || error instanceof AnswerTooLargeError || error instanceof NoRoomError)
+        throw error
+      last = testsCredential ? `${url}: ${error.message}` : error.message
+    }
+  }
+  if (refusal !== undefined) return refusal
+  throw new KubeCallError(last)
 }
 
 function headOf(call: KubeCall, payload: Buffer | undefined): HeaderList {
