@@ -111,12 +111,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
     'JSON.parse alone, of an object or a page of them, within the limits of answers; and the query, which is split once',
   ),
   'src/gateway/protect/collection-answer.ts': notInput('JSON.parse and JSON.stringify of a page of pods'),
-<<<<<<< HEAD
-=======
-  'src/gateway/scale/read-pods.ts': notInput('JSON.parse alone, of a page of pods; what is read of a pod: "pod"'),
-  'src/gateway/scale/upstream-objects.ts': notInput('JSON.parse alone, of the object that is scaled'),
   'src/io/answers/fetch-bounded.ts': notInput('lines of other replicas, whose length is bounded'),
->>>>>>> 402c8acb (Commands, replicas, the keys of an OpenID provider and traces use one bounded client)
   'src/io/dns/look-up.ts': notInput(OPERATOR),
   'src/io/kube/client-errors.ts': row('refusal of an API server'),
   'src/io/kube/client-http.ts': notInput(
