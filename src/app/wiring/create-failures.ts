@@ -1,9 +1,9 @@
 // Where failures are counted: in this process, or in Redis for all replicas.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { RareWarnings } from '../../io/logs/rare-warnings.ts'
 import type { Config } from '../config/config.ts'
 import { AddressFailures, type FailureOptions } from '../failures/address-failures.ts'
-import { RareWarnings } from '../threads/thread/rare-warnings.ts'
 
 /** @param shared counters of all replicas; undefined = there is no Redis */
 export function createFailures(

@@ -6,13 +6,13 @@ import { refuse } from '../../core/refusal/refusal.ts'
 import { OpenHeads } from '../../core/shares/open-heads.ts'
 import { SharedResource } from '../../core/shares/shared-resource.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
+import { RareWarnings } from '../../io/logs/rare-warnings.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import { LATE_BODIES_BYTES } from '../../state/thread-shares.ts'
 import type { Config } from '../config/config.ts'
 import { admitClients } from '../connections/admit-clients.ts'
 import type { OwnPortFailures } from '../failures/own-ports.ts'
-import { RareWarnings } from '../threads/thread/rare-warnings.ts'
 
 /** What heads may take that have no end yet, of those who are known, on all of these ports; others have a part of their own on top. */
 const OPEN_HEAD_BYTES = 4 * 1024 * 1024

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KubeAccess } from '../kube/config-access.ts'
 import { AuditWebhook, type AuditWebhookOptions } from './audit-webhook.ts'
-import { Throttle } from './throttle.ts'
 
 const MIB = 1024 * 1024
 
@@ -72,16 +71,4 @@ test('a batch is split where it would be larger than it may be, and holds one ev
   assert.equal(attempts(), 3)
   fail()
   await closed
-})
-
-test('the throttle allows a burst, then the rate', () => {
-  let now = 0
-  const throttle = new Throttle(10, 3, () => now)
-  assert.deepEqual([throttle.take(), throttle.take(), throttle.take(), throttle.take()], [0, 0, 0, 100])
-  now = 50
-  assert.equal(throttle.take(), 50)
-  now = 101
-  assert.equal(throttle.take(), 0)
-  now = 10_000
-  assert.deepEqual([throttle.take(), throttle.take(), throttle.take(), throttle.take()], [0, 0, 0, 100])
 })

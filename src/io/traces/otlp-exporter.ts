@@ -1,7 +1,6 @@
 // Sends spans to a collector: OTLP over HTTP, in JSON (the specification in opentelemetry-proto). By hand, because the SDK costs three times
 // as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
 import { Agent } from 'undici'
@@ -13,6 +12,8 @@ import { serverCharge } from '../../core/shares/charge.ts'
 import type { WrittenSpans } from '../../core/traces/otlp.ts'
 import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
 import { type BoundedReply, faultText, fetchBounded } from '../answers/fetch-bounded.ts'
+import { BatchSender, type Delivery } from '../batches/batch-sender.ts'
+import { RareWarnings } from '../logs/rare-warnings.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
 export interface OtlpExporterOptions {
@@ -61,150 +62,97 @@ const compress = promisify(gzip)
 /** A fifth larger than by default, for less than half of the time. */
 const FAST = { level: constants.Z_BEST_SPEED }
 
-/** What one sending has come to; `retryAfterMs` 0 = the collector has not said. */
-type Answer =
-  | { readonly kind: 'taken'; readonly rejected: number; readonly message: string }
-  | { readonly kind: 'refused'; readonly message: string }
-  | { readonly kind: 'busy'; readonly retryAfterMs: number; readonly message: string }
-
 export class OtlpExporter {
   readonly #options: OtlpExporterOptions
-  /** What stands around the spans. */
-  readonly #envelope: Envelope
   /** Who pays for the memory of the collector's answers. */
   readonly #charge: Charge
-  #waiting: WrittenSpans[] = []
-  #timer: NodeJS.Timeout | undefined
-  #sending: Promise<void> | undefined
+  readonly #sender: BatchSender<WrittenSpans, Buffer>
+  readonly #warnings: RareWarnings
   #agent: Agent
   #agentCa: string
-  readonly #stopped = new AbortController()
-  #warnedMs = Number.NEGATIVE_INFINITY
 
   constructor(options: OtlpExporterOptions) {
     this.#options = options
-    this.#envelope = envelope(options.resource, options.version)
-    this.#charge = serverCharge(new URL(options.url).origin)
-    this.#agentCa = options.files.ca
-    this.#agent = agentFor(options.files.ca)
+    const { files, onSpans, random, resource, url, version, waits } = options
+    const { batchMs = BATCH_MS, retryMs = RETRY_MS } = waits ?? {}
+    const around = envelope(resource, version)
+    this.#charge = serverCharge(new URL(url).origin)
+    this.#agentCa = files.ca
+    this.#agent = agentFor(files.ca)
+    this.#warnings = new RareWarnings(options, 'warn', WARN_EVERY_MS)
+    this.#sender = new BatchSender({
+      maxWaiting: MAX_WAITING,
+      maxBatch: MAX_BATCH,
+      maxUnderway: 1,
+      maxAttempts: MAX_ATTEMPTS,
+      waitMs: batchMs,
+      encode: (batch) => compress(documentOf(around, batch), FAST),
+      deliver: (body, batch, signal) => this.#deliver(body, spansOf(batch), signal),
+      // Half of it at random, so that replicas do not come back together.
+      delayMs: (attempt) => Math.min(MAX_RETRY_MS, retryMs * 2 ** (attempt - 1)) * (0.5 + random() / 2),
+      onUndelivered: (batch, result, why) => {
+        onSpans(spansOf(batch), result === 'refused' ? 'rejected' : 'failed')
+        this.#warnings.warn('the collector does not take spans', { url, error: why })
+      },
+    })
   }
 
   /** Requests that wait to be sent. */
   get waiting(): number {
-    return this.#waiting.length
-  }
-
-  get #batchMs(): number {
-    return this.#options.waits?.batchMs ?? BATCH_MS
+    return this.#sender.waiting
   }
 
   /** @param traces spans of one request each */
   add(traces: readonly WrittenSpans[]): void {
-    const room = Math.max(0, MAX_WAITING - this.#waiting.length)
-    for (const trace of traces.slice(0, room)) this.#waiting.push(trace)
-    if (traces.length > room) this.#options.onDropped(traces.length - room)
-    if (this.#waiting.length >= MAX_BATCH) this.#send()
-    else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), this.#batchMs).unref()
+    let dropped = 0
+    for (const trace of traces) {
+      if (this.#sender.hasRoom()) this.#sender.add(trace)
+      else dropped++
+    }
+    if (dropped > 0) this.#options.onDropped(dropped)
   }
 
   /** Sends what waits, once, and ends. @param withinMs how long that may take */
   async stop(withinMs: number): Promise<void> {
-    this.#send()
-    const deadline = setTimeout(() => this.#stopped.abort(), withinMs)
-    while (this.#sending !== undefined) await this.#sending
-    clearTimeout(deadline)
-    clearTimeout(this.#timer)
-    this.#stopped.abort()
+    await this.#sender.stop(withinMs)
     await this.#agent.destroy()
   }
 
-  /** One batch after the other. */
-  #send(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#sending !== undefined || this.#waiting.length === 0) return
-    this.#sending = this.#sendAll().finally(() => {
-      this.#sending = undefined
-    })
-  }
-
-  async #sendAll(): Promise<void> {
-    while (this.#waiting.length > 0 && !this.#stopped.signal.aborted) {
-      const batch = this.#waiting.slice(0, MAX_BATCH)
-      this.#waiting = this.#waiting.slice(MAX_BATCH)
-      const count = batch.reduce((sum, spans) => sum + spans.count, 0)
-      try {
-        await this.#deliver(batch, count)
-      } catch (error) {
-        // A bug: the next batch may be better.
-        this.#options.onSpans(count, 'failed')
-        this.#options.log.error('spans could not be sent', { error })
-      }
-    }
-  }
-
-  /** @param count of spans */
-  async #deliver(batch: readonly WrittenSpans[], count: number): Promise<void> {
-    const { onSpans, random, waits } = this.#options
-    const body = await compress(documentOf(this.#envelope, batch), FAST)
-    let delayMs = waits?.retryMs ?? RETRY_MS
-    for (let attempt = 1; ; attempt++) {
-      const answer = await this.#post(body)
-      if (answer.kind === 'taken') {
-        onSpans(count - answer.rejected, 'exported')
-        if (answer.rejected > 0) onSpans(answer.rejected, 'rejected')
-        if (answer.message !== '') this.#warn('the collector has not taken all spans', answer.message)
-        return
-      }
-      const over = attempt >= MAX_ATTEMPTS || this.#stopped.signal.aborted
-      if (answer.kind === 'refused' || over) {
-        onSpans(count, answer.kind === 'refused' ? 'rejected' : 'failed')
-        this.#warn('the collector does not take spans', answer.message)
-        return
-      }
-      // Half of it at random, so that replicas do not come back together.
-      const ownMs = delayMs * (0.5 + random() / 2)
-      await this.#sleep(answer.retryAfterMs > 0 ? answer.retryAfterMs : ownMs)
-      delayMs = Math.min(MAX_RETRY_MS, 2 * delayMs)
-    }
-  }
-
-  async #post(body: Buffer): Promise<Answer> {
-    const { url, files } = this.#options
-    if (files.ca !== this.#agentCa) {
-      void this.#agent.close()
-      this.#agentCa = files.ca
-      this.#agent = agentFor(files.ca)
-    }
+  async #deliver(body: Buffer, count: number, stopped: AbortSignal): Promise<Delivery> {
+    const { url, files, onSpans, clock } = this.#options
     const headers = { ...files.headers, 'content-type': 'application/json', 'content-encoding': 'gzip' }
-    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#stopped.signal])
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), stopped])
     try {
-      const call = { method: 'POST', headers, body, signal, connections: this.#agent }
-      return await this.#answerOf(await fetchBounded(url, call))
+      const reply = await fetchBounded(url, { method: 'POST', headers, body, signal, connections: this.#connections() })
+      if (reply.code >= 200 && reply.code < 300) {
+        const { rejected, message } = partialSuccess(await textOf(reply, this.#charge))
+        onSpans(count - rejected, 'exported')
+        if (rejected > 0) onSpans(rejected, 'rejected')
+        if (message !== '') this.#warnings.warn('the collector has not taken all spans', { url, error: message })
+        return { kind: 'taken' }
+      }
+      await reply.dump(SHORT_TEXT_BYTES)
+      const message = `it answers ${reply.code}`
+      if (!RETRYABLE.has(reply.code)) return { kind: 'refused', message }
+      return { kind: 'again', afterMs: retryAfterMs(reply.header('retry-after'), clock.now()), message }
     } catch (error) {
-      return { kind: 'busy', retryAfterMs: 0, message: faultText(error) }
+      return { kind: 'again', afterMs: 0, message: faultText(error) }
     }
   }
 
-  async #answerOf(reply: BoundedReply): Promise<Answer> {
-    if (reply.code >= 200 && reply.code < 300) return partialSuccess(await textOf(reply, this.#charge))
-    await reply.dump(SHORT_TEXT_BYTES)
-    const message = `it answers ${reply.code}`
-    if (!RETRYABLE.has(reply.code)) return { kind: 'refused', message }
-    return { kind: 'busy', retryAfterMs: retryAfterMs(reply.header('retry-after'), this.#options.clock.now()), message }
+  #connections(): Agent {
+    const { ca } = this.#options.files
+    if (ca !== this.#agentCa) {
+      void this.#agent.close()
+      this.#agentCa = ca
+      this.#agent = agentFor(ca)
+    }
+    return this.#agent
   }
+}
 
-  /** Ends early when the exporter stops. */
-  async #sleep(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined)
-  }
-
-  #warn(message: string, error: string): void {
-    const nowMs = this.#options.clock.monotonic()
-    if (nowMs - this.#warnedMs < WARN_EVERY_MS) return
-    this.#warnedMs = nowMs
-    this.#options.log.warn(message, { url: this.#options.url, error })
-  }
+function spansOf(batch: readonly WrittenSpans[]): number {
+  return batch.reduce((sum, { count }) => sum + count, 0)
 }
 
 /** Joined as bytes, in half of the time that joining them as text takes. */
@@ -229,17 +177,13 @@ function textOf(reply: BoundedReply, charge: Charge): Promise<string> {
 }
 
 /** ExportTraceServiceResponse. */
-function partialSuccess(text: string): Answer {
+function partialSuccess(text: string): { readonly rejected: number; readonly message: string } {
   try {
     const { rejectedSpans = 0, errorMessage: message = '' } = JSON.parse(text)?.partialSuccess ?? {}
     const rejected = Number(rejectedSpans)
-    return {
-      kind: 'taken',
-      rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0,
-      message: String(message),
-    }
+    return { rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0, message: String(message) }
   } catch {
-    return { kind: 'taken', rejected: 0, message: '' }
+    return { rejected: 0, message: '' }
   }
 }
 

@@ -1,12 +1,12 @@
 // How the clients of all ports of a gateway thread come in: when their handshakes begin, and how many connections there may be.
 
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
+import { RareWarnings } from '../../../io/logs/rare-warnings.ts'
 import { HANDSHAKES, LIMITED } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'
 import { admitClients, type ClientAdmission } from '../../connections/admit-clients.ts'
 import type { ThreadFailures } from './failures.ts'
-import { RareWarnings } from './rare-warnings.ts'
 
 /** @param threads that the limits of the process are divided by */
 export function createAdmission(

@@ -7,6 +7,7 @@ import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import { createRequestHandler, createUpgradeHandler } from '../../../gateway/serve.ts'
 import type { ListenerOptions } from '../../../io/listener/listener-socket.ts'
 import type { TlsContexts } from '../../../io/listener/tls-contexts.ts'
+import { RareWarnings } from '../../../io/logs/rare-warnings.ts'
 import {
   CLIENT_CONNECTIONS,
   CLIENTS_DRAINED,
@@ -15,7 +16,6 @@ import {
 } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'
-import { RareWarnings } from './rare-warnings.ts'
 
 export function listenerOptions(
   config: Config,

@@ -3,10 +3,10 @@
 import type { Gateway } from '../../../gateway/exchange/gateway.ts'
 import { HANDSHAKE_TIMEOUT_MS } from '../../../io/listener/connections.ts'
 import type { ProxyProtocolOptions } from '../../../io/listener/proxy-protocol.ts'
+import { RareWarnings } from '../../../io/logs/rare-warnings.ts'
 import { PROXY_PROTOCOL } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'
-import { RareWarnings } from './rare-warnings.ts'
 
 /** As the specification recommends at least: a header may be in the second segment, and segments are lost. */
 const LEAST_HEADER_MS = 3_000
