@@ -61,7 +61,7 @@ async function replica(
         access: 'view',
         answer: ({ query }) => ({ by: [`${name}:${query.get('by')}`] }),
         read: (json) => json as { by: string[] },
-        merge: (answers) => ({ by: answers.flatMap(({ answer }) => answer.by) }),
+        merge: (parts) => ({ by: parts.flatMap(({ part }) => part.by) }),
       }),
     ],
     login: undefined,

@@ -2,31 +2,19 @@
 
 import type { ClusterPage } from '../../api/insight/cluster-page.ts'
 import type { Overview } from '../../api/insight/overview.ts'
-import {
-  type ClusterPart,
-  type ClusterPartAnswer,
-  type OverviewPart,
-  PART_FORMAT,
-  type PartOf,
-} from '../../api/insight/parts.ts'
+import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/insight/parts.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import type { TileChoice } from '../../core/insight/choose-tiles.ts'
 import { mergeClusterPages } from '../../core/insight/merge/merge-cluster.ts'
 import { mergeOverviews } from '../../core/insight/merge/merge-overview.ts'
 import { DURATION_BOUNDS } from '../../io/metrics/cluster-totals.ts'
-import { forwardToOthers, type Replicas } from '../insight/replicas.ts'
+import { askOthers, type Gathered, type Replicas } from '../insight/replicas.ts'
 
 export interface ThisReplica {
   readonly replica: string
   overview(): OverviewPart
   /** null = it does not know it. */
   cluster(name: string): Promise<ClusterPart | null>
-}
-
-interface Gathered<T> {
-  /** Of the others. */
-  readonly parts: readonly PartOf<T>[]
-  readonly missing: readonly string[]
 }
 
 const FRESH_MS = 2_000
@@ -75,21 +63,11 @@ export class AllReplicas {
   }
 
   /** Never rejects. */
-  async #gather<T>(path: string, read: (json: unknown) => T): Promise<Gathered<T>> {
+  #gather<T>(path: string, read: (json: unknown) => T): Promise<Gathered<T>> {
     // Not the signal of who asks: others may wait for the same answer.
     const { signal } = new AbortController()
-    const asked = { method: 'GET', path, query: new URLSearchParams({ part: String(PART_FORMAT) }), signal }
-    const { answers, missing } = await forwardToOthers(this.#replicas, asked)
-    const parts: PartOf<T>[] = []
-    const odd: string[] = []
-    for (const { replica, answer } of answers) {
-      try {
-        parts.push({ replica, part: read(answer) })
-      } catch {
-        odd.push(replica)
-      }
-    }
-    return { parts, missing: [...missing, ...odd] }
+    const query = new URLSearchParams({ part: String(PART_FORMAT) })
+    return askOthers(this.#replicas, { method: 'GET', path, query, signal }, read)
   }
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from '../../api/ports/ports.ts'
 import { formatDuration, parseDuration } from '../../core/text/duration.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
 import { type LeveledLogger, LOG_LEVELS, type LogLevel } from '../../io/logs/log.ts'
-import { forwardToOthers, type Replicas } from './replicas.ts'
+import { askOthers, type Replicas } from './replicas.ts'
 
 /** The level that is in force. */
 export interface LogLevelState {
@@ -80,10 +80,10 @@ export function logLevelRoutes(levels: LogLevels, replicas: Replicas): readonly 
   const answered = async (request: PlainRequest, body?: string): Promise<PlainResponse> => {
     const own = levels.state
     const all = request.query.get('replicas') === 'all'
-    const others = all ? await forwardToOthers(replicas, request, body) : { answers: [], missing: [] }
-    const by = [{ replica: replicas.ownName, answer: own }, ...others.answers]
-    const shown = all ? { ...own, replicas: by.map(({ replica, answer }) => ({ replica, ...Object(answer) })) } : own
-    return jsonResponse(all ? { ...shown, missing: others.missing } : shown)
+    if (!all) return jsonResponse(own)
+    const { parts, missing } = await askOthers(replicas, request, Object, body)
+    const by = [{ replica: replicas.ownName, part: own }, ...parts]
+    return jsonResponse({ ...own, replicas: by.map(({ replica, part }) => ({ replica, ...part })), missing })
   }
   return [
     { ...common, method: 'GET', answer: (request) => answered(request) },

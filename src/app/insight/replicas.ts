@@ -2,8 +2,10 @@
 // 2 s is named in the answer.
 
 import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from '../../admin/route.ts'
+import type { PartOf } from '../../api/insight/parts.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { REPLICA } from '../../core/answers/answer-limits.ts'
+import type { Parts } from '../../core/insight/merge/merge.ts'
 import { REPLICAS_CHARGE } from '../../core/shares/charge.ts'
 import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
 import { type AdminCredential, adminFault, sendAdmin } from '../../io/world/admin-request.ts'
@@ -25,56 +27,41 @@ export interface Replicas {
   readonly log: Logger
 }
 
-/** What one replica has answered. */
-export interface ReplicaAnswer<T> {
-  readonly replica: string
-  readonly answer: T
-}
-
 export interface MergedRoute<T> {
   readonly path: string
   readonly access: RouteAccess
-  /** As in AdminRoute. */
-  readonly audited?: boolean
   /** Of this replica; may be cloned as JSON. */
   answer(request: PlainRequest, user: AdminUser): T | Promise<T>
   /** What another replica has sent. @throws when it is not such an answer */
   read(json: unknown): T
-  /** @param answers of all replicas that have answered, this one first */
-  merge(answers: readonly ReplicaAnswer<T>[]): T
+  /** @param parts of all replicas that have answered, this one first */
+  merge(parts: Parts<T>): T
 }
 
 /** What of a request others are asked with. */
 export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
 
+/** What the others have answered, and who has not. */
+export interface Gathered<T> {
+  readonly parts: readonly PartOf<T>[]
+  readonly missing: readonly string[]
+}
+
 const ANSWER_MS = 2_000
 
 /** JSON with `missing`: the replicas that have not answered. */
 export function mergedRoute<T extends object>(replicas: Replicas, route: MergedRoute<T>): AdminRoute {
-  const { path, access, audited } = route
+  const { path, access } = route
   const answer = async (request: PlainRequest, user: AdminUser): Promise<PlainResponse> => {
-    if (!asksAll(request)) return jsonResponse(await route.answer(request, user))
-    const missing: string[] = []
-    const others = await othersOf(replicas, missing)
-    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)])
-    const asked = others.map(async (other): Promise<ReplicaAnswer<T> | undefined> => {
-      try {
-        return { replica: other.name, answer: route.read(await askOne(replicas, other, request, signal)) }
-      } catch (error) {
-        replicas.log.debug('a replica does not answer', { replica: other.name, path, reason: adminFault(error) })
-        missing.push(other.name)
-        return undefined
-      }
-    })
-    const [own, ...answers] = await Promise.all([route.answer(request, user), ...asked])
-    const all = [{ replica: replicas.ownName, answer: own }, ...answers.filter((one) => one !== undefined)]
-    return jsonResponse({ ...route.merge(all), missing })
+    if (request.query.get('replicas') !== 'all') return jsonResponse(await route.answer(request, user))
+    const [part, others] = await Promise.all([
+      route.answer(request, user),
+      askOthers(replicas, request, (json) => route.read(json)),
+    ])
+    const merged = route.merge([{ replica: replicas.ownName, part }, ...others.parts])
+    return jsonResponse({ ...merged, missing: others.missing })
   }
-  return { path, method: 'GET', access, replicas: true, ...(audited !== undefined && { audited }), answer }
-}
-
-function asksAll({ query }: PlainRequest): boolean {
-  return query.get('replicas') === 'all'
+  return { path, method: 'GET', access, replicas: true, answer }
 }
 
 async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly ReplicaAddress[]> {
@@ -87,24 +74,31 @@ async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly
   }
 }
 
-/** Sends the request to the others as well, with the body if it has one: what they answered, and who did not. */
-export async function forwardToOthers(
+/**
+ * Sends the request to the others as well, with the body if it has one.
+ * @param read what is made of an answer. @throws from it, when it is none that can be used
+ */
+export async function askOthers<T>(
   replicas: Replicas,
   request: ForwardedRequest,
+  read: (json: unknown) => T,
   body?: string,
-): Promise<{ readonly answers: readonly ReplicaAnswer<unknown>[]; readonly missing: readonly string[] }> {
+): Promise<Gathered<T>> {
   const missing: string[] = []
   const others = await othersOf(replicas, missing)
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)])
-  const asked = others.map(async (other): Promise<ReplicaAnswer<unknown> | undefined> => {
+  const asked = others.map(async (other): Promise<readonly PartOf<T>[]> => {
+    const { name } = other
     try {
-      return { replica: other.name, answer: await askOne(replicas, other, request, signal, body) }
-    } catch {
-      missing.push(other.name)
-      return undefined
+      return [{ replica: name, part: read(await askOne(replicas, other, request, signal, body)) }]
+    } catch (error) {
+      const reason = adminFault(error)
+      replicas.log.debug('a replica does not answer', { replica: name, path: request.path, reason })
+      missing.push(name)
+      return []
     }
   })
-  return { answers: (await Promise.all(asked)).filter((one) => one !== undefined), missing }
+  return { parts: (await Promise.all(asked)).flat(), missing }
 }
 
 async function askOne(

@@ -30,10 +30,10 @@ export function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminR
         access: 'view',
         answer: () => top.report({ ...asked, limit: all ? MAX_LIMIT : asked.limit }),
         read: readReport,
-        merge: (answers) =>
+        merge: (parts) =>
           sumOfReports(
             asked,
-            answers.map(({ answer }) => answer),
+            parts.map(({ part }) => part),
           ),
       })
       return route.answer({ ...request, query: whole }, user)

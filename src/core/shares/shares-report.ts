@@ -1,5 +1,6 @@
 // Who holds what of the resources that are divided among sources: of one thread, and of all of them together.
 
+import { first, isSome, merge, type Parts, rows, sum } from '../insight/merge/merge.ts'
 import type { ShareLimit } from './shared-resource.ts'
 import type { Holder, Shares } from './shares.ts'
 
@@ -26,22 +27,16 @@ export function reportShares(limit: ShareLimit, known: boolean, shares: Shares):
 }
 
 /** @param threads reports of each; @param most holders that are named of each resource */
-export function sumOfShares(threads: readonly (readonly ShareReport[])[], most: number): ShareReport[] {
-  const sums = new Map<string, ShareReport>()
-  for (const one of threads.flat()) {
-    const key = `${one.limit} ${one.known}`
-    const sum = sums.get(key)
-    sums.set(key, sum === undefined ? one : added(sum, one))
-  }
-  return [...sums.values()].map((sum) => ({ ...sum, largest: sum.largest.slice(0, most) }))
+export function sumOfShares(threads: readonly (readonly ShareReport[])[], most: number): readonly ShareReport[] {
+  const parts = threads.map((part, i) => ({ replica: `${i}`, part }))
+  const merged = rows<ShareReport, ShareReport>(['limit', 'known'], (same) => {
+    const largest = (lists: Parts<readonly Holder[]>): readonly Holder[] => sumOfHolders(lists).slice(0, most)
+    return { ...first(same), ...merge({ capacity: sum, held: sum, sources: sum, largest }, same) }
+  })
+  return isSome(parts) ? merged(parts) : []
 }
 
-function added(a: ShareReport, b: ShareReport): ShareReport {
-  const holders = new Map<string, Holder>()
-  for (const holder of [...a.largest, ...b.largest]) {
-    const held = (holders.get(holder.source)?.held ?? 0) + holder.held
-    holders.set(holder.source, { ...holder, held })
-  }
-  const largest = [...holders.values()].sort((one, other) => other.held - one.held)
-  return { ...a, capacity: a.capacity + b.capacity, held: a.held + b.held, sources: a.sources + b.sources, largest }
+function sumOfHolders(lists: Parts<readonly Holder[]>): readonly Holder[] {
+  const merged = rows<Holder, Holder>(['source'], (same) => ({ ...first(same), ...merge({ held: sum }, same) }))
+  return merged(lists).toSorted((one, other) => other.held - one.held)
 }

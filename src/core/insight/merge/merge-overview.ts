@@ -1,90 +1,84 @@
 // The overview of all replicas, out of what each of them tells. One alone is shown by the same function.
 
 import type { ClusterTile, Overview, SwitchInForce } from '../../../api/insight/overview.ts'
-import type { OverviewPart, PartOf, TotalsPart } from '../../../api/insight/parts.ts'
+import type { OverviewPart, TotalsPart } from '../../../api/insight/parts.ts'
 import { chooseTiles, type TileChoice } from '../choose-tiles.ts'
-import { short } from '../figures.ts'
 import { isHurting } from '../troubles.ts'
+import { distinct, first, max, merge, type Parts, rate, rows, type Shape, sum } from './merge.ts'
 import { mergeChanges } from './merge-changes.ts'
-import { distinctRows, mergeRefusals, sumOf } from './merge-rows.ts'
+import { mergeRefusals } from './merge-cluster.ts'
 import { mergeSeries } from './merge-series.ts'
-import { mergeTiles } from './merge-tiles.ts'
+import { mergeTile } from './merge-tile.ts'
 
 /** Entries of each list. */
 const MAX_ROWS = 50
 
+type Lists = Pick<Overview, 'switches' | 'changes' | 'refusals' | 'certificates' | 'problems'>
+
 /**
- * @param parts of the replicas that have answered, the asked one first; at least one
+ * @param parts of the replicas that have answered, the asked one first
  * @param missing replicas that have not
  * @param bounds of the buckets of durations, seconds
  */
 export function mergeOverviews(
-  parts: readonly PartOf<OverviewPart>[],
+  parts: Parts<OverviewPart>,
   missing: readonly string[],
   choice: TileChoice,
   bounds: Float64Array,
 ): Overview {
-  const whole = parts.map(({ part }) => part)
-  const tiles = mergeTiles(
-    parts.map(({ replica, part }) => ({ replica, part: part.tiles })),
-    bounds,
-  )
-  const { tiles: clusters, matching, page, pages } = chooseTiles(tiles, choice)
-  const lists = {
-    switches: switchesOf(tiles),
-    changes: mergeChanges(parts.map(({ replica, part }) => ({ replica, part: part.changes }))),
-    refusals: mergeRefusals(whole.map(({ refusals }) => refusals)),
-    certificates: distinctRows(
-      whole.map((part) => part.certificates),
-      ({ cluster, certificate, endsAt }) => JSON.stringify([cluster, certificate, endsAt]),
-    ).toSorted((a, b) => a.endsAt - b.endsAt),
-    problems: distinctRows(
-      whole.map((part) => part.problems),
-      ({ cluster, severity, message }) => JSON.stringify([cluster, severity, message]),
-    ),
-  }
-  const first = <T>(list: readonly T[]): readonly T[] => list.slice(0, MAX_ROWS)
+  const { tiles, totals, sampledAt, version, ...merged } = merge(shapeOf(bounds), parts)
+  const { tiles: clusters, ...shown } = chooseTiles(tiles, choice)
+  const lists: Lists = { switches: switchesOf(tiles), ...merged }
+  const cut = <T>(list: readonly T[]): readonly T[] => list.slice(0, MAX_ROWS)
   return {
-    sampledAt: Math.max(...whole.map(({ sampledAt }) => sampledAt)),
-    version: whole[0]?.version ?? '',
+    sampledAt,
+    version,
     replicas: parts.map(({ replica }) => replica),
     missing: missing.toSorted(),
-    totals: totalsOf(
-      tiles,
-      whole.map(({ totals }) => totals),
-      bounds,
-    ),
+    totals: {
+      clusters: tiles.length,
+      hurting: tiles.filter(isHurting).length,
+      switched: tiles.filter(({ degrade }) => degrade !== null).length,
+      ...totals,
+    },
     clusters,
-    matching,
-    page,
-    pages,
-    switches: first(lists.switches),
-    changes: first(lists.changes),
-    refusals: first(lists.refusals),
-    certificates: first(lists.certificates),
-    problems: first(lists.problems),
-    omitted: omittedOf(lists, whole),
+    ...shown,
+    switches: cut(lists.switches),
+    changes: cut(lists.changes),
+    refusals: cut(lists.refusals),
+    certificates: cut(lists.certificates),
+    problems: cut(lists.problems),
+    omitted: omittedOf(lists, parts),
   }
 }
 
-function totalsOf(
-  tiles: readonly ClusterTile[],
-  totals: readonly TotalsPart[],
-  bounds: Float64Array,
-): Overview['totals'] {
+type MergedTotals = Omit<Overview['totals'], 'clusters' | 'hurting' | 'switched'>
+type Merged = Omit<Lists, 'switches'> &
+  Pick<Overview, 'sampledAt' | 'version'> & { readonly tiles: readonly ClusterTile[]; readonly totals: MergedTotals }
+
+function shapeOf(bounds: Float64Array): Shape<OverviewPart, Merged> {
+  const totals: Shape<TotalsPart, MergedTotals> = {
+    requestsPerSecond: rate,
+    errorsPerSecond: rate,
+    refusedPerSecond: rate,
+    inFlight: sum,
+    watches: sum,
+    series: (series) => mergeSeries(series, bounds),
+  }
   return {
-    clusters: tiles.length,
-    hurting: tiles.filter(isHurting).length,
-    switched: tiles.filter(({ degrade }) => degrade !== null).length,
-    requestsPerSecond: short(sumOf(totals, ({ requestsPerSecond }) => requestsPerSecond)),
-    errorsPerSecond: short(sumOf(totals, ({ errorsPerSecond }) => errorsPerSecond)),
-    refusedPerSecond: short(sumOf(totals, ({ refusedPerSecond }) => refusedPerSecond)),
-    inFlight: sumOf(totals, ({ inFlight }) => inFlight),
-    watches: sumOf(totals, ({ watches }) => watches),
-    series: mergeSeries(
-      totals.map(({ series }) => series),
-      bounds,
-    ),
+    sampledAt: max,
+    version: first,
+    totals: (parts) => merge(totals, parts),
+    tiles: rows(['name'], (same) => mergeTile(same, bounds)),
+    changes: mergeChanges,
+    refusals: mergeRefusals,
+    certificates: (lists) =>
+      distinct<Overview['certificates'][number]>(
+        'cluster',
+        'certificate',
+        'endsAt',
+      )(lists).toSorted((a, b) => a.endsAt - b.endsAt),
+    problems: distinct('cluster', 'severity', 'message'),
   }
 }
 
@@ -97,11 +91,11 @@ function switchesOf(tiles: readonly ClusterTile[]): readonly SwitchInForce[] {
 
 /** What is not shown here, and the most that a replica has left out of its part: others left out the same. */
 function omittedOf(
-  lists: Readonly<Record<string, readonly unknown[]>>,
-  parts: readonly OverviewPart[],
+  lists: Readonly<Record<keyof Lists, readonly unknown[]>>,
+  parts: Parts<OverviewPart>,
 ): Overview['omitted'] {
   const omitted = Object.entries(lists).flatMap(([name, list]): [string, number][] => {
-    const more = Math.max(0, list.length - MAX_ROWS) + Math.max(...parts.map((part) => part.omitted[name] ?? 0))
+    const more = Math.max(0, list.length - MAX_ROWS) + Math.max(...parts.map(({ part }) => part.omitted[name] ?? 0))
     return more > 0 ? [[name, more]] : []
   })
   return Object.fromEntries(omitted)

@@ -4,13 +4,15 @@ import { type Series, STEPS } from '../../../api/insight/overview.ts'
 import type { SeriesPart } from '../../../api/insight/parts.ts'
 import { short } from '../figures.ts'
 import { addDurations, quantileOf } from './durations.ts'
+import { first, type Parts } from './merge.ts'
 
 const MS = 1000
 
 /** Rates are summed, quantiles are those of all requests of a step. @param bounds of the buckets, seconds */
-export function mergeSeries(parts: readonly SeriesPart[], bounds: Float64Array): Series {
+export function mergeSeries(all: Parts<SeriesPart>, bounds: Float64Array): Series {
+  const parts = all.map(({ part }) => part)
   const endsAt = Math.max(0, ...parts.map((part) => part.endsAt))
-  const stepSeconds = parts[0]?.stepSeconds ?? 1
+  const stepSeconds = first(all).stepSeconds
   // Less than a step apart is the same step: a line whose newest value lacks a replica would fall at its end.
   const sampled = parts.filter(({ requests }) => requests.length > 0)
   const shifted = sampled.map((part) => ({

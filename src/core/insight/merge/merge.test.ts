@@ -7,11 +7,12 @@ import type { Change, DegradeInForce } from '../../../api/insight/overview.ts'
 import type { ClusterPart, OverviewPart, SeriesPart, TilePart } from '../../../api/insight/parts.ts'
 import { readTileChoice } from '../choose-tiles.ts'
 import { addDurations, durationsOf, quantileOf } from './durations.ts'
+import { isSome, type Parts } from './merge.ts'
 import { mergeChanges } from './merge-changes.ts'
 import { mergeClusterPages } from './merge-cluster.ts'
 import { mergeOverviews } from './merge-overview.ts'
 import { mergeSeries } from './merge-series.ts'
-import { mergeTile } from './merge-tiles.ts'
+import { mergeTile } from './merge-tile.ts'
 
 const BOUNDS = Float64Array.of(0.01, 0.1, 1)
 const ALL = readTileChoice(new URLSearchParams())
@@ -38,8 +39,10 @@ function tile(part: Partial<TilePart> = {}): TilePart {
 }
 
 /** Of replicas a, b, c. */
-function of<T>(...parts: readonly T[]): { replica: string; part: T }[] {
-  return parts.map((part, i) => ({ replica: 'abc'.charAt(i), part }))
+function of<T>(...parts: readonly T[]): Parts<T> {
+  const all = parts.map((part, i) => ({ replica: 'abc'.charAt(i), part }))
+  assert.ok(isSome(all))
+  return all
 }
 
 describe('durations', () => {
@@ -70,7 +73,7 @@ describe('durations', () => {
 
 describe('lines of time', () => {
   for (const [what, parts, endsAt, requests] of [
-    ['none', [], 0, []],
+    ['none', [series()], 0, []],
     ['one', [series({ endsAt: 50_000, requests: [1, 2] })], 50_000, [1, 2]],
     [
       'samples less than a step apart belong together',
@@ -93,7 +96,7 @@ describe('lines of time', () => {
     ['one that has no sample yet', [series(), series({ endsAt: 50_000, requests: [1, 2, 3] })], 50_000, [1, 2, 3]],
   ] as const) {
     test(what, () => {
-      const merged = mergeSeries(parts, BOUNDS)
+      const merged = mergeSeries(of(...parts), BOUNDS)
       assert.deepEqual([merged.endsAt, merged.requests], [endsAt, requests])
       assert.equal(merged.p99.length, requests.length)
     })
@@ -102,7 +105,7 @@ describe('lines of time', () => {
   test('each step has the quantile of all its requests', () => {
     const a = series({ endsAt: 1, requests: [1, 1], durations: [[0, 99], []] })
     const b = series({ endsAt: 1, requests: [1, 1], durations: [[2, 1], []] })
-    assert.deepEqual(mergeSeries([a, b], BOUNDS).p99, [10, null])
+    assert.deepEqual(mergeSeries(of(a, b), BOUNDS).p99, [10, null])
   })
 })
 
