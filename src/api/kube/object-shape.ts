@@ -24,6 +24,16 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** What is not a list is an empty one. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** The records among the items. */
+export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return listOf(value).filter(isRecord)
+}
+
 /**
  * A copy as an API server would store it: known fields that are null are gone, and so are choices that are empty; defaults
  * that the schema names are filled in. Unknown fields stay, for validation to find.

@@ -2,14 +2,13 @@
 // as it is read.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf } from '../../api/kube/object-shape.ts'
+import { recordOf, recordsOf } from '../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
 import { readyOwners } from '../../core/protection/quota/pod-facts.ts'
 import { PodIndex } from '../../core/protection/selectors/pod-index.ts'
 import { DELETION_COST_ANNOTATION } from '../../core/scale/rank/deletion-cost.ts'
-import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
 
 type Labels = PodFacts['labels']
 
@@ -189,12 +188,12 @@ export function slimPod(pod: JsonObject, annotation = '', ranked = false): JsonO
 
 function slimSpec(pod: JsonObject): JsonObject {
   const spec = recordOf(pod['spec'])
-  const initContainers = recordsOf(spec, 'initContainers').map(({ name, restartPolicy }) => ({ name, restartPolicy }))
+  const initContainers = recordsOf(spec['initContainers']).map(({ name, restartPolicy }) => ({ name, restartPolicy }))
   return { nodeName: spec['nodeName'], initContainers }
 }
 
 function slimStatuses(status: Readonly<Record<string, unknown>>, key: string): readonly object[] {
-  return recordsOf(status, key).map(({ name, restartCount }) => ({ name, restartCount }))
+  return recordsOf(status[key]).map(({ name, restartCount }) => ({ name, restartCount }))
 }
 
 /** The pods of a workload mostly have the same labels: one object for all of them. */

@@ -3,7 +3,7 @@
 
 import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
 import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
@@ -12,7 +12,6 @@ import type {
   PolicyCondition,
   ScaleDownPolicyStatus,
 } from '../../api/scale-down-policy/scale-down-policy.ts'
-import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
 import {
   type CompiledScaleDownPolicy,
   type ReadPolicy,
@@ -147,7 +146,7 @@ export class ScaleDownPolicyController {
     const before = conditionOf(object, wanted.type)
     const since = before['status'] === wanted.status ? textOf(before['lastTransitionTime']) : ''
     const lastTransitionTime = since === '' ? metaTime(this.#deps.clock.now()) : since
-    const others = recordsOf(recordOf(object['status']), 'conditions').filter(({ type }) => type !== wanted.type)
+    const others = recordsOf(recordOf(object['status'])['conditions']).filter(({ type }) => type !== wanted.type)
     return [...(others as unknown as readonly PolicyCondition[]), { ...wanted, lastTransitionTime }]
   }
 
@@ -177,7 +176,7 @@ export class ScaleDownPolicyController {
 }
 
 function conditionOf(object: JsonObject, type: string): Readonly<Record<string, unknown>> {
-  return recordsOf(recordOf(object['status']), 'conditions').find((one) => one['type'] === type) ?? {}
+  return recordsOf(recordOf(object['status'])['conditions']).find((one) => one['type'] === type) ?? {}
 }
 
 /** Whether it did what it is for, the last time. */

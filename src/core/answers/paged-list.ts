@@ -2,7 +2,7 @@
 // as many objects, down to one, and the pages of this list do not grow again.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { listOf, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { type AnswerLimits, OBJECT, PAGE } from './answer-limits.ts'
 import { AnswerTooLargeError, NoRoomError } from './call-errors.ts'
 
@@ -55,7 +55,7 @@ function isTooMuch(error: unknown): boolean {
 
 /** Whatever they are. */
 export function itemsOf({ items }: JsonObject): readonly unknown[] {
-  return Array.isArray(items) ? items : []
+  return listOf(items)
 }
 
 /** '' = it is the last page. */

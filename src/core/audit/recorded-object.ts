@@ -1,6 +1,8 @@
 // A body as an audit event has it: JSON, without what must not be in a log. kube-apiserver records Secrets as they are and leaves it to
 // the policy; here their values never get into an event.
 
+import { listOf } from '../../api/kube/object-shape.ts'
+
 /** What the request is about, as in RequestInfo. */
 export interface RecordedResource {
   readonly apiGroup: string
@@ -100,8 +102,4 @@ function hideValues(object: Record<string, unknown>, key: string): void {
   const values = object[key]
   if (isMap(values)) for (const name of Object.keys(values)) hide(values, name)
   else hide(object, key)
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }

@@ -1,7 +1,7 @@
 // A Node as the cluster-autoscaler looks at it (utils/kubernetes/ready.go, clusterstate.go). Values of a wrong type count as absent.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
 import type { NodeState } from '../scale/cluster-state/readiness.ts'
 
 const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler'
@@ -42,8 +42,4 @@ function isReady(conditions: readonly Readonly<Record<string, unknown>>[]): bool
     if (TROUBLES.has(textOf(type)) && status === 'True') return false
   }
   return found
-}
-
-function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : []
 }

@@ -1,7 +1,7 @@
 // metadata.managedFields as a table: who owns which fields (k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go).
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, listOf, textOf } from '../../api/kube/object-shape.ts'
 import { compareText } from '../../api/kube/sorted-json.ts'
 import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
 
@@ -34,7 +34,7 @@ const MAX_NAME = 128
 /** undefined when an entry is not to be understood. */
 export function decodeManagedFields(list: unknown): Map<string, ManagedEntry> | undefined {
   const entries = new Map<string, ManagedEntry>()
-  for (const item of Array.isArray(list) ? list : []) {
+  for (const item of listOf(list)) {
     const entry = entryOf(item)
     if (entry === undefined) return undefined
     entries.set(managerKey(entry.manager), entry)
@@ -53,10 +53,6 @@ function entryOf(item: unknown): ManagedEntry | undefined {
   if (Buffer.byteLength(name) > MAX_NAME) return undefined
   const manager: Manager = { name, operation, apiVersion, subresource: textOf(item['subresource']) }
   return { manager, fields, time: typeof time === 'string' ? time : undefined }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }
 
 /** In the order of kube-apiserver: appliers before updaters, then by time and name. */

@@ -2,7 +2,7 @@
 
 import type { FieldError } from '../../api/kube/field-error.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, listOf, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import {
   labelValueErrors,
   qualifiedNameErrors,
@@ -19,7 +19,7 @@ export function metadataErrors(metadata: JsonObject): FieldError[] {
     ...nameErrors(metadata),
     ...labelsErrors(metadata['labels']),
     ...annotationErrors(metadata['annotations']),
-    ...ownerErrors(listOf(metadata['ownerReferences'])),
+    ...ownerErrors(listOf(metadata['ownerReferences']).map(recordOf)),
     ...finalizerErrors(listOf(metadata['finalizers'])),
   ]
 }
@@ -101,12 +101,4 @@ function finalizerErrors(finalizers: readonly unknown[]): FieldError[] {
     errors.push(invalidValue(path, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'))
   }
   return errors
-}
-
-function listOf<T>(value: unknown): readonly T[] {
-  return Array.isArray(value) ? value : []
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

@@ -2,7 +2,7 @@
 // one; what an object says before and after tells whether it is. Changed numbers of replicas are read in core/scale/scale-write.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { RefusedWrite } from '../scale/scale-write/scale-change.ts'
 import { addedNoExecute } from './node-taints.ts'
@@ -166,9 +166,7 @@ function requiredAffinity(podSpec: JsonObject): unknown {
 }
 
 function tolerationsOf(podSpec: JsonObject): string[] {
-  const { tolerations } = podSpec
-  if (!Array.isArray(tolerations)) return []
-  return (tolerations as readonly unknown[]).filter(isRecord).map(({ key, operator, value, effect }) => {
+  return recordsOf(podSpec['tolerations']).map(({ key, operator, value, effect }) => {
     return JSON.stringify([textOf(key), textOf(operator) || 'Equal', textOf(value), textOf(effect)])
   })
 }
@@ -181,12 +179,9 @@ function ordinalsOf(statefulSet: JsonObject): { readonly start: number; readonly
 
 /** Conditions of a Job that runs no more. */
 function hasEnded(job: JsonObject): boolean {
-  const { conditions } = recordOf(job['status'])
-  if (!Array.isArray(conditions)) return false
-  return (conditions as readonly unknown[]).some((condition) => {
-    if (!isRecord(condition) || condition['status'] !== 'True') return false
-    return condition['type'] === 'Complete' || condition['type'] === 'Failed'
-  })
+  return recordsOf(recordOf(job['status'])['conditions']).some(
+    ({ type, status }) => status === 'True' && (type === 'Complete' || type === 'Failed'),
+  )
 }
 
 /** @param set the verb for a number where there was none; absent = then nothing gets smaller */

@@ -2,10 +2,9 @@
 // sets their costs, whichever comes first. Nothing is written here.
 
 import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
 import { deploymentSizes } from '../../core/scale/rank/deployment-sizes.ts'
 import { podSelector } from '../../core/scale/rank/replica-set-pods.ts'
-import { recordsOf } from '../../core/scale/rank/scale-pod.ts'
 import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
 import { type ScaleTarget, scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import { UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
@@ -60,7 +59,7 @@ async function find(
 /** The name of the Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
 function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string | undefined {
   if (resource !== 'replicasets') return undefined
-  const owners = recordsOf(recordOf(workload['metadata']), 'ownerReferences')
+  const owners = recordsOf(recordOf(workload['metadata'])['ownerReferences'])
   const owner = owners.find(({ controller, kind }) => controller === true && kind === 'Deployment')
   return owner && textOf(owner['name'])
 }

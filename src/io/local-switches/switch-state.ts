@@ -3,7 +3,7 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import { isRecord, recordsOf } from '../../api/kube/object-shape.ts'
 import { controlPaths } from '../listener/control-paths.ts'
 import { makePrivateDirectory, replaceFile } from '../pki/pki-files.ts'
 import { type LocalSwitch, switchDirectory } from './switch-file.ts'
@@ -80,8 +80,4 @@ const NO_STATES: SwitchStates = { switches: [], ended: [], errors: {} }
 
 function stateFile(dataDir: string): string {
   return join(switchDirectory(dataDir), 'state.json')
-}
-
-function recordsOf(value: unknown): readonly Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : []
 }

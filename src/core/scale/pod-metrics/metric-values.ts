@@ -2,8 +2,7 @@
 // k8s.io/metrics/pkg/apis/custom_metrics
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { recordsOf } from '../rank/scale-pod.ts'
+import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import { parseQuantity } from './quantity.ts'
 
 /** By pod. Those that are missing have no value that can be relied on. */
@@ -15,7 +14,7 @@ export const MAX_METRIC_AGE_MS: number = 5 * 60_000
 /** Never throws: an adapter is anybody's program. Of several values of one pod the highest counts. */
 export function podMetric(list: JsonObject, namespace: string, nowMs: number): PodMetric {
   const found = new Map<string, number>()
-  for (const item of recordsOf(list, 'items')) {
+  for (const item of recordsOf(list['items'])) {
     const { kind, name, namespace: within = namespace } = recordOf(item['describedObject'])
     const pod = textOf(name)
     const value = numberOf(item['value'])

@@ -1,7 +1,7 @@
 // What a new number of replicas does to the pods of a workload, of any kind that Kubernetes scales by itself.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import type { ComparisonWindow } from './age-bucket.ts'
 import type { RankConditions } from './compare-pods.ts'
 import { decisionText } from './decision-text.ts'
@@ -15,7 +15,7 @@ import {
   replicaSetFacts,
   replicasOf,
 } from './replica-set-pods.ts'
-import { recordsOf, type ScalePod, scalePod } from './scale-pod.ts'
+import { type ScalePod, scalePod } from './scale-pod.ts'
 import { ordinalOf, statefulSetScale } from './stateful-set.ts'
 
 export type ScalableKind = 'Deployment' | 'ReplicaSet' | 'StatefulSet' | 'ReplicationController'
@@ -126,7 +126,7 @@ function replicaSetsPlan({ kind, workload, replicaSets, pods, replicas, conditio
 }
 
 function ownerNotes(workload: JsonObject): readonly string[] {
-  const owners = recordsOf(recordOf(workload['metadata']), 'ownerReferences')
+  const owners = recordsOf(recordOf(workload['metadata'])['ownerReferences'])
   const owner = owners.find((one) => one['controller'] === true)
   if (owner === undefined) return []
   return [

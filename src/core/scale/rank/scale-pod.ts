@@ -1,7 +1,7 @@
 // A Pod as it comes from an API server, reduced to what decides whether a scale-down deletes it. Parts of wrong types count as absent.
 
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import { DELETION_COST_ANNOTATION, parseDeletionCost } from './deletion-cost.ts'
 
 export interface ScalePod {
@@ -35,7 +35,7 @@ export function scalePod(object: JsonObject): ScalePod {
   const metadata = recordOf(object['metadata'])
   const spec = recordOf(object['spec'])
   const status = recordOf(object['status'])
-  const conditions = recordsOf(status, 'conditions').filter((condition) => condition['type'] === 'Ready')
+  const conditions = recordsOf(status['conditions']).filter((condition) => condition['type'] === 'Ready')
   const readyCondition = conditions.find((condition) => condition['status'] === 'True')
   return {
     name: nameOf(object),
@@ -48,7 +48,7 @@ export function scalePod(object: JsonObject): ScalePod {
     readySinceMs: readyCondition === undefined ? 0 : timeMs(readyCondition['lastTransitionTime']),
     createdMs: timeMs(metadata['creationTimestamp']),
     deletionCost: parseDeletionCost(mapOf(object, 'annotations')[DELETION_COST_ANNOTATION]) ?? 0,
-    restarts: mostRestarts(recordsOf(status, 'containerStatuses')),
+    restarts: mostRestarts(recordsOf(status['containerStatuses'])),
     sidecarRestarts: mostRestarts(sidecarStatuses(spec, status)),
     terminating: textOf(metadata['deletionTimestamp']) !== '',
   }
@@ -61,7 +61,7 @@ export function isActive({ phase, terminating }: ScalePod): boolean {
 
 /** metav1.GetControllerOf; '' = none. */
 export function controllerUid(object: JsonObject): string {
-  const owners = recordsOf(recordOf(object['metadata']), 'ownerReferences')
+  const owners = recordsOf(recordOf(object['metadata'])['ownerReferences'])
   return textOf(owners.find((owner) => owner['controller'] === true)?.['uid'])
 }
 
@@ -71,15 +71,10 @@ export function timeMs(value: unknown): number {
   return Number.isNaN(ms) ? 0 : ms
 }
 
-export function recordsOf(fields: Fields, key: string): readonly Fields[] {
-  const value = fields[key]
-  return Array.isArray(value) ? value.filter(isRecord) : []
-}
-
 function sidecarStatuses(spec: Fields, status: Fields): readonly Fields[] {
-  const sidecars = recordsOf(spec, 'initContainers').filter((container) => container['restartPolicy'] === 'Always')
+  const sidecars = recordsOf(spec['initContainers']).filter((container) => container['restartPolicy'] === 'Always')
   const names = new Set(sidecars.map((container) => container['name']))
-  return recordsOf(status, 'initContainerStatuses').filter((container) => names.has(container['name']))
+  return recordsOf(status['initContainerStatuses']).filter((container) => names.has(container['name']))
 }
 
 function mostRestarts(statuses: readonly Fields[]): number {

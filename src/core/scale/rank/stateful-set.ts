@@ -2,9 +2,9 @@
 // pkg/controller/statefulset/stateful_set_control.go). Only ordinals count: no cost, no readiness.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import { countOf } from './replica-set-pods.ts'
-import { recordsOf, type ScalePod } from './scale-pod.ts'
+import type { ScalePod } from './scale-pod.ts'
 
 export interface StatefulSetScale {
   /** Those that go, in this order: the highest ordinal first. */
@@ -45,7 +45,7 @@ export function statefulSetScale(
     condemned,
     safe: pods.filter((pod) => !condemned.includes(pod)),
     blocked,
-    claimsDeleted: retention === 'Delete' ? recordsOf(spec, 'volumeClaimTemplates').length : 0,
+    claimsDeleted: retention === 'Delete' ? recordsOf(spec['volumeClaimTemplates']).length : 0,
   }
 }
 

@@ -1,7 +1,7 @@
 // What the guard reads of objects of Cluster API, v1beta1 and v1beta2: each as it comes, so that little is kept of large objects.
 
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import type { MachineState } from './machine-failure.ts'
 
@@ -102,7 +102,7 @@ export function readGroup(object: JsonObject, kind: GroupKind, group: string): G
     deleting: isDeleting(object),
     machineLabels: mapOf(template, 'labels'),
     providerIDs: textsOf(spec['providerIDList']),
-    nodeRefs: Array.isArray(status['nodeRefs']) ? status['nodeRefs'].length : 0,
+    nodeRefs: listOf(status['nodeRefs']).length,
     writer: writerOf(object),
   }
 }
@@ -124,8 +124,7 @@ export function isPaused(object: JsonObject, group: string): boolean {
 
 function readFacts(object: JsonObject): Facts {
   const metadata = recordOf(object['metadata'])
-  const owners: readonly unknown[] = Array.isArray(metadata['ownerReferences']) ? metadata['ownerReferences'] : []
-  const owner = owners.filter(isRecord).find(({ controller }) => controller === true)
+  const owner = recordsOf(metadata['ownerReferences']).find(({ controller }) => controller === true)
   return {
     namespace: namespaceOf(object),
     name: nameOf(object),
@@ -137,8 +136,7 @@ function readFacts(object: JsonObject): Facts {
 }
 
 function readNotReady(conditions: unknown): MachineState['notReady'] {
-  const list: readonly unknown[] = Array.isArray(conditions) ? conditions : []
-  const found = list.filter(isRecord).find(({ type }) => type === 'InfrastructureReady')
+  const found = recordsOf(conditions).find(({ type }) => type === 'InfrastructureReady')
   if (found?.['status'] !== 'False') return undefined
   const { reason, message, lastTransitionTime } = found
   return { reason: textOf(reason), message: textOf(message), sinceMs: millis(lastTransitionTime) }
@@ -155,10 +153,8 @@ function minSizeOf(annotations: Readonly<Record<string, string>>, group: string)
 
 /** metadata.managedFields: who has spec.replicas, and wrote last. */
 function writerOf(object: JsonObject): string {
-  const { managedFields } = recordOf(object['metadata'])
-  const entries: readonly unknown[] = Array.isArray(managedFields) ? managedFields : []
   let [writer, time] = ['', '']
-  for (const entry of entries.filter(isRecord)) {
+  for (const entry of recordsOf(recordOf(object['metadata'])['managedFields'])) {
     const fields = recordOf(recordOf(entry['fieldsV1'])['f:spec'])
     if (!Object.hasOwn(fields, 'f:replicas') || textOf(entry['time']) < time) continue
     writer = textOf(entry['manager'])
@@ -172,7 +168,7 @@ function isDeleting(object: JsonObject): boolean {
 }
 
 function textsOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string' && item !== '') : []
+  return listOf(value).filter((item): item is string => typeof item === 'string' && item !== '')
 }
 
 function countOf(value: unknown): number {

@@ -1,7 +1,7 @@
 // What a guard remembers of its groups, as its status holds it: a restart, or another leader, goes on from there.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import type { FailedMachine, GroupRequest, GuardedGroup } from '../../../api/scale-up-guard/scale-up-guard.ts'
 import { metaTime } from '../../text/meta-time.ts'
 import type { BackoffEntry } from '../cluster-state/backoff.ts'
@@ -105,20 +105,19 @@ export function backoffsIn(object: JsonObject, nowMs: number): readonly GroupBac
 }
 
 function groupsIn(object: JsonObject): readonly JsonObject[] {
-  const { groups } = recordOf(object['status'])
-  return Array.isArray(groups) ? groups.filter(isRecord) : []
+  return recordsOf(recordOf(object['status'])['groups'])
 }
 
 function remembered(group: JsonObject): RememberedGroup {
-  const failed: readonly unknown[] = Array.isArray(group['failed']) ? group['failed'] : []
   // A replica of a MachinePool has no uid: the group stands for all of them.
-  const uids = failed.filter(isRecord).map((one) => textOf(one['uid']) || textOf(group['name']))
-  const missing: readonly unknown[] = Array.isArray(group['missingSince']) ? group['missingSince'] : []
+  const uids = recordsOf(group['failed']).map((one) => textOf(one['uid']) || textOf(group['name']))
   return {
     memory: {
       replicas: numberOf(group['target']),
       failed: new Set(uids),
-      missingSinceMs: missing.map((time) => Date.parse(textOf(time))).filter((ms) => !Number.isNaN(ms)),
+      missingSinceMs: listOf(group['missingSince'])
+        .map((time) => Date.parse(textOf(time)))
+        .filter((ms) => !Number.isNaN(ms)),
     },
     backoff: backoffIn(group),
     request: requestIn(group['requests']),
@@ -173,7 +172,7 @@ function requestStatus({
 }
 
 function requestIn(requests: unknown): RememberedGroup['request'] {
-  const first: unknown = Array.isArray(requests) ? requests[0] : undefined
+  const [first] = listOf(requests)
   if (!isRecord(first)) return undefined
   const [timeMs, expectedAddMs] = [Date.parse(textOf(first['at'])), Date.parse(textOf(first['expectedAdd']))]
   if (Number.isNaN(timeMs) || Number.isNaN(expectedAddMs)) return undefined

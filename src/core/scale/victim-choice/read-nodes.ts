@@ -1,9 +1,8 @@
 // What preferences ask about the nodes of pods: whether they take pods, where they are, and how many pods keep them from being empty.
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { isRecord, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
 import type { VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
-import { recordsOf } from '../rank/scale-pod.ts'
 import type { NodeFacts } from './choose-victims.ts'
 import { type ClusterReads, forEachAtOnce, UnavailableError } from './cluster-reads.ts'
 
@@ -37,7 +36,7 @@ export async function nodesOf(
 function nodeFacts(node: JsonObject | undefined): Omit<NodeFacts, 'pods'> {
   if (node === undefined) return { unschedulable: false, labels: {} }
   const spec = recordOf(node['spec'])
-  const tainted = recordsOf(spec, 'taints').some(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
+  const tainted = recordsOf(spec['taints']).some(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
   const labels = recordOf(recordOf(node['metadata'])['labels'])
   const texts = Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   return { unschedulable: spec['unschedulable'] === true || tainted, labels: Object.fromEntries(texts) }
@@ -49,7 +48,7 @@ async function podsOn(reads: ClusterReads, node: string): Promise<number> {
   const pods = await reads.list('/api/v1/pods', `fieldSelector=${encodeURIComponent(running)}`, MAX_PODS_OF_NODE)
   return pods.filter((pod) => {
     const metadata = recordOf(pod['metadata'])
-    const ofDaemonSet = recordsOf(metadata, 'ownerReferences').some(({ kind }) => kind === 'DaemonSet')
+    const ofDaemonSet = recordsOf(metadata['ownerReferences']).some(({ kind }) => kind === 'DaemonSet')
     const annotations = metadata['annotations']
     const mirror = isRecord(annotations) && annotations['kubernetes.io/config.mirror'] !== undefined
     return nameOf(pod) !== '' && metadata['deletionTimestamp'] === undefined && !ofDaemonSet && !mirror
