@@ -14,7 +14,6 @@ import { answerAsTried, writeEffect } from '../calls/write-effect.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { scaleChange } from '../scale/scale-change.ts'
 import { isDryRunRemoval, mayBeDryRun } from './removal.ts'
-import { countUnchecked } from './unchecked.ts'
 
 export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
@@ -116,6 +115,17 @@ function copiedReplicas({ exchange, info }: Decision): string | undefined {
 function answer(decision: Decision, refused: RefusedWrite): undefined {
   if (decision.cluster.degrade.shadow) countUnchecked(decision, `its dry run was answered with ${refused.status}`)
   else answerAsTried(decision, refused)
+}
+
+/** What a request disrupts could not be found out: it passes, is counted, and the log says why. */
+function countUnchecked({ exchange }: Decision, reason: string): undefined {
+  const { gw, record } = exchange
+  gw.events.disruptionUnchecked(record.cluster)
+  gw.log.warn('what a request disrupts could not be found out', {
+    cluster: record.cluster,
+    reason,
+    auditId: record.auditId,
+  })
 }
 
 /** It disrupts, and is for somebody who may: the mode decides. */
