@@ -237,16 +237,9 @@ describe('refusals', () => {
       },
       true,
     ],
-    [
-      'a pod that cannot be read',
-      (scene: Scene) => {
-        scene.upstream.answerRead = (request) => {
-          reply(request, 403, '{}')
-          return true
-        }
-      },
-      true,
-    ],
+    ['a pod that cannot be read', (scene: Scene) => answerReads(scene, 403, '{}'), true],
+    ['an answer that is no pod', (scene: Scene) => answerReads(scene, 200, '{"items":[7]}'), true],
+    ['an answer that is cut off', (scene: Scene) => answerReads(scene, 200, '{"items":['), true],
   ] as const) {
     test(`${what}: the failure policy decides`, async () => {
       const scene = await setUp({}, withGate)
@@ -265,6 +258,13 @@ describe('refusals', () => {
     })
   }
 })
+
+function answerReads(scene: Scene, status: number, body: string): void {
+  scene.upstream.answerRead = (request) => {
+    reply(request, status, body)
+    return true
+  }
+}
 
 describe('bodies', () => {
   test('evictions in protocol buffers: bound, read for dry run and criterion', async () => {

@@ -470,6 +470,9 @@ describe('what nobody here can read', () => {
   const causes: readonly (readonly [name: string, cause: (scene: Scene) => void])[] = [
     ['pods that cannot be listed', (scene) => forbid(scene, '/pods')],
     ['a workload that cannot be read', (scene) => forbid(scene, WEB)],
+    ['pods whose list has no items', (scene) => answerWith(scene, '/pods', 200, '{"metadata":{}}')],
+    ['pods whose list is cut off', (scene) => answerWith(scene, '/pods', 200, '{"items":[')],
+    ['a workload that is a list', (scene) => answerWith(scene, WEB, 200, '[]')],
     [
       'protectors that nobody knows',
       (scene) => (scene.gate.answerScaleDown = () => ({ protectors: [], unknown: 'why' })),
@@ -504,9 +507,13 @@ describe('what nobody here can read', () => {
 })
 
 function forbid(scene: Scene, what: string): void {
+  answerWith(scene, what, 403, JSON.stringify(statusOf(403, 'Forbidden')))
+}
+
+function answerWith(scene: Scene, what: string, status: number, body: string): void {
   scene.answerRead = (request) => {
     if (!new URL(request.path, 'https://stub').pathname.endsWith(what)) return false
-    reply(request, 403, JSON.stringify(statusOf(403, 'Forbidden')))
+    reply(request, status, body)
     return true
   }
 }
