@@ -11,7 +11,7 @@ import { Agent, request } from 'undici'
 import type { ObjectClient } from '../../src/api/ports/object-client.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
 import { type Config, loadConfig } from '../../src/app/config/config.ts'
-import { AdminPort } from '../../src/app/insight/admin-port.ts'
+import { AdminPort, adminFiles } from '../../src/app/insight/admin-port.ts'
 import { advertisedAddress, KnownReplicas } from '../../src/app/insight/known-replicas.ts'
 import { mergedRoute } from '../../src/app/insight/replicas.ts'
 import { tapPeers } from '../../src/app/tap/tap-peers.ts'
@@ -50,9 +50,11 @@ async function replica(
     adminPeers: peers.map((port) => ({ host: '127.0.0.1', port })),
     ...settings,
   }
-  const known = new KnownReplicas({ config, client: undefined, access: undefined, admin: () => admin, log: SILENT })
-  const admin: AdminPort = await AdminPort.open({
+  const files = adminFiles(config, SILENT)
+  const known = new KnownReplicas({ config, client: undefined, access: undefined, files, log: SILENT })
+  const admin = await AdminPort.open({
     config,
+    files,
     state: { live: () => [], ready: () => [], describe: () => ({}) },
     metrics: { contentType: 'text/plain', text: () => Promise.resolve('') },
     routes: [
@@ -223,7 +225,8 @@ test('a Lease tells of the admin listener, and what a client wrote into it is bo
   const list: ObjectClient['list'] = (_, namespace) =>
     Promise.resolve({ items: namespace === 'default' ? items : [], resourceVersion: '1' })
   const client = { list } as unknown as ObjectClient
-  const deps = { config, client, access: undefined, admin: () => undefined, log: SILENT }
+  const files = { token: '', serving: undefined }
+  const deps = { config, client, access: undefined, files, log: SILENT }
   const known = new KnownReplicas(deps)
   assert.deepEqual(
     (await known.others()).map(({ name, url }) => [name.length, url.href]),

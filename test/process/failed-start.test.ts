@@ -259,6 +259,38 @@ describe('nothing stays open after a start that fails', () => {
   })
 })
 
+test('what has started stops when a part behind it cannot start', async () => {
+  const reserved = createServer()
+  await new Promise<void>((resolve) => reserved.listen(0, '127.0.0.1', resolve))
+  const address = reserved.address()
+  const adminPort = typeof address === 'object' && address !== null ? address.port : assert.fail()
+  await new Promise((resolve) => reserved.close(resolve))
+  const flags = {
+    source: 'files',
+    configDir: mkdtempSync(join(dir, 'halfway-')),
+    listen: ['127.0.0.1:0'],
+    adminListen: `127.0.0.1:${adminPort}`,
+    accessLog: 'false',
+    dataDir: mkdtempSync(join(dir, 'halfway-data-')),
+  }
+  let stops = 0
+  let adminAnswered = false
+  const source = {
+    async start() {
+      adminAnswered = (await fetch(`http://127.0.0.1:${adminPort}/livez`)).ok
+      throw new Error('the source cannot start')
+    },
+    stop() {
+      stops++
+      return Promise.resolve()
+    },
+  }
+  const config = loadConfig({ flags, env: {}, readFile: () => '' })
+  await assert.rejects(startGateway(config, { log: SILENT, inline: true, source }), /the source cannot start/)
+  assert.deepEqual([adminAnswered, stops], [true, 1])
+  await assert.rejects(fetch(`http://127.0.0.1:${adminPort}/livez`))
+})
+
 test('a gateway that has stopped leaves no writer open', async () => {
   const writers = openWriters()
   const gateway = await start(join(mkdtempSync(join(dir, 'stopped-')), 'data'), {

@@ -6,8 +6,10 @@ import { errorMessage } from '../../api/validation/error-message.ts'
 import { FieldErrors, UserError } from '../../api/validation/field-errors.ts'
 import { type AuditPolicy, readAuditPolicy } from '../../core/audit/policy.ts'
 import { readNamedFile } from '../../io/pki/pki-files.ts'
+import type { Config } from '../config/config.ts'
+import { ReloadedFiles } from '../config/reloaded-files.ts'
 
-export const AUDIT_POLICY_FLAG = '--audit-policy-file'
+const AUDIT_POLICY_FLAG = '--audit-policy-file'
 
 /** @throws {UserError} with every error: file, path of the field and fix. What has no effect is logged as a warning */
 export function readAuditPolicyFile(file: string, log: Logger): AuditPolicy {
@@ -33,4 +35,16 @@ export function readAuditPolicyFile(file: string, log: Logger): AuditPolicy {
   }
   for (const line of lines('warning')) log.warn('the audit policy has a field without effect', { file, field: line })
   return policy
+}
+
+/** Reads the policy again when its file changes. @param put puts it in force */
+export function followAuditPolicy(
+  { auditPolicyFile: file }: Pick<Config, 'auditPolicyFile'>,
+  log: Logger,
+  put: (policy: AuditPolicy) => void,
+): ReloadedFiles | undefined {
+  if (file === '') return undefined
+  const label = AUDIT_POLICY_FLAG.slice('--'.length)
+  const read = (): void => put(readAuditPolicyFile(file, log))
+  return new ReloadedFiles({ label, what: 'the audit policy', files: [file], read, log })
 }

@@ -9,6 +9,7 @@ import type { ServingPair } from '../../io/listener/tls-contexts.ts'
 import { keyPairFiles } from '../../io/pki/pki-files.ts'
 import { type FollowedFiles, followFiles } from '../../io/world/follow-files.ts'
 import type { Config } from '../config/config.ts'
+import type { OwnCertificate } from './own-certificates.ts'
 import { loadServingPair, servingHosts } from './serving-pair.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
@@ -16,6 +17,7 @@ import { makesServingCertificate } from './shared-pki.ts'
 const RENEWAL_CHECK_MS = 60_000
 
 export class ServingReload {
+  readonly name = 'serving-certificate'
   readonly #config: Config
   readonly #log: Logger
   readonly #inForce: (pair: ServingPair) => void
@@ -33,9 +35,8 @@ export class ServingReload {
     this.#inForce = inForce
   }
 
-  /** The one in force. */
-  get pair(): ServingPair {
-    return this.#pair
+  get certificates(): readonly OwnCertificate[] {
+    return [{ name: 'serving', pem: this.#pair.cert }]
   }
 
   /** By the flag that names the file: whether its content is in force. Empty when the gateway makes its own. */

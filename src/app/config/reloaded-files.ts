@@ -35,6 +35,10 @@ export class ReloadedFiles {
     return this.#error === ''
   }
 
+  get reloads(): ReadonlyMap<string, boolean> {
+    return new Map([[this.label, this.inForce]])
+  }
+
   stop(): void {
     this.#followed.stop()
   }

@@ -25,8 +25,8 @@ import { overviewPart } from './overview.ts'
 import { Samples } from './samples.ts'
 import { ChangeWatch } from './watch-changes.ts'
 
-/** What is wired before it. */
-export interface DashboardGateway {
+export interface DashboardDeps {
+  readonly config: Pick<Config, 'dataDir' | 'replicaName'>
   readonly clusters: ClusterTable
   readonly clock: Clock
   readonly pool: { reports(): Promise<unknown> }
@@ -36,11 +36,6 @@ export interface DashboardGateway {
     object(cluster: string): ResolvedCluster | undefined
     onApplied(listener: (generations: unknown, changed: ReadonlySet<string> | undefined) => void): () => void
   }
-}
-
-export interface DashboardDeps {
-  readonly config: Pick<Config, 'dataDir' | 'replicaName'>
-  readonly parts: DashboardGateway
   readonly log: Logger
   /** Of the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
@@ -54,6 +49,7 @@ const STEP_MS = STEP_SECONDS * 1000
 const LOOK_MS = 2000
 
 export class Dashboard {
+  readonly name = 'dashboard'
   readonly routes: readonly AdminRoute[]
   readonly #deps: DashboardDeps
   readonly #samples = new Samples()
@@ -64,8 +60,7 @@ export class Dashboard {
 
   constructor(deps: DashboardDeps) {
     this.#deps = deps
-    const { config, client, protection } = deps
-    const { clusters, clock, changes } = deps.parts
+    const { config, client, protection, clusters, clock, changes } = deps
     const log = new ChangeLog()
     const events = new ClusterEvents(client, clock)
     this.#watch = new ChangeWatch({
@@ -111,7 +106,7 @@ export class Dashboard {
 
   /** Call it when the first configuration is there. */
   start(): void {
-    this.#unfollow = this.#deps.parts.changes.onApplied((_, changed) => this.#watch.applied(changed))
+    this.#unfollow = this.#deps.changes.onApplied((_, changed) => this.#watch.applied(changed))
     void this.#sample()
     this.#timers = [
       setInterval(() => void this.#sample(), STEP_MS).unref(),
@@ -127,7 +122,7 @@ export class Dashboard {
   async #sample(): Promise<void> {
     if (this.#sampling) return
     this.#sampling = true
-    const { pool, metrics, clock } = this.#deps.parts
+    const { pool, metrics, clock } = this.#deps
     try {
       await pool.reports()
       await this.#samples.take(await metrics.totals(), clock.now(), clock.monotonic())

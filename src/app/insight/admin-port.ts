@@ -36,6 +36,8 @@ export interface AdminPortOptions {
   readonly log: Logger
   /** undefined = no audit log. */
   readonly audit: WriteAudit | undefined
+  /** Certificate and token. Default: read from the files of the settings. */
+  readonly files?: PortFiles
 }
 
 /** @throws {UserError} when a file cannot be used */
@@ -64,23 +66,12 @@ export class AdminPort {
   }
 
   private constructor(options: AdminPortOptions) {
-    const { config, log } = options
     this.#options = options
-    this.#files = adminFiles(config, log)
+    this.#files = options.files ?? adminFiles(options.config, options.log)
   }
 
   get port(): number {
     return this.#server?.port ?? 0
-  }
-
-  /** The token of --admin-token-file, as it is now; '' = none. */
-  get token(): string {
-    return this.#files.token
-  }
-
-  /** PEM, as it is now; '' = no TLS. */
-  get servingCertificate(): string {
-    return this.#files.serving?.cert ?? ''
   }
 
   get certificates(): readonly OwnCertificate[] {

@@ -14,8 +14,8 @@ import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '..
 import type { KubeAccess } from '../../io/kube/config-access.ts'
 import { readNamedFile } from '../../io/pki/pki-files.ts'
 import type { AdminCredential } from '../../io/world/admin-request.ts'
+import type { PortFiles } from '../certificates/port-files.ts'
 import type { Config } from '../config/config.ts'
-import type { AdminPort } from './admin-port.ts'
 import type { ReplicaAddress, Replicas } from './replicas.ts'
 
 /** Leases that were not renewed for longer are of replicas that are gone: theirs stay when they were killed. */
@@ -31,8 +31,8 @@ export interface KnownReplicasDeps {
   readonly client: ObjectClient | undefined
   /** Who this replica is at that API server; undefined = nobody. */
   readonly access: (() => Promise<KubeAccess>) | undefined
-  /** undefined = it is not open yet. */
-  admin(): AdminPort | undefined
+  /** Of the admin listener. */
+  readonly files: Pick<PortFiles, 'token' | 'serving'>
   readonly log: Logger
 }
 
@@ -69,9 +69,9 @@ export class KnownReplicas implements Replicas {
   }
 
   async credential(): Promise<AdminCredential> {
-    const { config, access, admin } = this.#deps
-    const token = admin()?.token ?? ''
-    const pinned = admin()?.servingCertificate ?? ''
+    const { config, access, files } = this.#deps
+    const { token } = files
+    const pinned = files.serving?.cert ?? ''
     const ca = config.adminCaFile === '' ? '' : readNamedFile('--admin-ca-file', config.adminCaFile)
     const own = {
       headers: {},

@@ -6,6 +6,7 @@ import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'
 import { TopWindows } from '../../core/top/windows.ts'
+import { topSeriesText } from '../../io/metrics/top-series.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 
 const EVERY_MS = 10_000
@@ -19,22 +20,26 @@ const FRESH_MS = 1_000
 export interface TopCountsDeps {
   readonly pool: Pick<ThreadPool, 'askThreads'>
   readonly clock: Pick<Clock, 'monotonic'>
+  /** The dimensions whose first ten are metrics. */
+  readonly exposed: readonly Dimension[]
 }
 
 export class TopCounts {
+  readonly name = 'top'
   readonly #deps: TopCountsDeps
   readonly #windows: TopWindows
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   #fetching: Promise<void> | undefined
   #fetchedMs: number
 
-  /** Begins to count. */
   constructor(deps: TopCountsDeps) {
     this.#deps = deps
     this.#fetchedMs = deps.clock.monotonic()
     this.#windows = new TopWindows(this.#fetchedMs)
-    this.#timer = setInterval(() => void this.#fetch(), EVERY_MS)
-    this.#timer.unref()
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.#fetch(), EVERY_MS).unref()
   }
 
   stop(): void {
@@ -49,9 +54,10 @@ export class TopCounts {
     return this.#reportNow(query)
   }
 
-  /** The first ten of a dimension in the last five minutes, as they were known at the last fetch. */
-  firstTen(by: Dimension): TopReport {
-    return this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
+  /** The first ten of each exposed dimension in the last five minutes, as they were known at the last fetch. */
+  metricsText(): string {
+    const firstTen = (by: Dimension): TopReport => this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
+    return topSeriesText(this.#deps.exposed.map(firstTen))
   }
 
   #reportNow(query: TopQuery): TopReport {

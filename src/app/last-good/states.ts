@@ -33,6 +33,7 @@ const CONSEQUENCES: Readonly<Record<LastGoodName, string>> = {
 }
 
 export class LastGoodStates {
+  readonly name = 'last-good'
   readonly #config: Config
   readonly #clock: Clock
   readonly #log: Logger
@@ -88,8 +89,8 @@ export class LastGoodStates {
     }
   }
 
-  /** Begins to say what is served from disk. */
-  start(): void {
+  /** Begins to log what is served from disk; call it when the sources have started. */
+  report(): void {
     this.#say()
     this.#timer = setInterval(() => this.#say(), SAY_EVERY_MS).unref()
   }
@@ -103,7 +104,7 @@ export class LastGoodStates {
     })
   }
 
-  text(): string {
+  metricsText(): string {
     const statuses = [...this.#keepers.values()].map(({ status }) => status)
     return lastGoodSeriesText(statuses, this.#clock.now())
   }

@@ -6,17 +6,15 @@ import { effectiveMode } from '../../core/policy/degrade.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
 import type { ThreadReport } from '../threads/messages.ts'
-import type { WiredGateway } from '../wiring/wire.ts'
+import type { GatewayParts } from './build-parts.ts'
 
 /** A thread that does not answer within a second shows as such. */
 export async function describeState(
-  parts: WiredGateway,
-  memory: MemoryPlan,
-  protection: object | null,
+  parts: GatewayParts,
   scaleUpGuards: object | null,
   draining: boolean,
 ): Promise<object> {
-  const { clusters, pool, upstreams, limits } = parts
+  const { clusters, pool, upstreams, sharing, memory, protection } = parts
   const { problems, appliedAtMs } = parts.changes.inForce
   const reports = await pool.reports()
   const sum = (of: (report: ThreadReport) => number): number =>
@@ -38,8 +36,8 @@ export async function describeState(
     })),
     memory: describeMemory(memory),
     problems,
-    globalLimits: limits?.status() ?? null,
-    protection,
+    globalLimits: sharing?.limits.status() ?? null,
+    protection: protection.describe(),
     scaleUpGuards,
     connections: reports.flatMap((report, thread) => (report?.upstreams ?? []).map((one) => ({ thread, ...one }))),
     probeConnections: [...upstreams.describe()],
@@ -76,7 +74,7 @@ function describeList({ apiGroup, resource, namespace, shape, bytes, items, seen
   }
 }
 
-function describeCluster(live: LiveCluster, { clock, rights }: WiredGateway): object {
+function describeCluster(live: LiveCluster, { clock, rights }: GatewayParts): object {
   const { client, serving, ...compiled } = live.compiled
   return {
     ...compiled,

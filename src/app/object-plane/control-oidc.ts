@@ -15,7 +15,7 @@ export interface ControlOidc {
   readonly tokens: IdTokens
   readonly keys: IssuerKeys
   /** Its metrics, in the Prometheus text format. */
-  text(): string
+  metricsText(): string
 }
 
 /** undefined = there is no provider. @throws {UserError} when the file of its CAs cannot be used */
@@ -51,7 +51,7 @@ export function createControlOidc(config: ControlOidcConfig, log: Logger): Contr
     log,
     onToken: (result) => void tokensBy.set(result, (tokensBy.get(result) ?? 0) + 1),
   })
-  return { tokens, keys, text: () => oidcSeriesText(counts) }
+  return { tokens, keys, metricsText: () => oidcSeriesText(counts) }
 }
 
 /** Each `CLAIM=VALUE`; the value may have `=` in it. */

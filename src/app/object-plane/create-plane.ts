@@ -51,21 +51,17 @@ function filesPlane(config: Config, log: Logger): ObjectPlane {
 
 /** Of a source that no API server is behind. */
 export function planeWithoutApi(source: ResourceSource): ObjectPlane {
-  const nothing = (): Promise<void> => Promise.resolve()
   return {
+    name: 'objects',
     source,
     client: undefined,
     server: '',
     port: 0,
     adminKubeconfig: '',
-    certificates: [],
-    reloads: new Map(),
     review: undefined,
     adminLogin: undefined,
     peerAccess: undefined,
     revoked: undefined,
-    text: () => '',
-    start: nothing,
-    stop: nothing,
+    stop: () => Promise.resolve(),
   }
 }

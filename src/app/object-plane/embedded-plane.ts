@@ -40,6 +40,7 @@ import type { ObjectPlane } from './object-plane.ts'
 import { kindsOf, sourceOptions } from './plane-options.ts'
 
 export class EmbeddedPlane implements ObjectPlane {
+  readonly name = 'objects'
   readonly source: ResourceSource
   readonly client: ObjectClient
   readonly server = ''
@@ -128,8 +129,8 @@ export class EmbeddedPlane implements ObjectPlane {
     return this.#control.reloads
   }
 
-  text(): string {
-    return this.#oidc?.text() ?? ''
+  metricsText(): string {
+    return this.#oidc?.metricsText() ?? ''
   }
 
   get adminKubeconfig(): string {

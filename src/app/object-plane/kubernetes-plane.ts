@@ -55,6 +55,7 @@ function known(cluster: UpstreamCluster): JsonObject {
 }
 
 export class KubernetesPlane implements ObjectPlane {
+  readonly name = 'objects'
   readonly source: ResourceSource
   readonly client: ObjectClient
   readonly server: string
@@ -159,10 +160,6 @@ export class KubernetesPlane implements ObjectPlane {
     const { kubeconfig } = this.#kube
     const read: [string, boolean][] = kubeconfig === undefined ? [] : [['kubeconfig', kubeconfig.problem === '']]
     return new Map([...this.#control.reloads, ...(this.#sharedPki?.reloads ?? []), ...read])
-  }
-
-  text(): string {
-    return ''
   }
 
   async start(): Promise<void> {

@@ -9,9 +9,9 @@ import type { KubeAccess } from '../../io/kube/config-access.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import type { AdminLogin } from '../access/admin-access.ts'
 import type { PostReview } from '../access/review-access.ts'
-import type { OwnCertificate } from '../certificates/own-certificates.ts'
+import type { Component } from '../components/component.ts'
 
-export interface ObjectPlane {
+export interface ObjectPlane extends Component {
   readonly source: ResourceSource
   /** undefined = objects are files and have no status. */
   readonly client: ObjectClient | undefined
@@ -21,10 +21,6 @@ export interface ObjectPlane {
   readonly port: number
   /** Credentials of the first administrator of the embedded API server; '' = there is none. */
   readonly adminKubeconfig: string
-  /** As they are now. */
-  readonly certificates: readonly OwnCertificate[]
-  /** Of files that are read again when they change: whether their content is in force. */
-  readonly reloads: ReadonlyMap<string, boolean>
   /** Sends a review to the API server that holds the objects; undefined = it is not a cluster's. */
   readonly review: PostReview | undefined
   /** How the API server of the objects knows who uses the admin listener; undefined = there is none. */
@@ -35,12 +31,8 @@ export interface ObjectPlane {
   readonly revoked: RevocationCheck | undefined
   /** Before the start: how clients come in at its port, and where credentials that fail there, and requests that meet a limit, are counted. */
   guardPort?(admission: PortAdmission, failures: FailureCounts, onLimited: CountLimited): void
-  /** Metrics of its own, in the Prometheus text format. */
-  text(): string
   /** What the source has delivered is in force in all threads. */
   applied?(change: SourceChange): void
-  /** Before the source starts. @throws {UserError} */
-  start(): Promise<void>
   /** To be called when nothing uses the source and the client any more. */
   stop(): Promise<void>
 }

@@ -16,13 +16,10 @@ import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
-import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
-import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { type LeaderElection, startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
-import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 
@@ -33,15 +30,14 @@ export interface ProtectionCellsDeps {
   readonly alone: boolean
   readonly replica: string
   readonly clusters: ClusterTable
-  readonly guard: DialGuard
+  /** A new client of an UpstreamCluster. */
+  readonly clientOf: (name: string) => KubeClient
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly clocks: CellClocks
   readonly log: Logger
   readonly metrics: ProtectionMetrics
-  /** Notified of calls to the cells. */
-  readonly calls: KubeCallEvents
 }
 
 /** Where Leases are: a namespace that every API server has. */
@@ -134,10 +130,9 @@ class Cell {
   }
 
   #clientOf(name: string): KubeClient {
-    const { clusters, guard, log, calls } = this.#deps
     const known = this.#clients.get(name)
     if (known !== undefined) return known
-    const client = createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls })
+    const client = this.#deps.clientOf(name)
     this.#clients.set(name, client)
     return client
   }

@@ -21,7 +21,6 @@ import { parseGeneratorConfig } from '../../core/protection/generator/config.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
 import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
-import type { DialGuard } from '../../io/dial/dial-guard.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
@@ -31,6 +30,7 @@ import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metric
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
+import { stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import { type KeptProtectors, keepProtectors } from '../last-good/kept-protectors.ts'
 import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
@@ -52,12 +52,15 @@ export interface ProtectionDeps {
   /** How clients come in at the webhook, together with those of other ports. Default: by limits of its own port alone. */
   readonly admission?: PortAdmission
   readonly clusters: ClusterTable
-  readonly guard: DialGuard
+  /** A new client of an UpstreamCluster. */
+  readonly clientOf: (name: string) => KubeClient
   readonly clock: Clock
   readonly clocks: CellClocks
   readonly log: Logger
   /** Notified of calls to API servers. */
   readonly calls: KubeCallEvents
+  /** Calls the listener now and whenever UpstreamClusters have changed, until what it returns is called. */
+  onApplied(listener: () => void): () => void
   /** Tells the gateway threads which namespaces have a protector; undefined = unknown. */
   onNamespaces(namespaces: ReadonlySet<string> | undefined): void
 }
@@ -77,6 +80,7 @@ interface Running {
 }
 
 export class Protection {
+  readonly name = 'protection'
   readonly metrics: ProtectionMetrics
   readonly #deps: ProtectionDeps
   /** Of --protection-kubeconfig; ours to close. */
@@ -88,7 +92,7 @@ export class Protection {
   #port: ProtectionPort | undefined
   #running: Running | undefined
   #kept: KeptProtectors | undefined
-  #stopped = false
+  #unfollow: () => void = () => undefined
   /** The state of the watch of PodProtectors. */
   #core = { current: false, message: '', sinceMs: 0 }
 
@@ -143,8 +147,13 @@ export class Protection {
     return new Map([...(this.#port?.reloads ?? []), ...inForce])
   }
 
-  /** Opens the webhook, if configured. @throws {UserError} */
+  metricsText(): Promise<string> {
+    return this.metrics.text()
+  }
+
+  /** Follows the UpstreamClusters, and opens the webhook, if configured. @throws {UserError} */
   async start(): Promise<void> {
+    this.#unfollow = this.#deps.onApplied(() => this.#update())
     const { listen, generatorConfigFile } = this.#deps.config.protection
     if (listen !== undefined || generatorConfigFile !== '') this.#begin()
     if (listen !== undefined) await this.#openWebhook(listen)
@@ -157,9 +166,7 @@ export class Protection {
     while (this.#running?.ledger.knowsProtectors === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
   }
 
-  /** Call it when UpstreamClusters have changed. */
-  update(): void {
-    if (this.#stopped) return
+  #update(): void {
     if (this.#running === undefined && this.#isAsked()) this.#begin()
     this.#running?.cells.update()
   }
@@ -218,18 +225,13 @@ export class Protection {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
-    const running = this.#running
+    this.#unfollow()
     this.#kept?.stop()
-    await this.#port?.close()
-    await running?.generator.stop()
-    await running?.sweeper.stop()
-    await running?.refusals.stop()
-    await running?.cells.stop()
-    await running?.ledger.stop()
-    await running?.lease.stop()
-    await this.#ownCore?.close()
-    await this.#ownWorkloads?.close()
+    const { lease, ledger, cells, refusals, sweeper, generator } = this.#running ?? {}
+    const clients = [this.#ownWorkloads, this.#ownCore].map((client) => ({ stop: () => client?.close() }))
+    const webhook = { stop: () => this.#port?.close() }
+    const parts = [...clients, lease, ledger, cells, refusals, sweeper, generator, webhook]
+    await stopInReverse(parts, this.#deps.log)
   }
 
   /** By cell, where they are known. */
@@ -252,7 +254,7 @@ export class Protection {
   #begin(): void {
     if (this.#running !== undefined) return
     this.#core = { ...this.#core, sinceMs: this.#deps.clock.now() }
-    const { config, client, clusters, clock, clocks, log, calls, onNamespaces } = this.#deps
+    const { config, client, clock, clocks, log, onNamespaces } = this.#deps
     const core = this.#ownCore ?? client
     if (core === undefined) {
       log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
@@ -262,14 +264,12 @@ export class Protection {
     }
     const { settings } = config.protection
     const { metrics } = this
-    // Listeners need the cells, and these the ledger.
-    let refusals: RefusalEvents | undefined
     const kept = this.#keeper()
     const events: ProtectionEvents = {
       ...metrics.events,
       reviewed: (request, verdict, protectors, durationMs) => {
         metrics.events.reviewed(request, verdict, protectors, durationMs)
-        refusals?.reviewed(request, verdict)
+        this.#running?.refusals.reviewed(request, verdict)
       },
       following: (current, message) => {
         metrics.events.following(current, message)
@@ -277,8 +277,6 @@ export class Protection {
         kept?.current(current)
       },
     }
-    // The cells need the ledger, and its orders the cells.
-    let counted: ProtectionCells | undefined
     const ledger = startProtectionLedger({
       client: core,
       settings,
@@ -289,30 +287,16 @@ export class Protection {
       events,
       onNamespaces,
       cells: {
-        select: (cell, namespace, selector) => counted?.select(cell, namespace, selector),
-        get: (cell, uid) => counted?.pod(cell, uid),
+        select: (cell, namespace, selector) => this.#running?.cells.select(cell, namespace, selector),
+        get: (cell, uid) => this.#running?.cells.pod(cell, uid),
       },
     })
     const { protectors } = ledger
     const alone = config.source === 'embedded' && this.#ownCore === undefined
     const replica = config.replicaName
-    const cells = new ProtectionCells({
-      core,
-      alone,
-      replica,
-      clusters,
-      guard: this.#deps.guard,
-      protectors,
-      settings,
-      clock,
-      clocks,
-      log,
-      metrics,
-      calls,
-    })
-    counted = cells
+    const cells = new ProtectionCells({ ...this.#deps, core, alone, replica, protectors, settings, metrics })
     const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
-    refusals = new RefusalEvents({
+    const refusals = new RefusalEvents({
       core,
       worker: (cell) => cells.clients(cell)[0],
       protectorUid: (key) => protectors.get(key)?.protector.metadata.uid ?? '',

@@ -4,23 +4,22 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { CostSweeper } from '../../controllers/scale-down/cost-sweeper.ts'
 import { ScaleDownPolicyController } from '../../controllers/scale-down/policies.ts'
-import type { KubeCallEvents } from '../../io/kube/client-events.ts'
-import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
-export interface ScaleDownControllers {
-  leaderChanged(): void
-  stop(): Promise<void>
-}
-
 export function startScaleDowns(
-  { clusters, clock, guard, pool }: Pick<WiredGateway, 'clusters' | 'clock' | 'guard' | 'pool'>,
+  {
+    clusters,
+    clock,
+    clientOf,
+    pool,
+    log,
+  }: Pick<WiredGateway, 'clusters' | 'clock' | 'clientOf' | 'pool'> & {
+    readonly log: Logger
+  },
   client: ObjectClient,
   replica: string,
   isLeader: () => boolean,
-  log: Logger,
-  calls: KubeCallEvents,
-): ScaleDownControllers {
+) {
   // The first list comes later.
   let sweeper: CostSweeper | undefined
   const controller = new ScaleDownPolicyController({
@@ -36,7 +35,7 @@ export function startScaleDowns(
   })
   sweeper = new CostSweeper({
     clusters: () => clusters.names(),
-    connect: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls }),
+    connect: clientOf,
     isLeader,
     policies: () => controller.policies,
     clock,

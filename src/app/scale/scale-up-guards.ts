@@ -12,12 +12,9 @@ import type { GuardEvents } from '../../controllers/scale-up-guard/guard-events.
 import { ScaleUpGuards } from '../../controllers/scale-up-guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
-import type { DialGuard } from '../../io/dial/dial-guard.ts'
-import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import type { KubeClient } from '../../io/kube/client.ts'
 import { startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
-import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
-import type { ClusterTable } from '../../state/clusters.ts'
 import type { Config } from '../config/config.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 
@@ -25,11 +22,9 @@ export interface ScaleUpGuardDeps {
   readonly config: Config
   /** Of the object plane; undefined where objects are files. */
   readonly client: ObjectClient | undefined
-  readonly clusters: ClusterTable
-  readonly guard: DialGuard
+  readonly clientOf: (cluster: string) => KubeClient
   readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
   readonly metrics: Pick<GatewayMetrics, 'guards'>
-  readonly calls: KubeCallEvents
   readonly clock: Clock
   readonly log: Logger
 }
@@ -46,14 +41,13 @@ const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
 /** Objects that are files have no status to keep a backoff in: undefined then. */
 export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
-  const { config, client, clusters, guard, pool, calls, clock, log } = parts
+  const { config, client, clientOf, pool, clock, log } = parts
   if (client === undefined) return undefined
   const { replicaName: replica } = config
   const told = new EventRecorder({ replica, clock, log })
   const guards = new ScaleUpGuards({
     control: client,
-    clientOf: (cluster) =>
-      createUpstreamKubeClient({ cluster: () => clusters.get(cluster), guard, name: cluster, log, calls }),
+    clientOf,
     elect: (onChange) => {
       // Nobody else has the store.
       if (config.source === 'embedded') return { isLeader: () => true, stop: () => Promise.resolve() }

@@ -3,25 +3,16 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import { type GlobalLimits, startGlobalLimits } from '../../controllers/limits/global-limits.ts'
+import { startGlobalLimits } from '../../controllers/limits/global-limits.ts'
+import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
 import { readRedisCredentials, redisFiles } from '../../io/redis/credentials.ts'
-import { createRedisLimits, type RedisLimits } from '../../io/redis/limits.ts'
+import { createRedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
 import { keptPart } from '../last-good/kept-part.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
-
-export interface LimitSharing {
-  readonly limits: GlobalLimits
-  readonly counter: RedisLimits['counter']
-  /** The client certificate and the CAs that are in use. */
-  readonly certificates: readonly OwnCertificate[]
-  /** Whether the content of the files is in use; empty without files. */
-  readonly reloads: ReadonlyMap<string, boolean>
-  stop(): void
-}
 
 /** undefined = without Redis. @throws {UserError} when a file cannot be used */
 export function shareLimits(
@@ -30,7 +21,7 @@ export function shareLimits(
   clock: Clock,
   log: Logger,
   lastGood: LastGoodStates,
-): LimitSharing | undefined {
+) {
   const { redisUrl: url, redisSentinelUser: sentinelUser, redisTlsServerName: serverName } = config
   if (url === '') return undefined
   let credentials = readRedisCredentials(config)
@@ -60,9 +51,10 @@ export function shareLimits(
       ? undefined
       : new ReloadedFiles({ label: 'redis', what: 'the files for Redis', files, read, log })
   return {
+    name: 'limits',
     limits,
-    counter: (name, points, durationSeconds) => redis.counter(name, points, durationSeconds),
-    get certificates() {
+    counter: (name: string, points: number, durationSeconds: number) => redis.counter(name, points, durationSeconds),
+    get certificates(): readonly OwnCertificate[] {
       const { cert = '', ca } = credentials
       const own: OwnCertificate[] = [
         { name: 'redis-client', pem: cert },
@@ -70,9 +62,14 @@ export function shareLimits(
       ]
       return own.filter(({ pem }) => pem !== '')
     },
-    get reloads() {
+    /** Whether the content of the files is in use; empty without files. */
+    get reloads(): ReadonlyMap<string, boolean> {
       return new Map(reloaded && [[reloaded.label, reloaded.inForce && redis.renewalProblem === '']])
     },
-    stop: () => reloaded?.stop(),
+    metricsText: () => globalLimitSeriesText(limits.status()),
+    stop: () => {
+      reloaded?.stop()
+      return limits.stop()
+    },
   }
 }

@@ -1,15 +1,11 @@
 // The text of /metrics: what all threads have counted, and what only the main thread sees.
 
 import type { Clock } from '../../api/ports/ports.ts'
-import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
-import type { TopReport } from '../../core/top/report.ts'
 import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
 import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
 import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
-import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { threadSeriesText } from '../../io/metrics/thread-series.ts'
-import { topSeriesText } from '../../io/metrics/top-series.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 import type { Outputs } from './outputs.ts'
@@ -20,13 +16,10 @@ export interface MetricsTextDeps {
   readonly clusters: ClusterTable
   readonly outputs: Pick<Outputs, 'access' | 'audit' | 'controlAudit' | 'auditWebhook'>
   readonly clock: Clock
-  readonly limits: GlobalLimits | undefined
-  /** Who asks most, by each dimension that has metrics. */
-  readonly firstTen: () => readonly TopReport[]
 }
 
 export function metricsText(deps: MetricsTextDeps): () => Promise<string> {
-  const { metrics, pool, clusters, outputs, clock, limits, firstTen } = deps
+  const { metrics, pool, clusters, outputs, clock } = deps
   const overflows: { cluster: string; schema: string; overflows: number }[] = []
   metrics.beforeScrape(async () => {
     await pool.reports()
@@ -55,8 +48,7 @@ export function metricsText(deps: MetricsTextDeps): () => Promise<string> {
       const { index, answers, applied, restarts, busySeconds } = slot
       return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
     })
-    const own = `${threadSeriesText(states, overflows)}${globalLimitSeriesText(limits?.status())}`
     const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
-    return `${own}${clusterSeriesText(inForce, clock.now())}${topSeriesText(firstTen())}${text}`
+    return `${threadSeriesText(states, overflows)}${clusterSeriesText(inForce, clock.now())}${text}`
   }
 }

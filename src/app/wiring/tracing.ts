@@ -6,15 +6,10 @@ import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { VERSION } from '../../io/program/build.ts'
 import { type ExporterWaits, OtlpExporter } from '../../io/traces/otlp-exporter.ts'
 import { otlpFileNames, readOtlpFiles } from '../../io/traces/otlp-files.ts'
+import type { Running } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
-
-export interface Tracing {
-  /** By file: whether its content is in force. */
-  readonly reloads: ReadonlyMap<string, boolean>
-  stop(): Promise<void>
-}
 
 /** Milliseconds. */
 export interface TracingWaits extends ExporterWaits {
@@ -37,7 +32,7 @@ const CREDIT = 512
 const STOP_MS = 2_000
 
 /** undefined = nothing is traced. @throws {UserError} when a file cannot be used */
-export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Tracing | undefined {
+export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Running | undefined {
   if (config.tracingOtlpEndpoint === '') return undefined
   const files = readOtlpFiles(config)
   const { recorder } = metrics
@@ -83,7 +78,7 @@ export function startTracing({ config, pool, metrics, clock, log, waits }: Traci
         })
   return {
     get reloads() {
-      return new Map(reloaded === undefined ? [] : [[reloaded.label, reloaded.inForce]])
+      return reloaded?.reloads ?? new Map<string, boolean>()
     },
     async stop() {
       reloaded?.stop()

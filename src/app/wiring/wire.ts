@@ -2,27 +2,24 @@
 // thread consists of in threads/thread/gateway-thread.ts.
 
 import { randomInt } from 'node:crypto'
-import type { Clock, ResourceSource } from '../../api/ports/ports.ts'
-import type { ProtectionGate } from '../../api/ports/protection.ts'
-import type { GlobalLimits } from '../../controllers/limits/global-limits.ts'
-import { type EndpointProbes, startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
-import { requestFault, startUpstreamRights, type UpstreamRights } from '../../controllers/rights/upstream-rights.ts'
+import { EventEmitter } from 'node:events'
+import type { Clock } from '../../api/ports/ports.ts'
+import { startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
+import { requestFault, startUpstreamRights } from '../../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../../controllers/upstream-clusters.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
-import type { TopReport } from '../../core/top/report.ts'
 import { DialGuard } from '../../io/dial/dial-guard.ts'
 import { lookUp } from '../../io/dns/look-up.ts'
-import type { PortAdmission } from '../../io/listener/connections.ts'
+import type { KubeClient } from '../../io/kube/client.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
-import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { LIMITED } from '../../io/metrics/descriptors.ts'
-import { createMetrics, type GatewayMetrics } from '../../io/metrics/metrics.ts'
-import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
+import { createMetrics } from '../../io/metrics/metrics.ts'
 import { PROGRAM_FILES } from '../../io/program/build.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
@@ -30,8 +27,9 @@ import { systemClock } from '../../io/world/clock.ts'
 import { startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
+import { Started } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
-import { type OwnPortFailures, ownPortFailures } from '../failures/own-ports.ts'
+import { ownPortFailures } from '../failures/own-ports.ts'
 import { TopCounts } from '../insight/top-counts.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
@@ -40,59 +38,16 @@ import { ThreadPool } from '../threads/pool/pool.ts'
 import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
-import { type LimitSharing, shareLimits } from './limit-sharing.ts'
-import { metricsText } from './metrics-text.ts'
+import { shareLimits } from './limit-sharing.ts'
 import type { Outputs } from './outputs.ts'
 import { createOwnPortAdmission } from './own-port-admission.ts'
-import { startTracing, type Tracing, type TracingWaits } from './tracing.ts'
+import { startTracing, type TracingWaits } from './tracing.ts'
 
 /** For tests. */
 export interface WiredOverrides {
   /** Looks up the names of servers. */
   readonly lookUp: (name: string) => Promise<LookedUp>
   readonly tracingWaits: TracingWaits
-}
-
-export interface WiredGateway {
-  readonly clusters: ClusterTable
-  readonly pool: ThreadPool
-  readonly probes: EndpointProbes
-  /** Servers whose names are looked up. */
-  readonly servers: FollowedServers
-  readonly rights: UpstreamRights
-  /** Of the probes. */
-  readonly upstreams: Upstreams
-  /** Of the connections of the main thread. */
-  readonly guard: DialGuard
-  /** The clocks of protected cells. */
-  readonly clocks: CellClocks
-  readonly source: ResourceSource
-  /** Of all threads. */
-  readonly metrics: { text(): Promise<string>; readonly contentType: string } & Pick<
-    GatewayMetrics,
-    'guards' | 'totals'
-  >
-  readonly clock: Clock
-  /** Counts of the main thread. */
-  readonly recorder: MetricsRecorder
-  /** Lines of the audit log; undefined = switched off. */
-  readonly audit: LineWriter | undefined
-  /** Who asks most; undefined = nobody counts. */
-  readonly top: TopCounts | undefined
-  /** Limits that replicas share over Redis; undefined = none. */
-  readonly limits: GlobalLimits | undefined
-  /** Redis, and the files that say who the gateway is there; undefined = none. */
-  readonly sharing: LimitSharing | undefined
-  /** undefined = nothing is traced. */
-  readonly tracing: Tracing | undefined
-  /** The configuration in force, and its listeners. */
-  readonly changes: ConfigChanges
-  /** The gateway's own certificate. */
-  readonly reload: ServingReload
-  /** Credentials and handshakes that fail at the ports of the main thread. */
-  readonly failures: OwnPortFailures
-  /** Of the ports of control plane and webhooks. */
-  readonly admission: PortAdmission
 }
 
 const WORD = 2 ** 32
@@ -102,42 +57,69 @@ export interface WireDeps {
   readonly memory: Pick<MemoryPlan, 'heap'>
   readonly serving: ServingPair
   readonly outputs: Outputs
-  readonly source: ResourceSource
-  /** One gateway thread, inside this one. */
+  /** Notified of calls to API servers. */
+  readonly calls: KubeCallEvents
+  /** Run a single gateway thread inside this one. */
   readonly inline: boolean
-  /** The gate that evaluates pod deletions, as it is at the moment. */
-  readonly protection: () => ProtectionGate | undefined
-  /** Where parts of shared limits are kept. */
+  /** Where this replica's parts of shared limits are kept. */
   readonly lastGood: LastGoodStates
-  /** Stops what is made here, in case that something else cannot be made. */
+  /** Stops what already runs when something else cannot be built. */
   readonly begun: AsyncDisposableStack
   readonly given?: Partial<WiredOverrides>
 }
 
-export function wire(deps: WireDeps): WiredGateway {
-  const { config, memory, serving, outputs, source, inline, protection, lastGood, begun, given = {} } = deps
+/** Calls to parts that are built after the caller. */
+interface WireEvents {
+  /** A connection to an endpoint broke. */
+  broken: [cluster: string, endpoint: string]
+  /** A cluster may have refused the gateway itself, and not a user. */
+  refusing: [cluster: string]
+  /** The addresses of a cluster's servers have changed. */
+  moved: [cluster: string]
+}
+
+export type WiredGateway = ReturnType<typeof wire>
+
+/** Each part is built after those that it uses. Nothing runs yet, except the connection to Redis. */
+export function wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given = {} }: WireDeps) {
   const clock: Clock = systemClock
-  const { log, access, audit } = outputs
+  const { log } = outputs
+  const events = new EventEmitter<WireEvents>()
+  const onBroken = (cluster: string, endpoint: string): void => void events.emit('broken', cluster, endpoint)
   const metrics = createMetrics()
+  const { recorder } = metrics
   const threads = inline ? 1 : config.threads
   const seed = [randomInt(WORD), randomInt(WORD)] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
   // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
   const guard = new DialGuard(config.allowLocalServers)
-  const upstreams = new Upstreams((cluster, endpoint) => probes.probeNow(cluster, endpoint), guard, metrics.recorder)
-  begun.defer(() => upstreams.destroy())
-  const clocks = new CellClocks(config.protection.settings.clockSkewMs)
-  const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
-    // For clusters without protection, too: when it is switched on, the first count must know the clock.
-    answered: (cluster, endpoint, date, sentMs, receivedMs) =>
-      clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
-    probed: (cluster, endpoint, healthy) => {
-      metrics.endpointHealth(cluster, endpoint, healthy)
-      const { kind } = rights.get(cluster)
-      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.checkNow(cluster)
-    },
+  const upstreams = new Upstreams(onBroken, guard, recorder)
+  const clientOf = (name: string): KubeClient =>
+    createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log, calls })
+  const sharing = shareLimits(config, clusters, clock, log, lastGood)
+  begun.defer(() => sharing?.stop())
+  const failures = createFailures(config, sharing?.counter, clock, log)
+  const ownFailures = ownPortFailures({
+    failures,
+    random: Math.random,
+    onRefused: () => recorder.add(LIMITED, 1, 'authentication-failures', 'false'),
   })
-  begun.defer(() => probes.stop())
+  const { access, audit, auditPolicy } = outputs
+  const pool = new ThreadPool({
+    threads,
+    start: inline ? startInlineThread : startWorker(memory.heap),
+    data: { config, serving, accessLog: access !== undefined, auditLog: audit !== undefined, auditPolicy },
+    seed,
+    clusters,
+    metrics,
+    clock,
+    log,
+    access,
+    audit,
+    failures,
+    onBroken,
+    onRefusing: (cluster) => events.emit('refusing', cluster),
+  })
   const rights = startUpstreamRights({
     clusters,
     upstreams,
@@ -149,79 +131,66 @@ export function wire(deps: WireDeps): WiredGateway {
       pool.credentialFault(cluster, requestFault(state))
     },
   })
-  begun.defer(() => rights.stop())
-  const data = {
-    config,
-    serving,
-    accessLog: access !== undefined,
-    auditLog: audit !== undefined,
-    auditPolicy: outputs.auditPolicy,
-  }
-  const start: StartThread = inline ? startInlineThread : startWorker(memory.heap)
-  const onBroken = (cluster: string, endpoint: string): void => probes.probeNow(cluster, endpoint)
-  const sharing = shareLimits(config, clusters, clock, log, lastGood)
-  const limits = sharing?.limits
-  begun.defer(() => sharing?.stop())
-  begun.defer(() => limits?.stop())
-  const failures = createFailures(config, sharing?.counter, clock, log)
-  const ownFailures = ownPortFailures({
-    failures,
-    random: Math.random,
-    onRefused: () => metrics.recorder.add(LIMITED, 1, 'authentication-failures', 'false'),
+  events.on('refusing', (cluster) => rights.checkNow(cluster))
+  const clocks = new CellClocks(config.protection.settings.clockSkewMs)
+  const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
+    // For clusters without protection, too: when it is switched on, the first count must know the clock.
+    answered: (cluster, endpoint, date, sentMs, receivedMs) =>
+      clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
+    probed: (cluster, endpoint, healthy) => {
+      metrics.endpointHealth(cluster, endpoint, healthy)
+      const { kind } = rights.get(cluster)
+      if (healthy && (kind === 'unasked' || kind === 'unanswered')) rights.checkNow(cluster)
+    },
   })
-  const onRefusing = (cluster: string): void => rights.checkNow(cluster)
-  const outward = { clock, log, access, audit, onBroken, onRefusing, protection, failures }
-  const pool = new ThreadPool({ threads, start, data, seed, clusters, metrics, ...outward })
-  begun.defer(() => pool.end())
-  const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
+  events.on('broken', (cluster, endpoint) => probes.probeNow(cluster, endpoint))
   const servers = new FollowedServers({
     lookUp: given.lookUp ?? lookUp,
-    client: (name) => createUpstreamKubeClient({ cluster: () => clusters.get(name), guard, name, log }),
+    client: clientOf,
     clusters,
     clock,
     log,
-    onChange: (cluster) => {
-      void changes.compileAgain(cluster).catch((error: unknown) => {
-        log.error('the addresses of a server could not be applied', { cluster, error })
-      })
-    },
+    onChange: (cluster) => events.emit('moved', cluster),
   })
-  begun.defer(() => servers.stop())
+  const contexts = new TlsContexts(serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
   const controller = createUpstreamClustersController({ clusters, upstreams, contexts, probes, servers, clock, log })
+  const changes = new ConfigChanges({ clusters, controller, rights, limits: sharing?.limits, pool, metrics, clock })
+  changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
+  events.on('moved', (cluster) => {
+    changes.compileAgain(cluster).catch((error: unknown) => {
+      log.error('the addresses of a server could not be applied', { cluster, error })
+    })
+  })
   const reload = new ServingReload(config, serving, log, (pair) => {
     contexts.setOwn(pair)
     pool.serving(pair)
   })
-  const changes = new ConfigChanges({ clusters, controller, rights, limits, pool, metrics, clock })
-  changes.onApplied((_, changed) => forgetClocks(clocks, clusters, changed))
-  const tracing = startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits })
-  begun.defer(() => tracing?.stop())
-  const top = config.top ? new TopCounts({ pool, clock }) : undefined
-  begun.defer(() => top?.stop())
-  const firstTen = (): readonly TopReport[] => config.topMetrics.flatMap((by) => top?.firstTen(by) ?? [])
-  const text = metricsText({ metrics, pool, clusters, outputs, clock, limits, firstTen })
   return {
+    clock,
+    metrics,
     clusters,
+    guard,
+    upstreams,
+    /** A new client of a cluster, with the gateway's own credential. */
+    clientOf,
+    /** Limits that replicas share over Redis; undefined = none. */
+    sharing,
+    /** Counts what fails at the ports of the main thread. */
+    failures: ownFailures,
+    /** Admits the clients of the control plane's and the webhooks' ports. */
+    admission: createOwnPortAdmission(config, ownFailures, recorder, clock, log),
     pool,
+    rights,
+    clocks,
     probes,
     servers,
-    rights,
-    upstreams,
-    guard,
-    clocks,
-    source,
-    metrics: { text, contentType: metrics.contentType, guards: metrics.guards, totals: metrics.totals },
-    clock,
-    recorder: metrics.recorder,
-    audit,
-    top,
-    limits,
-    sharing,
-    tracing,
     changes,
     reload,
-    failures: ownFailures,
-    admission: createOwnPortAdmission(config, ownFailures, metrics.recorder, clock, log),
+    tracing: new Started('traces', () =>
+      startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits }),
+    ),
+    /** undefined = nobody counts. */
+    top: config.top ? new TopCounts({ pool, clock, exposed: config.topMetrics }) : undefined,
   }
 }
 

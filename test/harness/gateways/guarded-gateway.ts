@@ -142,8 +142,8 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
     access: lineWriter(access),
     audit: lineWriter(audit),
     onBroken: silent,
-    ...(withGate ? { protection: () => gate } : {}),
   })
+  if (withGate) pool.protectBy(() => gate)
   const scaledDown: ScaleDownReport[] = []
   pool.onScaledDown((report) => scaledDown.push(report))
   pool.start()

@@ -114,9 +114,9 @@ function setUp(threads = 2, protection?: ProtectionGate) {
     access: writer,
     audit: undefined,
     failures,
-    protection: () => protection,
     onBroken: (cluster, endpoint) => void broken.push(`${cluster} ${endpoint}`),
   })
+  pool.protectBy(() => protection)
   const put = (revision: string): void => {
     const spec = { servers: [{ endpoint: 'https://a:1' }], dispatchPolicies: [] }
     const metadata = { name: 'prod' }

@@ -43,8 +43,6 @@ export interface PoolDeps {
   readonly log: Logger
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
-  /** The gate that evaluates deletions for the threads; undefined or absent = none. */
-  readonly protection?: () => ProtectionGate | undefined
   /** Counts what fails by address; absent = nothing is counted. */
   readonly failures?: AddressFailures
   /** A connection of a thread to an endpoint broke. */
@@ -72,6 +70,7 @@ export class ThreadPool implements WorkerSlotOwner {
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
+  #protection: () => ProtectionGate | undefined = () => undefined
   #onScaledDown: (report: ScaleDownReport) => void = () => undefined
   /** By cluster: why it refuses the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
@@ -100,7 +99,7 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#questions = new ThreadQuestions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
     deps.failures?.onBlocked((blocks) => this.#standing.sendOnce({ type: 'blocked', blocks }))
-    this.#deletions = new ThreadDeletions(() => deps.protection?.(), deps.log)
+    this.#deletions = new ThreadDeletions(() => this.#protection(), deps.log)
   }
 
   /** Finds the sockets that are inherited, long before `listen`. @throws {UserError} when there are none */
@@ -178,6 +177,11 @@ export class ThreadPool implements WorkerSlotOwner {
   /** All that are in force, for all threads. */
   scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
     this.#standing.send({ type: 'scale-down-policies', policies })
+  }
+
+  /** Which gate evaluates deletions for the threads; undefined = none at the moment, as before the call. */
+  protectBy(gate: () => ProtectionGate | undefined): void {
+    this.#protection = gate
   }
 
   /** Who hears what came of scale-downs that have a policy. */

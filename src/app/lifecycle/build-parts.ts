@@ -1,0 +1,96 @@
+// Builds the parts of a gateway from its settings. From here on files of the data directory are written.
+
+import type { Logger } from '../../api/ports/ports.ts'
+import { openLineWriter } from '../../io/logs/line-writer.ts'
+import type { RecentLines } from '../../io/logs/recent-lines.ts'
+import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
+import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
+import type { FileLock } from '../../io/store/lock.ts'
+import { systemClock } from '../../io/world/clock.ts'
+import { openAuditOutputs } from '../audit/outputs.ts'
+import { readAuditPolicyFile } from '../audit/policy-file.ts'
+import { loadServingPair } from '../certificates/serving-pair.ts'
+import { sharePki } from '../certificates/shared-pki.ts'
+import { LastGoodStates } from '../last-good/states.ts'
+import type { MemoryPlan } from '../memory/memory-plan.ts'
+import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
+import { Protection } from '../protection/protection.ts'
+import { wire } from '../wiring/wire.ts'
+import type { GatewayOverrides } from './running-gateway.ts'
+
+const STDOUT = 1
+
+export interface Begun {
+  readonly memory: MemoryPlan
+  readonly log: Logger
+  readonly recent: RecentLines
+  readonly given: Partial<GatewayOverrides>
+  /** Of the embedded store; undefined = there is none. */
+  readonly lock: FileLock | undefined
+  /** What is closed last, in whatever way the gateway ends. */
+  readonly outlets: AsyncDisposableStack
+}
+
+export type GatewayParts = Awaited<ReturnType<typeof buildParts>>
+
+/** @throws {UserError} for what the operator can fix; nothing is left running then */
+export async function buildParts({ memory, log, recent, given, lock, outlets }: Begun) {
+  const { config } = memory
+  // Stops what runs before there are components.
+  await using begun = new AsyncDisposableStack()
+  const processMetrics = createProcessMetrics(() => systemClock.monotonic())
+  const { calls } = processMetrics
+  const lastGood = new LastGoodStates(config, systemClock, log)
+  if (given.source === undefined) {
+    await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
+  }
+  const serving = loadServingPair(config)
+  const { auditPolicyFile } = config
+  const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
+  const auditOutputs = openAuditOutputs(config, log, calls, outlets)
+  const plane =
+    given.source === undefined
+      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, lock)
+      : planeWithoutApi(given.source)
+  begun.defer(() => plane.stop())
+  const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
+  outlets.defer(() => access?.close())
+  const outputs = { log, access, auditPolicy, ...auditOutputs }
+  const inline = given.inline ?? false
+  const wired = wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given })
+  const { pool, changes, metrics, admission, failures } = wired
+  const { recorder } = metrics
+  plane.guardPort?.(admission, failures, (limit, known) => recorder.add(LIMITED, 1, limit, known ? 'true' : 'false'))
+  const { bytes, unbounded } = memory.ceiling
+  recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
+  recorder.set(MEMORY_LIMIT, memory.limitBytes)
+  const { client, server, revoked } = plane
+  const protection = new Protection({
+    ...wired,
+    config,
+    client,
+    server,
+    lastGood,
+    revoked,
+    log,
+    calls,
+    onApplied: (listener) => changes.onApplied(listener),
+    onNamespaces: (namespaces) => pool.protectedNamespaces(namespaces),
+  })
+  pool.protectBy(() => protection.gate)
+  begun.move()
+  return {
+    ...wired,
+    config,
+    memory,
+    log,
+    recent,
+    outputs,
+    outlets,
+    processMetrics,
+    lastGood,
+    plane,
+    client,
+    protection,
+  }
+}

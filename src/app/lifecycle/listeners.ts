@@ -1,0 +1,73 @@
+// The listeners for administration and for health, which open first and close last, with what they show of the process.
+
+import type { LeveledLogger } from '../../io/logs/log.ts'
+import { VERSION } from '../../io/program/build.ts'
+import { type Components, Started } from '../components/component.ts'
+import { Dashboard } from '../dashboard/dashboard.ts'
+import { HealthPort } from '../health/health-port.ts'
+import { AdminPort, adminFiles } from '../insight/admin-port.ts'
+import { KnownReplicas } from '../insight/known-replicas.ts'
+import { KnownSecrets, type Redaction } from '../insight/known-secrets.ts'
+import { LogLevels } from '../insight/log-levels.ts'
+import { Profiles } from '../insight/profiles.ts'
+import { insightRoutes } from '../insight/routes.ts'
+import { supportBundleRoute } from '../insight/support-bundle.ts'
+import type { GatewayParts } from './build-parts.ts'
+
+/** @param describe what is in force, secrets included: they are removed here */
+export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
+  const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
+  const { audit } = parts.outputs
+  const metrics = { contentType: parts.metrics.contentType, text: () => components.metricsText() }
+  const ready = () => {
+    const checks = components.checks()
+    for (const { name, ok } of checks) if (!ok) processMetrics.checkFailed(name)
+    return checks
+  }
+  const checks = { live: () => [], ready }
+  const files = adminFiles(config, log)
+  const replicas = new KnownReplicas({ config, client, access: plane.peerAccess, files, log })
+  const logLevels = new LogLevels({
+    main: 'level' in log ? (log as LeveledLogger) : undefined,
+    usual: config.logLevel,
+    setThreads: (level) => pool.logLevel(level),
+    log,
+    now: () => clock.now(),
+  })
+  const certificates = () => components.certificates
+  const dashboard = new Dashboard({ ...parts, replicas, certificates })
+  const profiles = new Profiles(pool)
+  const secrets = new KnownSecrets(config, parts.clusters)
+  const redaction = (): Redaction => secrets.redaction([files.token])
+  const { platform, arch } = process
+  const routes = [
+    ...insightRoutes({ ...parts, recorder: parts.metrics.recorder, audit, replicas, logLevels, profiles }),
+    supportBundleRoute({
+      config,
+      version: { version: VERSION, node: process.version, platform, arch },
+      describe,
+      metrics,
+      recentLog: () => recent.text(),
+      profiles,
+      redaction,
+    }),
+    ...dashboard.routes,
+  ]
+  const open = { config, metrics, log }
+  return {
+    dashboard,
+    logLevels,
+    admin: new Started('admin', () =>
+      AdminPort.open({
+        ...open,
+        files,
+        login: plane.adminLogin,
+        failures: parts.failures,
+        audit: audit && ((line) => audit.write(line)),
+        routes,
+        state: { ...checks, describe: async () => Object(redaction().object(await describe())) },
+      }),
+    ),
+    health: new Started('health', () => HealthPort.open({ ...open, state: checks, post: plane.review })),
+  }
+}
