@@ -235,11 +235,12 @@ describe('nothing stays open after a start that fails', () => {
     )
   })
 
-  test('of its connections, when a file is gone that was there before', async () => {
+  /** Starts with Redis, and fails at a file that is gone once everything has been looked at. */
+  async function failLate(name: string, flags: (path: string) => Flags): Promise<void> {
     const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCPSocket')).length
     const [before, writers] = [sockets(), openWriters()]
-    const generator = file('gone.yaml', '')
-    const flags = {
+    const path = file(name, name.endsWith('.token') ? 'a-token-of-at-least-16-characters\n' : '')
+    const all = {
       source: 'files',
       configDir: mkdtempSync(join(dir, 'config-')),
       redisUrl: `redis://127.0.0.1:${taken}`,
@@ -249,14 +250,20 @@ describe('nothing stays open after a start that fails', () => {
       ),
       auditLogPath: join(dir, 'gone.log'),
       protectionKubeconfig: file('core', KUBECONFIG),
-      protectionGeneratorConfig: generator,
+      ...flags(path),
     }
     // The warning about the audit policy comes when everything has been looked at, and before it is used.
-    const log = { ...SILENT, warn: () => rmSync(generator, { force: true }) }
-    await assert.rejects(start(join(mkdtempSync(join(dir, 'gone-')), 'data'), flags, log), /gone\.yaml/)
+    const log = { ...SILENT, warn: () => rmSync(path, { force: true }) }
+    await assert.rejects(start(join(mkdtempSync(join(dir, 'gone-')), 'data'), all, log), new RegExp(name))
     assert.equal(openWriters(), writers)
     await waitFor('the connection to Redis to end', () => sockets() <= before)
-  })
+  }
+
+  test('of its connections, when a file of a part is gone that was there before', () =>
+    failLate('gone.yaml', (path) => ({ protectionGeneratorConfig: path })))
+
+  test('of its connections, when a file of the admin listener is gone that was there before', () =>
+    failLate('gone.token', (path) => ({ adminTokenFile: path })))
 })
 
 test('what has started stops when a part behind it cannot start', async () => {

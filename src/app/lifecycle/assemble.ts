@@ -24,8 +24,8 @@ const KNOWN_WITHIN_MS = 3_000
 const KNOWN_WITHIN_AWAY_MS = 500
 const IN_FORCE_LOOK_MS = 5
 
-/** @throws {UserError} when they cannot start; nothing runs then but the outlets */
-export async function startParts(parts: GatewayParts): Promise<RunningGateway> {
+/** @returns starts them: rejects with a UserError when they cannot start; they have stopped then @throws {UserError} */
+export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   const { config, plane, protection, lastGood, log, clusters, pool, probes } = parts
   const components = new Components(log)
   const life = new Lifecycle(config, components, pool, log, parts.outlets)
@@ -44,20 +44,22 @@ export async function startParts(parts: GatewayParts): Promise<RunningGateway> {
   }
   const ports = new ProxyPorts(parts, known, open)
   components.add(...listComponents(parts, components, life, listeners, guards, ports))
-  await life.start()
-  const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
-  return {
-    ...{ ports: ports.open, adminPort, healthPort, controlPort, webhookPort },
-    adminKubeconfig: plane.adminKubeconfig,
-    objects: plane.client,
-    stop: () => life.stop(),
-    applied: () => pool.applied(),
-    async inForce(count) {
-      while (clusters.size < count) await sleep(IN_FORCE_LOOK_MS)
-      await pool.applied()
-      await probes.firstRound()
-    },
-    crashThread: async (thread) => await pool.slots[thread]?.terminate(),
+  return async () => {
+    await life.start()
+    const { admin: adminPort, health: healthPort, control: controlPort, webhook: webhookPort } = open()
+    return {
+      ...{ ports: ports.open, adminPort, healthPort, controlPort, webhookPort },
+      adminKubeconfig: plane.adminKubeconfig,
+      objects: plane.client,
+      stop: () => life.stop(),
+      applied: () => pool.applied(),
+      async inForce(count) {
+        while (clusters.size < count) await sleep(IN_FORCE_LOOK_MS)
+        await pool.applied()
+        await probes.firstRound()
+      },
+      crashThread: async (thread) => await pool.slots[thread]?.terminate(),
+    }
   }
 }
 

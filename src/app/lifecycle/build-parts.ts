@@ -29,15 +29,15 @@ export interface Begun {
   readonly lock: FileLock | undefined
   /** What is closed last, in whatever way the gateway ends. */
   readonly outlets: AsyncDisposableStack
+  /** Stops what already runs when something else cannot be built. */
+  readonly begun: AsyncDisposableStack
 }
 
 export type GatewayParts = Awaited<ReturnType<typeof buildParts>>
 
-/** @throws {UserError} for what the operator can fix; nothing is left running then */
-export async function buildParts({ memory, log, recent, given, lock, outlets }: Begun) {
+/** @throws {UserError} for what the operator can fix */
+export async function buildParts({ memory, log, recent, given, lock, outlets, begun }: Begun) {
   const { config } = memory
-  // Stops what runs before there are components.
-  await using begun = new AsyncDisposableStack()
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())
   const { calls } = processMetrics
   const lastGood = new LastGoodStates(config, systemClock, log)
@@ -77,8 +77,8 @@ export async function buildParts({ memory, log, recent, given, lock, outlets }: 
     onApplied: (listener) => changes.onApplied(listener),
     onNamespaces: (namespaces) => pool.protectedNamespaces(namespaces),
   })
+  begun.defer(() => protection.stop())
   pool.protectBy(() => protection.gate)
-  begun.move()
   return {
     ...wired,
     config,

@@ -5,7 +5,7 @@ import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
 import type { Config } from '../config/config.ts'
 import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
-import { startParts } from './assemble.ts'
+import { assemble } from './assemble.ts'
 import { buildParts } from './build-parts.ts'
 import { checkStart, claimStore } from './check-start.ts'
 import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
@@ -24,7 +24,11 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     await checkStart(config, log)
     const lock = given.source === undefined ? claimStore(config) : undefined
     outlets.defer(() => lock?.release())
-    return await startParts(await buildParts({ memory, log, recent, given, lock, outlets }))
+    await using begun = new AsyncDisposableStack()
+    const start = assemble(await buildParts({ memory, log, recent, given, lock, outlets, begun }))
+    // From here on they are components, which stop together.
+    begun.move()
+    return await start()
   } catch (error) {
     // What cannot be closed must not hide why the start has failed.
     await outlets.disposeAsync().catch(() => undefined)
