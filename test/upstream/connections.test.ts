@@ -112,7 +112,7 @@ describe('opening', () => {
     await ask(up.pool).outcome
     const held = hold(up)
     const asked = [
-      ...times(40, () => ask(up.pool)),
+      ...times(120, () => ask(up.pool)),
       ask(up.pool, { kind: 'watch' }),
       ask(up.pool, { kind: 'anonymous' }),
     ]

@@ -50,6 +50,12 @@ const IDLE_CLOSE_MS = 60_000
 const FULL_BACKLOG_BYTES = 1024 * 1024
 /** Bytes in transit that count as one more stream, so that small responses do not queue behind a large list. */
 const BYTES_PER_LOAD_BITS = 13
+/**
+ * A connection with fewer streams and recent bytes takes the next request, too: those that share one share its writes and reads. With four
+ * connections for 64 requests in flight, instead of one, a request took 1.09 x the CPU.
+ */
+const LIGHT_STREAMS = 80
+const LIGHT_BYTES = 256 * 1024
 
 export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carrier {
   readonly #owner: ConnectionOwner
@@ -127,6 +133,11 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   get streams(): number {
     return this.#connection.openStreams
+  }
+
+  /** Has so little to do that requests need not go to another one as well. */
+  get isLight(): boolean {
+    return this.#connection.takenStreams < LIGHT_STREAMS && this.#driver.recentBytes < LIGHT_BYTES
   }
 
   /** Load that a new request would share: streams, and recent bytes. */

@@ -47,8 +47,8 @@ export interface Http2GroupShape {
   readonly isBulk?: boolean
 }
 
-/** Load (streams, and bytes counted as such) of a connection before requests go to another one as well. */
-const SPREAD_LOAD = 16
+/** Spare streams that are free before another connection is opened for them. */
+const SPARE_AHEAD = 16
 /** Most connections that have not answered yet, so that a server that has just started does not get all at once. */
 const MAX_UNPROVEN = 2
 
@@ -150,9 +150,9 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     for (let i = 0; i < connections.length; i++) {
       const connection = connections[i]
       if (connection === undefined || !connection.takesMore) continue
-      const load = connection.load
-      // The first one with little load: requests that share a connection share its writes, and the others become idle.
-      if (spread === 1 || load < SPREAD_LOAD) return connection
+      // The first one that is light: requests that share a connection share its writes, and the others become idle.
+      if (spread === 1 || connection.isLight) return connection
+      const { load } = connection
       if (load >= least) continue
       best = connection
       least = load
@@ -180,7 +180,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
 
   /** For spare streams, for which nobody waits long enough that a connection would be opened because of it. */
   #connectAhead(): void {
-    if (this.#opening || this.#failed || this.#state !== 'open' || this.#free >= SPREAD_LOAD) return
+    if (this.#opening || this.#failed || this.#state !== 'open' || this.#free >= SPARE_AHEAD) return
     const unproven = this.#connections.filter((connection) => connection.active && !connection.proven).length
     if (this.#active() < this.#shape.connections && unproven < MAX_UNPROVEN) this.#connect()
   }
