@@ -14,9 +14,9 @@ import type { CellSnapshot } from '../../core/protection/ledger/prune-history.ts
 import { aggregatePods, isAvailable, type ReadyFor } from '../../core/protection/quota/aggregate-pods.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import { compileSelector } from '../../core/selectors/compile-selector.ts'
+import type { TurnOutcome } from '../kernel/work-queue.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
-import type { CountOutcome } from './queue.ts'
 
 /** What a count is made of, all as of one moment. */
 export interface CountInput {
@@ -125,6 +125,6 @@ export async function afterError(core: ObjectClient, { metadata }: PodProtector,
 }
 
 interface AfterError {
-  readonly outcome: CountOutcome
+  readonly outcome: TurnOutcome
   readonly object?: JsonObject
 }

@@ -4,13 +4,16 @@
 import { limitsOf } from '../../core/protection/history/limits.ts'
 import type { EnqueueKind, HandledKind } from '../../core/protection/requests/aggregator-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import type { PodAggregatorDeps } from './deps.ts'
 import { NextEventPool } from './pool.ts'
-import { AggregationQueue, type CountOutcome } from './queue.ts'
+
+/** A count is cheap, and deletions wait for it. */
+const PACE = { conflictMs: 10, firstBackoffMs: 100, longestBackoffMs: 60_000 }
 
 export class Recounts {
   readonly #deps: PodAggregatorDeps
-  readonly #queue: AggregationQueue
+  readonly #queue: WorkQueue
   readonly #pool: NextEventPool
   #progress = 0
 
@@ -18,11 +21,11 @@ export class Recounts {
    * @param count one protector; never rejects
    * @param limit protectors at a time
    */
-  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<CountOutcome>, limit: number) {
+  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<TurnOutcome>, limit: number) {
     const { clock, events } = deps
     this.#deps = deps
     this.#pool = new NextEventPool(clock, events)
-    this.#queue = new AggregationQueue({ count, clock, random: () => deps.random(), limit })
+    this.#queue = new WorkQueue({ turn: count, clock, random: () => deps.random(), limit, pace: PACE })
   }
 
   /** Protectors to be counted. */

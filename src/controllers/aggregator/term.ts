@@ -8,13 +8,13 @@ import { joinVersions } from '../../core/protection/history/resource-version.ts'
 import { agingProtectors } from '../../core/protection/ledger/stale-cells.ts'
 import type { LiveProtector } from '../../state/protectors.ts'
 import { errorName } from '../error-name.ts'
+import type { TurnOutcome } from '../kernel/work-queue.ts'
 import { AdmissionTimes } from '../ledger/admission-times.ts'
 import { CellPods, type CountedPods } from './cell-pods.ts'
 import { afterError, type Counted, countPods, writeStatus } from './count.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import { type CellMember, MemberStream } from './member.ts'
 import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
-import type { CountOutcome } from './queue.ts'
 import { Recounts } from './recounts.ts'
 import { RestoredCell } from './restored.ts'
 
@@ -180,13 +180,13 @@ export class AggregatorTerm {
 
   // === one count ===
 
-  async #count(key: string): Promise<CountOutcome> {
+  async #count(key: string): Promise<TurnOutcome> {
     const { protectors, clock, log, events, cell } = this.#deps
     const live = protectors.get(key)
     if (live === undefined || !this.#mayWrite()) return 'done'
     const beginMs = clock.monotonic()
     let error = ''
-    let outcome: CountOutcome = 'done'
+    let outcome: TurnOutcome = 'done'
     try {
       const { progress } = this.#recounts
       const counted = this.#countNow(live)
@@ -274,7 +274,7 @@ export class AggregatorTerm {
     return joinVersions(new Map(await Promise.all(versions)))
   }
 
-  async #outcomeOf(live: LiveProtector, error: unknown): Promise<CountOutcome> {
+  async #outcomeOf(live: LiveProtector, error: unknown): Promise<TurnOutcome> {
     const { outcome, object } = await afterError(this.#deps.core, live.protector, error)
     if (object !== undefined) this.#learn(object)
     return outcome

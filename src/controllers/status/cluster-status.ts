@@ -14,12 +14,12 @@ import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
 import { type KnownCluster, KnownClusters } from './known.ts'
 import { generationOf, statusOf } from './objects.ts'
 import { ProblemIndex } from './problems.ts'
-import { StatusQueue, type TurnOutcome } from './queue.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 import { ReplicaLeases } from './replicas.ts'
 import { StatusSweep, SWEEP_SLICES } from './sweep.ts'
@@ -93,7 +93,7 @@ export function startClusterStatus(deps: ClusterStatusDeps): ClusterStatusContro
 class ClusterStatuses implements ClusterStatusController, FollowEvents {
   readonly #deps: ClusterStatusDeps
   readonly #pace: StatusPace
-  readonly #queue: StatusQueue
+  readonly #queue: WorkQueue
   readonly #events: EventRecorder
   readonly #replicas: ReplicaLeases
   readonly #known = new KnownClusters()
@@ -111,12 +111,12 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     this.#pace = { ...DEFAULT_PACE, ...deps.pace }
     this.#replicas = new ReplicaLeases(client, replica, clock, log, this.#pace.beatMs, deps.adminAddress)
     this.#events = new EventRecorder({ replica, clock, log })
-    this.#queue = new StatusQueue({
+    this.#queue = new WorkQueue({
       turn: (cluster) => this.#turn(cluster),
       clock,
       random: () => deps.random(),
       limit: this.#pace.writes,
-      spacingMs: this.#pace.spacingMs,
+      pace: { spacingMs: this.#pace.spacingMs },
       onError: (cluster, error) => log.error('a status could not be computed', { cluster, error }),
     })
     this.#sweep = new StatusSweep({
@@ -193,13 +193,13 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
 
   async #turn(name: string): Promise<TurnOutcome> {
     const known = this.#known.get(name)
-    if (known === undefined || this.#stopped) return 'nothing'
+    if (known === undefined || this.#stopped) return 'done'
     const { clock } = this.#deps
     const facts = this.#factsOf(name, known)
     const settledMs = known.seenAtMs + this.#pace.settleMs - clock.monotonic()
     if (facts.inForce < facts.generation && settledMs > 0) {
       this.#queue.add(name, settledMs)
-      return 'nothing'
+      return 'done'
     }
     const before = statusOf(known.object)
     known.limitsMessage = this.#deps.limitsMessage?.(name) ?? ''
@@ -207,9 +207,9 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     known.lastSeen = clientsSeen(this.#deps.clusters, name)
     known.refused = refusedDisruptive(this.#deps.clusters, name, clock.now())
     const wanted = this.#statusOf(known, facts, before)
-    if (sameJson(wanted, before)) return 'nothing'
+    if (sameJson(wanted, before)) return 'done'
     // A server that drops part of what it is given must not be written to forever.
-    if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'nothing'
+    if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'done'
     return await this.#write(name, known, before, wanted)
   }
 
@@ -252,7 +252,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
       if (this.#deps.isLeader()) this.#events.record(client, involvedIn(answer), ...statusTransitions(before, wanted))
       return 'written'
     } catch (error) {
-      if (error instanceof StatusError && error.code === 404) return 'nothing'
+      if (error instanceof StatusError && error.code === 404) return 'done'
       if (error instanceof StatusError && error.code === 409) return await this.#refresh(name)
       const reason = errorMessage(error)
       log.debug('status cannot be written', { cluster: name, reason })
@@ -264,9 +264,9 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   async #refresh(name: string): Promise<TurnOutcome> {
     try {
       this.#learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
-      return 'again'
+      return 'conflict'
     } catch (error) {
-      return error instanceof StatusError && error.code === 404 ? 'nothing' : 'failed'
+      return error instanceof StatusError && error.code === 404 ? 'done' : 'failed'
     }
   }
 }
