@@ -2,17 +2,18 @@
 // each node only what the formula needs is kept.
 
 import { NODES } from '../../api/kinds/foreign-kinds.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { NodesSeen } from '../../api/ports/cluster-health.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { nodeState } from '../../core/incident/node-state.ts'
 import { countNodes, type NodeState } from '../../core/scale/cluster-state/readiness.ts'
 import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { selectorText } from '../../core/selectors/compile-selector.ts'
+import { Informer } from '../kernel/informer.ts'
 
 /** A client that this watch is the only user of. */
 export interface NodeClient extends ObjectClient {
@@ -35,12 +36,9 @@ export interface NodeWatchOptions {
 /** Characters: it goes into the status of the cluster. */
 const MAX_MESSAGE = 500
 
-export class NodeWatch implements FollowEvents {
+export class NodeWatch {
   readonly #options: NodeWatchOptions
-  readonly #nodes = new Map<string, NodeState>()
-  readonly #following: Following
-  #complete = false
-  #current = false
+  readonly #nodes: Informer<NodeState>
   #message = ''
   #observedAtMs: number
   #provedAtMs: number
@@ -53,7 +51,14 @@ export class NodeWatch implements FollowEvents {
     this.#observedAtMs = clock.monotonic()
     this.#provedAtMs = clock.monotonic()
     const labelSelector = selector === undefined ? '' : selectorText(selector)
-    this.#following = client.follow(NODES, '', this, { labelSelector, transform: slimNode })
+    this.#nodes = new Informer({
+      client,
+      kind: NODES,
+      choice: { labelSelector, transform: slimNode },
+      keep: nodeState,
+      onVersion: () => this.#observed(clock.monotonic()),
+      onState: (current, message) => this.onState(current, message),
+    })
   }
 
   /** As of now. */
@@ -61,7 +66,7 @@ export class NodeWatch implements FollowEvents {
     const { clock, startupMs } = this.#options
     const options = { ...READINESS_DEFAULTS, maxNodeStartupMs: startupMs }
     const { registered, ready, unready, notStarted } = countNodes(
-      [...this.#nodes.values()],
+      [...this.#nodes.objects.values()],
       [],
       options,
       clock.now(),
@@ -71,7 +76,7 @@ export class NodeWatch implements FollowEvents {
       unready,
       total: registered,
       notStarted,
-      complete: this.#complete,
+      complete: this.#nodes.listed,
       observedAtMs: this.#observedAtMs,
       message: this.#message,
     }
@@ -85,7 +90,7 @@ export class NodeWatch implements FollowEvents {
     const { clock, proofMs, client, log, cluster } = this.#options
     const nowMs = clock.monotonic()
     const quiet = nowMs - Math.max(this.#observedAtMs, this.#provedAtMs) >= proofMs
-    if (!quiet || this.#proving || !this.#current || client.currentVersion === undefined) return
+    if (!quiet || this.#proving || !this.#nodes.current || client.currentVersion === undefined) return
     this.#proving = true
     this.#provedAtMs = nowMs
     client
@@ -105,23 +110,8 @@ export class NodeWatch implements FollowEvents {
 
   async stop(): Promise<void> {
     this.#stopped = true
-    await this.#following.stop()
+    await this.#nodes.stop()
     await this.#options.client.close()
-  }
-
-  onReplace(nodes: readonly JsonObject[]): void {
-    this.#nodes.clear()
-    for (const node of nodes) this.#nodes.set(nameOf(node), nodeState(node))
-    this.#complete = true
-  }
-
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', node: JsonObject): void {
-    if (type === 'DELETED') this.#nodes.delete(nameOf(node))
-    else this.#nodes.set(nameOf(node), nodeState(node))
-  }
-
-  onVersion(): void {
-    this.#observed(this.#options.clock.monotonic())
   }
 
   onState(current: boolean, said: string): void {
@@ -129,11 +119,12 @@ export class NodeWatch implements FollowEvents {
     const message = printable(said)
     if (current) {
       this.#observed(this.#options.clock.monotonic())
-      if (!this.#current) log.info('the nodes of a cluster are watched', { cluster, nodes: this.#nodes.size })
+      if (!this.#nodes.current) {
+        log.info('the nodes of a cluster are watched', { cluster, nodes: this.#nodes.objects.size })
+      }
     } else if (message !== this.#message) {
       log.warn('the nodes of a cluster cannot be watched', { cluster, why: message })
     }
-    this.#current = current
     this.#message = message
   }
 

@@ -68,14 +68,6 @@ export class GeneratorCache {
     this.#tidy(key)
   }
 
-  sourceKeys(kind: GeneratorKind): string[] {
-    return [...this.#sources].filter(([, { ref }]) => ref.kind === kind).map(([key]) => key)
-  }
-
-  protectorKeys(): string[] {
-    return [...this.#protectors.keys()]
-  }
-
   /** @returns the keys to reconcile; none when only the status has changed */
   putProtector(object: JsonObject): string[] {
     const at = { namespace: namespaceOf(object), name: nameOf(object) }

@@ -2,14 +2,14 @@
 // workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
 
 import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
-import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { GeneratorEvents } from '../../core/protection/generator/events.ts'
 import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
-import { type SourceRef, sourceKey } from '../../core/protection/generator/state.ts'
+import type { SourceRef } from '../../core/protection/generator/state.ts'
 import type { HistoryLimits } from '../../core/protection/history/limits.ts'
 import { errorName } from '../error-name.ts'
+import { Informer } from '../kernel/informer.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { GeneratorCache } from './cache.ts'
 import { GeneratorReports } from './reports.ts'
@@ -60,7 +60,7 @@ class Generator implements ProtectorGenerator {
   readonly #deps: ProtectorGeneratorDeps
   readonly #cache: GeneratorCache
   readonly #queue: WorkQueue
-  readonly #followings: Following[] = []
+  readonly #informers: Informer<string>[] = []
   #ticking: NodeJS.Timeout | undefined
   /** Kinds that were listed at least once, and 'protectors'. */
   readonly #heard = new Set<GeneratorKind | 'protectors'>()
@@ -98,8 +98,8 @@ class Generator implements ProtectorGenerator {
   start(): void {
     const { core, workloads, kinds, resyncMs = DEFAULT_RESYNC_MS } = this.#deps
     this.#wasLeader = this.#deps.isLeader()
-    this.#followings.push(core.follow(POD_PROTECTORS, '', this.#protectorEvents()))
-    for (const kind of kinds) this.#followings.push(workloads.follow(kind.resource, '', this.#sourceEvents(kind)))
+    this.#informers.push(this.#followProtectors(core))
+    for (const kind of kinds) this.#informers.push(this.#followSources(workloads, kind))
     const tickMs = Math.min(TICK_MS, resyncMs)
     this.#ticking = setInterval(() => {
       this.leaderChanged()
@@ -119,51 +119,45 @@ class Generator implements ProtectorGenerator {
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#ticking)
-    await Promise.all(this.#followings.map((following) => following.stop()))
+    await Promise.all(this.#informers.map((informer) => informer.stop()))
     await this.#queue.stop()
   }
 
   // === what the API servers say ===
 
-  #protectorEvents(): FollowEvents {
-    return {
-      onReplace: (objects) => {
-        const keys = new Set(objects.map((object) => `${namespaceOf(object)}/${nameOf(object)}`))
-        for (const key of this.#cache.protectorKeys()) if (!keys.has(key)) this.#add(this.#cache.removeProtector(key))
-        for (const object of objects) this.#add(this.#cache.putProtector(object))
-        this.#hear('protectors')
+  #followProtectors(client: ObjectClient): Informer<string> {
+    return new Informer({
+      client,
+      kind: POD_PROTECTORS,
+      keep: (object, _, key) => {
+        this.#add(this.#cache.putProtector(object))
+        return key
       },
-      onChange: (type, object) => {
-        const key = `${namespaceOf(object)}/${nameOf(object)}`
-        this.#add(type === 'DELETED' ? this.#cache.removeProtector(key) : this.#cache.putProtector(object))
-      },
+      onGone: (key) => this.#add(this.#cache.removeProtector(key)),
+      onChange: () => this.#hear('protectors'),
       onState: (current, message) => this.#follow('PodProtector', current, message),
-    }
+    })
   }
 
-  #sourceEvents(kind: GeneratorKind): FollowEvents {
-    const keyOf = (object: JsonObject): string =>
-      sourceKey({ kind, namespace: namespaceOf(object), name: nameOf(object) })
-    return {
-      onReplace: (objects) => {
-        const keys = new Set(objects.map(keyOf))
-        for (const key of this.#cache.sourceKeys(kind)) if (!keys.has(key)) this.#removeSource(key)
-        for (const object of objects) this.#add([this.#cache.putSource(kind, object)])
-        this.#hear(kind)
+  /** Keeps the keys of workloads in the cache. */
+  #followSources(client: ObjectClient, kind: GeneratorKind): Informer<string> {
+    return new Informer({
+      client,
+      kind: kind.resource,
+      keep: (object) => {
+        const key = this.#cache.putSource(kind, object)
+        this.#add([key])
+        return key
       },
-      onChange: (type, object) => {
-        if (type === 'DELETED') this.#removeSource(keyOf(object))
-        else this.#add([this.#cache.putSource(kind, object)])
+      onGone: (key) => {
+        this.#cache.removeSource(key)
+        this.#reports.forget(key)
+        // Its protector is dangling now, which a metric counts.
+        this.#add([key])
       },
+      onChange: () => this.#hear(kind),
       onState: (current, message) => this.#follow(kind.resource.kind, current, message),
-    }
-  }
-
-  #removeSource(key: string): void {
-    this.#cache.removeSource(key)
-    this.#reports.forget(key)
-    // Its protector is dangling now, which a metric counts.
-    this.#add([key])
+    })
   }
 
   #hear(what: GeneratorKind | 'protectors'): void {

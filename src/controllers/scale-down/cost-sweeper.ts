@@ -3,15 +3,16 @@
 
 import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../api/kinds/foreign-kinds.ts'
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { isMissing } from '../../api/kube/status.ts'
-import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { DELETION_COST_ANNOTATION } from '../../core/scale/rank/deletion-cost.ts'
 import { countOf } from '../../core/scale/rank/replica-set-pods.ts'
 import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
+import { Informer } from '../kernel/informer.ts'
 
 /** A client of one cluster's API server. */
 export interface ClosableClient extends ObjectClient {
@@ -47,9 +48,13 @@ const WORKLOADS: Readonly<Record<string, ResourceKind>> = {
 /** The pods with a cost of ours in one namespace of one cluster. */
 interface Followed {
   readonly client: ClosableClient
-  readonly following: Following
-  /** By uid, and since when they are known: monotonic. */
-  readonly pods: Map<string, { readonly pod: JsonObject; readonly sinceMs: number }>
+  readonly pods: Informer<SweptPod>
+}
+
+interface SweptPod {
+  readonly pod: JsonObject
+  /** Since when it has this cost: monotonic. */
+  readonly sinceMs: number
 }
 
 export class CostSweeper {
@@ -73,7 +78,8 @@ export class CostSweeper {
     const wanted = this.#wanted()
     for (const [key, followed] of this.#followed) {
       // What is left of a policy that is gone is taken back first.
-      if (!wanted.has(key) && (this.#stopped || !this.#deps.isLeader() || followed.pods.size === 0)) this.#end(key)
+      if (!wanted.has(key) && (this.#stopped || !this.#deps.isLeader() || followed.pods.objects.size === 0))
+        this.#end(key)
     }
     for (const [key, { cluster, namespace }] of wanted)
       if (!this.#followed.has(key)) this.#begin(key, cluster, namespace)
@@ -106,46 +112,33 @@ export class CostSweeper {
 
   #begin(key: string, cluster: string, namespace: string): void {
     const client = this.#deps.connect(cluster)
-    const pods: Followed['pods'] = new Map()
-    const see = (pod: JsonObject): void => {
-      const uid = textOf(recordOf(pod['metadata'])['uid'])
-      if (ownCost(pod) === undefined) pods.delete(uid)
-      else pods.set(uid, { pod, sinceMs: this.#sinceMs(pods.get(uid), pod) })
-    }
-    const following = client.follow(
-      PODS,
+    const pods = new Informer<SweptPod>({
+      client,
+      kind: PODS,
       namespace,
-      {
-        onReplace: (objects) => {
-          const there = new Set(objects.map((pod) => textOf(recordOf(pod['metadata'])['uid'])))
-          for (const uid of pods.keys()) if (!there.has(uid)) pods.delete(uid)
-          objects.forEach(see)
-        },
-        onChange: (type, pod) => {
-          if (type === 'DELETED') pods.delete(textOf(recordOf(pod['metadata'])['uid']))
-          else see(pod)
-        },
-        onState: (current, message) => {
-          if (!current)
-            this.#deps.log.debug('pods with deletion costs cannot be followed', { cluster, namespace, message })
-        },
+      choice: { transform: slimPod },
+      keep: (pod, before) => this.#keep(pod, before),
+      onState: (current, message) => {
+        if (!current)
+          this.#deps.log.debug('pods with deletion costs cannot be followed', { cluster, namespace, message })
       },
-      { transform: slimPod },
-    )
-    this.#followed.set(key, { client, following, pods })
+    })
+    this.#followed.set(key, { client, pods })
   }
 
-  /** Of another scale-down the time begins again. */
-  #sinceMs(before: { readonly pod: JsonObject; readonly sinceMs: number } | undefined, pod: JsonObject): number {
-    const same = before !== undefined && ownCost(before.pod)?.id === ownCost(pod)?.id
-    return same ? before.sinceMs : this.#deps.clock.monotonic()
+  #keep(pod: JsonObject, before: SweptPod | undefined): SweptPod | undefined {
+    const cost = ownCost(pod)
+    if (cost === undefined) return undefined
+    // The time begins again with another scale-down.
+    const isSame = before !== undefined && ownCost(before.pod)?.id === cost.id
+    return { pod, sinceMs: isSame ? before.sinceMs : this.#deps.clock.monotonic() }
   }
 
   #end(key: string): void {
     const followed = this.#followed.get(key)
     if (followed === undefined) return
     this.#followed.delete(key)
-    const ending = followed.following.stop().then(() => followed.client.close())
+    const ending = followed.pods.stop().then(() => followed.client.close())
     this.#ending.add(ending)
     void ending.finally(() => this.#ending.delete(ending))
   }
@@ -153,7 +146,7 @@ export class CostSweeper {
   async #sweep(): Promise<void> {
     for (const { client, pods } of [...this.#followed.values()]) {
       const done = new Map<string, Promise<boolean>>()
-      for (const { pod, sinceMs } of [...pods.values()]) {
+      for (const { pod, sinceMs } of [...pods.objects.values()]) {
         if (this.#stopped || !this.#deps.isLeader()) return
         try {
           if (await this.#isOver(client, pod, sinceMs, done)) await this.#takeBack(client, pod)

@@ -3,8 +3,8 @@
 
 import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
-import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type {
@@ -19,6 +19,7 @@ import {
 } from '../../core/scale/victim-choice/policy.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { EVENTS_OF_REQUESTS_MS, type EventPace, EventRecorder, involvedIn } from '../events/event-recorder.ts'
+import { Informer } from '../kernel/informer.ts'
 
 export interface ScaleDownPolicyDeps {
   /** Where the objects are. */
@@ -45,8 +46,7 @@ const MAX_NAMES = 50
 
 export class ScaleDownPolicyController {
   readonly #deps: ScaleDownPolicyDeps
-  readonly #known = new Map<string, Known>()
-  readonly #following: Following
+  readonly #known: Informer<Known>
   /** The last scale-down of each policy that is still to be written. */
   readonly #reports = new Map<string, ScaleDownReport>()
   readonly #writing = new Set<Promise<void>>()
@@ -58,17 +58,11 @@ export class ScaleDownPolicyController {
     this.#deps = deps
     const { replica, clock, log, eventPace } = deps
     this.#events = new EventRecorder({ replica, clock, log, pace: { objectMs: EVENTS_OF_REQUESTS_MS, ...eventPace } })
-    this.#following = deps.client.follow(SCALE_DOWN_POLICIES, '', {
-      onReplace: (objects) => {
-        this.#known.clear()
-        for (const object of objects) this.#put(object)
-        this.#tell()
-      },
-      onChange: (type, object) => {
-        if (type === 'DELETED') this.#known.delete(keyOf(object))
-        else this.#put(object)
-        this.#tell()
-      },
+    this.#known = new Informer<Known>({
+      client: deps.client,
+      kind: SCALE_DOWN_POLICIES,
+      keep: (object) => this.#keep(object),
+      onChange: () => deps.onPolicies(this.policies),
       onState: (current, message) => {
         if (!current) deps.log.warn('ScaleDownPolicies cannot be followed', { why: message })
       },
@@ -76,7 +70,7 @@ export class ScaleDownPolicyController {
   }
 
   get policies(): readonly CompiledScaleDownPolicy[] {
-    return [...this.#known.values()].flatMap(({ read }) => (read.kind === 'policy' ? [read.policy] : []))
+    return [...this.#known.objects.values()].flatMap(({ read }) => (read.kind === 'policy' ? [read.policy] : []))
   }
 
   /** By whichever replica it went. */
@@ -84,7 +78,7 @@ export class ScaleDownPolicyController {
     if (this.#stopped) return
     const key = `${report.namespace}/${report.policy}`
     this.#reports.set(key, report)
-    this.#tellEvent(this.#known.get(key)?.object, report)
+    this.#tellEvent(this.#known.objects.get(key)?.object, report)
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#writeReports()
@@ -93,29 +87,25 @@ export class ScaleDownPolicyController {
 
   /** Call it when this replica has become the leader. */
   leaderChanged(): void {
-    for (const known of this.#known.values()) this.#writeCondition(known)
+    for (const known of this.#known.objects.values()) this.#writeCondition(known)
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    await this.#following.stop()
+    await this.#known.stop()
     await Promise.all([...this.#writing, this.#events.stop()])
   }
 
-  #put(object: JsonObject): void {
+  #keep(object: JsonObject): Known {
     const known = { object, read: readScaleDownPolicy(object) }
-    this.#known.set(keyOf(object), known)
     this.#writeCondition(known)
-  }
-
-  #tell(): void {
-    this.#deps.onPolicies(this.policies)
+    return known
   }
 
   #writeReports(): void {
     for (const [key, report] of this.#reports) {
-      const known = this.#known.get(key)
+      const known = this.#known.objects.get(key)
       if (known !== undefined) {
         const conditions = this.#conditions(known.object, steeredBy(report))
         this.#write(known.object, { conditions, lastScaleDown: lastOf(report) })
@@ -205,8 +195,4 @@ function lastOf(report: ScaleDownReport): LastScaleDown {
     victims: victims.slice(0, MAX_NAMES),
     conflicts: conflicts.slice(0, MAX_NAMES),
   }
-}
-
-function keyOf(object: JsonObject): string {
-  return `${namespaceOf(object)}/${nameOf(object)}`
 }

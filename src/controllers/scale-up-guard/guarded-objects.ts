@@ -2,10 +2,10 @@
 // Cluster API are served is asked at the beginning: it has changed its own.
 
 import { foreignKind } from '../../api/kinds/foreign-kinds.ts'
-import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
-import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import {
@@ -20,6 +20,7 @@ import {
 } from '../../core/scale/scale-up-guard/cluster-api-objects.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import type { ClusterApiObjects } from '../../core/scale/scale-up-guard/machine-groups.ts'
+import { Informer } from '../kernel/informer.ts'
 
 /** The newest first. */
 const VERSIONS = ['v1beta2', 'v1beta1'] as const
@@ -42,27 +43,17 @@ export interface GuardedObjectsDeps {
   onChange(): void
 }
 
-/** What is followed of one kind. */
-interface Watched<T> {
-  readonly known: Map<string, T>
-  /** Why it is not current; '' = it is. */
-  fault: string
-}
-
 export class GuardedObjects {
   readonly #deps: GuardedObjectsDeps
-  readonly #following: Following[] = []
-  readonly #watched: Watched<unknown>[] = []
-  readonly #groups: Record<GroupKind, Watched<GroupFacts>> = {
-    MachineDeployment: nothing(),
-    MachineSet: nothing(),
-    MachinePool: nothing(),
-  }
-  readonly #machines: Watched<MachineFacts> = nothing()
-  /** Paused ones. */
-  readonly #clusters: Watched<boolean> = nothing()
-  readonly #healthChecks: Watched<HealthCheckFacts> = nothing()
-  readonly #nodes: Watched<string> = nothing()
+  /** Of the management cluster: all of the following. */
+  readonly #managed: Informer<unknown>[] = []
+  readonly #groups: Informer<GroupFacts>[] = []
+  #machines: Informer<MachineFacts> | undefined
+  /** Whether each is paused. */
+  #clusters: Informer<boolean> | undefined
+  #healthChecks: Informer<HealthCheckFacts> | undefined
+  /** Their provider IDs. */
+  readonly #nodes: Informer<string>
   #version = ''
   #fault = 'it is not known yet which version of Cluster API is served'
   #running: Promise<void>
@@ -72,18 +63,18 @@ export class GuardedObjects {
 
   constructor(deps: GuardedObjectsDeps) {
     this.#deps = deps
-    this.#follow(deps.workload, NODES, this.#nodes, (node) => textOf(recordOf(node['spec'])['providerID']), sameText)
+    this.#nodes = this.#follow(deps.workload, NODES, (node) => textOf(recordOf(node['spec'])['providerID']))
     this.#running = this.#begin()
   }
 
   /** Why the groups are not known as they are; '' = they are. */
   get fault(): string {
-    return this.#fault !== '' ? this.#fault : (this.#watched.find(({ fault }) => fault !== '')?.fault ?? '')
+    return [this.#fault, ...this.#managed.map(faultOf)].find((fault) => fault !== '') ?? ''
   }
 
   /** Why the Nodes are not known; '' = they are. */
   get nodesFault(): string {
-    return this.#nodes.fault
+    return faultOf(this.#nodes)
   }
 
   /** Of the groups and machines. */
@@ -92,13 +83,13 @@ export class GuardedObjects {
   }
 
   objects(): ClusterApiObjects {
-    const clusters = [...this.#clusters.known].filter(([, paused]) => paused)
+    const clusters = [...(this.#clusters?.objects ?? [])].filter(([, paused]) => paused)
     return {
-      groups: Object.values(this.#groups).flatMap(({ known }) => [...known.values()]),
-      machines: this.#machines.known.values(),
+      groups: this.#groups.flatMap(({ objects }) => [...objects.values()]),
+      machines: this.#machines?.objects.values() ?? [],
       pausedClusters: new Set(clusters.map(([key]) => key)),
-      healthChecks: this.#healthChecks.known.values(),
-      nodes: new Set([...this.#nodes.known.values()].filter((id) => id !== '')),
+      healthChecks: this.#healthChecks?.objects.values() ?? [],
+      nodes: new Set([...this.#nodes.objects.values()].filter((id) => id !== '')),
     }
   }
 
@@ -106,7 +97,7 @@ export class GuardedObjects {
     this.#stopped = true
     clearTimeout(this.#retry)
     await this.#running
-    await Promise.all(this.#following.map((one) => one.stop()))
+    await Promise.all([this.#nodes, ...this.#managed].map((one) => one.stop()))
   }
 
   /** Again and again, until it is known what is served. Never rejects. */
@@ -146,7 +137,7 @@ export class GuardedObjects {
   }
 
   async #followAll(version: string): Promise<void> {
-    const { management, guard } = this.#deps
+    const { guard } = this.#deps
     const { group, policy } = guard
     const pools = this.#kindOf('MachinePool', GROUP_PLURALS.MachinePool, version)
     const checks = this.#kindOf('MachineHealthCheck', 'machinehealthchecks', version)
@@ -154,62 +145,29 @@ export class GuardedObjects {
     if (this.#stopped) return
     for (const kind of ['MachineDeployment', 'MachineSet', ...(hasPools ? (['MachinePool'] as const) : [])] as const) {
       const row = this.#kindOf(kind, GROUP_PLURALS[kind], version)
-      this.#followManaged(management, row, this.#groups[kind], (object) => readGroup(object, kind, group))
+      this.#groups.push(this.#followManaged(row, (object) => readGroup(object, kind, group)))
     }
     const isTerminal = (reason: string): boolean => policy.conditionReasons.has(reason)
     const machines = this.#kindOf('Machine', 'machines', version)
-    this.#followManaged(management, machines, this.#machines, (object, before) =>
-      readMachine(object, group, before, isTerminal),
-    )
+    this.#machines = this.#followManaged(machines, (object, before) => readMachine(object, group, before, isTerminal))
     const clusters = this.#kindOf('Cluster', 'clusters', version)
-    this.#followManaged(management, clusters, this.#clusters, (object) => isPaused(object, group))
-    if (hasChecks) this.#followManaged(management, checks, this.#healthChecks, readHealthCheck)
+    this.#clusters = this.#followManaged(clusters, (object) => isPaused(object, group))
+    if (hasChecks) this.#healthChecks = this.#followManaged(checks, readHealthCheck)
   }
 
-  #followManaged<T>(
-    client: ObjectClient,
-    kind: ResourceKind,
-    watched: Watched<T>,
-    read: (object: JsonObject, before: T | undefined) => T,
-  ): void {
-    this.#watched.push(watched)
-    this.#follow(client, kind, watched, read, () => false)
+  #followManaged<T>(kind: ResourceKind, keep: (object: JsonObject, before: T | undefined) => T): Informer<T> {
+    const informer = this.#follow(this.#deps.management, kind, keep)
+    this.#managed.push(informer)
+    return informer
   }
 
   #follow<T>(
     client: ObjectClient,
     kind: ResourceKind,
-    watched: Watched<T>,
-    read: (object: JsonObject, before: T | undefined) => T,
-    same: (a: T, b: T) => boolean,
-  ): void {
+    keep: (object: JsonObject, before: T | undefined) => T,
+  ): Informer<T> {
     const { onChange } = this.#deps
-    watched.fault = `${kind.plural} have not been listed yet`
-    const { known } = watched
-    const following = client.follow(kind, '', {
-      onReplace: (objects) => {
-        const found = new Map(objects.map((object) => [keyOf(object), read(object, known.get(keyOf(object)))]))
-        known.clear()
-        for (const [key, value] of found) known.set(key, value)
-        onChange()
-      },
-      onChange: (type, object) => {
-        const key = keyOf(object)
-        const before = known.get(key)
-        if (type === 'DELETED') known.delete(key)
-        else {
-          const value = read(object, before)
-          known.set(key, value)
-          if (before !== undefined && same(before, value)) return
-        }
-        onChange()
-      },
-      onState: (current, message) => {
-        watched.fault = current ? '' : `${kind.plural} cannot be watched: ${message || 'no answer'}`
-        onChange()
-      },
-    })
-    this.#following.push(following)
+    return new Informer({ client, kind, keep, onChange, onState: onChange })
   }
 
   #kindOf(kind: string, plural: string, version: string): ResourceKind {
@@ -217,14 +175,8 @@ export class GuardedObjects {
   }
 }
 
-function nothing<T>(): Watched<T> {
-  return { known: new Map(), fault: '' }
-}
-
-function keyOf(object: JsonObject): string {
-  return `${namespaceOf(object)}/${nameOf(object)}`
-}
-
-function sameText(a: string, b: string): boolean {
-  return a === b
+/** Why its objects are not known as they are; '' = they are. */
+function faultOf({ current, message, kind: { plural } }: Informer<unknown>): string {
+  if (current) return ''
+  return message === '' ? `${plural} have not been listed yet` : `${plural} cannot be watched: ${message}`
 }

@@ -3,10 +3,11 @@
 
 import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { type CompiledGuard, compileGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import { type GuardInForce, guardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import { Informer } from '../kernel/informer.ts'
 import { GuardConditions } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardTerm } from './guard-term.ts'
@@ -48,8 +49,7 @@ const BEAT_MS = 1_000
 
 export class ScaleUpGuards {
   readonly #deps: ScaleUpGuardsDeps
-  readonly #known = new Map<string, Known>()
-  readonly #following: Following
+  readonly #known: Informer<Known>
   #election: { isLeader(): boolean; stop(): Promise<void> } | undefined
   #beating: NodeJS.Timeout | undefined
   #inForce = '[]'
@@ -59,17 +59,13 @@ export class ScaleUpGuards {
 
   constructor(deps: ScaleUpGuardsDeps) {
     this.#deps = deps
-    this.#following = deps.control.follow(SCALE_UP_GUARDS, '', {
-      onReplace: (objects) => {
+    this.#known = new Informer<Known>({
+      client: deps.control,
+      kind: SCALE_UP_GUARDS,
+      keep: (object, before) => this.#keep(object, before),
+      onGone: (known) => this.#end(known),
+      onChange: () => {
         this.#synced = true
-        const names = new Set(objects.map(nameOf))
-        for (const name of this.#known.keys()) if (!names.has(name)) this.#remove(name)
-        for (const object of objects) this.#put(object)
-        this.#settle()
-      },
-      onChange: (type, object) => {
-        if (type === 'DELETED') this.#remove(nameOf(object))
-        else this.#put(object)
         this.#settle()
       },
       onState: (current, message) => {
@@ -87,7 +83,7 @@ export class ScaleUpGuards {
 
   /** For /debug/config. */
   describe(): object {
-    const guards = [...this.#known].map(([name, { guard, serving }]) => {
+    const guards = [...this.#known.objects].map(([name, { guard, serving }]) => {
       return { name, served: serving !== undefined, problem: typeof guard === 'string' ? guard : '' }
     })
     return { leader: this.#election?.isLeader() ?? false, guards, enforced: JSON.parse(this.#inForce) }
@@ -96,30 +92,17 @@ export class ScaleUpGuards {
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#beating)
-    await this.#following.stop()
-    for (const known of this.#known.values()) this.#end(known)
+    await this.#known.stop()
+    for (const known of this.#known.objects.values()) this.#end(known)
     await Promise.all(this.#endings)
     await this.#election?.stop()
   }
 
-  #put(object: JsonObject): void {
-    const name = nameOf(object)
-    const known = this.#known.get(name)
+  #keep(object: JsonObject, known: Known | undefined): Known {
     const guard = compileGuard(object)
-    if (known === undefined) {
-      this.#known.set(name, { object, guard, serving: undefined, ending: undefined, toldWrong: '' })
-      this.#begin()
-      return
-    }
-    known.object = object
-    known.guard = guard
-  }
-
-  #remove(name: string): void {
-    const known = this.#known.get(name)
-    if (known === undefined) return
-    this.#known.delete(name)
-    this.#end(known)
+    if (known !== undefined) return Object.assign(known, { object, guard })
+    this.#begin()
+    return { object, guard, serving: undefined, ending: undefined, toldWrong: '' }
   }
 
   /** Nothing runs, and no Lease is held, where there is no guard. */
@@ -134,7 +117,7 @@ export class ScaleUpGuards {
     if (this.#stopped) return
     this.#enforce()
     const leads = this.#election?.isLeader() === true
-    for (const known of this.#known.values()) {
+    for (const known of this.#known.objects.values()) {
       const { guard } = known
       const wanted = leads && typeof guard !== 'string' ? `${guard.uid} ${guard.generation}` : ''
       if (known.serving !== undefined && known.serving.made !== wanted) this.#end(known)
@@ -145,7 +128,7 @@ export class ScaleUpGuards {
 
   #enforce(): void {
     const nowMs = this.#deps.clock.now()
-    const inForce = [...this.#known.values()].flatMap(({ guard, object }): GuardInForce[] => {
+    const inForce = [...this.#known.objects.values()].flatMap(({ guard, object }): GuardInForce[] => {
       if (typeof guard === 'string') return []
       const one = guardInForce(guard, object, nowMs)
       return one === undefined ? [] : [one]
