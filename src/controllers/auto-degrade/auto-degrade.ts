@@ -2,9 +2,9 @@
 // so (core/incident/auto-degrade.ts). What a new leader needs is in the object: the mode, its reason, and status.degrade.auto.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type {
   AutoDegradeAction,
@@ -22,8 +22,8 @@ import {
 import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { type SwitchWriter, SwitchWrites } from '../degrade/switch-writes.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from '../degrade/switched-cluster.ts'
+import { Controller } from '../kernel/controller.ts'
 
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
@@ -55,7 +55,7 @@ const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
 const LOOK_MS = 1_000
 
 /** What this process knows of one cluster. */
-interface Known extends SwitchWriter {
+interface Known {
   seen: SwitchedCluster
   /** undefined = this replica does not decide for it. */
   state: AutoDegradeState | undefined
@@ -65,93 +65,46 @@ interface Known extends SwitchWriter {
 }
 
 export function startAutoDegradeController(deps: AutoDegradeDeps): AutoDegradeController {
-  const controller = new Controller(deps)
-  controller.start()
-  return controller
+  return new AutoDegrade(deps)
 }
 
-class Controller implements AutoDegradeController, FollowEvents {
+class AutoDegrade implements AutoDegradeController {
   readonly #deps: AutoDegradeDeps
-  readonly #known = new Map<string, Known>()
-  readonly #writes: SwitchWrites
-  #following: Following | undefined
-  #timer: NodeJS.Timeout | undefined
-  /** What is known of the objects is what the API server has. */
-  #current = false
-  #stopped = false
+  readonly #controller: Controller<Known>
 
   constructor(deps: AutoDegradeDeps) {
     this.#deps = deps
-    this.#writes = new SwitchWrites(deps.log, 'the degrade mode could not be changed automatically')
+    this.#controller = new Controller<Known>({
+      ...deps,
+      kind: UPSTREAM_CLUSTERS,
+      choice: { transform: slimCluster },
+      keep: keepSwitch,
+      everyMs: deps.lookMs ?? LOOK_MS,
+      reconcile: (name, known) => this.#reconcile(name, known),
+      pause: (_, known) => {
+        known.state = undefined
+      },
+      onFault: (cluster, why) => deps.log.warn('the degrade mode could not be changed automatically', { cluster, why }),
+    })
   }
 
-  start(): void {
-    this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this, { transform: slimCluster })
-    this.#timer = setInterval(() => this.#look(), this.#deps.lookMs ?? LOOK_MS)
-    this.#timer.unref()
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true
-    clearInterval(this.#timer)
-    await this.#following?.stop()
-    await this.#writes.ended()
+  stop(): Promise<void> {
+    return this.#controller.stop()
   }
 
   describe(): readonly AutoDegradeDescription[] {
-    return [...this.#known].flatMap(([cluster, { state, status, actions }]) =>
+    return [...this.#controller.objects].flatMap(([cluster, { state, status, actions }]) =>
       state === undefined || status === undefined ? [] : [{ cluster, status, actions }],
     )
   }
 
-  onReplace(objects: readonly JsonObject[]): void {
-    const names = new Set(objects.map(nameOf))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
-    for (const object of objects) this.#learn(object)
-  }
-
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
-    if (type === 'DELETED') this.#known.delete(nameOf(object))
-    else this.#learn(object)
-  }
-
-  onState(current: boolean): void {
-    this.#current = current
-  }
-
-  /** Objects that neither ask for it nor say anything of it are not kept. */
-  #learn(object: JsonObject): void {
-    const name = nameOf(object)
-    const seen = readSwitch(object)
-    // Deleted and created again while nobody listened.
-    if (this.#known.get(name)?.seen.uid !== seen.uid) this.#known.delete(name)
-    const known = this.#known.get(name)
-    if (known !== undefined) known.seen = seen
-    else if (seen.asks || seen.auto !== undefined) {
-      const fresh = { state: undefined, status: undefined, writing: false, fault: '', actions: new Map() }
-      this.#known.set(name, { seen, ...fresh })
-    }
-  }
-
-  /** While the API server is away nothing is decided: somebody may have changed the mode there. */
-  #look(): void {
-    const leads = this.#deps.isLeader() && this.#current && !this.#stopped
-    for (const [name, known] of this.#known) {
-      if (!leads) known.state = undefined
-      else if (!known.writing) this.#turn(name, known)
-    }
-  }
-
-  // === one cluster ===
-
-  #turn(name: string, known: Known): void {
+  #reconcile(name: string, known: Known): Promise<void> | undefined {
     const { clusters, health, clock } = this.#deps
     const { seen } = known
     const options = clusters.get(name)?.compiled.degrade.auto
     if (!seen.asks || options === undefined) {
       known.state = undefined
-      if (!seen.asks && seen.auto !== undefined) this.#writeStatus(name, known, undefined)
-      return
+      return seen.asks || seen.auto === undefined ? undefined : this.#writeStatus(name, known, undefined)
     }
     const nowMs = clock.monotonic()
     const { state, effect } = stepAutoDegrade(known.state ?? startAutoDegrade(seen.auto, nowMs), options, {
@@ -164,8 +117,8 @@ class Controller implements AutoDegradeController, FollowEvents {
     })
     if (state.action !== undefined && state.action !== known.state?.action) this.#count(known, state.action)
     known.state = state
-    if (effect !== undefined) this.#carryOut(name, known, effect, patchOf(effect, seen, options.recovery, clock.now()))
-    else this.#tell(name, known, state)
+    if (effect === undefined) return this.#tell(name, known, state)
+    return this.#carryOut(name, known, effect, patchOf(effect, seen, options.recovery, clock.now()))
   }
 
   #count({ actions }: Known, action: AutoDegradeAction): void {
@@ -173,52 +126,46 @@ class Controller implements AutoDegradeController, FollowEvents {
   }
 
   /** @param patch of spec.degrade; undefined = nothing is to be changed */
-  #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): void {
-    const { seen } = known
-    this.#writes.begin(name, known, async () => {
-      if (patch !== undefined) {
-        // Of this version only: whoever has changed the object since is not overruled.
-        const body = { metadata: { resourceVersion: seen.resourceVersion }, spec: { degrade: patch } }
-        const options = { fieldManager: AUTO_DEGRADE_MANAGER }
-        const answer = await this.#deps.client.patch(
-          UPSTREAM_CLUSTERS,
-          { namespace: '', name },
-          'application/merge-patch+json',
-          body,
-          options,
-        )
-        learnAnswer(known, seen, answer)
-        this.#deps.log.warn('the degrade mode was changed automatically', { cluster: name, ...patch })
-      }
-      if (known.state === undefined) return
-      known.state = done(known.state, effect)
-      if (effect.kind === 'enter') this.#count(known, 'Entered')
-    })
+  async #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): Promise<void> {
+    if (patch !== undefined) {
+      await this.#write(name, known, { spec: { degrade: patch } })
+      this.#deps.log.warn('the degrade mode was changed automatically', { cluster: name, ...patch })
+    }
+    if (known.state === undefined) return
+    known.state = done(known.state, effect)
+    if (effect.kind === 'enter') this.#count(known, 'Entered')
   }
 
-  #tell(name: string, known: Known, state: AutoDegradeState): void {
+  #tell(name: string, known: Known, state: AutoDegradeState): Promise<void> | undefined {
     const status = autoDegradeStatus(state, known.seen.auto, this.#deps.clock.now())
     known.status = status
-    if (!sameJson(status, known.seen.auto)) this.#writeStatus(name, known, status)
+    return sameJson(status, known.seen.auto) ? undefined : this.#writeStatus(name, known, status)
   }
 
-  #writeStatus(name: string, known: Known, status: AutoDegradeStatus | undefined): void {
+  #writeStatus(name: string, known: Known, status: AutoDegradeStatus | undefined): Promise<void> {
     // A merge patch: null removes what is not there any more.
     const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
+    return this.#write(name, known, { status: { degrade: { auto } } }, 'status')
+  }
+
+  /** To the version that was decided about: a change that somebody has made since is not overruled. */
+  async #write(name: string, known: Known, part: object, subresource?: 'status'): Promise<void> {
     const { seen } = known
-    const body = { metadata: { resourceVersion: seen.resourceVersion }, status: { degrade: { auto } } }
-    this.#writes.begin(name, known, async () => {
-      const options = { fieldManager: AUTO_DEGRADE_MANAGER, subresource: 'status' as const }
-      const at = { namespace: '', name }
-      const type = 'application/merge-patch+json'
-      learnAnswer(known, seen, await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, type, body, options))
-    })
+    const body = { metadata: { resourceVersion: seen.resourceVersion }, ...part }
+    const options = { fieldManager: AUTO_DEGRADE_MANAGER, ...(subresource !== undefined && { subresource }) }
+    const at = { namespace: '', name }
+    const answer = await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+    // A watch event that has come since is at least as new.
+    if (known.seen === seen) known.seen = readSwitch(answer)
   }
 }
 
-/** The answer to a write of `seen`, unless a watch event has come since: that is at least as new. */
-function learnAnswer(known: Known, seen: SwitchedCluster, answer: JsonObject): void {
-  if (known.seen === seen) known.seen = readSwitch(answer)
+/** Objects that neither ask for it nor say anything of it are not kept. */
+function keepSwitch(object: JsonObject, known: Known | undefined): Known | undefined {
+  const seen = readSwitch(object)
+  if (known !== undefined) return Object.assign(known, { seen })
+  if (!seen.asks && seen.auto === undefined) return undefined
+  return { seen, state: undefined, status: undefined, actions: new Map() }
 }
 
 /** What is changed in spec.degrade; undefined = nothing. @param nowMs milliseconds since the epoch */

@@ -15,6 +15,9 @@ import type { SwitchedCluster } from './switched-cluster.ts'
 /** The owner of spec.degrade.mode during a recovery, for managedFields. */
 export const RECOVERY_MANAGER = 'portcullis-recovery'
 
+/** A change of the mode. */
+export type RecoveryStep = Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>
+
 export interface RecoveryWriterDeps {
   readonly client: ObjectClient
   readonly replica: string
@@ -32,7 +35,7 @@ export class RecoveryWriter {
     this.#events = new EventRecorder(deps)
   }
 
-  async setMode(seen: SwitchedCluster, action: Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>): Promise<void> {
+  async setMode(seen: SwitchedCluster, action: RecoveryStep): Promise<void> {
     const { clock, log } = this.#deps
     // Its rate ramps from there.
     const since = action.to === 'Limited' ? metaTime(clock.now()) : null

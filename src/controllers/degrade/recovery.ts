@@ -2,9 +2,9 @@
 // rule says so (core/incident/recovery.ts). All that a new leader needs is in the object: the mode, and where the recovery began.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { writtenMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { DegradeStatus } from '../../api/upstream-cluster/status.ts'
@@ -20,11 +20,11 @@ import type { RecoveryFacts } from '../../core/incident/recovery-checks.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { formatDuration } from '../../core/text/duration.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { Controller } from '../kernel/controller.ts'
 import { ReadyBefore } from './ready-before.ts'
 import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
-import { RecoveryWriter } from './recovery-writer.ts'
-import { type SwitchWriter, SwitchWrites } from './switch-writes.ts'
+import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
 
 export interface DegradeRecoveryDeps {
@@ -50,13 +50,11 @@ const LOOK_MS = 1_000
 const QUIET_WRITE_MS = 5_000
 
 export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery {
-  const recoveries = new Recoveries(deps)
-  recoveries.start()
-  return recoveries
+  return new Recoveries(deps)
 }
 
 /** What this process knows of one cluster beyond its object. */
-interface Known extends SwitchWriter {
+interface Known {
   seen: SwitchedCluster
   state: RecoveryState | undefined
   /** The step that the recovery is at; '' = not known. */
@@ -70,87 +68,37 @@ interface Known extends SwitchWriter {
   actedOn: string | undefined
 }
 
-class Recoveries implements DegradeRecovery, FollowEvents {
+class Recoveries implements DegradeRecovery {
   readonly #deps: DegradeRecoveryDeps
   readonly #writer: RecoveryWriter
-  readonly #known = new Map<string, Known>()
   readonly #readyBefore = new ReadyBefore()
-  readonly #writes: SwitchWrites
-  #following: Following | undefined
-  #timer: NodeJS.Timeout | undefined
-  /** What is known of the objects is what the API server has. */
-  #current = false
-  #stopped = false
+  readonly #controller: Controller<Known>
 
   constructor(deps: DegradeRecoveryDeps) {
     this.#deps = deps
     this.#writer = new RecoveryWriter(deps)
-    this.#writes = new SwitchWrites(deps.log, 'a recovery cannot write its cluster')
-  }
-
-  start(): void {
-    this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this, { transform: slimCluster })
-    this.#timer = setInterval(() => this.#look(), this.#deps.lookMs ?? LOOK_MS)
-    this.#timer.unref()
+    this.#controller = new Controller<Known>({
+      ...deps,
+      kind: UPSTREAM_CLUSTERS,
+      choice: { transform: slimCluster },
+      keep: keepSwitch,
+      onGone: (_, name) => this.#readyBefore.forget(name),
+      everyMs: deps.lookMs ?? LOOK_MS,
+      reconcile: (name, known) => {
+        this.#remember(name, known)
+        return this.#reconcile(name, known)
+      },
+      pause: (name, known) => {
+        this.#remember(name, known)
+        known.state = undefined
+      },
+      onFault: (cluster, why) => deps.log.warn('a recovery cannot write its cluster', { cluster, why }),
+    })
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
-    clearInterval(this.#timer)
-    await this.#following?.stop()
-    await this.#writes.ended()
+    await this.#controller.stop()
     await this.#writer.stop()
-  }
-
-  onReplace(objects: readonly JsonObject[]): void {
-    const names = new Set(objects.map(nameOf))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#forget(name)
-    for (const object of objects) this.#learn(object)
-  }
-
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
-    if (type === 'DELETED') this.#forget(nameOf(object))
-    else this.#learn(object)
-  }
-
-  onState(current: boolean): void {
-    this.#current = current
-  }
-
-  #learn(object: JsonObject): void {
-    const name = nameOf(object)
-    const seen = readSwitch(object)
-    // Deleted and created again while nobody listened.
-    if (this.#known.get(name)?.seen.uid !== seen.uid) this.#forget(name)
-    const known = this.#known.get(name)
-    if (known !== undefined) known.seen = seen
-    else {
-      const fresh = {
-        step: '',
-        stepSinceMs: 0,
-        holding: undefined,
-        statusWrittenMs: Number.NEGATIVE_INFINITY,
-        writing: false,
-        actedOn: undefined,
-        fault: '',
-      }
-      this.#known.set(name, { seen, state: undefined, ...fresh })
-    }
-  }
-
-  #forget(name: string): void {
-    this.#known.delete(name)
-    this.#readyBefore.forget(name)
-  }
-
-  /** While the API server is away nothing is decided: somebody may have changed the mode there. */
-  #look(): void {
-    const leads = this.#deps.isLeader() && this.#current && !this.#stopped
-    for (const [name, known] of this.#known) {
-      this.#remember(name, known)
-      if (!leads) known.state = undefined
-      else if (!known.writing) this.#turn(name, known)
-    }
   }
 
   #remember(name: string, { seen }: Known): void {
@@ -162,30 +110,25 @@ class Recoveries implements DegradeRecovery, FollowEvents {
 
   // === one cluster ===
 
-  #turn(name: string, known: Known): void {
+  #reconcile(name: string, known: Known): Promise<void> | undefined {
     const { seen } = known
-    if (known.actedOn === seen.resourceVersion) return
-    if (!seen.recovers) {
-      this.#withoutRecovery(name, known)
-      return
-    }
+    if (known.actedOn === seen.resourceVersion) return undefined
+    if (!seen.recovers) return this.#withoutRecovery(name, known)
     const { clock } = this.#deps
     const expired = seen.expiresAtMs !== 0 && clock.now() >= seen.expiresAtMs
     if (seen.mode === 'Off' || expired) {
       const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
       known.state = undefined
-      this.#writes.begin(name, known, () => this.#writer.finish(seen, reason))
-      return
+      return this.#writer.finish(seen, reason)
     }
     const blocked = this.#blockedBy(name, seen)
     const { mode } = seen
     if (blocked !== '' || mode === undefined) {
       known.state = undefined
-      this.#writeStatus(name, known, { ...this.#before(name, seen), ...blockedStatus(seen, blocked, clock.now()) })
-      return
+      return this.#writeStatus(known, { ...this.#before(name, seen), ...blockedStatus(seen, blocked, clock.now()) })
     }
     const options = this.#deps.clusters.get(name)?.compiled.degrade.recovery
-    if (options === undefined) return
+    if (options === undefined) return undefined
     const nowMs = clock.monotonic()
     const before =
       known.state ?? resumeRecovery(mode, writtenMode(seen.status.recovery?.startedFrom ?? mode) ?? mode, nowMs)
@@ -195,7 +138,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
     const turn = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
     known.state = turn.state
     known.holding = holdingOf(known, turn.state, clock)
-    this.#act(name, known, turn, options, base)
+    return this.#act(known, turn, options, base)
   }
 
   #facts(name: string, { refused }: SwitchedCluster, readyNodesBefore: number | undefined): RecoveryFacts {
@@ -221,7 +164,7 @@ class Recoveries implements DegradeRecovery, FollowEvents {
   }
 
   /** Somebody has ended it, it never began, or the incident is over. */
-  #withoutRecovery(name: string, known: Known): void {
+  #withoutRecovery(name: string, known: Known): Promise<void> | undefined {
     known.state = undefined
     const { seen } = known
     const wanted = seen.mode === 'Off' ? {} : this.#before(name, seen)
@@ -231,26 +174,18 @@ class Recoveries implements DegradeRecovery, FollowEvents {
       reason: 'RecoveryEnded',
       message: `the recovery from ${ended.startedFrom} was ended by hand; the mode is ${seen.mode ?? 'not known'}`,
     }
-    this.#writeStatus(name, known, wanted, told)
+    return this.#writeStatus(known, wanted, told)
   }
 
   #act(
-    name: string,
     known: Known,
     turn: RecoveryTurn,
     options: CompiledRecovery,
     base: Pick<DegradeStatus, 'readyNodesBefore'>,
-  ): void {
+  ): Promise<void> | undefined {
     const { seen } = known
     const { action } = turn
-    if (action.kind === 'climb' || action.kind === 'goBack') {
-      this.#writes.begin(name, known, async () => {
-        await this.#writer.setMode(seen, action)
-        known.actedOn = seen.resourceVersion
-        known.state = afterStep(turn.state, action.to, this.#deps.clock.monotonic())
-      })
-      return
-    }
+    if (action.kind === 'climb' || action.kind === 'goBack') return this.#step(known, turn, action)
     const recovery = recoveryStatus(turn, known.stepSinceMs, known.holding?.wallMs)
     const { hold, ramp } = { hold: formatDuration(options.holdMs), ramp: formatDuration(options.rampMs) }
     const begun: StatusTransition | undefined =
@@ -261,19 +196,38 @@ class Recoveries implements DegradeRecovery, FollowEvents {
             message: `from ${turn.state.step}, a step when its checks have held for ${hold}, ramp ${ramp}`,
           }
         : undefined
-    this.#writeStatus(name, known, { ...base, recovery }, begun)
+    return this.#writeStatus(known, { ...base, recovery }, begun)
   }
 
-  // === writes ===
+  async #step(known: Known, { state }: RecoveryTurn, action: RecoveryStep): Promise<void> {
+    const { seen } = known
+    await this.#writer.setMode(seen, action)
+    known.actedOn = seen.resourceVersion
+    known.state = afterStep(state, action.to, this.#deps.clock.monotonic())
+  }
 
-  #writeStatus(name: string, known: Known, wanted: DegradeStatus, told?: StatusTransition): void {
+  #writeStatus(known: Known, wanted: DegradeStatus, told?: StatusTransition): Promise<void> | undefined {
     const { seen } = known
     const patch = statusPatch(seen.status, wanted)
-    if (patch === undefined) return
+    if (patch === undefined) return undefined
     const nowMs = this.#deps.clock.monotonic()
-    if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return
+    if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return undefined
     known.statusWrittenMs = nowMs
-    this.#writes.begin(name, known, () => this.#writer.status(seen, wanted, told))
+    return this.#writer.status(seen, wanted, told)
+  }
+}
+
+function keepSwitch(object: JsonObject, known: Known | undefined): Known {
+  const seen = readSwitch(object)
+  if (known !== undefined) return Object.assign(known, { seen })
+  return {
+    seen,
+    state: undefined,
+    step: '',
+    stepSinceMs: 0,
+    holding: undefined,
+    statusWrittenMs: Number.NEGATIVE_INFINITY,
+    actedOn: undefined,
   }
 }
 

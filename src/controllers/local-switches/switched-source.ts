@@ -25,7 +25,7 @@ import {
   type SwitchState,
   writeSwitchStates,
 } from '../../io/local-switches/switch-state.ts'
-import { type SwitchWriter, SwitchWrites } from '../degrade/switch-writes.ts'
+import { Writes } from '../kernel/writes.ts'
 import { settleSwitch } from './settle-switch.ts'
 
 export interface SwitchedSourceDeps {
@@ -38,7 +38,7 @@ export interface SwitchedSourceDeps {
   onThrown(local: LocalSwitch, lifted: boolean): void
 }
 
-interface Entry extends SwitchWriter {
+interface Entry {
   local: LocalSwitch
   base: SwitchBase | undefined
   inForceAt: string
@@ -55,7 +55,7 @@ export class SwitchedSource implements ResourceSource {
   readonly #deps: SwitchedSourceDeps
   readonly #directory: SwitchDirectory
   readonly #entries = new Map<string, Entry>()
-  readonly #writes: SwitchWrites
+  readonly #writes: Writes
   /** The switches that a delivery contains. */
   readonly #delivered = new WeakMap<SourceChange, readonly Entry[]>()
   #errors: ReadonlyMap<string, string> = new Map()
@@ -69,7 +69,9 @@ export class SwitchedSource implements ResourceSource {
 
   constructor(deps: SwitchedSourceDeps) {
     this.#deps = deps
-    this.#writes = new SwitchWrites(deps.log, 'a local degrade switch cannot be written to its object')
+    this.#writes = new Writes((cluster, why) => {
+      deps.log.warn('a local degrade switch cannot be written to its object', { cluster, why })
+    })
     this.#directory = new SwitchDirectory(switchDirectory(deps.dataDir), (now) => this.#follow(now))
   }
 
@@ -129,7 +131,7 @@ export class SwitchedSource implements ResourceSource {
     this.#errors = errors
     for (const [cluster, { local }] of this.#entries) {
       if (switches.has(cluster)) continue
-      this.#entries.delete(cluster)
+      this.#drop(cluster)
       changed.add(cluster)
       onThrown(local, true)
       log.warn('a local degrade switch was lifted', { cluster, mode: local.mode })
@@ -142,6 +144,7 @@ export class SwitchedSource implements ResourceSource {
       changed.add(cluster)
       if (last === undefined) onThrown(local, false)
       const base = before?.base ?? last?.base
+      this.#writes.forget(cluster)
       this.#entries.set(cluster, { ...NEW, local, base })
     }
     return changed
@@ -181,14 +184,14 @@ export class SwitchedSource implements ResourceSource {
     this.#writeFaults()
     if (!this.#current) return
     for (const [cluster, entry] of this.#entries) {
-      if (entry.writing || entry.settledAt !== undefined || entry.inForceAt === '') continue
-      this.#writes.begin(cluster, entry, () => this.#settle(cluster, entry))
+      if (this.#writes.has(cluster) || entry.settledAt !== undefined || entry.inForceAt === '') continue
+      this.#writes.add(cluster, this.#settle(cluster, entry))
     }
   }
 
   /** So that `--status` says why a switch is not written to its object. */
   #writeFaults(): void {
-    const faults = [...this.#entries].map(([cluster, { fault }]) => `${cluster} ${fault}`).join('\n')
+    const faults = [...this.#entries.keys()].map((cluster) => `${cluster} ${this.#writes.faultOf(cluster)}`).join('\n')
     if (faults === this.#faults) return
     this.#faults = faults
     this.#write()
@@ -247,7 +250,7 @@ export class SwitchedSource implements ResourceSource {
       if (delivered !== undefined && (delivered.object.metadata.generation ?? 0) < settledAt) continue
       // Somebody may have written another one: that is for the next look.
       const file = readSwitch(switchDirectory(dataDir), `${cluster}.yaml`, process.getuid?.() ?? 0)
-      this.#entries.delete(cluster)
+      this.#drop(cluster)
       dropped.add(cluster)
       if (file === undefined || 'error' in file || isSame(file.local, local)) this.#remove(cluster)
       log.info('a local degrade switch is not needed any more', { cluster, mode: local.mode, outcome })
@@ -269,13 +272,19 @@ export class SwitchedSource implements ResourceSource {
     }
   }
 
+  #drop(cluster: string): void {
+    this.#entries.delete(cluster)
+    this.#writes.forget(cluster)
+  }
+
   #end({ cluster, at, by }: LocalSwitch, outcome: string): void {
     this.#ended = [...this.#ended, { cluster, at, by, outcome }].slice(-MAX_ENDED)
   }
 
   #write(): void {
-    const switches = [...this.#entries].map(([cluster, { local, base, inForceAt, fault }]): SwitchState => {
-      const problem = this.#last?.clusters.has(cluster) === false ? `there is no cluster ${cluster}` : fault
+    const switches = [...this.#entries].map(([cluster, { local, base, inForceAt }]): SwitchState => {
+      const isMissing = this.#last?.clusters.has(cluster) === false
+      const problem = isMissing ? `there is no cluster ${cluster}` : this.#writes.faultOf(cluster)
       return { ...local, inForceAt, problem, ...(base !== undefined && { base }) }
     })
     try {
@@ -287,7 +296,7 @@ export class SwitchedSource implements ResourceSource {
   }
 }
 
-const NEW = { inForceAt: '', settledAt: undefined, outcome: '', writing: false, fault: '' }
+const NEW = { inForceAt: '', settledAt: undefined, outcome: '' }
 
 /** The object with the switch in place of its own; the rest of spec.degrade (exempt, auto, ...) stays. */
 function switched({ object, revision }: ResolvedCluster, local: LocalSwitch): ResolvedCluster {

@@ -1,0 +1,60 @@
+// A controller that looks at each object again and again, where what it decides by changes without an event. It decides where this replica leads
+// and knows the objects as they are, and not about an object that it is writing to.
+
+import { Informer, type InformerOptions } from './informer.ts'
+import { Writes } from './writes.ts'
+
+export interface ControllerOptions<T> extends InformerOptions<T> {
+  isLeader(): boolean
+  /** Decides about one object. @returns the write under way, which may reject; undefined = nothing is written */
+  reconcile(key: string, kept: T): Promise<void> | undefined
+  /** Nothing may be decided: another replica leads, or the API server is away, where somebody may have changed the object. */
+  pause(key: string, kept: T): void
+  /** Between two looks at an object, milliseconds. */
+  readonly everyMs: number
+  /** As of Writes. */
+  onFault(key: string, why: string): void
+}
+
+export class Controller<T> {
+  readonly #options: ControllerOptions<T>
+  readonly #informer: Informer<T>
+  readonly #writes: Writes
+  readonly #timer: NodeJS.Timeout
+  #stopped = false
+
+  constructor(options: ControllerOptions<T>) {
+    this.#options = options
+    this.#writes = new Writes(options.onFault)
+    this.#informer = new Informer({ ...options, onGone: (kept, key) => this.#gone(kept, key) })
+    this.#timer = setInterval(() => this.#look(), options.everyMs)
+    this.#timer.unref()
+  }
+
+  get objects(): ReadonlyMap<string, T> {
+    return this.#informer.objects
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    await this.#informer.stop()
+    await this.#writes.ended()
+  }
+
+  #gone(kept: T, key: string): void {
+    this.#writes.forget(key)
+    this.#options.onGone?.(kept, key)
+  }
+
+  #look(): void {
+    const mayDecide = this.#options.isLeader() && this.#informer.current && !this.#stopped
+    for (const [key, kept] of this.objects) {
+      if (!mayDecide) this.#options.pause(key, kept)
+      else if (!this.#writes.has(key)) {
+        const write = this.#options.reconcile(key, kept)
+        if (write !== undefined) this.#writes.add(key, write)
+      }
+    }
+  }
+}
