@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { compareText } from '../../src/api/kube/sorted-json.ts'
 import type { UpstreamClusterStatus } from '../../src/api/upstream-cluster/status.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
@@ -18,7 +19,7 @@ after(async () => {
 })
 
 test(
-  'with --source kubernetes one watch of UpstreamClusters feeds source, statuses, recovery and automatic degrading',
+  'with --source kubernetes one watch for each kind feeds all who follow it: sources, controllers, the ledger and the generator',
   PATIENT,
   async () => {
     const control = await startControl()
@@ -40,6 +41,7 @@ test(
       listen: ['127.0.0.1:0'],
       controlListen: '127.0.0.1:0',
       adminListen: '127.0.0.1:0',
+      protectionListen: '127.0.0.1:0',
       accessLog: false,
     }
     const quiet = (): void => undefined
@@ -59,11 +61,17 @@ test(
     await until('all of them to hear of the change', ({ gateways, degrade }) => {
       return gateways?.[0]?.observedGeneration === 2 && degrade?.recovery === undefined && degrade?.auto === undefined
     })
-    const watches = control.audited.filter(
-      ({ verb, objectRef }) => verb === 'watch' && objectRef?.resource === 'upstreamclusters',
-    )
-    const ended = new Set(watches.filter(({ stage }) => stage === 'ResponseComplete').map(({ auditID }) => auditID))
-    const open = watches.filter(({ stage, auditID }) => stage === 'ResponseStarted' && !ended.has(auditID))
-    assert.equal(open.length, 1)
+    const open = (): string[] => {
+      const watches = control.audited.filter(({ verb }) => verb === 'watch')
+      const ended = new Set(watches.filter(({ stage }) => stage === 'ResponseComplete').map(({ auditID }) => auditID))
+      return watches
+        .filter(({ stage, auditID }) => stage === 'ResponseStarted' && !ended.has(auditID))
+        .map(({ objectRef }) => `${objectRef?.namespace ?? ''} ${objectRef?.resource}`.trim())
+        .toSorted(compareText)
+    }
+    const kinds = ['podprotectors', 'scaledownpolicies', 'scaleupguards', 'upstreamclusters']
+    await waitFor('a watch of each', () => kinds.every((kind) => open().includes(kind)))
+    const all = open()
+    assert.deepEqual(all, [...new Set(all)])
   },
 )

@@ -1,7 +1,7 @@
 // Objects as CRDs of a cluster, and the webhook that checks them there.
 
 import { CUSTOM_KINDS, crdOf } from '../../api/kinds/crd.ts'
-import { SCALE_DOWN_POLICIES, SCALE_UP_GUARDS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { POD_PROTECTORS, SCALE_DOWN_POLICIES, SCALE_UP_GUARDS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger, ResourceSource, SourceChange } from '../../api/ports/ports.ts'
@@ -104,8 +104,8 @@ export class KubernetesPlane implements ObjectPlane {
     const of = objectsOf(this.server, context)
     const waitMs = (): number => lastGood.waitMs
     this.client = keepFollowed({
-      // The source and three controllers follow UpstreamClusters.
-      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log) },
+      // The source and three controllers follow UpstreamClusters, the ledger and the generator PodProtectors.
+      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, [POD_PROTECTORS]) },
       keeper: lastGood.keeper('scale', of),
       kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
       waitMs,

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -24,6 +25,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LeaderElection } from '../../io/kube/leader-lease.ts'
+import { sharedFollow } from '../../io/kube/shared-follow.ts'
 import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
@@ -360,7 +362,7 @@ function ownClient(
   const client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
   // Only a leader uses that of the workloads; when its certificate expires has to be known before.
   client.kubeconfig?.refresh()
-  return client
+  return { ...client, follow: sharedFollow(client, [], log, [POD_PROTECTORS]) }
 }
 
 /** @throws {UserError} with every error at once */

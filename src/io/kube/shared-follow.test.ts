@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import { LEASES, SECRETS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import type { FollowChoice, FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
@@ -47,7 +48,7 @@ class World {
     const nothing = (): void => undefined
     const error = (_message: string, fields?: Record<string, unknown>): void =>
       void this.errors.push(String(fields?.['error']))
-    this.#follow = sharedFollow(this.server, [SECRETS], { debug: nothing, info: nothing, warn: nothing, error })
+    this.#follow = sharedFollow(this.server, [SECRETS], { debug: nothing, info: nothing, warn: nothing, error }, [PODS])
   }
 
   put(name: string, value = '', labels: Readonly<Record<string, string>> = {}): void {
@@ -201,4 +202,25 @@ test('other selections have a watch of their own, and other kinds are not shared
   world.join({}, LEASES)
   world.join({}, LEASES)
   assert.equal(world.server.followers(LEASES), 2)
+})
+
+test('those who follow a large kind from the beginning share a watch; whoever comes when all have heard has another one', async () => {
+  const world = new World()
+  const put = (name: string): void => void world.server.put(PODS, { metadata: { name, namespace: 'default' } })
+  put('a')
+  const early = [world.join({}, PODS), world.join({}, PODS)]
+  await turns()
+  put('b')
+  const late = world.join({}, PODS)
+  await turns()
+  put('c')
+  for (const { heard } of early) assert.deepEqual(heard.told, ['list a', 'current', 'ADDED b', 'ADDED c'])
+  assert.deepEqual(late.heard.told, ['list a b', 'current', 'ADDED c'])
+  assert.equal(world.server.followers(PODS), 2)
+  // A gap: all hear the new list from the watch that they have.
+  world.server.comeBack()
+  await turns()
+  for (const { heard } of early) assert.deepEqual(heard.told.slice(4), ['list a b c', 'current'])
+  for (const { following } of [...early, late]) await following.stop()
+  assert.equal(world.server.followers(PODS), 0)
 })

@@ -9,24 +9,28 @@ import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.t
 /**
  * `follow` of the client, shared by those who follow the same selection of one of `kinds`. Each hears what it would hear of a watch of its
  * own, but for `onPage`; whoever comes late, first what the objects are now. All objects of these kinds are kept as they come: what a
- * `transform` leaves out saves memory in its follower only.
+ * `transform` leaves out saves memory in its follower only. Those of the `large` kinds are kept until all followers have heard of the list:
+ * whoever comes later has a watch of its own.
  */
 export function sharedFollow(
   client: Pick<ObjectClient, 'follow'>,
   kinds: readonly ResourceKind[],
   log: Logger,
+  large: readonly ResourceKind[] = [],
 ): ObjectClient['follow'] {
   const watches = new Map<string, SharedWatch>()
   return (kind, namespace, events, choice = {}) => {
-    if (!kinds.includes(kind)) return client.follow(kind, namespace, events, choice)
+    const isLarge = large.includes(kind)
+    if (!isLarge && !kinds.includes(kind)) return client.follow(kind, namespace, events, choice)
     const { transform, ...selection } = choice
     const { labelSelector = '', name = '' } = selection
     const key = JSON.stringify([resourceName(kind), namespace, labelSelector, name])
     let watch = watches.get(key)
-    if (watch === undefined) {
+    if (watch === undefined || watch.isClosed) {
       const open = (shared: FollowEvents): Following => client.follow(kind, namespace, shared, selection)
-      watch = new SharedWatch(open, () => watches.delete(key), resourceName(kind), log)
-      watches.set(key, watch)
+      const made = new SharedWatch(open, !isLarge, resourceName(kind), log)
+      watches.set(key, made)
+      watch = made
     }
     return watch.join(events, transform)
   }
@@ -44,7 +48,9 @@ interface Follower {
 class SharedWatch implements FollowEvents {
   readonly #resource: string
   readonly #log: Logger
-  readonly #onEnd: () => void
+  readonly #keeps: boolean
+  /** Nobody can join any more. */
+  isClosed = false
   readonly #followers = new Set<Follower>()
   readonly #following: Following
   /** By namespace and name; undefined = not listed yet. */
@@ -55,11 +61,11 @@ class SharedWatch implements FollowEvents {
   readonly #waiting = new Set<Follower>()
   #turnIsDue = false
 
-  /** @param onEnd called when the last follower leaves; nobody can join afterwards */
-  constructor(open: (events: FollowEvents) => Following, onEnd: () => void, resource: string, log: Logger) {
+  /** @param keeps whether objects are kept for those who join late */
+  constructor(open: (events: FollowEvents) => Following, keeps: boolean, resource: string, log: Logger) {
     this.#resource = resource
     this.#log = log
-    this.#onEnd = onEnd
+    this.#keeps = keeps
     this.#following = open(this)
   }
 
@@ -70,7 +76,7 @@ class SharedWatch implements FollowEvents {
     return {
       stop: async () => {
         if (!this.#followers.delete(follower) || this.#followers.size > 0) return
-        this.#onEnd()
+        this.#close()
         await this.#following.stop()
       },
     }
@@ -99,6 +105,11 @@ class SharedWatch implements FollowEvents {
     for (const follower of this.#followers) this.#tellVersion(follower)
   }
 
+  #close(): void {
+    this.isClosed = true
+    this.#objects = undefined
+  }
+
   #wait(follower: Follower): void {
     follower.begun = false
     this.#waiting.add(follower)
@@ -116,6 +127,7 @@ class SharedWatch implements FollowEvents {
       this.#waiting.delete(next)
       this.#begin(next)
       this.#nextTurn()
+      if (this.#waiting.size === 0 && !this.#keeps && this.#objects !== undefined) this.#close()
     })
   }
 
