@@ -3,9 +3,8 @@
 // server is away, statuses wait.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
@@ -14,10 +13,11 @@ import { statusTransitions } from '../../core/status/events.ts'
 import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
+import { Informer } from '../kernel/informer.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
-import { type KnownCluster, KnownClusters } from './known.ts'
+import { type KnownCluster, keepCluster } from './known.ts'
 import { generationOf, statusOf } from './objects.ts'
 import { ProblemIndex } from './problems.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
@@ -83,6 +83,8 @@ export interface ClusterStatusController {
 
 const DEFAULT_PACE: StatusPace = { writes: 8, spacingMs: 1_000, sweepMs: 1_000, settleMs: 500, beatMs: 10_000 }
 
+const NONE: ReadonlyMap<string, KnownCluster> = new Map()
+
 /** Writes statuses from now on. */
 export function startClusterStatus(deps: ClusterStatusDeps): ClusterStatusController {
   const statuses = new ClusterStatuses(deps)
@@ -90,18 +92,18 @@ export function startClusterStatus(deps: ClusterStatusDeps): ClusterStatusContro
   return statuses
 }
 
-class ClusterStatuses implements ClusterStatusController, FollowEvents {
+class ClusterStatuses implements ClusterStatusController {
   readonly #deps: ClusterStatusDeps
   readonly #pace: StatusPace
   readonly #queue: WorkQueue
   readonly #events: EventRecorder
   readonly #replicas: ReplicaLeases
-  readonly #known = new KnownClusters()
   readonly #sweep: StatusSweep
   #generations: ReadonlyMap<string, number> = new Map()
   #threads = 0
   readonly #problems = new ProblemIndex()
-  #following: Following | undefined
+  /** undefined = not followed yet. */
+  #informer: Informer<KnownCluster> | undefined
   #sweeping: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -121,7 +123,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     })
     this.#sweep = new StatusSweep({
       live: deps,
-      known: this.#known,
+      known: () => this.#known,
       roundMs: this.#pace.sweepMs,
       isGone: (replica) => this.#replicas.isGone(replica),
       onChanged: (cluster) => this.#queue.add(cluster),
@@ -132,7 +134,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     // Its own Lease first: a leader would remove the entries of a replica without one.
     void this.#replicas.start().then(() => {
       if (this.#stopped) return
-      this.#following = this.#deps.client.follow(UPSTREAM_CLUSTERS, '', this)
+      this.#informer = this.#follow()
     })
     this.#sweeping = setInterval(() => {
       this.#readProblems()
@@ -144,7 +146,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#sweeping)
-    await this.#following?.stop()
+    await this.#informer?.stop()
     await this.#queue.stop()
     await this.#events.stop()
     await this.#replicas.stop()
@@ -154,34 +156,26 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
     this.#generations = generations
     this.#threads = threads
     this.#readProblems()
-    for (const name of changed ?? this.#known.names()) if (this.#known.has(name)) this.#queue.add(name)
+    for (const name of changed ?? this.#known.keys()) if (this.#known.has(name)) this.#queue.add(name)
   }
 
-  // === what the API server says ===
-
-  onReplace(objects: readonly JsonObject[]): void {
-    const names = new Set(objects.map(nameOf))
-    for (const name of this.#known.names()) if (!names.has(name)) this.#forget(name)
-    for (const object of objects) this.#learn(object)
+  get #known(): ReadonlyMap<string, KnownCluster> {
+    return this.#informer?.objects ?? NONE
   }
 
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
-    if (type === 'DELETED') this.#forget(nameOf(object))
-    else this.#learn(object)
-  }
-
-  onState(current: boolean): void {
-    if (current) this.#queue.retry()
-  }
-
-  #learn(object: JsonObject): void {
-    this.#known.learn(object, this.#deps.clock.monotonic())
-    this.#queue.add(nameOf(object))
-  }
-
-  #forget(name: string): void {
-    this.#known.forget(name)
-    this.#queue.forget(name)
+  #follow(): Informer<KnownCluster> {
+    return new Informer<KnownCluster>({
+      client: this.#deps.client,
+      kind: UPSTREAM_CLUSTERS,
+      keep: (object, known, name) => {
+        this.#queue.add(name)
+        return keepCluster(object, known, this.#deps.clock.monotonic())
+      },
+      onGone: (_, name) => this.#queue.forget(name),
+      onState: (current) => {
+        if (current) this.#queue.retry()
+      },
+    })
   }
 
   /** Queues the clusters whose problems have changed since the last delivery. */
@@ -263,7 +257,7 @@ class ClusterStatuses implements ClusterStatusController, FollowEvents {
   /** After a conflict: continue from the current object. */
   async #refresh(name: string): Promise<TurnOutcome> {
     try {
-      this.#learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
+      this.#informer?.learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
       return 'conflict'
     } catch (error) {
       return error instanceof StatusError && error.code === 404 ? 'done' : 'failed'

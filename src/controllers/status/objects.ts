@@ -4,13 +4,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 
 interface ServedMetadata {
-  readonly name?: string
-  readonly uid?: string
   readonly generation?: number
-}
-
-export function uidOf(object: JsonObject): string {
-  return metadataOf(object).uid ?? ''
 }
 
 /** 1 for an object without a generation. */

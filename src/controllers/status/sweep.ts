@@ -8,7 +8,7 @@ import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
-import type { KnownCluster, KnownClusters } from './known.ts'
+import type { KnownCluster } from './known.ts'
 import { statusOf } from './objects.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 
@@ -26,7 +26,7 @@ export interface LiveState {
 
 export interface StatusSweepDeps {
   readonly live: LiveState
-  readonly known: KnownClusters
+  known(): ReadonlyMap<string, KnownCluster>
   /** Duration of a sweep, in which `step` is called SWEEP_SLICES times. */
   readonly roundMs: number
   /** Whether a replica is dead. */
@@ -42,23 +42,23 @@ export class StatusSweep {
   readonly #deps: StatusSweepDeps
   #wasLeader = false
   /** Position of the current sweep. */
-  #swept: MapIterator<[string, KnownCluster]>
+  #swept: Iterator<[string, KnownCluster], undefined> = [].values()
   #nextOwnMs = 0
 
   constructor(deps: StatusSweepDeps) {
     this.#deps = deps
-    this.#swept = deps.known.entries()
   }
 
   /** The next slice. */
   step(): void {
-    const { live, known } = this.#deps
+    const { live } = this.#deps
+    const known = this.#deps.known()
     const leads = live.isLeader()
     const everything = leads && !this.#wasLeader
     this.#wasLeader = leads
     this.#lookAtOwn()
     if (!leads) return
-    if (everything) for (const name of known.names()) this.#deps.onChanged(name)
+    if (everything) for (const name of known.keys()) this.#deps.onChanged(name)
     for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
       const { value, done } = this.#swept.next()
       if (done === true) {
@@ -75,7 +75,7 @@ export class StatusSweep {
     const nowMs = live.clock.monotonic()
     if (nowMs < this.#nextOwnMs) return
     this.#nextOwnMs = nowMs + roundMs
-    for (const [name, { limitsMessage, podProtection, lastSeen, refused }] of known.entries()) {
+    for (const [name, { limitsMessage, podProtection, lastSeen, refused }] of known()) {
       const same =
         (live.limitsMessage?.(name) ?? '') === limitsMessage &&
         sameJson(live.podProtection?.(name), podProtection) &&
