@@ -3,7 +3,7 @@
 
 import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
@@ -17,7 +17,9 @@ import {
   type ReadPolicy,
   readScaleDownPolicy,
 } from '../../core/scale/victim-choice/policy.ts'
+import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
+import { sameJson } from '../../core/text/same-json.ts'
 import { EVENTS_OF_REQUESTS_MS, type EventPace, EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { Informer } from '../kernel/informer.ts'
 
@@ -126,18 +128,13 @@ export class ScaleDownPolicyController {
       message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
       observedGeneration,
     } as const
-    const before = conditionOf(object, wanted.type)
-    if (Object.entries(wanted).every(([field, value]) => before[field] === value)) return
+    const before = conditionsOf(object).find(({ type }) => type === wanted.type)
+    if (before !== undefined && sameJson({ ...before, ...wanted }, before)) return
     this.#write(object, { observedGeneration, conditions: this.#conditions(object, wanted) })
   }
 
-  /** With the others as they are. */
   #conditions(object: JsonObject, wanted: Omit<PolicyCondition, 'lastTransitionTime'>): readonly PolicyCondition[] {
-    const before = conditionOf(object, wanted.type)
-    const since = before['status'] === wanted.status ? textOf(before['lastTransitionTime']) : ''
-    const lastTransitionTime = since === '' ? metaTime(this.#deps.clock.now()) : since
-    const others = recordsOf(recordOf(object['status'])['conditions']).filter(({ type }) => type !== wanted.type)
-    return [...(others as unknown as readonly PolicyCondition[]), { ...wanted, lastTransitionTime }]
+    return withCondition(conditionsOf<PolicyCondition>(object), wanted, this.#deps.clock.now())
   }
 
   /** Of what an operator should look at. */
@@ -163,10 +160,6 @@ export class ScaleDownPolicyController {
     this.#writing.add(writing)
     void writing.finally(() => this.#writing.delete(writing))
   }
-}
-
-function conditionOf(object: JsonObject, type: string): Readonly<Record<string, unknown>> {
-  return recordsOf(recordOf(object['status'])['conditions']).find((one) => one['type'] === type) ?? {}
 }
 
 /** Whether it did what it is for, the last time. */

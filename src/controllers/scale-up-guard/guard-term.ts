@@ -5,7 +5,7 @@ import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import type { ScaleUpGuardStatus } from '../../api/scale-up-guard/scale-up-guard.ts'
+import type { GuardCondition, ScaleUpGuardStatus } from '../../api/scale-up-guard/scale-up-guard.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { ExponentialBackoff } from '../../core/scale/cluster-state/backoff.ts'
 import { changedRequest } from '../../core/scale/cluster-state/scale-up-requests.ts'
@@ -21,8 +21,10 @@ import {
 import { type FoundGroup, findGroups } from '../../core/scale/scale-up-guard/machine-groups.ts'
 import type { CompiledSelector } from '../../core/selectors/compile-selector.ts'
 import { compileSelector } from '../../core/selectors/compile-selector.ts'
+import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { type Correction, correctGroup } from './correct-group.ts'
-import { GuardConditions } from './guard-conditions.ts'
+import { guardCondition } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardedObjects } from './guarded-objects.ts'
 
@@ -55,13 +57,11 @@ export class GuardTerm {
   readonly #selector: CompiledSelector | undefined
   readonly #objects: GuardedObjects
   readonly #backoff: ExponentialBackoff<BackoffCause>
-  readonly #conditions: GuardConditions
+  #conditions: readonly GuardCondition[]
   #known: Map<string, RememberedGroup>
   #written = ''
   #quietMs = QUIET_MS
-  #timer: NodeJS.Timeout | undefined
-  #dueMs = Number.POSITIVE_INFINITY
-  #turn: Promise<void> | undefined
+  readonly #queue: WorkQueue
   #stopped = false
 
   /** @param object as it was seen last: its status says what was known */
@@ -71,7 +71,16 @@ export class GuardTerm {
     this.#selector = guard.groupSelector === undefined ? undefined : compileSelector(guard.groupSelector)
     this.#known = new Map(rememberedGroups(object))
     this.#backoff = new ExponentialBackoff(guard.policy.backoff)
-    this.#conditions = new GuardConditions(object, guard.generation)
+    this.#conditions = conditionsOf(object)
+    this.#queue = new WorkQueue({
+      turn: () => this.#look(),
+      onError: (_, error) =>
+        deps.log.warn('a scale-up guard cannot be served', { guard: guard.name, why: errorMessage(error) }),
+      clock: deps.clock,
+      random: () => 1,
+      limit: 1,
+      pace: { firstBackoffMs: RETRY_MS, longestBackoffMs: RETRY_MS },
+    })
     for (const [name, { backoff }] of this.#known) if (backoff !== undefined) this.#backoff.restore(name, backoff)
     this.#objects = new GuardedObjects({
       guard,
@@ -85,50 +94,27 @@ export class GuardTerm {
   /** Nothing is written afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
-    clearTimeout(this.#timer)
     await this.#objects.stop()
-    await this.#turn
+    await this.#queue.stop()
     this.#deps.events.ended(this.#guard)
   }
 
   #wake(ms: number): void {
-    if (this.#stopped || !Number.isFinite(ms)) return
-    const dueMs = this.#deps.clock.monotonic() + Math.min(ms, LONGEST_MS)
-    if (this.#timer !== undefined && this.#dueMs <= dueMs) return
-    clearTimeout(this.#timer)
-    this.#dueMs = dueMs
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined
-        // Once more afterwards: what has changed meanwhile may have come too late for the turn that runs.
-        if (this.#turn !== undefined) return this.#wake(QUIET_MS)
-        this.#turn = this.#look().finally(() => {
-          this.#turn = undefined
-        })
-      },
-      Math.min(ms, LONGEST_MS),
-    )
-    this.#timer.unref()
+    if (Number.isFinite(ms)) this.#queue.add('', Math.min(ms, LONGEST_MS))
   }
 
-  /** Never rejects. */
-  async #look(): Promise<void> {
-    const { isLeader, log } = this.#deps
-    if (this.#stopped || !isLeader()) return
-    try {
-      const { clock } = this.#deps
-      const startMs = clock.monotonic()
-      const corrections = this.#evaluate()
-      this.#quietMs = Math.max(QUIET_MS, (clock.monotonic() - startMs) * EVALUATION_SHARE)
-      await this.#writeStatus()
-      let waitMs = Number.POSITIVE_INFINITY
-      for (const correction of corrections) waitMs = Math.min(waitMs, await this.#correct(correction))
-      if (corrections.length > 0) await this.#writeStatus()
-      this.#wake(waitMs)
-    } catch (error) {
-      log.warn('a scale-up guard cannot be served', { guard: this.#guard.name, why: errorMessage(error) })
-      this.#wake(RETRY_MS)
-    }
+  async #look(): Promise<TurnOutcome> {
+    const { isLeader, clock } = this.#deps
+    if (this.#stopped || !isLeader()) return 'done'
+    const startMs = clock.monotonic()
+    const corrections = this.#evaluate()
+    this.#quietMs = Math.max(QUIET_MS, (clock.monotonic() - startMs) * EVALUATION_SHARE)
+    await this.#writeStatus()
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const correction of corrections) waitMs = Math.min(waitMs, await this.#correct(correction))
+    if (corrections.length > 0) await this.#writeStatus()
+    this.#wake(waitMs)
+    return 'done'
   }
 
   #reports: GroupReport[] = []
@@ -137,15 +123,17 @@ export class GuardTerm {
     const { guard, objects } = { guard: this.#guard, objects: this.#objects }
     const nowMs = this.#deps.clock.now()
     const { fault, nodesFault } = objects
-    this.#conditions.set('Ready', fault === '', fault === '' ? 'Watching' : 'NotWatched', fault, nowMs)
-    this.#conditions.set(
-      'NodesKnown',
-      nodesFault === '',
-      nodesFault === '' ? 'Watching' : 'NotWatched',
-      nodesFault,
-      nowMs,
-    )
-    // What is not known as it is is left as it is.
+    for (const [type, why] of [
+      ['Ready', fault],
+      ['NodesKnown', nodesFault],
+    ] as const) {
+      this.#conditions = withCondition(
+        this.#conditions,
+        guardCondition(type, why, 'NotWatched', guard.generation),
+        nowMs,
+      )
+    }
+    // What is not known as it is now is left alone.
     if (fault !== '') return []
     this.#backoff.removeStale(nowMs)
     const { policy } = guard
@@ -281,7 +269,7 @@ export class GuardTerm {
         backedOffCount: backedOff,
         groups: statusGroups(reports),
       }),
-      conditions: this.#conditions.all(),
+      conditions: this.#conditions,
     }
     const text = JSON.stringify(status)
     if (reports !== undefined) events.counted(this.#guard, reports.length, backedOff)

@@ -5,10 +5,12 @@ import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { GuardCondition } from '../../api/scale-up-guard/scale-up-guard.ts'
 import { type CompiledGuard, compileGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import { type GuardInForce, guardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
+import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
 import { Informer } from '../kernel/informer.ts'
-import { GuardConditions } from './guard-conditions.ts'
+import { guardCondition } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardTerm } from './guard-term.ts'
 
@@ -175,9 +177,9 @@ export class ScaleUpGuards {
     const { control, clock, log, events } = this.#deps
     log.warn('a ScaleUpGuard cannot be used', { guard: nameOf(object), why })
     events.invalid(object, why)
-    const conditions = new GuardConditions(object, generation)
-    conditions.set('Ready', false, 'Invalid', why, clock.now())
-    const body = { status: { observedGeneration: generation, conditions: conditions.all() } }
+    const wanted = guardCondition('Ready', why, 'Invalid', generation)
+    const conditions = withCondition(conditionsOf<GuardCondition>(object), wanted, clock.now())
+    const body = { status: { observedGeneration: generation, conditions } }
     const options = { fieldManager: 'portcullis', subresource: 'status' } as const
     control
       .patch(SCALE_UP_GUARDS, { namespace: '', name: nameOf(object) }, 'application/merge-patch+json', body, options)

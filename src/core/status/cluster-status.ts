@@ -7,9 +7,9 @@ import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autosc
 import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { effectiveMode } from '../policy/degrade.ts'
 import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../protection/clocks/cell-clock.ts'
-import { metaTime } from '../text/meta-time.ts'
 import { autoDegradeVerdict } from './auto-degrade-verdict.ts'
 import { autoscalerVerdict } from './autoscaler-health.ts'
+import { transition } from './conditions.ts'
 import { joinedMessages, problemMessage, REDIS_AWAY } from './messages.ts'
 import type {
   AutoscalerFact,
@@ -38,7 +38,8 @@ export function clusterStatus(
   nowMs: number,
 ): UpstreamClusterStatus {
   const examined = isExamined(facts)
-  const condition = (type: string, verdict: Verdict): Condition => transition(before, type, verdict, nowMs)
+  const conditions = before?.conditions ?? []
+  const condition = (type: string, verdict: Verdict): Condition => transition(conditions, { type, ...verdict }, nowMs)
   const enabled = facts.endpoints.filter(({ disabled }) => !disabled)
   const observed = examined ? facts.generation : before?.observedGeneration
   const { autoscaler: reported, ...others } = before ?? {}
@@ -146,17 +147,6 @@ function isExamined(facts: StatusFacts): boolean {
 
 function errorsOf({ problems }: StatusFacts): readonly SourceError[] {
   return problems.filter(({ severity }) => severity === 'error')
-}
-
-function transition(
-  before: UpstreamClusterStatus | undefined,
-  type: string,
-  verdict: Verdict,
-  nowMs: number,
-): Condition {
-  const known = conditionOf(before, type)
-  const same = known?.status === verdict.status && known.lastTransitionTime !== undefined
-  return { type, ...verdict, lastTransitionTime: same ? known.lastTransitionTime : metaTime(nowMs) }
 }
 
 /** Whether the current generation of the object serves requests. */
