@@ -77,3 +77,9 @@ export interface ObjectClient {
   /** The newest resourceVersion of all objects of a kind: whatever was committed before the call is not newer. */
   currentVersion?(kind: ResourceKind): Promise<string>
 }
+
+/** A client that has one user. */
+export interface ClosableClient extends ObjectClient {
+  /** Closes all connections; stop followers first. */
+  close(): Promise<void>
+}

@@ -14,6 +14,7 @@ import { formatMicros } from '../../core/protection/history/micro-time.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
 import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { errorName } from '../error-name.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 
 export interface UpdateTriggerDeps {
   readonly client: ObjectClient
@@ -30,13 +31,11 @@ export interface UpdateTriggerDeps {
 }
 
 const FIELD_MANAGER = 'portcullis'
-const MAX_BACKOFF_MS = 60_000
+const LONGEST_BACKOFF_MS = 60_000
 
 export class UpdateTrigger {
   readonly #deps: UpdateTriggerDeps
-  #timer: NodeJS.Timeout | undefined
-  #running: Promise<void> = Promise.resolve()
-  #failures = 0
+  readonly #queue: WorkQueue
   /** The error that was logged last. */
   #fault = ''
   #stopped = false
@@ -44,7 +43,15 @@ export class UpdateTrigger {
   /** Writes from now on. */
   constructor(deps: UpdateTriggerDeps) {
     this.#deps = deps
-    const { trigger, cell, log } = deps
+    const { trigger, cell, clock, log } = deps
+    const { intervalMs } = trigger
+    this.#queue = new WorkQueue({
+      turn: () => this.#write(),
+      clock,
+      random: () => deps.random(),
+      limit: 1,
+      pace: { firstBackoffMs: 2 * intervalMs, longestBackoffMs: Math.max(2 * intervalMs, LONGEST_BACKOFF_MS) },
+    })
     if (trigger.namespace === '') {
       log.warn('the update trigger needs a namespace', { cell })
       return
@@ -52,45 +59,29 @@ export class UpdateTrigger {
     if (!isSelected(trigger.podSelector)) {
       log.warn('podLabelSelector cannot select the pod of the update trigger', { cell })
     }
-    this.#beat()
+    this.#queue.add('')
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    clearTimeout(this.#timer)
-    await this.#running
+    await this.#queue.stop()
   }
 
-  #beat(): void {
-    this.#running = this.#write().then(() => {
-      if (this.#stopped) return
-      this.#timer = setTimeout(() => this.#beat(), this.#waitMs())
-      this.#timer.unref()
-    })
-  }
-
-  #waitMs(): number {
-    const { trigger, random } = this.#deps
-    if (this.#failures === 0) return trigger.intervalMs
-    const backoffMs = trigger.intervalMs * 2 ** Math.min(this.#failures, 20) * (0.5 + random() / 2)
-    return Math.max(trigger.intervalMs, Math.min(backoffMs, MAX_BACKOFF_MS))
-  }
-
-  /** Never rejects. */
-  async #write(): Promise<void> {
+  async #write(): Promise<TurnOutcome> {
     try {
       if (!(await this.#update())) await this.#create()
-      this.#failures = 0
       if (this.#fault !== '') this.#deps.log.info('the update trigger works again', { cell: this.#deps.cell })
       this.#fault = ''
+      this.#queue.add('', this.#deps.trigger.intervalMs)
+      return 'done'
     } catch (error) {
-      this.#failures++
       const why = errorMessage(error)
-      if (why === this.#fault || this.#stopped) return
+      if (why === this.#fault || this.#stopped) return 'failed'
       this.#fault = why
       const { log, cell, trigger } = this.#deps
       const pod = `${trigger.namespace}/${trigger.name}`
       log.warn('the update trigger cannot write its pod; it keeps trying', { cell, pod, why })
+      return 'failed'
     }
   }
 

@@ -2,17 +2,12 @@
 // others need not watch the same.
 
 import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
-import type { Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ClosableClient, Following } from '../../api/ports/object-client.ts'
 import type { Clock } from '../../api/ports/ports.ts'
 import type { CompiledAutoscaler, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { FollowedStatus, slimConfigMap } from './followed-status.ts'
-
-/** A client of one cluster's API server. */
-export interface ClosableClient extends ObjectClient {
-  close(): Promise<void>
-}
 
 export interface AutoscalerStatusesDeps {
   /** Those in force. */

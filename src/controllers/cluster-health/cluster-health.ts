@@ -3,6 +3,7 @@
 // got, which all of its threads count in shared memory.
 
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../api/ports/cluster-health.ts'
+import type { ClosableClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { AnswerWindow } from '../../core/incident/answer-counts.ts'
@@ -10,13 +11,13 @@ import type { NodeTrigger } from '../../core/incident/auto-degrade.ts'
 import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { type NodeClient, NodeWatch } from './node-watch.ts'
+import { NodeWatch } from './node-watch.ts'
 
 export interface ClusterHealthDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined; names(): Iterable<string> }
   isLeader(): boolean
   /** A new client of the cluster itself, with the gateway's own credential. */
-  client(cluster: string): NodeClient
+  client(cluster: string): ClosableClient
   /** Distinct disruptive requests that were refused in the last minute. Default: not counted, 0. */
   refusedDisruptive?(cluster: string): number
   readonly clock: Clock

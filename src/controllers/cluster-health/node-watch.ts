@@ -6,7 +6,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { NodesSeen } from '../../api/ports/cluster-health.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ClosableClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { nodeState } from '../../core/incident/node-state.ts'
@@ -15,14 +15,9 @@ import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { selectorText } from '../../core/selectors/compile-selector.ts'
 import { Informer } from '../kernel/informer.ts'
 
-/** A client that this watch is the only user of. */
-export interface NodeClient extends ObjectClient {
-  close(): Promise<void>
-}
-
 export interface NodeWatchOptions {
   readonly cluster: string
-  readonly client: NodeClient
+  readonly client: ClosableClient
   /** undefined = all nodes. */
   readonly selector: LabelSelector | undefined
   /** A node that is not ready counts as unready only this long after its creation. Milliseconds */

@@ -5,7 +5,7 @@ import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import { isMissing } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ClosableClient, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { DELETION_COST_ANNOTATION } from '../../core/scale/rank/deletion-cost.ts'
@@ -13,11 +13,6 @@ import { countOf } from '../../core/scale/rank/replica-set-pods.ts'
 import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { Informer } from '../kernel/informer.ts'
-
-/** A client of one cluster's API server. */
-export interface ClosableClient extends ObjectClient {
-  close(): Promise<void>
-}
 
 export interface CostSweeperDeps {
   clusters(): Iterable<string>

@@ -86,6 +86,7 @@ export class GuardTerm {
       guard,
       management: deps.management,
       workload: deps.workload,
+      clock: deps.clock,
       onChange: () => this.#wake(this.#quietMs),
     })
     this.#wake(QUIET_MS)

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock } from '../../api/ports/ports.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import {
@@ -21,6 +22,7 @@ import {
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import type { ClusterApiObjects } from '../../core/scale/scale-up-guard/machine-groups.ts'
 import { Informer } from '../kernel/informer.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 
 /** The newest first. */
 const VERSIONS = ['v1beta2', 'v1beta1'] as const
@@ -39,6 +41,7 @@ export interface GuardedObjectsDeps {
   readonly guard: CompiledGuard
   readonly management: ObjectClient
   readonly workload: ObjectClient
+  readonly clock: Pick<Clock, 'monotonic'>
   /** Something of it has changed. */
   onChange(): void
 }
@@ -56,15 +59,20 @@ export class GuardedObjects {
   readonly #nodes: Informer<string>
   #version = ''
   #fault = 'it is not known yet which version of Cluster API is served'
-  #running: Promise<void>
-  #retry: NodeJS.Timeout | undefined
-  #retryMs = FIRST_RETRY_MS
+  readonly #begin: WorkQueue
   #stopped = false
 
   constructor(deps: GuardedObjectsDeps) {
     this.#deps = deps
     this.#nodes = this.#follow(deps.workload, NODES, (node) => textOf(recordOf(node['spec'])['providerID']))
-    this.#running = this.#begin()
+    this.#begin = new WorkQueue({
+      turn: () => this.#followServed(),
+      clock: deps.clock,
+      random: () => 0,
+      limit: 1,
+      pace: { firstBackoffMs: 2 * FIRST_RETRY_MS, longestBackoffMs: 2 * LONGEST_RETRY_MS },
+    })
+    this.#begin.add('')
   }
 
   /** Why the groups are not known as they are; '' = they are. */
@@ -95,27 +103,23 @@ export class GuardedObjects {
 
   async stop(): Promise<void> {
     this.#stopped = true
-    clearTimeout(this.#retry)
-    await this.#running
+    await this.#begin.stop()
     await Promise.all([this.#nodes, ...this.#managed].map((one) => one.stop()))
   }
 
-  /** Again and again, until it is known what is served. Never rejects. */
-  async #begin(): Promise<void> {
+  /** Again and again, until it is known what is served. */
+  async #followServed(): Promise<TurnOutcome> {
     try {
       this.#version = await this.#servedVersion()
       await this.#followAll(this.#version)
       this.#fault = ''
+      return 'done'
     } catch (error) {
       this.#fault = errorMessage(error)
-      if (this.#stopped) return
-      this.#retry = setTimeout(() => {
-        this.#running = this.#begin()
-      }, this.#retryMs)
-      this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS)
-      this.#retry.unref()
+      return 'failed'
+    } finally {
+      this.#deps.onChange()
     }
-    this.#deps.onChange()
   }
 
   /** @throws {Error} (rejects) when the cluster does not answer, or has no Cluster API */

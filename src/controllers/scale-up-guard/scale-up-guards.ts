@@ -3,7 +3,7 @@
 
 import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ClosableClient, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { GuardCondition } from '../../api/scale-up-guard/scale-up-guard.ts'
 import { type CompiledGuard, compileGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
@@ -14,16 +14,11 @@ import { guardCondition } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardTerm } from './guard-term.ts'
 
-/** A client of a cluster, for one term. */
-export interface GuardClient extends ObjectClient {
-  close(): Promise<void>
-}
-
 export interface ScaleUpGuardsDeps {
   /** Where the ScaleUpGuards are. */
   readonly control: ObjectClient
-  /** A client of an UpstreamCluster, with the gateway's identity. Its calls reject while there is no such cluster. */
-  clientOf(cluster: string): GuardClient
+  /** A client of an UpstreamCluster for one term, with the gateway's identity. Its calls reject while there is no such cluster. */
+  clientOf(cluster: string): ClosableClient
   /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. */
   elect(onChange: () => void): { isLeader(): boolean; stop(): Promise<void> }
   /** The guards that back off a group have changed: all of them. */

@@ -2,6 +2,7 @@
 // they are others. What cannot be found out changes nothing. Each replica does this by itself: DNS may answer differently elsewhere.
 // Clusters that follow their EndpointSlice have one more entry (followed-slices.ts).
 
+import type { ClosableClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { NO_ADDRESSES, type ServerAddresses, SLICE } from '../../core/cluster/compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, FollowedServer } from '../../core/cluster/compiled-cluster.ts'
@@ -14,7 +15,7 @@ import {
 } from '../../core/endpoints/resolution.ts'
 import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
-import { FollowedSlices, type SliceClient } from './followed-slices.ts'
+import { FollowedSlices } from './followed-slices.ts'
 import { LookUpTurns } from './look-up-turns.ts'
 import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
@@ -23,7 +24,7 @@ export interface FollowedServersDeps {
   /** Never rejects. */
   lookUp(name: string): Promise<LookedUp>
   /** A new client of the cluster itself, with the gateway's own credential. */
-  client(cluster: string): SliceClient
+  client(cluster: string): ClosableClient
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Logger

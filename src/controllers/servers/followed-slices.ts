@@ -2,24 +2,20 @@
 // compiled again when the addresses are others. A lost watch and slices without an address change nothing.
 
 import { ENDPOINT_SLICES } from '../../api/kinds/foreign-kinds.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../api/ports/object-client.ts'
+import type { ClosableClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { SEEDS } from '../../core/cluster/compile-settings.ts'
 import { type SliceAddresses, sliceAddresses } from '../../core/endpoints/slice-addresses.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { Informer } from '../kernel/informer.ts'
 import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
-/** A client that this watch is the only user of. */
-export interface SliceClient extends ObjectClient {
-  close(): Promise<void>
-}
-
 export interface FollowedSlicesDeps {
   readonly cluster: string
-  readonly client: SliceClient
+  readonly client: ClosableClient
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Logger
@@ -36,12 +32,11 @@ const MAX_SLICES = 100
 /** Characters: it goes into the status of the cluster. */
 const MAX_MESSAGE = 500
 
-export class FollowedSlices implements FollowEvents {
+export class FollowedSlices {
   readonly #deps: FollowedSlicesDeps
   readonly #counts: LookUpCounts = { found: 0, empty: 0, error: 0 }
-  readonly #slices = new Map<string, JsonObject>()
   readonly #addresses: SettlingAddresses
-  readonly #following: Following
+  readonly #slices: Informer<JsonObject>
   #known: SliceAddresses = { addresses: [], omitted: 0, message: '' }
   /** Of the newest slices. */
   #message = ''
@@ -60,9 +55,14 @@ export class FollowedSlices implements FollowEvents {
         onChange()
       },
     })
-    this.#following = client.follow(ENDPOINT_SLICES, NAMESPACE, this, {
-      labelSelector: LABEL_SELECTOR,
-      transform: slimSlice,
+    this.#slices = new Informer<JsonObject>({
+      client,
+      kind: ENDPOINT_SLICES,
+      namespace: NAMESPACE,
+      choice: { labelSelector: LABEL_SELECTOR, transform: slimSlice },
+      keep: (slice, before) => (before !== undefined || this.#slices.objects.size < MAX_SLICES ? slice : undefined),
+      onChange: () => this.#read(),
+      onState: (current, message) => this.#onState(current, message),
     })
   }
 
@@ -79,24 +79,11 @@ export class FollowedSlices implements FollowEvents {
 
   async stop(): Promise<void> {
     this.#addresses.stop()
-    await this.#following.stop()
+    await this.#slices.stop()
     await this.#deps.client.close()
   }
 
-  onReplace(slices: readonly JsonObject[]): void {
-    this.#slices.clear()
-    for (const slice of slices.slice(0, MAX_SLICES)) this.#slices.set(nameOf(slice), slice)
-    this.#read()
-  }
-
-  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', slice: JsonObject): void {
-    const name = nameOf(slice)
-    if (type === 'DELETED') this.#slices.delete(name)
-    else if (this.#slices.has(name) || this.#slices.size < MAX_SLICES) this.#slices.set(name, slice)
-    this.#read()
-  }
-
-  onState(current: boolean, said: string): void {
+  #onState(current: boolean, said: string): void {
     const fault = current ? '' : said.slice(0, MAX_MESSAGE).replaceAll(/\p{C}/gu, ' ')
     const { log, cluster } = this.#deps
     if (!current) {
@@ -108,7 +95,7 @@ export class FollowedSlices implements FollowEvents {
   }
 
   #read(): void {
-    const read = sliceAddresses([...this.#slices.values()])
+    const read = sliceAddresses([...this.#slices.objects.values()])
     const { log, cluster } = this.#deps
     if (read.message !== '' && read.message !== this.#message) {
       log.warn('an EndpointSlice has addresses that are not used', { cluster, reason: read.message })
@@ -134,6 +121,6 @@ export class FollowedSlices implements FollowEvents {
 
 /** Without names and zones of endpoints, and managed fields. */
 function slimSlice(slice: JsonObject): JsonObject {
-  const { name, uid, resourceVersion } = recordOf(slice['metadata'])
-  return { ...slice, metadata: { name, uid, resourceVersion } } as JsonObject
+  const { name, namespace, uid, resourceVersion } = recordOf(slice['metadata'])
+  return { ...slice, metadata: { name, namespace, uid, resourceVersion } } as JsonObject
 }
