@@ -14,8 +14,6 @@ export interface SimSettings extends ProtectionSettings {
   readonly releaseWhenGone: boolean
   /** Processes believe that the clocks of API servers are as their own. */
   readonly trustsClocks: boolean
-  /** Deletions are admitted in the order of deletion, and wait for one another. */
-  readonly deletionOrder: boolean
 }
 
 export interface SimVerdict {

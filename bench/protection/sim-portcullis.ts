@@ -5,7 +5,7 @@ import { POD_PROTECTORS } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
 import type { Logger } from '../../src/api/ports/ports.ts'
-import type { PodFacts, PodScaleFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
 import { startPodAggregator } from '../../src/controllers/aggregator/pod-aggregator.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/ledger/ledger.ts'
 import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
@@ -90,13 +90,12 @@ export class PortcullisReplica implements SimReplica {
       cell,
       cause: 'DeletePod',
       via: 'filter',
-      pod: this.#world.settings.deletionOrder ? { ...pod, scale: scaleOf(pod.uid) } : pod,
+      pod,
       criterion: undefined,
       user: '',
       dryRun: false,
       shadow: false,
       timeoutMs,
-      ...(this.#world.settings.deletionOrder && { order: { gatherMs: 30, scarcePercent: 50 } }),
     }
     const [process, ledger] = [this.#process, this.#ledger]
     process?.run(() => {
@@ -126,20 +125,6 @@ export class PortcullisReplica implements SimReplica {
         if (reservation !== undefined) process?.run(() => ledger?.release([reservation]))
       },
     }
-  }
-}
-
-/** Some of each kind. */
-function scaleOf(uid: string): PodScaleFacts {
-  const number = [...uid].reduce((sum, letter) => sum + letter.charCodeAt(0), 0)
-  const [controllerUid, nodeName] = [`owner-${number % 2}`, `node-${number % 3}`]
-  return {
-    controllerUid,
-    nodeName,
-    phase: 'Running',
-    deletionCost: (number % 5) - 2,
-    restarts: number % 4,
-    sidecarRestarts: 0,
   }
 }
 

@@ -35,7 +35,6 @@ export const DEFAULT_SIM_SETTINGS: SimSettings = {
   versionPrecondition: true,
   releaseWhenGone: false,
   trustsClocks: false,
-  deletionOrder: false,
 }
 
 export interface SimulateOptions {

@@ -3,15 +3,12 @@
 
 import type { JsonObject } from '../api/kube/json-object.ts'
 import { StatusError } from '../api/kube/status.ts'
-import type { UserInfo } from '../api/kube/user.ts'
 import type { Clock } from '../api/ports/ports.ts'
 import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/ports/protection.ts'
 import { errorMessage } from '../api/validation/error-message.ts'
 import type { CompiledProtection } from '../core/cluster/compiled-cluster.ts'
-import { hintsOf, orderOf, ranksPods } from '../core/protection/competition/order-settings.ts'
-import { factsReader } from '../core/protection/competition/ranked-facts.ts'
 import { isGuarded } from '../core/protection/quota/guarded-pods.ts'
-import { namingBetterVictims } from '../core/protection/quota/protection-messages.ts'
+import { podFacts } from '../core/protection/quota/pod-facts.ts'
 import { type EvictionSubject, PROBE_ANSWER, type ReviewSubject } from '../core/protection/quota/review-subject.ts'
 import { allowed, evaluated, failed, refused, type WebhookDecision } from './protection-webhook-answer.ts'
 
@@ -21,8 +18,6 @@ export interface WebhookReviewDeps {
   cell(id: string): { readonly protection: CompiledProtection } | undefined
   /** Reads the pod from the cell. Rejects with a StatusError of code 404 when it does not exist. */
   getPods(cell: string, namespace: string, name: string): Promise<readonly JsonObject[]>
-  /** Whether the user may list the pods of the namespace. Default: nobody is known to. */
-  mayList?(cell: string, user: UserInfo, namespace: string): Promise<boolean>
   readonly clock: Clock
 }
 
@@ -74,19 +69,11 @@ async function evaluate(
     dryRun: subject.dryRun,
     shadow: protection.shadow,
     timeoutMs,
-    ...orderOf(protection),
-    // Who says so may have invented its user.
-    ...(!unverified && hintsOf(protection)),
   }
   const [verdict] = await deps.gate.review([request])
   if (verdict === undefined) throw new Error('the ledger gave no verdict')
-  const named = verdict.betterVictims && (await deps.mayList?.(cell, subject.caller, found.namespace))
   const marked = protection.shadow || found.forceDelete
-  return evaluated(
-    named === true ? namingBetterVictims(verdict) : verdict,
-    marked ? 'Ignore' : protection.failurePolicy,
-    marked,
-  )
+  return evaluated(verdict, marked ? 'Ignore' : protection.failurePolicy, marked)
 }
 
 /** The pod, or the decision when it cannot be read. */
@@ -105,8 +92,7 @@ async function lookUp(
     if (error instanceof StatusError && error.code === 404) return refused('NotFound', 'NotFound', message)
     return failed(`pod ${namespace}/${name} cannot be read from cell ${cell}: ${message}`, policyOf(protection))
   }
-  const factsOf = factsReader(ranksPods(protection))
-  const pods = new Map(objects.flatMap((object) => factsOf(object) ?? []).map((pod) => [pod.uid, pod]))
+  const pods = new Map(objects.flatMap((object) => podFacts(object) ?? []).map((pod) => [pod.uid, pod]))
   const meant = subject.type === 'DeletePod' ? subject.pod.uid : subject.onlyUid
   const pod = pods.get(meant) ?? pods.values().next().value
   if (subject.type === 'EvictPod' && pods.size > 1 && !pods.has(meant)) {

@@ -7,8 +7,6 @@ import type { Logger } from '../api/ports/ports.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
 import { BodyMemory } from '../apiserver/http/body-memory.ts'
-import { ranksPods } from '../core/protection/competition/order-settings.ts'
-import { factsReader } from '../core/protection/competition/ranked-facts.ts'
 import { reviewSubject } from '../core/protection/quota/review-subject.ts'
 import { parseDuration } from '../core/text/duration.ts'
 import { failed, reviewAnswer, type WebhookStatus } from './protection-webhook-answer.ts'
@@ -108,8 +106,7 @@ class ProtectionExchange extends ReviewExchange {
   }
 
   protected override review(review: unknown): void {
-    const protection = this.#deps.cell(this.#cell)?.protection
-    const subject = reviewSubject(review, factsReader(protection !== undefined && ranksPods(protection)))
+    const subject = reviewSubject(review)
     const deadlineMs = this.#startMs + this.#timeoutMs()
     const asked = { cell: this.#cell, subject, unverified: this.#unverified, deadlineMs }
     decideReview(this.#deps, asked)

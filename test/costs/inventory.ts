@@ -59,7 +59,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/app/insight/secret-files.ts': notInput(OPERATOR),
   'src/app/insight/top-route.ts': row('query of top'),
   'src/app/protection/protection.ts': notInput(OWN),
-  'src/app/protection/webhook.ts': notInput(OWN),
   'src/app/serve-command.ts': notInput(OWN),
   'src/app/tap/tap-peers.ts': row('query of a tap'),
   'src/controllers/ledger/refusal-events.ts': notInput(CONSTANT),

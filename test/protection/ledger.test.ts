@@ -6,9 +6,8 @@ import { POD_PROTECTORS } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import { statusError } from '../../src/api/kube/status.ts'
 import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
-import type { PodFacts, PodScaleFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
-import type { CountedCells } from '../../src/controllers/ledger/better-victims.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/ledger/ledger.ts'
 import type { ProtectionEvents } from '../../src/core/protection/requests/protection-events.ts'
 import {
@@ -92,11 +91,7 @@ function countsOf(available: number) {
 
 async function start(
   store: MemoryObjects,
-  {
-    settings = QUICK,
-    events = {},
-    cells,
-  }: { settings?: ProtectionSettings; events?: Partial<ProtectionEvents>; cells?: CountedCells } = {},
+  { settings = QUICK, events = {} }: { settings?: ProtectionSettings; events?: Partial<ProtectionEvents> } = {},
 ): Promise<ProtectionLedger> {
   const ledger = startProtectionLedger({
     client: store,
@@ -106,7 +101,6 @@ async function start(
     random: Math.random,
     log: silent,
     events: { ...NO_PROTECTION_EVENTS, ...events },
-    ...(cells !== undefined && { cells }),
   })
   ledgers.push(ledger)
   await waitFor('the ledger knows the protectors', () => ledger.protectors.synced, { intervalMs: 5 })
@@ -521,109 +515,13 @@ test('a reservation of a PodProtector is nothing to another one of its name, eve
   assert.deepEqual(store.reserved('web'), ['a'])
 })
 
-const ORDER = { gatherMs: 30, scarcePercent: 100 }
-
-/** A deletion that is ordered: of a pod of ReplicaSet `rs` on a node of its own. */
-function ordered(uid: string, scale: Partial<PodScaleFacts>, more: Partial<ProtectionRequest> = {}): ProtectionRequest {
-  const facts = { controllerUid: 'rs', nodeName: uid, phase: 'Running', deletionCost: 0, restarts: 0 }
-  return requestOf(uid, { scale: { ...facts, sidecarRestarts: 0, ...scale } }, { order: ORDER, ...more })
-}
-
-test('of six deletions at the same time the two that a scale-down would choose are admitted, fifty times in fifty', async () => {
-  for (let round = 0; round < 50; round++) {
-    const store = new Store()
-    store.protector('web', { minAvailable: 4 }, 6)
-    const ledger = await start(store)
-    // In another order of arrival each time.
-    const uids = Array.from({ length: 6 }, (_, index) => `p${(index + round) % 6}`)
-    const costs: Record<string, number> = { p1: -2, p4: -1 }
-    const verdicts = await Promise.all(
-      uids.map((uid) => reviewOne(ledger, ordered(uid, { deletionCost: costs[uid] ?? round % 3 }))),
-    )
-    const admittedUids = uids.filter((_, index) => verdicts[index]?.admitted === true)
-    assert.deepEqual(admittedUids.sort(), ['p1', 'p4'], `round ${round}`)
-    assert.deepEqual(store.reserved('web'), ['p1', 'p4'])
-    await ledger.stop()
-  }
-})
-
-test('without an order those that arrived last are admitted, and nobody waits', async () => {
+test('those that arrived last are admitted, and nobody waits', async () => {
   const store = new Store()
   store.protector('web', { minAvailable: 4 }, 6)
   const ledger = await start(store)
-  const { order: _, ...cheap } = ordered('cheap', { deletionCost: -9 })
-  const verdicts = await ledger.review([cheap, requestOf('a'), requestOf('b')])
+  const verdicts = await ledger.review([requestOf('first'), requestOf('a'), requestOf('b')])
   assert.deepEqual(
     verdicts.map(({ admitted }) => admitted),
     [false, true, true],
   )
-})
-
-test('while there is quota enough, no deletion waits for another', async () => {
-  const store = new Store()
-  store.protector('web', { minAvailable: 1 }, 100)
-  const ledger = await start(store)
-  const never = { gatherMs: 1_000_000, scarcePercent: 10 }
-  const verdict = await reviewOne(ledger, ordered('a', {}, { order: never, timeoutMs: 10_000_000 }))
-  assert.equal(verdict.admitted, true)
-})
-
-test('a client that goes away while its deletion waits for others takes no quota from them', async () => {
-  const store = new Store()
-  store.protector('web', { minAvailable: 4 }, 6)
-  const ledger = await start(store)
-  const gone = new AbortController()
-  const first = ledger.review([ordered('best', { deletionCost: -9 })], gone.signal)
-  const others = ['a', 'b'].map((uid) => reviewOne(ledger, ordered(uid, {})))
-  gone.abort()
-  assert.equal((await first)[0]?.admitted, false)
-  assert.deepEqual(
-    (await Promise.all(others)).map(({ admitted }) => admitted),
-    [true, true],
-  )
-  assert.deepEqual(store.reserved('web'), ['a', 'b'])
-})
-
-test('one whose time is nearly over comes behind those that can still be answered', async () => {
-  const store = new Store()
-  store.protector('web', { minAvailable: 5 }, 6)
-  const ledger = await start(store)
-  const other = reviewOne(ledger, ordered('a', {}))
-  const late = await reviewOne(ledger, ordered('best', { deletionCost: -9 }, { timeoutMs: 400 }))
-  assert.deepEqual([late.admitted, (await other).admitted], [false, true])
-})
-
-test('a refusal names better victims out of the pods that are counted here, and only where they are asked for', async () => {
-  const store = new Store()
-  store.protector('web', { minAvailable: 6 }, 6)
-  const pods = ['dear', 'cheap', 'unready'].map((uid) => {
-    return { ...ordered(uid, { deletionCost: uid === 'cheap' ? -1 : 3 }).pod, ready: uid !== 'unready' }
-  })
-  let selected = 0
-  let gone = ''
-  const cells = {
-    select: (cell: string) => {
-      selected++
-      return cell === 'east' ? pods : undefined
-    },
-    get: (_: string, uid: string) => pods.find((one) => one.uid === uid && uid !== gone),
-  }
-  const ledger = await start(store, { cells })
-  const { betterVictims } = await reviewOne(ledger, ordered('dear', { deletionCost: 3 }, { hints: 3 }))
-  assert.deepEqual(
-    betterVictims?.map(({ name }) => name),
-    ['pod-unready', 'pod-cheap'],
-  )
-  gone = 'unready'
-  const later = await reviewOne(ledger, ordered('dear', { deletionCost: 3 }, { hints: 3 }))
-  assert.deepEqual(
-    later.betterVictims?.map(({ name }) => name),
-    ['pod-cheap'],
-  )
-  // A burst of refusals looks at the pods once.
-  for (let i = 0; i < 100; i++) await reviewOne(ledger, ordered('dear', { deletionCost: 3 }, { hints: 3 }))
-  assert.ok(selected < 50, `${selected}`)
-  assert.equal((await reviewOne(ledger, ordered('dear', { deletionCost: 3 }))).betterVictims, undefined)
-  const elsewhere = await reviewOne(ledger, ordered('dear', { deletionCost: 3 }, { hints: 3, cell: 'west' }))
-  assert.equal(elsewhere.betterVictims, undefined)
 })

@@ -90,19 +90,6 @@ test('the simulation: nothing is over-admitted though clocks are wrong by up to 
   assert.ok(admitted > 2_000, `${admitted} deletions were admitted`)
 })
 
-test('the same where deletions wait for one another and the best victims go first', async () => {
-  let admitted = 0
-  const settings = { ...DEFAULT_SIM_SETTINGS, deletionOrder: true }
-  for (let seed = 1; seed <= 200; seed++) {
-    const outcome = await simulate(seed, 'portcullis', { settings })
-    const again = `node bench/protection/sim.ts --seed ${seed} --set deletionOrder=true --trace`
-    assert.deepEqual(outcome.explanations, [], again)
-    assert.equal(outcome.leftover, '', again)
-    admitted += outcome.admitted
-  }
-  assert.ok(admitted > 2_000, `${admitted} deletions were admitted`)
-})
-
 test('the simulation finds what Podseidon lets through', async () => {
   let over = 0
   for (let seed = 1; seed <= 60; seed++) over += (await simulate(seed, 'podseidon')).overAdmissions

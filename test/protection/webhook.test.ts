@@ -35,9 +35,6 @@ interface Answer {
 }
 
 const PROTECTION: CompiledProtection = {
-  admissionOrder: 'Arrival',
-  gather: { gatherMs: 30, scarcePercent: 10 },
-  hints: { enabled: false, max: 3 },
   cell: 'worker-1',
   shadow: false,
   failurePolicy: 'Fail',
@@ -93,7 +90,6 @@ let ready = true
 let revoked: RevocationCheck = () => ''
 const asked: ProtectionRequest[] = []
 const lookedUp: string[] = []
-const rights: string[] = []
 const outcomes: WebhookOutcome[] = []
 
 before(async () => {
@@ -123,11 +119,6 @@ before(async () => {
         const twin = twins.get(name)
         return await Promise.resolve(twin === undefined ? [found] : [found, twin])
       },
-      mayList: (cell, user, namespace) => {
-        const { name, groups, uid, extra } = user
-        rights.push(JSON.stringify([cell, name, uid, groups, extra, namespace]))
-        return Promise.resolve(name === 'alice')
-      },
       authenticate: port.authenticate,
       clock: systemClock,
       log,
@@ -149,7 +140,7 @@ beforeEach(() => {
   covered = () => true
   ready = true
   revoked = () => ''
-  for (const list of [asked, lookedUp, rights, outcomes]) list.length = 0
+  for (const list of [asked, lookedUp, outcomes]) list.length = 0
 })
 
 after(async () => {
@@ -636,27 +627,4 @@ test('the certificate is of the CA in the data directory, and outlives a restart
   const { pki } = controlPaths(dir)
   assert.equal(createWebhookTokens(readControlTokenKey(pki)).tokenOf('worker-1'), token)
   await next.close()
-})
-
-test('pods that could go instead are named to users that may list pods, and never to who may have invented the user', async () => {
-  protection = { ...PROTECTION, admissionOrder: 'DeletionOrder', hints: { enabled: true, max: 2 } }
-  const betterVictims = [{ name: 'web-9', because: 'is not ready' }]
-  verdict = ({ hints }) => Promise.resolve(hints === undefined ? REJECTED : { ...REJECTED, betterVictims })
-  const causes = async (user: object, path?: string): Promise<string[]> => {
-    const { details } = (await ask(review({ userInfo: user }), path)).status
-    return details.causes.map(({ field }: Json) => field)
-  }
-  const alice = { username: 'alice', uid: '7', groups: ['dev', 3], extra: { scopes: ['a'] } }
-  assert.deepEqual(await causes(alice), ['', 'pod/web-9'])
-  assert.deepEqual(rights, [JSON.stringify(['worker-1', 'alice', '7', ['dev'], { scopes: ['a'] }, 'shop'])])
-  assert.deepEqual(await causes({ username: 'bob' }), [''])
-  assert.deepEqual([asked[0]?.order, asked[0]?.pod.scale?.phase], [PROTECTION.gather, 'Running'])
-  const { json } = await send(`/worker-1/${token}`)
-  assert.deepEqual([json.response.status.details.causes.length, rights.length, asked.at(-1)?.hints], [1, 2, undefined])
-  protection = PROTECTION
-  await ask(review())
-  assert.deepEqual(
-    [asked.at(-1)?.order, asked.at(-1)?.hints, asked.at(-1)?.pod.scale],
-    [undefined, undefined, undefined],
-  )
 })

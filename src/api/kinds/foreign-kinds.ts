@@ -62,13 +62,6 @@ export const CONFIG_MAPS: ResourceKind = foreignKind({
   plural: 'configmaps',
   namespaced: true,
 })
-export const SUBJECT_ACCESS_REVIEWS: ResourceKind = foreignKind({
-  group: 'authorization.k8s.io',
-  version: 'v1',
-  kind: 'SubjectAccessReview',
-  plural: 'subjectaccessreviews',
-  namespaced: false,
-})
 export const DEPLOYMENTS: ResourceKind = apps('Deployment', 'deployments')
 export const STATEFUL_SETS: ResourceKind = apps('StatefulSet', 'statefulsets')
 export const REPLICA_SETS: ResourceKind = apps('ReplicaSet', 'replicasets')

@@ -39,30 +39,6 @@ export interface PodFacts {
    * made ready later. 0 = not known.
    */
   readonly readyWrittenMs: number
-  /** Only where deletions are ordered or better victims are named (spec.podProtection.admissionOrder, hints). */
-  readonly scale?: PodScaleFacts
-}
-
-/** What else decides which of several pods a scale-down deletes first (core/scale/rank). */
-export interface PodScaleFacts {
-  /** Of the owner with `controller: true`; '' = it has none. */
-  readonly controllerUid: string
-  /** '' = not assigned to a node. */
-  readonly nodeName: string
-  readonly phase: string
-  /** Annotation `controller.kubernetes.io/pod-deletion-cost`; 0 without one, and when it is invalid. */
-  readonly deletionCost: number
-  /** Most restarts of any one container; of any one sidecar. */
-  readonly restarts: number
-  readonly sidecarRestarts: number
-}
-
-/** Deletions that compete for one PodProtector are admitted in the order in which a scale-down would delete their pods. */
-export interface DeletionOrder {
-  /** How long a deletion waits for others while the quota is scarce, milliseconds. 0 = not at all. */
-  readonly gatherMs: number
-  /** It is scarce while at most this share of the counted pods may still be deleted, percent, rounded up. */
-  readonly scarcePercent: number
 }
 
 /** One deletion or eviction that is asked for. */
@@ -82,10 +58,6 @@ export interface ProtectionRequest {
   readonly shadow: boolean
   /** Milliseconds in which an answer is of use. */
   readonly timeoutMs: number
-  /** Default: those that arrived last come first, as of Podseidon. */
-  readonly order?: DeletionOrder
-  /** How many pods that could go instead a refusal names. Default 0. */
-  readonly hints?: number
 }
 
 /** As Podseidon's metrics name them (webhook/observer/observer.go), each a label value. */
@@ -150,14 +122,6 @@ export interface ProtectionVerdict {
   readonly freePass: boolean
   /** To be released when upstream does not do it. */
   readonly reservation: Reservation | undefined
-  /** Pods of the same namespace and cell that could go instead, for whoever may list pods there. Default none. */
-  readonly betterVictims?: readonly BetterVictim[]
-}
-
-export interface BetterVictim {
-  readonly name: string
-  /** A clause without a subject: `is not ready`. */
-  readonly because: string
 }
 
 /** The pods of one ReplicaSet or StatefulSet that go. */
@@ -211,11 +175,8 @@ export interface ScaleDownAnswer {
 export interface ProtectionGate {
   /** Whether pods of the namespace may have a protector. True as long as that is not known. */
   covers(namespace: string): boolean
-  /**
-   * One verdict for each request, in their order; together they are one batch. Never rejects.
-   * @param abandoned nobody waits for them any more: what is not written yet takes no quota
-   */
-  review(requests: readonly ProtectionRequest[], abandoned?: AbortSignal): Promise<readonly ProtectionVerdict[]>
+  /** One verdict for each request, in their order; together they are one batch. Never rejects. */
+  review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]>
   /** What PodProtectors will say to the deletions of a scale-down. Nothing is recorded. Never rejects. */
   reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer>
   /** Upstream has refused: what is held is free again. */

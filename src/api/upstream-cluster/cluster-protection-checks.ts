@@ -11,7 +11,7 @@ const NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending 
 const NAMESPACE_FIX = 'write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns'
 
 export function checkPodProtection(protection: Loose<PodProtection>, path: string, out: FieldErrors): void {
-  const { cell, excludedNamespaces = [], objectSelector, aggregation, admissionOrder, gather } = protection
+  const { cell, excludedNamespaces = [], objectSelector, aggregation } = protection
   // It is the last part of the webhook's path, and of a Lease's name.
   if (cell !== undefined && !isObjectName(cell)) {
     out.invalid(`${path}.cell`, `${shown(cell)} is not a valid cell name`, NAME_FIX)
@@ -19,10 +19,6 @@ export function checkPodProtection(protection: Loose<PodProtection>, path: strin
   checkNamespaces(excludedNamespaces, `${path}.excludedNamespaces`, out)
   if (objectSelector !== undefined) checkSelector(objectSelector, `${path}.objectSelector`, out)
   if (aggregation !== undefined) checkAggregation(aggregation, `${path}.aggregation`, out)
-  if (gather !== undefined && admissionOrder !== 'DeletionOrder') {
-    const fix = 'set admissionOrder: DeletionOrder, or remove it'
-    out.warning(`${path}.gather`, 'has no effect without admissionOrder DeletionOrder', fix)
-  }
 }
 
 export function checkNamespaces(namespaces: readonly (string | undefined)[], path: string, out: FieldErrors): void {

@@ -49,29 +49,6 @@ const aggregation = object('How the pods of the cluster are counted.', {
   updateTrigger,
 })
 
-const gather = object(
-  'How long a deletion waits for others, so that there is something to choose from; only with admissionOrder DeletionOrder.',
-  {
-    maxMillis: defaultsTo(30, integer('Milliseconds that a deletion waits for others; 0: not at all.', 0, 2000)),
-    whenRemainingAtMostPercent: defaultsTo(
-      10,
-      integer(
-        'It waits only while the quota is scarce: while at most this percentage of the counted pods, rounded up, may still be deleted.',
-        0,
-        100,
-      ),
-    ),
-  },
-)
-
-const hints = object('Whether a refusal names pods of the namespace that could go instead.', {
-  enabled: defaultsTo(
-    false,
-    flag('Name them, to callers that may list pods of the namespace: each refusal may cost an access review.'),
-  ),
-  max: defaultsTo(3, integer('How many a refusal names.', 1, 10)),
-})
-
 export const POD_PROTECTION_SCHEMA = object(
   'When present, even if empty, deletions and evictions of pods are checked against PodProtectors. Default: they are not.',
   {
@@ -96,15 +73,5 @@ export const POD_PROTECTION_SCHEMA = object(
     ),
     objectSelector: labelSelector('Only pods with these labels are protected. Default: all.'),
     aggregation: checked(aggregation, AGGREGATION_RULES),
-    admissionOrder: defaultsTo(
-      'Arrival',
-      oneOf(
-        'Which of several deletions that compete for the quota of one PodProtector are admitted. Arrival: those that arrived ' +
-          'last; DeletionOrder: those of pods that a scale-down would delete first.',
-        ['Arrival', 'DeletionOrder'],
-      ),
-    ),
-    gather,
-    hints,
   },
 )

@@ -13,7 +13,6 @@ import {
 } from '../../controllers/aggregator/pod-aggregator.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
-import { ranksPods } from '../../core/protection/competition/order-settings.ts'
 import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
@@ -125,7 +124,7 @@ class Cell {
       const protection = this.#deps.clusters.get(name)?.compiled.protection
       if (protection === undefined) return []
       const { aggregation } = protection
-      return [{ name, client: this.#clientOf(name), aggregation, ranked: ranksPods(protection) }]
+      return [{ name, client: this.#clientOf(name), aggregation }]
     })
   }
 

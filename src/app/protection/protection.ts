@@ -288,10 +288,6 @@ export class Protection {
       log,
       events,
       onNamespaces,
-      cells: {
-        select: (cell, namespace, selector) => this.#running?.cells.select(cell, namespace, selector),
-        get: (cell, uid) => this.#running?.cells.pod(cell, uid),
-      },
     })
     const { protectors } = ledger
     const alone = config.source === 'embedded' && this.#ownCore === undefined

@@ -1,6 +1,6 @@
 // Wires the webhook of pod protection to the ledger, the cells and their clients: for deletions that do not come through the gateway.
 
-import { PODS, SUBJECT_ACCESS_REVIEWS } from '../../api/kinds/foreign-kinds.ts'
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isMissing } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
@@ -11,9 +11,7 @@ import type { ProtectionLedger } from '../../controllers/ledger/ledger.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
-import { createAccessReviewer } from '../../io/reviews/access-review.ts'
 import { createProtectionWebhook, type ProtectionWebhookDeps } from '../../webhooks/protection-webhook.ts'
-import type { WebhookReviewDeps } from '../../webhooks/protection-webhook-review.ts'
 import type { Config } from '../config/config.ts'
 import type { ProtectionCells } from './cells.ts'
 import { ProtectionPort } from './port.ts'
@@ -48,7 +46,6 @@ export function createWebhook(deps: WebhookDeps): {
       return protection === undefined ? undefined : { protection }
     },
     getPods: (cell, namespace, name) => podsOfName(cells.clients(cell), namespace, name),
-    mayList: listRights(cells, clock),
     authenticate: port.authenticate,
     ready: () => ledger.knowsProtectors,
     onReview,
@@ -56,24 +53,6 @@ export function createWebhook(deps: WebhookDeps): {
     log,
   })
   return { port, handler }
-}
-
-/** Whether a user may list the pods of a namespace of a cell. */
-function listRights(cells: ProtectionCells, clock: Clock): NonNullable<WebhookReviewDeps['mayList']> {
-  const access = createAccessReviewer(
-    () => clock.monotonic(),
-    () => undefined,
-  )
-  return async (cell, user, namespace) => {
-    const [client] = cells.clients(cell)
-    if (client === undefined) return false
-    const attributes = { verb: 'list', group: '', resource: 'pods', subresource: '', namespace, name: '' }
-    const verdict = await access.review({ cluster: cell, epoch: 0, user, attributes }, async (body) => {
-      const answer = await client.create(SUBJECT_ACCESS_REVIEWS, JSON.parse(body) as JsonObject)
-      return { status: 201, body: JSON.stringify(answer) }
-    })
-    return verdict.kind === 'allowed'
-  }
 }
 
 /**

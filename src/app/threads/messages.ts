@@ -104,8 +104,6 @@ export type FromThread =
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
   /** Deletions to be evaluated together. Answered by `verdicts`. */
   | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
-  /** Nobody waits for the verdicts of `protect` any more. */
-  | { readonly type: 'abandoned'; readonly id: number }
   /** What came of a scale-down that has a policy. */
   | { readonly type: 'scaled-down'; readonly report: ScaleDownReport }
   /** Replicas that are to be lowered. Answered by `scale-down-answer`. */

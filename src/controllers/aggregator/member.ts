@@ -18,8 +18,6 @@ export interface CellMember {
   readonly name: string
   readonly client: ObjectClient
   readonly aggregation: CompiledAggregation
-  /** Pods are kept with what orders deletions. Default false. */
-  readonly ranked?: boolean
 }
 
 export interface MemberStreamDeps {
@@ -56,7 +54,7 @@ export class MemberStream implements FollowEvents {
   #stopped = false
 
   /** @throws {SyntaxError} when the pod selector cannot be read */
-  constructor({ name, client, aggregation, ranked }: CellMember, deps: MemberStreamDeps) {
+  constructor({ name, client, aggregation }: CellMember, deps: MemberStreamDeps) {
     const { clock, log } = deps
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation
     const labelSelector = podSelector === undefined ? '' : selectorText(podSelector)
@@ -64,7 +62,7 @@ export class MemberStream implements FollowEvents {
     this.sinceMs = clock.now()
     this.#client = client
     this.#deps = deps
-    this.pods = new PodSnapshot(() => clock.monotonic(), ranked)
+    this.pods = new PodSnapshot(() => clock.monotonic())
     this.streamTime = new CellStreamTime({
       mode,
       annotation,
@@ -75,7 +73,7 @@ export class MemberStream implements FollowEvents {
     })
     this.#following = client.follow(PODS, '', this, {
       labelSelector,
-      transform: (pod) => slimPod(pod, annotation, ranked),
+      transform: (pod) => slimPod(pod, annotation),
     })
   }
 

@@ -69,8 +69,8 @@ class Aggregator implements PodAggregator {
 
   #settleTerm(members: readonly CellMember[]): void {
     const made = madeFor(
-      members.map(({ name, ranked, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
-        return [name, podSelector, syncTime, syncTimeAnnotation, ranked]
+      members.map(({ name, aggregation: { podSelector, syncTime, syncTimeAnnotation } }) => {
+        return [name, podSelector, syncTime, syncTimeAnnotation]
       }),
     )
     if ((this.#term?.made ?? '') === made) return

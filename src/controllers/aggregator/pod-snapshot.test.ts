@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { rankedFacts } from '../../core/protection/competition/ranked-facts.ts'
 import { podFacts } from '../../core/protection/quota/pod-facts.ts'
 import { PodSnapshot, sameForCounting, slimPod } from './pod-snapshot.ts'
 
@@ -28,44 +27,6 @@ test('a pod is evaluated the same whether whole or reduced to what is kept', () 
   assert.ok(text.includes('"seen"') && !/secret|last-applied|podIP/.test(text))
   assert.ok(!JSON.stringify(slimPod(pod('a', {}, { annotations }))).includes('seen'))
   fc.assert(fc.property(fc.jsonValue(), (value) => void slimPod({ metadata: value, status: value })))
-})
-
-test('what orders deletions is kept of a pod where it is asked for, and nothing else', () => {
-  const ownerReferences = [{ kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true }]
-  const annotations = { 'controller.kubernetes.io/pod-deletion-cost': '-7', other: 'x' }
-  const { metadata, status } = pod('a', { app: 'web' }, { ownerReferences, annotations })
-  const spec = {
-    nodeName: 'n1',
-    initContainers: [{ name: 'mesh', restartPolicy: 'Always', image: 'secret' }, { name: 'init' }],
-    containers: [{ name: 'main', image: 'secret' }],
-  }
-  const whole = {
-    metadata,
-    spec,
-    status: {
-      ...(status as object),
-      containerStatuses: [{ name: 'main', restartCount: 3, image: 'secret' }],
-      initContainerStatuses: [
-        { name: 'mesh', restartCount: 2 },
-        { name: 'init', restartCount: 9 },
-      ],
-    },
-  }
-  const kept = rankedFacts(slimPod(whole, '', true))
-  assert.deepEqual(kept, rankedFacts(whole))
-  assert.deepEqual(kept?.scale, {
-    controllerUid: 'rs',
-    nodeName: 'n1',
-    phase: 'Running',
-    deletionCost: -7,
-    restarts: 3,
-    sidecarRestarts: 2,
-  })
-  assert.ok(!/secret|other/.test(JSON.stringify(slimPod(whole, '', true))))
-  assert.equal(podFacts(slimPod(whole))?.scale, undefined)
-  fc.assert(
-    fc.property(fc.jsonValue(), (value) => void slimPod({ metadata: value, spec: value, status: value }, '', true)),
-  )
 })
 
 test('pods with the same labels share them', () => {

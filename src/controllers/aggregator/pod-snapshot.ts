@@ -2,13 +2,11 @@
 // as it is read.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, recordsOf } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
-import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
-import { readyOwners } from '../../core/protection/quota/pod-facts.ts'
+import { podFacts, readyOwners } from '../../core/protection/quota/pod-facts.ts'
 import { PodIndex } from '../../core/protection/selectors/pod-index.ts'
-import { DELETION_COST_ANNOTATION } from '../../core/scale/rank/deletion-cost.ts'
 
 type Labels = PodFacts['labels']
 
@@ -31,15 +29,10 @@ export class PodSnapshot {
   #complete = false
   readonly #labels = new SharedLabels()
   readonly #monotonic: () => number
-  readonly #read: ReturnType<typeof factsReader>
 
-  /**
-   * @param monotonic milliseconds
-   * @param ranked pods are kept with what orders deletions
-   */
-  constructor(monotonic: () => number, ranked = false) {
+  /** @param monotonic milliseconds */
+  constructor(monotonic: () => number) {
     this.#monotonic = monotonic
-    this.#read = factsReader(ranked)
   }
 
   /** Whether all pods were listed at least once. */
@@ -109,7 +102,7 @@ export class PodSnapshot {
 
   /** @param live reported by an event; otherwise by a list, which does not say since when */
   #factsOf(pod: JsonObject, live: boolean): SnapshotPod | undefined {
-    const facts = this.#read(pod)
+    const facts = podFacts(pod)
     if (facts === undefined) return undefined
     const labels = this.#labels.shared(facts.labels, this.#index.size + this.#next.index.size)
     if (!facts.ready) return { ...facts, labels, readySeenMs: 0 }
@@ -149,15 +142,13 @@ const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
 /**
  * What podFacts and sync times read of a pod, and nothing else: for FollowChoice.transform.
  * @param annotation one more that is kept; '' = none
- * @param ranked with what orders deletions
  */
-export function slimPod(pod: JsonObject, annotation = '', ranked = false): JsonObject {
+export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
   const metadata = recordOf(pod['metadata'])
   const status = recordOf(pod['status'])
   const annotations = recordOf(metadata['annotations'])
   const kept = Object.entries(annotations).filter(
-    ([key]) =>
-      key === annotation || key.startsWith(KEPT_ANNOTATIONS_PREFIX) || (ranked && key === DELETION_COST_ANNOTATION),
+    ([key]) => key === annotation || key.startsWith(KEPT_ANNOTATIONS_PREFIX),
   )
   return {
     metadata: {
@@ -170,30 +161,14 @@ export function slimPod(pod: JsonObject, annotation = '', ranked = false): JsonO
       deletionGracePeriodSeconds: metadata['deletionGracePeriodSeconds'],
       labels: metadata['labels'],
       ...(kept.length > 0 && { annotations: Object.fromEntries(kept) }),
-      ...(ranked && { ownerReferences: metadata['ownerReferences'] }),
       managedFields: readyOwners(metadata).map(({ time }) => ({ time, fieldsV1: READY_FIELDS })),
     },
-    ...(ranked && { spec: slimSpec(pod) }),
     status: {
       phase: status['phase'],
       startTime: status['startTime'],
       conditions: status['conditions'],
-      ...(ranked && {
-        containerStatuses: slimStatuses(status, 'containerStatuses'),
-        initContainerStatuses: slimStatuses(status, 'initContainerStatuses'),
-      }),
     },
   }
-}
-
-function slimSpec(pod: JsonObject): JsonObject {
-  const spec = recordOf(pod['spec'])
-  const initContainers = recordsOf(spec['initContainers']).map(({ name, restartPolicy }) => ({ name, restartPolicy }))
-  return { nodeName: spec['nodeName'], initContainers }
-}
-
-function slimStatuses(status: Readonly<Record<string, unknown>>, key: string): readonly object[] {
-  return recordsOf(status[key]).map(({ name, restartCount }) => ({ name, restartCount }))
 }
 
 /** The pods of a workload mostly have the same labels: one object for all of them. */

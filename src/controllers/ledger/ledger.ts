@@ -24,7 +24,6 @@ import type { ProtectionEvents } from '../../core/protection/requests/protection
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import { askProtectors } from '../../core/scale/protection/ask-protectors.ts'
 import { ProtectorTable } from '../../state/protectors.ts'
-import { BetterVictims, type CountedCells } from './better-victims.ts'
 import type { RestoredProtectors } from './restored-protectors.ts'
 import { type LedgerAnswer, type Reviewed, reviewAll } from './review.ts'
 import { type LedgerOperation, type LedgerResult, LedgerWrites, releasesOf } from './writes.ts'
@@ -36,8 +35,6 @@ export interface ProtectionLedgerDeps {
   readonly clock: Clock
   /** Of the cells whose pods are deleted. */
   readonly clocks: CellClocks
-  /** Default: no pods are known, and deletions are ordered by what is known of their own pods. */
-  readonly cells?: CountedCells
   /** In [0, 1). */
   random(): number
   readonly log: Logger
@@ -76,8 +73,6 @@ class Ledger implements ProtectionLedger {
   readonly #deps: ProtectionLedgerDeps
   readonly #batch: RetryBatch<LedgerOperation, LedgerResult>
   readonly #quotas = new KnownQuotas()
-  readonly #cells: CountedCells
-  readonly #victims: BetterVictims
   #following: Following | undefined
   #restored: RestoredProtectors | undefined
   #namespaces: ReadonlySet<string> | undefined
@@ -86,11 +81,8 @@ class Ledger implements ProtectionLedger {
 
   constructor(deps: ProtectionLedgerDeps) {
     this.#deps = deps
-    this.#cells = deps.cells ?? NO_CELLS
-    this.#victims = new BetterVictims(this.protectors, this.#cells, deps.clock)
     const writes = new LedgerWrites({
       ...deps,
-      cells: this.#cells,
       protectors: this.protectors,
       onUnknown: (key, releases) => this.#takeBack(key, releases),
     })
@@ -143,16 +135,15 @@ class Ledger implements ProtectionLedger {
     return this.protectors.synced ? this.protectors.namespaces() : this.#restored?.namespaces
   }
 
-  async review(requests: readonly ProtectionRequest[], abandoned?: AbortSignal): Promise<readonly ProtectionVerdict[]> {
+  async review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
     const { clock, events } = this.#deps
     const startMs = clock.monotonic()
-    const reviewed = await this.#reviewed(requests, abandoned)
+    const reviewed = await this.#reviewed(requests)
     const durationMs = clock.monotonic() - startMs
     return requests.map((request, index) => {
       const { verdict, protectors } = reviewed[index] ?? nothingKnown(request, 'the ledger returned no verdict')
       events.reviewed(request, verdict, protectors, durationMs)
-      const betterVictims = this.#victims.of(request, verdict)
-      return betterVictims.length === 0 ? verdict : { ...verdict, betterVictims }
+      return verdict
     })
   }
 
@@ -196,10 +187,7 @@ class Ledger implements ProtectionLedger {
     await this.#following?.stop()
   }
 
-  async #reviewed(
-    requests: readonly ProtectionRequest[],
-    abandoned: AbortSignal | undefined,
-  ): Promise<readonly Reviewed[]> {
+  async #reviewed(requests: readonly ProtectionRequest[]): Promise<readonly Reviewed[]> {
     if (this.#stopped) return requests.map((request) => nothingKnown(request, 'the gateway is shutting down'))
     const { settings, clock, clocks, log } = this.#deps
     try {
@@ -211,12 +199,10 @@ class Ledger implements ProtectionLedger {
           settings,
           clock,
           clocks,
-          cells: this.#cells,
           submit: (key, operations) => this.#submit(key, operations),
           release: (cell, uid, holds) => this.release([{ cell, uid, holds }]),
         },
         requests,
-        abandoned,
       )
     } catch (error) {
       // A bug: it fails these deletions and nothing else.
@@ -275,8 +261,6 @@ class Ledger implements ProtectionLedger {
     this.#deps.onNamespaces?.(namespaces)
   }
 }
-
-const NO_CELLS: CountedCells = { select: () => undefined, get: () => undefined }
 
 function paceOf(settings: ProtectionSettings): BatchPace {
   const { coldStartDelayMs, batchIntervalMs, retryBackoffMs, retryJitterMs } = settings

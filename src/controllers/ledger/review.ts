@@ -22,8 +22,6 @@ import { asksNoQuota, evaluateDeletion, freePass } from '../../core/protection/q
 import type { QuotaPod } from '../../core/protection/quota/quota.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
-import type { CountedCells } from './better-victims.ts'
-import { competing, gatherMs, inAdmissionOrder } from './competition.ts'
 import type { RestoredProtectors } from './restored-protectors.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'
 
@@ -37,7 +35,6 @@ export interface LedgerReviewDeps {
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly clocks: CellClocks
-  readonly cells: CountedCells
   /** All of them go into the next write of the protector. */
   submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): readonly Promise<LedgerAnswer>[]
   /** Releases reservations. */
@@ -79,19 +76,15 @@ const RECORD_TIMEOUT_MS = 30_000
 const UNKNOWN = 'the PodProtectors have not been read yet'
 const AWAY = 'the core cluster has not answered since this gateway was started'
 
-/**
- * One result for each request, in their order.
- * @param abandoned nobody waits for them any more
- */
+/** One result for each request, in their order. */
 export async function reviewAll(
   deps: LedgerReviewDeps,
   requests: readonly ProtectionRequest[],
-  abandoned?: AbortSignal,
 ): Promise<readonly Reviewed[]> {
   const reviews = requests.map((request) => begin(deps, request))
   evaluate(deps, reviews)
   for (const review of reviews) review.verdict ??= verdictByWhatIsKnown(review)
-  submit(deps, reviews, abandoned)
+  submit(deps, reviews)
   return Promise.all(
     reviews.map(async (review) => ({
       verdict: review.verdict ?? (await finish(deps, review)),
@@ -137,17 +130,14 @@ function byRestored(request: ProtectionRequest, restored: RestoredProtectors | u
 const NO_NUMBERS = { count: 0, lag: 0, required: 0, maxConcurrentLag: 0 }
 
 /** Evaluates all deletions of one protector together, by what is known of it. */
-function evaluate({ quotas, settings, clock, cells }: LedgerReviewDeps, reviews: readonly Review[]): void {
+function evaluate({ quotas, settings, clock }: LedgerReviewDeps, reviews: readonly Review[]): void {
   const nowMicros = clock.now() * 1000
   for (const [key, group] of byProtector(reviews)) {
     const { protector } = group[0].evaluation
     const limits = limitsOf(protector, settings)
-    const arrived = group.flatMap(({ request, evaluation }) => {
+    const reserving = group.flatMap(({ request, evaluation }) => {
       const { pod } = evaluation
-      return pod === undefined ? [] : [{ request, evaluation, operation: reserveOf(request, pod) }]
-    })
-    const reserving = inAdmissionOrder(arrived, protector, cells, clock, ({ request }) => {
-      return competing(request, Number.POSITIVE_INFINITY)
+      return pod === undefined ? [] : [{ evaluation, operation: reserveOf(request, pod) }]
     })
     const operations = reserving.map(({ operation }) => operation)
     const results = quotas.evaluate(protector, operations, limits, nowMicros)
@@ -189,27 +179,15 @@ function conclude(
   }
 }
 
-function submit({ clock, ...deps }: LedgerReviewDeps, reviews: readonly Review[], abandoned?: AbortSignal): void {
+function submit({ clock, ...deps }: LedgerReviewDeps, reviews: readonly Review[]): void {
   const nowMs = clock.monotonic()
   for (const [key, group] of byProtector(reviews)) {
     const requests = group.map(({ request, evaluation }): BatchRequest<LedgerOperation> => {
       const { pod, protector, availableFromMs } = evaluation
       const matchedBy = { protector, labels: request.pod.labels }
       if (pod !== undefined) {
-        const deadlineMs = nowMs + request.timeoutMs
-        const competes = competing(request, deadlineMs)
-        const operation = {
-          history: reserveOf(request, pod),
-          matchedBy,
-          availableFromMs,
-          ...(competes !== undefined && { competes }),
-        }
-        return {
-          operation,
-          deadlineMs,
-          waitMs: gatherMs(request, evaluation.finding),
-          ...(abandoned !== undefined && { isWanted: () => !abandoned.aborted }),
-        }
+        const operation = { history: reserveOf(request, pod), matchedBy, availableFromMs }
+        return { operation, deadlineMs: nowMs + request.timeoutMs }
       }
       const operation = { history: recordOf(request), matchedBy }
       return { operation, deadlineMs: nowMs + RECORD_TIMEOUT_MS, waitMs: RECORD_WAIT_MS, persistent: true }

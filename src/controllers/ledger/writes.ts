@@ -18,8 +18,6 @@ import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
 import { errorName } from '../error-name.ts'
-import type { CountedCells } from './better-victims.ts'
-import { type Competing, inAdmissionOrder } from './competition.ts'
 
 export interface LedgerOperation {
   readonly history: HistoryOperation
@@ -29,8 +27,6 @@ export interface LedgerOperation {
   readonly availableFromMs?: number
   /** The protector whose selector matched the pod; if the selector has changed since, the labels are matched again. */
   readonly matchedBy?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
-  /** Of a deletion that is admitted in the order of deletion; undefined = by arrival. */
-  readonly competes?: Competing
 }
 
 export interface LedgerResult extends Omit<OperationResult, 'result'> {
@@ -48,7 +44,6 @@ export interface LedgerWritesDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly events: ProtectionEvents
-  readonly cells: CountedCells
   /** It is not known whether a write happened. If it did, these operations undo it. */
   onUnknown(key: string, releases: readonly LedgerOperation[]): void
 }
@@ -111,11 +106,6 @@ export class LedgerWrites {
     }
   }
 
-  #ordered(protector: PodProtector, operations: readonly LedgerOperation[]): readonly LedgerOperation[] {
-    const { clock, cells } = this.#deps
-    return inAdmissionOrder(operations, protector, cells, clock, ({ competes }) => competes)
-  }
-
   /** Without a protector the deletion passes. */
   #gone(key: string, operations: readonly LedgerOperation[]): Written {
     this.#unsure.delete(key)
@@ -164,7 +154,7 @@ export class LedgerWrites {
     const { uid = '' } = protector.metadata
     const { clock } = this.#deps
     const monotonicMs = clock.monotonic()
-    const concerned = this.#ordered(protector, operations).filter((operation) => concerns(protector, operation))
+    const concerned = operations.filter((operation) => concerns(protector, operation))
     const history = concerned.map((operation) => historyAt(operation, monotonicMs))
     const nowMicros = clock.now() * 1000
     const { status, changed, results } = applyOperations(protector, history, limits, nowMicros)

@@ -338,9 +338,6 @@ test('podProtection: defaults, and everything written', () => {
         podSelector: undefined,
         updateTrigger: undefined,
       },
-      admissionOrder: 'Arrival',
-      gather: { gatherMs: 30, scarcePercent: 10 },
-      hints: { enabled: false, max: 3 },
     },
   )
   const selector = { matchLabels: { app: 'web' } }
@@ -374,9 +371,6 @@ test('podProtection: defaults, and everything written', () => {
       podSelector: selector,
       updateTrigger: { namespace: 'default', name: 'portcullis-update-trigger', intervalMs: 1_000 },
     },
-    admissionOrder: 'Arrival',
-    gather: { gatherMs: 30, scarcePercent: 10 },
-    hints: { enabled: false, max: 3 },
   })
   assert.deepEqual(structuredClone(written), written, 'it crosses threads')
   const off = compile({ podProtection: { aggregation: { disabled: true, updateTrigger: { namespace: 'a' } } } })

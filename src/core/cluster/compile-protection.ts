@@ -15,8 +15,7 @@ export function compileProtection(
   name: string,
   schema: Schema<PodProtection> = POD_PROTECTION_SCHEMA,
 ): CompiledProtection {
-  const { shadow, failurePolicy, timeoutSeconds, admissionOrder } = complete(schema, protection)
-  const gather = complete(fieldOf(schema, 'gather'), protection.gather)
+  const { shadow, failurePolicy, timeoutSeconds } = complete(schema, protection)
   return {
     cell: protection.cell ?? name,
     shadow,
@@ -25,9 +24,6 @@ export function compileProtection(
     excludedNamespaces: new Set(protection.excludedNamespaces ?? []),
     objectSelector: narrowing(protection.objectSelector),
     aggregation: compileAggregation(protection.aggregation, fieldOf(schema, 'aggregation')),
-    admissionOrder,
-    gather: { gatherMs: gather.maxMillis, scarcePercent: gather.whenRemainingAtMostPercent },
-    hints: complete(fieldOf(schema, 'hints'), protection.hints),
   }
 }
 

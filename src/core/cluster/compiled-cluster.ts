@@ -2,7 +2,6 @@
 
 import type { Complete } from '../../api/kube/json-schema.ts'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
-import type { DeletionOrder } from '../../api/ports/protection.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
@@ -267,11 +266,6 @@ export interface CompiledProtection {
   readonly objectSelector: LabelSelector | undefined
   readonly aggregation: CompiledAggregation
   /** Of deletions that compete for one quota. */
-  readonly admissionOrder: 'Arrival' | 'DeletionOrder'
-  /** For admissionOrder DeletionOrder. */
-  readonly gather: DeletionOrder
-  /** Whether and how many pods that could go instead a refusal names. */
-  readonly hints: { readonly enabled: boolean; readonly max: number }
 }
 
 /** spec.autoscaler. */

@@ -3,7 +3,6 @@
 import type { ProtectionGate, ProtectionRequest } from '../../api/ports/protection.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { orderOf } from '../../core/protection/competition/order-settings.ts'
 import { fieldsForBody, UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { type Removal, readRemoval } from '../calls/request-bodies.ts'
@@ -58,7 +57,6 @@ export function requestOf(
     dryRun,
     shadow: settings.shadow,
     timeoutMs: settings.timeoutMs,
-    ...orderOf(settings),
   }
 }
 

@@ -3,8 +3,7 @@
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
 import type { PodFacts } from '../../api/ports/protection.ts'
 import { KubeCallError } from '../../core/answers/call-errors.ts'
-import { ranksPods } from '../../core/protection/competition/order-settings.ts'
-import { factsReader } from '../../core/protection/competition/ranked-facts.ts'
+import { podFacts } from '../../core/protection/quota/pod-facts.ts'
 import {
   type Collection,
   type Limited,
@@ -23,7 +22,7 @@ export async function findPod(deletion: Deletion, name: string): Promise<Outcome
   const found = await readerFor(deletion).get(path)
   if (found.kind === 'absent') return found
   if (found.kind !== 'found') return unread('the pod cannot be read', found)
-  const pod = factsReader(ranksPods(deletion.settings))(found.value)
+  const pod = podFacts(found.value)
   if (pod !== undefined) return { kind: 'found', value: pod }
   return { kind: 'unknown', why: 'the pod cannot be read: the answer is not a Pod' }
 }
@@ -35,12 +34,11 @@ export async function listPods(deletion: Deletion, limit: number): Promise<Read<
     fieldSelector === '' ? '' : `fieldSelector=${encodeURIComponent(fieldSelector)}`,
     labelSelector === '' ? '' : `labelSelector=${encodeURIComponent(labelSelector)}`,
   ]
-  const factsOf = factsReader(ranksPods(deletion.settings))
   const found = await readerFor(deletion).list(
     podsPath(namespace),
     query.filter((one) => one !== '').join('&'),
     limit === 0 ? MAX_PODS : limit,
-    (items) => items.map((item) => (isRecord(item) ? factsOf(item) : undefined) ?? notAPod()),
+    (items) => items.map((item) => (isRecord(item) ? podFacts(item) : undefined) ?? notAPod()),
   )
   if (found.kind !== 'found') return unread('the pods cannot be listed', found)
   if (limit !== 0 || textOf(found.value.metadata['continue']) === '') return found

@@ -1,15 +1,13 @@
 // Pod protection on the request path: a deletion or an eviction of a pod goes on only as the ledger allows it, and then for
 // exactly the pod that was evaluated. The way of one of them, top to bottom; whole collections in collection.ts.
 
-import type { ProtectionGate, ProtectionVerdict } from '../../api/ports/protection.ts'
+import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { isPodWrite, protectionOf } from '../../core/admission/pod-deletion.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { hintsOf } from '../../core/protection/competition/order-settings.ts'
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
-import { namingBetterVictims } from '../../core/protection/quota/protection-messages.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { mayList, reviewRight } from '../calls/access.ts'
+import { reviewRight } from '../calls/access.ts'
 import type { Limited, Unknown } from '../calls/upstream-reader.ts'
 import type { Decision, Recheck } from '../exchange/decision.ts'
 import { protectCollection } from './collection.ts'
@@ -87,20 +85,15 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
     return undefined
   }
   if (exchange.gone) return undefined
-  const request = { ...requestOf(deletion, asked, pod), ...hintsOf(settings) }
-  const [verdict = errorVerdict('the ledger gave no verdict')] = await reviewDeletions(deletion, [request])
+  const [verdict = errorVerdict('the ledger gave no verdict')] = await reviewDeletions(deletion, [
+    requestOf(deletion, asked, pod),
+  ])
   hold(deletion, verdict)
-  const refused = follow(deletion, pod.name, verdict.betterVictims ? await named(deletion, verdict) : verdict)
+  const refused = follow(deletion, pod.name, verdict)
   if (refused !== undefined) return refused
   bindBody(deletion, asked, pod.uid, verdict.freePass ? pod.resourceVersion : '')
   if (mayRecheck) decision.recheck = recheck
   return undefined
-}
-
-/** Names pods that could go instead, to who may list them. */
-async function named({ exchange, decision }: Deletion, verdict: ProtectionVerdict): Promise<ProtectionVerdict> {
-  const { live, caller, info } = decision
-  return (await mayList(exchange, live, caller, info.namespace)) ? namingBetterVictims(verdict) : verdict
 }
 
 /**

@@ -18,14 +18,14 @@ export async function reviewDeletions(
   deletion: Deletion,
   requests: readonly ProtectionRequest[],
 ): Promise<readonly ProtectionVerdict[]> {
-  const { exchange, decision, settings } = deletion
+  const { exchange, decision, gate, settings } = deletion
   const { gw, charge } = exchange
   try {
     const done = await takeTurnIn(gw, decision.live.deletions, charge, settings.timeoutMs, {
       rate: () => UNLIMITED,
       message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
     })
-    return await ask(deletion, requests).finally(done)
+    return await gate.review(requests).finally(done)
   } catch (error) {
     if (!(error instanceof CallLimitError)) throw error
     return requests.map((request) => notNow(request, error))
@@ -39,17 +39,4 @@ function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: Call
   // What no protector can refuse passes.
   if (pass.admitted) return pass
   return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }
-}
-
-/** Where deletions are ordered and wait for one another, the ledger hears when the client has gone. */
-async function ask(
-  { exchange, gate, settings }: Deletion,
-  requests: readonly ProtectionRequest[],
-): Promise<readonly ProtectionVerdict[]> {
-  if (settings.admissionOrder === 'Arrival') return await gate.review(requests)
-  const abandoned = new AbortController()
-  exchange.onGone = () => abandoned.abort()
-  const verdicts = await gate.review(requests, abandoned.signal)
-  exchange.onGone = undefined
-  return verdicts
 }

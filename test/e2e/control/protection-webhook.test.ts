@@ -22,9 +22,6 @@ import type { KubeRequest, KubeResponse } from '../../harness/clusters/kube-requ
 import { waitFor } from '../../harness/wait.ts'
 
 const PROTECTION: CompiledProtection = {
-  admissionOrder: 'Arrival',
-  gather: { gatherMs: 30, scarcePercent: 10 },
-  hints: { enabled: false, max: 3 },
   cell: 'worker-1',
   shadow: false,
   failurePolicy: 'Fail',

@@ -27,8 +27,6 @@ export interface ScriptedGate extends ProtectionGate {
   /** All batches. */
   readonly asked: (readonly ProtectionRequest[])[]
   readonly released: Reservation[]
-  /** Of each batch whose end the client need not live to see: whether it does. */
-  readonly abandoned: AbortSignal[]
   /** All questions about scale-downs. */
   readonly scaleDowns: ScaleDownQuestion[]
   /** Default: no protector selects the pods. */
@@ -97,12 +95,10 @@ export async function startGuardedGateway(cluster: UpstreamCluster, withGate = t
   const gate: ScriptedGate = {
     asked: [],
     released: [],
-    abandoned: [],
     judge: admitted,
     covers: () => true,
-    review: (requests, abandoned) => {
+    review: (requests) => {
       gate.asked.push(requests)
-      if (abandoned !== undefined) gate.abandoned.push(abandoned)
       return Promise.all(requests.map((request) => gate.judge(request)))
     },
     scaleDowns: [],

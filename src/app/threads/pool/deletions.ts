@@ -16,8 +16,6 @@ import type { WorkerSlot } from './worker-slot.ts'
 export class ThreadDeletions {
   readonly #protection: () => ProtectionGate | undefined
   readonly #log: Logger
-  /** Of deletions that are ordered, by thread and id. */
-  readonly #waiting = new Map<string, AbortController>()
 
   /** @param protection the gate that evaluates, as it is now; undefined = none */
   constructor(protection: () => ProtectionGate | undefined, log: Logger) {
@@ -29,14 +27,10 @@ export class ThreadDeletions {
   async evaluate(slot: WorkerSlot, id: number, requests: readonly ProtectionRequest[]): Promise<void> {
     const { threadId } = slot
     const gate = this.#gate
-    const question = `${threadId}/${id}`
-    const abandoned = requests.some(({ order }) => order !== undefined) ? new AbortController() : undefined
-    if (abandoned !== undefined) this.#waiting.set(question, abandoned)
-    const verdicts = await gate.review(requests, abandoned?.signal).catch((error: unknown) => {
+    const verdicts = await gate.review(requests).catch((error: unknown) => {
       this.#log.error('deletions cannot be evaluated', { error })
       return requests.map((request) => unanswered(request, "an internal error; see the gateway's log"))
     })
-    this.#waiting.delete(question)
     if (slot.threadId === threadId && slot.state !== 'gone') {
       slot.post({ type: 'verdicts', id, verdicts })
       return
@@ -44,11 +38,6 @@ export class ThreadDeletions {
     // The thread has died, and the deletions with it: none was sent.
     const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
     if (reservations.length > 0) gate.release(reservations)
-  }
-
-  /** Nobody waits for the answer to `id` any more. */
-  abandon({ threadId }: WorkerSlot, id: number): void {
-    this.#waiting.get(`${threadId}/${id}`)?.abort()
   }
 
   /** Likewise. Nothing is reserved for it. */

@@ -396,30 +396,6 @@ describe('pod protection for the threads', () => {
     assert.deepEqual(released, [reservation])
   })
 
-  it('a deletion that is ordered is abandoned when its thread says so', async () => {
-    const signals: (AbortSignal | undefined)[] = []
-    const gate: ProtectionGate = {
-      covers: () => true,
-      review: (_, abandoned) => {
-        signals.push(abandoned)
-        return new Promise(() => undefined)
-      },
-      reviewScaleDown: () => new Promise(() => undefined),
-      release: () => undefined,
-    }
-    const { fake } = await started(2, gate)
-    const ordered = requests.map((request) => ({ ...request, order: { gatherMs: 30, scarcePercent: 10 } }))
-    fake(1).say({ type: 'protect', id: 7, requests: ordered })
-    fake(0).say({ type: 'protect', id: 7, requests: ordered })
-    fake(0).say({ type: 'protect', id: 8, requests })
-    fake(0).say({ type: 'abandoned', id: 9 })
-    fake(1).say({ type: 'abandoned', id: 7 })
-    assert.deepEqual(
-      signals.map((signal) => signal?.aborted),
-      [true, false, undefined],
-    )
-  })
-
   it('passes scale-downs on, and answers back to the thread; without a ledger nobody can say', async () => {
     const { gate, answers } = heldGate()
     const { fake } = await started(2, gate)

@@ -295,9 +295,6 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'protect':
         void this.#deletions.evaluate(slot, message.id, message.requests)
         break
-      case 'abandoned':
-        this.#deletions.abandon(slot, message.id)
-        break
       case 'failures':
         for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
         break

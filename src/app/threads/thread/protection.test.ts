@@ -52,22 +52,6 @@ describe('protection in a gateway thread', () => {
     assert.equal(said.length, 2)
   })
 
-  it('tells when nobody waits any more, and not once it is answered', async () => {
-    const { said, protection } = setUp()
-    const gone = new AbortController()
-    const asked = protection.review([REQUEST], gone.signal)
-    gone.abort()
-    assert.deepEqual(said.slice(1), [{ type: 'abandoned', id: 1 }])
-    protection.settle(1, [ADMITTED])
-    await asked
-    const late = new AbortController()
-    const answered = protection.review([REQUEST], late.signal)
-    protection.settle(2, [ADMITTED])
-    await answered
-    late.abort()
-    assert.deepEqual(said.length, 3)
-  })
-
   it('a main thread that does not answer is an error, and reservations of a late answer are released', async () => {
     const { said, protection } = setUp()
     const asked = protection.review([REQUEST, REQUEST])

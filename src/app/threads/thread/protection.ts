@@ -50,7 +50,7 @@ export class ThreadProtection implements ProtectionGate {
     return this.#namespaces?.has(namespace) ?? true
   }
 
-  review(requests: readonly ProtectionRequest[], abandoned?: AbortSignal): Promise<readonly ProtectionVerdict[]> {
+  review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
     const id = this.#nextId++
     const timeoutMs = Math.max(0, ...requests.map((request) => request.timeoutMs))
     return new Promise((resolve) => {
@@ -59,9 +59,6 @@ export class ThreadProtection implements ProtectionGate {
       }, timeoutMs + GRACE_MS)
       this.#asked.set(id, { requests, deadline, resolve })
       this.#post({ type: 'protect', id, requests })
-      abandoned?.addEventListener('abort', () => {
-        if (this.#asked.has(id)) this.#post({ type: 'abandoned', id })
-      })
     })
   }
 

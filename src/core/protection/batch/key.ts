@@ -76,7 +76,6 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
   #turn(): void {
     const nowMs = this.#deps.now()
     this.#expire(nowMs)
-    this.#dropUnwanted(nowMs)
     if (this.#waiting.isEmpty) this.#leaveLine()
     else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
       if (this.#deps.slots.take(this)) this.#start(nowMs)
@@ -90,13 +89,6 @@ export class BatchKey<Operation, Result> implements SlotWaiter {
       return
     }
     this.#arm(nowMs)
-  }
-
-  /** They must not take what others could have. */
-  #dropUnwanted(nowMs: number): void {
-    if (this.#flight !== undefined || this.#startMs() > nowMs || !this.#waiting.dropUnwanted()) return
-    this.#idleSinceMs = nowMs
-    if (this.#isIdle()) this.#endBatch(nowMs)
   }
 
   #leaveLine(): void {

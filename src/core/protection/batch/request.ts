@@ -24,8 +24,6 @@ export interface BatchRequest<Operation> {
   readonly waitMs?: number
   /** A failed write does not answer it: it is retried with a growing backoff until its deadline. Default false. */
   readonly persistent?: boolean
-  /** Looked at when a write is about to start: false = nobody waits for it any more, and it is answered as expired. Default: always true. */
-  readonly isWanted?: () => boolean
 }
 
 /** The outcome of a write. */

@@ -518,22 +518,3 @@ function checkExecution(
   )
   running.add(execution)
 }
-
-test('what nobody waits for any more when a write starts does not take part in it', async () => {
-  const bench = new Bench()
-  let wanted = true
-  bench.submit('key1', 1, { waitMs: 30, isWanted: () => wanted })
-  bench.submit('key1', 2, { waitMs: 30 })
-  await bench.time.advance(20)
-  wanted = false
-  await bench.time.advance(20)
-  assert.deepEqual(
-    bench.executions.map(({ operations }) => operations),
-    [[2]],
-  )
-  assert.deepEqual([bench.answerOf(1), bench.answerOf(2)], ['expired', 'done'])
-  // Alone, it starts none, and the key is forgotten.
-  bench.submit('key1', 3, { waitMs: 30, isWanted: () => false })
-  await bench.time.advance(5_000)
-  assert.deepEqual([bench.answerOf(3), bench.executions.length, bench.batch.size], ['expired', 1, 0])
-})

@@ -29,8 +29,8 @@ export class RetryBatch<Operation, Result> {
     const added = requests.map((request): Waiting<Operation, Result> => {
       const { promise, resolve } = Promise.withResolvers<BatchAnswer<Result>>()
       answers.push(promise)
-      const { operation, deadlineMs, waitMs = 0, persistent = false, isWanted } = request
-      return { operation, deadlineMs, persistent, isWanted, dueMs: nowMs + waitMs, retries: 0, answer: resolve }
+      const { operation, deadlineMs, waitMs = 0, persistent = false } = request
+      return { operation, deadlineMs, persistent, dueMs: nowMs + waitMs, retries: 0, answer: resolve }
     })
     let batchKey = this.#keys.get(key)
     if (batchKey === undefined) {

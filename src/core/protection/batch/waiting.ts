@@ -6,7 +6,6 @@ export interface Waiting<Operation, Result> {
   readonly operation: Operation
   readonly deadlineMs: number
   readonly persistent: boolean
-  readonly isWanted: (() => boolean) | undefined
   /** No write is started for it before this, but an earlier write takes it along. */
   dueMs: number
   retries: number
@@ -63,16 +62,6 @@ export class WaitingLine<Operation, Result> {
   expire(nowMs: number): boolean {
     if (this.#soonestDeadlineMs > nowMs) return false
     this.add(this.takeAll().filter((item) => !expireAt(item, nowMs)))
-    return true
-  }
-
-  /** Answers requests that nobody waits for any more, as expired. @returns whether there were any */
-  dropUnwanted(): boolean {
-    const unwanted = this.#items.filter(({ isWanted }) => isWanted?.() === false)
-    if (unwanted.length === 0) return false
-    const dropped = new Set(unwanted)
-    for (const item of unwanted) answer(item, { type: 'expired', retries: item.retries })
-    this.add(this.takeAll().filter((item) => !dropped.has(item)))
     return true
   }
 }

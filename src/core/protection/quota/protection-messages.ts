@@ -1,7 +1,7 @@
 // What people read when a deletion is refused. The first half of each sentence is Podseidon's, for runbooks and scripts that
 // look for it; the numbers are ours.
 
-import type { HealthCriterion, ProtectionCause, ProtectionVerdict } from '../../../api/ports/protection.ts'
+import type { HealthCriterion, ProtectionCause } from '../../../api/ports/protection.ts'
 
 /** By which numbers a protector refuses. */
 export interface Refusal {
@@ -38,21 +38,6 @@ export function refusalCause(refusal: Refusal): ProtectionCause {
   const reason = refusal.result === 'Denied' ? REFUSED_REASON : DELAYED_REASON
   const message = `PodProtector ${refusal.protector}, ${refusal.criterion.toLowerCase()} pods: ${numbersOf(refusal)}`
   return { reason, message, field: 'spec.minAvailable' }
-}
-
-const BETTER_VICTIM_REASON = 'PodProtectorBetterVictim'
-/** The autoscaler cuts its events at 500 characters. */
-const MAX_MESSAGE = 400
-
-/** The verdict for a caller that may list pods of the namespace: with the pods that could go instead. */
-export function namingBetterVictims(verdict: ProtectionVerdict): ProtectionVerdict {
-  const { betterVictims = [], causes, message } = verdict
-  if (betterVictims.length === 0) return verdict
-  const named = betterVictims.map(({ name, because }): ProtectionCause => {
-    return { reason: BETTER_VICTIM_REASON, message: `pod ${name} ${because}`, field: `pod/${name}` }
-  })
-  const whole = `${message}; could go instead: ${betterVictims.map(({ name }) => name).join(', ')}`
-  return { ...verdict, causes: [...causes, ...named], message: whole.length < MAX_MESSAGE ? whole : message }
 }
 
 function numbersOf({ required, count, lag, maxConcurrentLag }: Refusal): string {
