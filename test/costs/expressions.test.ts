@@ -43,7 +43,6 @@ const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: st
   'src/cli/protect/install-probe.ts': [1, 'a process of its own, of the user who starts it'],
   'src/cli/protect/pod.ts': [1, 'a process of its own, of the user who starts it'],
   'src/controllers/events/event-recorder.ts': [1, 'a name of at most 253 characters'],
-  'src/core/scale/pod-metrics/quantity.ts': [1, 'a quantity of at most 64 characters'],
 }
 
 /** Each long enough to see it (exponential growth at once), and short enough that nothing hangs. */

@@ -25,7 +25,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/admin/dashboard/assets.ts': row('Accept'),
   'src/admin/dashboard/sessions.ts': row('cookies'),
   'src/api/kinds/inline-secrets.ts': notInput(CONSTANT),
-  'src/api/scale-down-policy/checks.ts': row('ScaleDownPolicy'),
   'src/api/scale-up-guard/checks.ts': row('ScaleUpGuard'),
   'src/api/upstream-cluster/auto-degrade-checks.ts': row('UpstreamCluster'),
   'src/api/upstream-cluster/checks.ts': row('UpstreamCluster'),

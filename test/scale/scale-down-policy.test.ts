@@ -24,7 +24,6 @@ const WEB = '/apis/apps/v1/namespaces/shop/deployments/web'
 const REPLICA_SET = '/apis/apps/v1/namespaces/shop/replicasets/web-1'
 const STATEFUL_SET = '/apis/apps/v1/namespaces/shop/statefulsets/web'
 const PODS = '/api/v1/namespaces/shop/pods'
-const CUSTOM_METRICS = '/apis/custom.metrics.k8s.io'
 const COST = 'controller.kubernetes.io/pod-deletion-cost'
 const OURS = 'scale.portcullis.io/deletion-cost'
 const POLICY: CompiledScaleDownPolicy = {
@@ -74,8 +73,6 @@ interface Scene extends GuardedGateway {
   beforePatch: (pod: Json) => number | undefined
   /** The answer to the scale-down; undefined = none at all. */
   scaled: number | undefined
-  /** What the custom metrics API says to a path with its query. */
-  metrics: (path: string) => readonly [number, Json]
   allows: (attributes: Json) => boolean
   scale(replicas: number): Promise<Response>
 }
@@ -120,7 +117,6 @@ async function setUp(
     patches: [],
     beforePatch: () => undefined,
     scaled: 200,
-    metrics: () => [404, statusOf(404, 'NotFound')],
     allows: () => true,
     scale: (replicas) => {
       const body = Buffer.from(JSON.stringify({ spec: { replicas } }))
@@ -142,10 +138,7 @@ function answer(scene: Scene, request: SeenRequest): void {
   const pod = scene.pods.get(pathname.slice(PODS.length + 1))
   if (request.method === 'PATCH') patch(scene, request, pod)
   else if (pathname === PODS) reply(request, 200, JSON.stringify(pageOf([...scene.pods.values()], searchParams)))
-  else if (pathname.startsWith(CUSTOM_METRICS)) {
-    const [status, body] = scene.metrics(request.path)
-    reply(request, status, typeof body === 'string' ? body : JSON.stringify(body))
-  } else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
+  else if (pathname.endsWith('/replicasets')) reply(request, 200, JSON.stringify({ items: [replicaSetOf(scene)] }))
   else if (pathname.startsWith('/api/v1/nodes/')) reply(request, scene.nodeCode, '{}')
   else if ([WEB, STATEFUL_SET, REPLICA_SET].includes(pathname)) reply(request, 200, JSON.stringify(scene.deployment))
   else if (pathname.endsWith('/replicasets/web-2')) reply(request, 200, JSON.stringify(replicaSetOf(scene)))
@@ -306,92 +299,6 @@ describe('before it is forwarded', () => {
     await scene.scale(2)
     assert.deepEqual(costs(scene), { p1: '-1' })
     assert.equal(scene.pods.get('p0').metadata.annotations[OURS], undefined)
-  })
-})
-
-describe('by a metric', () => {
-  const prefer = [{ by: 'Metric', metric: { name: 'http_connections' } }] as const
-  const now = (): string => new Date().toISOString()
-
-  function valued(name: string, value: Json, timestamp: Json = now()): Json {
-    return { describedObject: { kind: 'Pod', namespace: 'shop', name }, timestamp, value }
-  }
-
-  /** All paths that were asked, with their query. */
-  function answering(scene: Scene, answers: (version: string) => readonly [number, Json]): string[] {
-    const asked: string[] = []
-    scene.metrics = (path) => {
-      asked.push(path)
-      return answers(path.split('/')[3] ?? '')
-    }
-    return asked
-  }
-
-  test('one call for the pods of the workload; the lowest value goes, none and one of ten minutes ago stay', async () => {
-    const metric = { name: 'http:connections|5m', selector: { matchLabels: { verb: 'GET' } } }
-    const scene = await setUp({ prefer: [{ by: 'Metric', metric }] })
-    scene.pods.set('p3', podOf('p3', {}))
-    const old = new Date(Date.now() - 600_000).toISOString()
-    const asked = answering(scene, () => [
-      200,
-      { items: [valued('p0', '1500m'), valued('p2', '1'), valued('p3', '0', old)] },
-    ])
-    const response = await scene.scale(2)
-    assert.deepEqual([response.status, warnings(response)], [200, ''])
-    assert.deepEqual(costs(scene), { p0: '-1', p2: '-1' })
-    const name = encodeURIComponent('http:connections|5m')
-    const query = 'labelSelector=app%3Dweb&metricLabelSelector=verb%3DGET'
-    assert.deepEqual(asked, [`${CUSTOM_METRICS}/v1beta2/namespaces/shop/pods/*/${name}?${query}`])
-  })
-
-  test('a cluster with v1beta1 only', async () => {
-    const scene = await setUp({ prefer })
-    const list = { items: [valued('p2', '0')] }
-    const asked = answering(scene, (version) => (version === 'v1beta1' ? [200, list] : [404, {}]))
-    assert.equal((await scene.scale(2)).status, 200)
-    assert.deepEqual(costs(scene), { p2: '-1' })
-    assert.deepEqual(
-      asked.map((path) => path.split('/')[3]),
-      ['v1beta2', 'v1beta1'],
-    )
-  })
-
-  // With a value that would do.
-  const huge = JSON.stringify({ items: [valued('p0', '0')], more: 'x'.repeat(9 * 1024 * 1024) })
-  const failures: readonly [string, readonly [number, Json], number, RegExp][] = [
-    ['there is no such API or metric', [404, statusOf(404, 'NotFound')], 2, /http_connections cannot be read/],
-    ['the gateway may not', [403, statusOf(403, 'Forbidden')], 1, /http_connections cannot be read: .*may not/],
-    ['the adapter is down', [503, 'service unavailable'], 1, /cannot be chosen/],
-    ['the answer is no list', [200, '[]'], 1, /an answer of upstream is not an object/],
-    ['the answer is no JSON', [200, '{"items":'], 1, /an answer of upstream is not an object/],
-    ['the answer is too large', [200, huge], 1, /cannot be chosen/],
-    ['nothing was measured', [200, { items: [] }], 1, /has no value of the last 5 minutes for any of its pods/],
-    ['other pods were', [200, { items: [valued('q', '0')] }], 1, /has no value/],
-    ['values are nonsense', [200, { items: [valued('p0', '0x1'), null, 7, valued('p1', {})] }], 1, /has no value/],
-  ]
-  for (const [what, answered, calls, why] of failures) {
-    test(`${what}: onUnavailable decides, and no pod gets a cost`, async () => {
-      const scene = await setUp({ prefer, onUnavailable: 'Reject' })
-      const asked = answering(scene, () => answered)
-      const response = await scene.scale(2)
-      assert.equal(response.status, 503)
-      assert.match(JSON.parse(String(response.body)).message, why)
-      assert.deepEqual([asked.length, scene.patches], [calls, []])
-      scene.scaleDownPolicies([{ ...POLICY, prefer, onUnavailable: 'Forward' }])
-      const forwarded = await scene.scale(2)
-      assert.deepEqual([forwarded.status, scene.patches], [200, []])
-      assert.match(warnings(forwarded), /its victims cannot be chosen/)
-    })
-  }
-
-  test('nothing is asked without that preference, and when no pod is too many', async () => {
-    const scene = await setUp()
-    const asked = answering(scene, () => [200, { items: [] }])
-    await scene.scale(2)
-    scene.scaleDownPolicies([{ ...POLICY, prefer }])
-    scene.pods.delete('p0')
-    const response = await scene.scale(2)
-    assert.deepEqual([asked, response.status, warnings(response)], [[], 200, ''])
   })
 })
 

@@ -5,8 +5,8 @@ import { type Loose, looseView } from '../kube/object-shape.ts'
 import { checkLabelSelector } from '../pod-protector/label-selector-checks.ts'
 import { FieldErrors, reportable, shown } from '../validation/field-errors.ts'
 import { isLabelKey } from '../validation/name-syntax.ts'
-import type { PodMetricIdentifier, ScaleDownPolicy, VictimPreference } from './scale-down-policy.ts'
-import { METRIC_NAME_PATTERN, SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
+import type { ScaleDownPolicy, VictimPreference } from './scale-down-policy.ts'
+import { SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
 
 /** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
 export function checkScaleDownPolicy(object: unknown): readonly FieldError[] {
@@ -22,31 +22,19 @@ export function checkScaleDownPolicy(object: unknown): readonly FieldError[] {
 }
 
 const FIELDS = [
-  ['topologyKey', 'TopologyExcess', 'a key'],
-  ['annotation', 'Annotation', 'a key'],
-  ['metric', 'Metric', 'a metric'],
+  ['topologyKey', 'TopologyExcess'],
+  ['annotation', 'Annotation'],
 ] as const
 
 function checkPreference(preference: Loose<VictimPreference>, path: string, out: FieldErrors): void {
-  for (const [field, kind, what] of FIELDS) {
+  for (const [field, kind] of FIELDS) {
     const value = preference[field]
     const at = `${path}.${field}`
-    if (preference.by === kind && value === undefined) out.required(at, `is required by ${kind}`, `name ${what}`)
+    if (preference.by === kind && value === undefined) out.required(at, `is required by ${kind}`, 'name a key')
     else if (value !== undefined && preference.by !== kind) {
       out.warning(at, `has no effect without by: ${kind}`, 'remove it')
-    } else if (typeof value === 'string' && !isLabelKey(value.toLowerCase())) {
+    } else if (value !== undefined && !isLabelKey(value.toLowerCase())) {
       out.invalid(at, `${shown(value)} is not a valid key`, 'write a name, after a DNS name and / if need be')
-    } else if (typeof value === 'object') checkMetric(value, at, out)
+    }
   }
-}
-
-const METRIC_NAME = new RegExp(METRIC_NAME_PATTERN, 'u')
-
-/** The name becomes part of a path. */
-function checkMetric({ name, selector }: Loose<PodMetricIdentifier>, path: string, out: FieldErrors): void {
-  if (name !== undefined && !METRIC_NAME.test(name)) {
-    const fix = 'use letters, digits, _, :, |, . and -, beginning with none of the last two'
-    out.invalid(`${path}.name`, `${shown(name)} is not a valid name of a metric`, fix)
-  }
-  if (selector !== undefined) checkLabelSelector(selector, `${path}.selector`, out)
 }

@@ -14,8 +14,6 @@ export interface ScaleDownPolicy {
 
 export type ScaleDownPolicySpec = ValueOf<typeof SCALE_DOWN_POLICY_SPEC_SCHEMA>
 export type VictimPreference = ScaleDownPolicySpec['prefer'][number]
-/** As a HorizontalPodAutoscaler names it. */
-export type PodMetricIdentifier = NonNullable<VictimPreference['metric']>
 export type ScaleDownPolicyStatus = ValueOf<typeof SCALE_DOWN_POLICY_STATUS_SCHEMA>
 export type LastScaleDown = NonNullable<ScaleDownPolicyStatus['lastScaleDown']>
 export type PolicyCondition = NonNullable<ScaleDownPolicyStatus['conditions']>[number]

@@ -25,35 +25,17 @@ const MAX_NAME = 253
 /** A prefix, a slash, a name. */
 const MAX_KEY = 317
 
-/** One segment of a path. Adapters know `:` of Prometheus' recording rules, and `.` and `|` of others. */
-export const METRIC_NAME_PATTERN = '^[A-Za-z0-9_:|][A-Za-z0-9_.:|-]*$'
-
-const metric = object(
-  'A metric of pods in the custom metrics API of the cluster, as a HorizontalPodAutoscaler names it.',
-  {
-    name: text('Letters, digits, and _ : | . -, as in http_connections.', {
-      minLength: 1,
-      maxLength: MAX_NAME,
-      pattern: METRIC_NAME_PATTERN,
-    }),
-    selector: labelSelector('Labels of the metric, not of the pods. Default: all.'),
-  },
-  ['name'],
-)
-
 const preference = object(
   'Which of two pods goes first.',
   {
     by: oneOf(
       'UnschedulableNode: the one whose node is cordoned or has a taint NoSchedule or NoExecute. EmptiestNode: the one on the node ' +
         'with the fewest pods, those of DaemonSets not counted; nodes are emptied one after the other. TopologyExcess: the one where ' +
-        'most pods of the workload are, by topologyKey. Annotation: the one with the lowest number in an annotation; without one last. ' +
-        'Metric: the one with the lowest value of a metric; without one of the last five minutes last.',
-      ['UnschedulableNode', 'EmptiestNode', 'TopologyExcess', 'Annotation', 'Metric'],
+        'most pods of the workload are, by topologyKey. Annotation: the one with the lowest number in an annotation; without one last.',
+      ['UnschedulableNode', 'EmptiestNode', 'TopologyExcess', 'Annotation'],
     ),
     topologyKey: text('Label of nodes, for TopologyExcess.', { minLength: 1, maxLength: MAX_KEY }),
     annotation: text('Annotation of pods, for Annotation.', { minLength: 1, maxLength: MAX_KEY }),
-    metric,
   },
   ['by'],
 )

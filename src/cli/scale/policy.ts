@@ -75,7 +75,6 @@ export async function steer(
   { kind, namespace }: Target,
   { workload, replicaSets, pods }: ReadWorkload,
   replicas: number,
-  nowMs: number,
 ): Promise<Steered> {
   const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
   const policy = upstream === '' ? undefined : policies.match(upstream, namespace, labels)
@@ -88,7 +87,7 @@ export async function steer(
       return { costs: 'unchanged', notes: [`${name} chooses nothing: ${found.unsteerable}`] }
     }
     if (found.count <= 0) return { costs: 'unchanged', notes: [] }
-    const choice = await findVictims(new ClientReads(worker), found, policy, controller, nowMs)
+    const choice = await findVictims(new ClientReads(worker), found, policy, controller)
     const { victims } = choice
     const named = victims.slice(0, MAX_NAMED).map(nameOf).join(', ')
     const more = victims.length > MAX_NAMED ? ` and ${victims.length - MAX_NAMED} more` : ''

@@ -94,13 +94,13 @@ interface ReadScaleDown extends ReadWorkload {
 }
 
 function readScaleDown(
-  { replicas, now }: ScaleWhyOptions,
+  { replicas }: ScaleWhyOptions,
   target: Target,
   steering: Steering,
 ): (worker: ObjectClient) => Promise<ReadScaleDown> {
   return async (worker) => {
     const read = await readWorkload(worker, target)
-    const { costs, notes } = await steer(worker, steering, target, read, replicas, now())
+    const { costs, notes } = await steer(worker, steering, target, read, replicas)
     return { ...read, controller: steering.controller, costs, notes: [...steering.notes, ...notes] }
   }
 }

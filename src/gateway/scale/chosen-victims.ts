@@ -48,7 +48,7 @@ async function find(
     if (scaled === 'rollout') return { ...found, kind: 'done' }
     if ('unsteerable' in scaled) return { ...found, kind: 'unsteerable', why: scaled.unsteerable }
     if (isChosenFor(scaled, workloadName, target, to)) return { ...found, kind: 'done' }
-    const choice = await findVictims(upstream, scaled, policy, cluster.controllerManager, exchange.gw.clock.now())
+    const choice = await findVictims(upstream, scaled, policy, cluster.controllerManager)
     return { ...found, kind: 'chosen', choice, leftMs: upstream.leftMs }
   } catch (error) {
     if (error instanceof UnavailableError) return { ...found, kind: 'unavailable', why: error.message }

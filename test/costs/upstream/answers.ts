@@ -1,6 +1,5 @@
 // What upstream answers: a server that is taken over, or a client who writes what it answers with, is not to hold up a thread either.
 
-import { isRecord } from '../../../src/api/kube/object-shape.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../src/api/ports/protection.ts'
 import { OBJECT } from '../../../src/core/answers/answer-limits.ts'
 import { AnswerReader } from '../../../src/core/answers/answer-reader.ts'
@@ -13,7 +12,6 @@ import { readProtector } from '../../../src/core/protection/requests/read-protec
 import { createWatchFrames, followWatch } from '../../../src/core/request/watch-frames.ts'
 import { readAutoscalerStatus } from '../../../src/core/scale/autoscaler-status/autoscaler-status.ts'
 import { withoutProbeTimes, writtenAt } from '../../../src/core/scale/autoscaler-status/without-probe-times.ts'
-import { podMetric } from '../../../src/core/scale/pod-metrics/metric-values.ts'
 import { scalePod } from '../../../src/core/scale/rank/scale-pod.ts'
 import { ownCost } from '../../../src/core/scale/victim-choice/own-cost.ts'
 import { statusErrorOf } from '../../../src/io/kube/client-errors.ts'
@@ -214,30 +212,6 @@ export const PARSERS: readonly Parser[] = [
         `{"metadata":{"name":"a","annotations":{"${REMOVE_CELL_ONCE_ANNOTATION}":"`,
         '"}},"spec":{}}',
       ),
-    },
-  }),
-  parser({
-    name: 'metric of pods',
-    limit: 4 * MIB,
-    fillsMaps: true,
-    read: (text) => {
-      const list = JSON.parse(text)
-      return isRecord(list) ? podMetric(list, 'a', 0) : undefined
-    },
-    tokens: JSON_TOKENS,
-    shapes: {
-      items: list(
-        '{"describedObject":{"kind":"Pod","name":"a{n}"},"value":"1m","timestamp":"1970-01-01T00:00:00Z"}',
-        '{"items":[',
-        ']}',
-      ),
-      'a value of digits': repeat('1', '{"items":[{"describedObject":{"kind":"Pod","name":"a"},"value":"', 'x"}]}'),
-      'a time of digits': repeat(
-        '1',
-        '{"items":[{"describedObject":{"kind":"Pod","name":"a"},"value":1,"timestamp":"',
-        '"}]}',
-      ),
-      'items that are none': list('1', '{"items":[', ']}'),
     },
   }),
   parser({

@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
-import { startFakeMetrics } from '../../harness/clusters/custom-metrics.ts'
 import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
 import { type EmbeddedGateway, startEmbedded } from '../../harness/gateways/embedded.ts'
@@ -217,39 +216,6 @@ test('a cordoned node, and the zone with most, of a ReplicationController', asyn
   await lastOf('zones', 'Steered')
   const nodes = (await left('zones', 2)).map(({ spec }) => spec.nodeName)
   assert.deepEqual(nodes.toSorted(), ['n1', 'n3'])
-})
-
-test('the least busy two of five pods, by a metric of a fake adapter behind the real aggregator', async () => {
-  const names = await run(
-    'Deployment',
-    'connections',
-    Array.from({ length: 5 }, () => ({ node: 'n3' })),
-  )
-  const metric = { name: 'http_connections' }
-  await applyPolicy('connections', { prefer: [{ by: 'Metric', metric }], onUnavailable: 'Reject' })
-  const unserved = await scaleByHpa('connections', 3)
-  assert.equal(unserved.status, 503, unserved.text)
-  assert.match(unserved.text, /metric http_connections cannot be read/)
-  const fake = await startFakeMetrics(cluster)
-  try {
-    for (const [index, value] of ['12', '900m', '3k', '2', '2500m'].entries()) {
-      fake.values.set(names[index] ?? assert.fail(), value)
-    }
-    const scaled = await scaleByHpa('connections', 3)
-    assert.equal(scaled.status, 200, scaled.text)
-    const pods = await left('connections', 3)
-    assert.deepEqual(new Set(pods.map(({ metadata }) => metadata.name)), new Set([names[0], names[2], names[4]]))
-    const { victims } = await lastOf('connections', 'Steered')
-    assert.deepEqual(new Set(victims), new Set([names[1], names[3]]))
-    assert.equal(fake.asked.length, 1)
-    assert.match(
-      fake.asked[0] ?? '',
-      /\/namespaces\/default\/pods\/(?:\*|%2A)\/http_connections\?labelSelector=app%3Dconnections$/,
-    )
-  } finally {
-    await fake.stop()
-    await direct('DELETE', '/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io')
-  }
 })
 
 test('a scale-down that upstream refuses leaves no cost, and deletes nothing', async () => {

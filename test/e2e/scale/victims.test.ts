@@ -8,7 +8,6 @@ import { SILENT } from '../../../src/api/ports/ports.ts'
 import type { VictimPreference } from '../../../src/api/scale-down-policy/scale-down-policy.ts'
 import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
-import { type FakeMetrics, startFakeMetrics } from '../../harness/clusters/custom-metrics.ts'
 import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
 import { grant } from '../../harness/clusters/protection-rights.ts'
 import { ScaleHistory } from '../../harness/clusters/scale-history.ts'
@@ -27,10 +26,9 @@ const STRATEGIES: Readonly<Record<string, readonly VictimPreference[]>> = {
   cordoned: [{ by: 'UnschedulableNode' }],
   topology: [{ by: 'TopologyExcess', topologyKey: 'zone' }],
   annotation: [{ by: 'Annotation', annotation: 'sessions' }],
-  metric: [{ by: 'Metric', metric: { name: 'http_connections' } }],
 }
 const KINDS = ['Deployment', 'ReplicaSet', 'ReplicationController'] as const
-/** Of each workload: 3 kinds of 6 strategies, 54 scale-downs. */
+/** Of each workload: 3 kinds of 5 strategies, 45 scale-downs. */
 const STEPS = 3
 /** Of each strategy: what one empties or cordons is not another's. */
 const NODES = 4
@@ -47,7 +45,6 @@ const FLAGS = [`--controllers=${CONTROLLERS.map((name) => `${name}-controller`).
 let cluster: TestCluster
 let embedded: EmbeddedGateway
 let client: KubeClient
-let metrics: FakeMetrics
 let history: ScaleHistory
 
 before(async () => {
@@ -62,14 +59,12 @@ before(async () => {
   await waitFor('the default service account', async () => {
     return (await cluster.request('/api/v1/namespaces/default/serviceaccounts/default')).status === 200
   })
-  metrics = await startFakeMetrics(cluster)
   client = createKubeClient({ kubeconfigFile: cluster.adminKubeconfig, log: SILENT })
   history = new ScaleHistory(client)
 })
 after(async () => {
   await history?.stop()
   await client?.close()
-  await metrics?.stop()
   await embedded?.stop()
   await cluster?.stop()
 })
@@ -169,7 +164,6 @@ async function run({ chance }: Workload, pod: Json): Promise<void> {
   const age = chance.oneOf(600, 600, 600, 5_000, 30_000, 30_000, 86_000, 8_770 + chance.below(40))
   const phase = chance.below(20) === 0 ? 'Pending' : 'Running'
   await setStatus(pod, phase, chance.below(15) > 0, age, chance.oneOf(0, 0, 0, 2))
-  metrics.values.set(pod.metadata.name, chance.oneOf('0', '1', '1', '900m', '2k'))
 }
 
 async function setStatus(

@@ -51,7 +51,6 @@ function victims(input: Partial<ChoiceInput> & Pick<ChoiceInput, 'pods' | 'count
     related: pods,
     prefer: [],
     nodes: new Map(),
-    metrics: new Map(),
     controller: {},
     ...input,
   }).victims.map(nameOf)
@@ -62,7 +61,6 @@ const EMPTIEST: VictimPreference = { by: 'EmptiestNode' }
 const ZONE: VictimPreference = { by: 'TopologyExcess', topologyKey: 'zone' }
 const SESSIONS: VictimPreference = { by: 'Annotation', annotation: 'sessions' }
 const CORDONED: VictimPreference = { by: 'UnschedulableNode' }
-const CONNECTIONS: VictimPreference = { by: 'Metric', metric: { name: 'http_connections' } }
 const sessions = (number: string): PodOptions => ({ annotations: { sessions: number } })
 
 describe('preferences', () => {
@@ -118,31 +116,6 @@ describe('preferences', () => {
     assert.deepEqual(victims({ pods, count: 2, prefer: [SESSIONS] }), ['d', 'a'])
   })
 
-  test('a metric: the lowest value first, none last', () => {
-    const pods = ['a', 'b', 'c', 'd', 'e'].map((name) => pod(name))
-    const values = new Map(Object.entries({ a: 7, b: 0.5, d: -2, e: 1e18, other: -9 }))
-    const metrics = new Map([[CONNECTIONS, values]])
-    const chosen = (count: number): string[] => victims({ pods, count, prefer: [CONNECTIONS], metrics })
-    assert.deepEqual(
-      [chosen(2), chosen(4)],
-      [
-        ['d', 'b'],
-        ['d', 'b', 'a', 'e'],
-      ],
-    )
-  })
-
-  test('pods with the same value, or none, are equal: the next preference decides; each has its own metric', () => {
-    const pods = [pod('a', sessions('2')), pod('b', sessions('1')), pod('c', sessions('0')), pod('d')]
-    const values = new Map(Object.entries({ a: 3, b: 3 }))
-    const prefer = [CONNECTIONS, SESSIONS]
-    const metrics = new Map([[CONNECTIONS, values]])
-    assert.deepEqual(victims({ pods, count: 3, prefer, metrics }), ['b', 'a', 'c'])
-    const REQUESTS: VictimPreference = { by: 'Metric', metric: { name: 'http_requests' } }
-    const both = new Map([...metrics, [REQUESTS, new Map(Object.entries({ a: 1, b: 2, c: 0 }))]])
-    assert.deepEqual(victims({ pods, count: 2, prefer: [CONNECTIONS, REQUESTS], metrics: both }), ['a', 'b'])
-  })
-
   test('the next preference decides where the first does not, and then the controller', () => {
     const pods = [
       pod('a', { node: 'n1', ...sessions('5') }),
@@ -188,7 +161,6 @@ describe('what is left alone', () => {
       related: pods,
       prefer: [SESSIONS],
       nodes: new Map(),
-      metrics: new Map(),
       controller: {},
     }
     const choice = chooseVictims({ pods, count: 2, ...given })
@@ -202,7 +174,6 @@ describe('what is left alone', () => {
       related: pods,
       prefer: [SESSIONS],
       nodes: new Map(),
-      metrics: new Map(),
       controller: {},
     }
     const choice = chooseVictims({ pods, count: 1, ...given })
@@ -232,18 +203,15 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
       OURS,
     ),
   })
-  const prefer = fc.subarray([EMPTIEST, ZONE, SESSIONS, CORDONED, CONNECTIONS], { minLength: 1 })
-  const measured = fc.dictionary(fc.constantFrom('p0', 'p1', 'p2', 'p3', 'p4'), fc.integer({ min: -1, max: 2 }))
+  const prefer = fc.subarray([EMPTIEST, ZONE, SESSIONS, CORDONED], { minLength: 1 })
   const counts = fc.record({ n1: fc.nat({ max: 5 }), n2: fc.nat({ max: 5 }), n3: fc.nat({ max: 5 }) })
   fc.assert(
     fc.property(
       fc.array(options, { minLength: 1, maxLength: 15 }),
       prefer,
       counts,
-      measured,
       fc.nat(),
-      (given, preferred, on, values, seed) => {
-        const metrics = new Map([[CONNECTIONS, new Map(Object.entries(values))]])
+      (given, preferred, on, seed) => {
         const pods = given.map((one, index) => pod(`p${index}`, one))
         const count = 1 + (seed % pods.length)
         const facts = nodes({
@@ -258,7 +226,6 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
           count,
           prefer: preferred,
           nodes: facts,
-          metrics,
         })
         const chosen = new Set(choice.victims.map(nameOf))
         const stale = new Set(choice.stale.map(nameOf))

@@ -5,7 +5,6 @@
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import type { VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
 import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
-import type { PodMetric } from '../pod-metrics/metric-values.ts'
 import { type Candidate, comparePods, type RankConditions } from '../rank/compare-pods.ts'
 import { ranked } from '../rank/replica-set-pods.ts'
 import { type ScalePod, scalePod } from '../rank/scale-pod.ts'
@@ -33,8 +32,6 @@ export interface ChoiceInput {
   readonly count: number
   readonly prefer: readonly VictimPreference[]
   readonly nodes: ReadonlyMap<string, NodeFacts>
-  /** For each preference of `prefer` that asks for one. */
-  readonly metrics: ReadonlyMap<VictimPreference, PodMetric>
   /** That of the cluster. */
   readonly controller: ControllerManager
 }
@@ -107,7 +104,7 @@ function decidedByCost(
   return { group: [], left: 0 }
 }
 
-interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'metrics' | 'controller'> {
+interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'controller'> {
   /** All pods of the ReplicaSet. */
   readonly all: readonly Choosable[]
 }
@@ -163,7 +160,7 @@ interface Measure {
 const LAST = Number.POSITIVE_INFINITY
 const nothing = (): void => undefined
 
-function measureOf(preference: VictimPreference, { all, nodes, metrics }: Preferring): Measure {
+function measureOf(preference: VictimPreference, { all, nodes }: Preferring): Measure {
   const { by, topologyKey = '', annotation = '' } = preference
   switch (by) {
     case 'UnschedulableNode':
@@ -193,10 +190,6 @@ function measureOf(preference: VictimPreference, { all, nodes, metrics }: Prefer
     }
     case 'Annotation':
       return { valueFor: ({ object }) => numberIn(mapOf(object, 'annotations')[annotation]), gone: nothing }
-    case 'Metric': {
-      const values = metrics.get(preference)
-      return { valueFor: ({ pod }) => values?.get(pod.name) ?? LAST, gone: nothing }
-    }
   }
 }
 

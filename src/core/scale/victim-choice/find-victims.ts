@@ -8,7 +8,6 @@ import { type ChoiceInput, chooseVictims, type VictimChoice } from './choose-vic
 import type { ClusterReads } from './cluster-reads.ts'
 import { withCost, withoutOwnCost } from './own-cost.ts'
 import type { CompiledScaleDownPolicy } from './policy.ts'
-import { metricsOf } from './read-metrics.ts'
 import { nodesOf } from './read-nodes.ts'
 import type { ScaledPods, Unsteerable } from './scaled-pods.ts'
 
@@ -41,17 +40,13 @@ export const COSTS_ARE_OFF: Unsteerable = {
 export async function findVictims(
   reads: ClusterReads,
   found: ScaledPods,
-  { namespace, prefer }: Pick<CompiledScaleDownPolicy, 'namespace' | 'prefer'>,
+  { prefer }: Pick<CompiledScaleDownPolicy, 'prefer'>,
   controller: ControllerManager,
-  nowMs: number,
 ): Promise<VictimChoice> {
   // Costs of ours from before are taken back all the same.
   const needed = found.count <= 0 ? [] : prefer
-  const [nodes, metrics] = await Promise.all([
-    nodesOf(reads, found.pods, needed),
-    metricsOf(reads, { ...found, namespace }, needed, nowMs),
-  ])
-  const input: ChoiceInput = { ...found, prefer, nodes, metrics, controller }
+  const nodes = await nodesOf(reads, found.pods, needed)
+  const input: ChoiceInput = { ...found, prefer, nodes, controller }
   return chooseVictims(input)
 }
 

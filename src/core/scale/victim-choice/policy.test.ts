@@ -1,4 +1,4 @@
-// Which ScaleDownPolicies are in force: what names a metric ends up in a path.
+// Which ScaleDownPolicies are in force.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -16,37 +16,22 @@ function why(preference: object): string {
   return read.kind === 'invalid' ? read.why : ''
 }
 
-test('names of metrics that adapters have', () => {
-  for (const name of [
-    'http_connections',
-    'a:b:rate5m',
-    'custom.googleapis.com|my|busy',
-    'nginx.net.connections',
-    'a..b',
-  ]) {
-    assert.equal(why({ by: 'Metric', metric: { name } }), '', name)
-  }
-  const selector = { matchLabels: { verb: 'GET' }, matchExpressions: [{ key: 'code', operator: 'Exists' }] }
-  assert.equal(why({ by: 'Metric', metric: { name: 'busy', selector } }), '')
+test('a preference needs the key that it goes by', () => {
+  assert.equal(why({ by: 'EmptiestNode' }), '')
+  assert.equal(why({ by: 'TopologyExcess', topologyKey: 'zone' }), '')
+  assert.match(why({ by: 'TopologyExcess' }), /spec\.prefer\[0\]\.topologyKey is required by TopologyExcess/)
+  assert.match(why({ by: 'Annotation' }), /spec\.prefer\[0\]\.annotation is required by Annotation/)
+  assert.match(why({ by: 'Annotation', annotation: 'a b' }), /spec\.prefer\[0\]\.annotation/)
 })
 
-test('names that are not a single segment of a path', () => {
-  const hostile = ['', '.', '..', '../secrets', 'a/b', 'a%2Fb', 'a?b', 'a#b', 'a b', 'a\n', '*', 'é', 'x'.repeat(254)]
-  for (const name of hostile)
-    assert.match(why({ by: 'Metric', metric: { name } }), /metric\.name/, JSON.stringify(name))
+test('a policy that prefers by a metric is not in force, and says why', () => {
+  assert.match(why({ by: 'Metric', metric: { name: 'busy' } }), /spec\.prefer\[0\]\.by "Metric" is not known/)
 })
 
-test('a metric that is missing, of a wrong type, or has a selector that cannot be read', () => {
-  assert.match(why({ by: 'Metric' }), /spec\.prefer\[0\]\.metric is required by Metric/)
-  for (const metric of ['busy', 7, [], {}, { selector: {} }]) assert.notEqual(why({ by: 'Metric', metric }), '')
-  const selector = { matchExpressions: [{ key: 'code', operator: 'In', values: [] }] }
-  assert.match(why({ by: 'Metric', metric: { name: 'busy', selector } }), /metric\.selector\.matchExpressions\[0\]/)
-})
-
-test('a metric without by: Metric is a warning', () => {
-  const found = checkScaleDownPolicy(policy({ by: 'EmptiestNode', metric: { name: 'busy' } }))
+test('a key without its preference is a warning', () => {
+  const found = checkScaleDownPolicy(policy({ by: 'EmptiestNode', annotation: 'busy' }))
   assert.deepEqual(
     found.map(({ severity, path, message }) => [severity, path, message]),
-    [['warning', 'spec.prefer[0].metric', 'has no effect without by: Metric']],
+    [['warning', 'spec.prefer[0].annotation', 'has no effect without by: Annotation']],
   )
 })
