@@ -21,8 +21,8 @@ const OBJECTS = 40
 const OBJECT_BYTES = 100_000
 /** Aimed at ports that this gateway does not open, or of which upstream sees nothing. */
 const ELSEWHERE = /^(control|admin|webhook|tls|proxied)-/
-/** What is logged of a connection to an endpoint that ended with requests on it. */
-const BROKEN = /"msg":"(connection to endpoint broke)[^"]*"/
+/** What is logged of a connection to an endpoint that ended with requests on it; one that was never opened, on a busy machine, had none. */
+const BROKEN = /^(?!.*"error":"connect timed out").*"msg":"connection to endpoint broke"/
 
 const corpus = await loadCorpus()
 let cluster: TestCluster
