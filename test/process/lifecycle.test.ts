@@ -5,13 +5,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { Config } from '../../src/app/config/config.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
+import { connectError } from '../harness/clients/connect-error.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
@@ -72,18 +73,6 @@ async function readyz(adminPort: number): Promise<{ code: number; text: string }
 /** Fails when the drain ends although nothing has changed: looks many times. */
 async function assertDraining(gateway: InProcessGateway): Promise<void> {
   for (let i = 0; i < 30; i++) assert.equal((await readyz(gateway.adminPort)).code, 500)
-}
-
-/** '' when the port takes connections, else why not. */
-function connectError(port: number): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' })
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve('')
-    })
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''))
-  })
 }
 
 function answerWatches(stub: StubUpstream, text = EVENT): SeenRequest[] {

@@ -126,6 +126,43 @@ describe('opening', () => {
     await Promise.all(asked.map(({ outcome }) => outcome))
   })
 
+  test('64 small requests share one connection, and its writes', async () => {
+    const up = await setUp({ maxConcurrentStreams: 250 })
+    await ask(up.pool).outcome
+    const held = hold(up)
+    const asked = times(64, () => ask(up.pool))
+    await waitFor('all of them', () => held.length === asked.length)
+    up.answer = (request) => reply(request, 200, '')
+    // It opens a connection of its own: another one for the 64 would be open by then.
+    await ask(up.pool, { kind: 'anonymous' }).outcome
+    assert.equal(up.pool.describe().classes.unary.connections, 1)
+    for (const request of held) reply(request, 200, '')
+    await Promise.all(asked.map(({ outcome }) => outcome))
+  })
+
+  test('beside a large answer requests go to another one', async () => {
+    const up = await setUp({ maxConcurrentStreams: 250 })
+    await ask(up.pool).outcome
+    const piece = Buffer.alloc(1024 * 1024)
+    up.answer = ({ stream, path }) => {
+      stream.respond([':status', '200'])
+      if (path !== '/list') {
+        stream.end('ok')
+        return
+      }
+      const more = (): void => {
+        if (!stream.destroyed) stream.write(piece, more)
+      }
+      more()
+    }
+    const { stream } = ask(up.pool, { path: '/list' })
+    cleanups.push(() => stream.reset('cancel'))
+    await waitFor('a second connection', async () => {
+      await ask(up.pool).outcome
+      return up.pool.describe().classes.unary.connections > 1
+    })
+  })
+
   test('a watch connection is filled before the next is opened', async () => {
     const up = await setUp({ maxConcurrentStreams: 100 })
     up.answer = ({ stream }) => {

@@ -52,7 +52,7 @@ const FULL_BACKLOG_BYTES = 1024 * 1024
 const BYTES_PER_LOAD_BITS = 13
 /**
  * A connection with fewer streams and recent bytes takes the next request, too: those that share one share its writes and reads. With four
- * connections for 64 requests in flight, instead of one, a request took 1.09 x the CPU.
+ * connections for 64 requests in flight, instead of one, a request took 1.12 x the CPU (bench/README.md).
  */
 const LIGHT_STREAMS = 80
 const LIGHT_BYTES = 256 * 1024
