@@ -2,7 +2,7 @@
 // turns run at a time, one key never twice. A key that failed waits longer each time, and writes of one key keep a spacing.
 
 import type { Clock } from '../../api/ports/ports.ts'
-import { TimeQueue } from '../../core/replay/time-queue.ts'
+import { TimeQueue } from '../../core/queues/time-queue.ts'
 
 /** `done` = nothing was written, so the next turn need not keep the spacing; `conflict` = somebody else wrote first: retried soon. */
 export type TurnOutcome = 'done' | 'written' | 'conflict' | 'failed'

@@ -7,10 +7,10 @@ import type { ClusterIndex } from '../cluster/cluster-index.ts'
 import type { CompiledCluster } from '../cluster/compiled-cluster.ts'
 import { type Evaluation, type EvaluationInput, evaluateRequest } from '../explain/evaluate-request.ts'
 import { freshLimits, type Limits } from '../limits/limits.ts'
+import { TimeQueue } from '../queues/time-queue.ts'
 import { isWatch } from '../request/long-running.ts'
 import type { LogEntry } from './log-entry.ts'
 import type { Ordered } from './start-order.ts'
-import { TimeQueue } from './time-queue.ts'
 
 /** What overlaps by less than the log can tell does not overlap: threads agree on the time to a fraction of a millisecond. */
 const RESOLUTION_MS = 0.1

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { TimeQueue } from '../queues/time-queue.ts'
 import { type LogEntry, parseLogEntry } from './log-entry.ts'
 import { isLong, type Ordered, StartOrder, WINDOW_MS } from './start-order.ts'
-import { TimeQueue } from './time-queue.ts'
 
 function entry(startMs: number, latencyMs: number): LogEntry {
   const time = new Date(startMs).toISOString()

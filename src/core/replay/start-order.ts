@@ -2,8 +2,8 @@
 // read are kept until no line can come any more that began before. What lasts longer than that (a watch) comes late: it is given
 // beforehand, by whoever can read the log twice, or its place has passed.
 
+import { TimeQueue } from '../queues/time-queue.ts'
 import type { LogEntry } from './log-entry.ts'
-import { TimeQueue } from './time-queue.ts'
 
 /** Longer than kube-apiserver lets a request run that is not long-running (--request-timeout, one minute). */
 export const WINDOW_MS = 70_000

@@ -2,9 +2,9 @@
 // at once, and watches open at once. The requests come in the order of their beginnings, and a slot is held as the gateway would hold it.
 
 import { assumeUser } from '../identity/assume-user.ts'
+import { TimeQueue } from '../queues/time-queue.ts'
 import { Counts } from '../replay/counts.ts'
 import type { Ordered } from '../replay/start-order.ts'
-import { TimeQueue } from '../replay/time-queue.ts'
 import { isWatch } from '../request/long-running.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { Peak, SecondCounter } from './peak.ts'

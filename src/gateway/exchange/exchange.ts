@@ -104,8 +104,6 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   reservation: Reservation | undefined = undefined
   /** Told once what has come of the request upstream: for whoever has prepared something for it. */
   onOutcome: ((outcome: RequestOutcome) => void) | undefined = undefined
-  /** Called when the client has gone or the request is aborted, by whoever waits for something meanwhile. */
-  onGone: (() => void) | undefined = undefined
   /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
   onConflict: (() => void) | undefined = undefined
   /** Taken from upstream, not yet by the client: bytes whose window is still to be given back. */
@@ -244,7 +242,6 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
 
   onReset(_reason: ResetReason): void {
     this.gone = true
-    this.onGone?.()
     this.body?.finish('gone')
     // What it waits for may take long, and its body is of no use.
     if (this.undecided) this.body?.forget()
@@ -407,7 +404,6 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   /** The one end of every exchange, however it comes: what is held is given back, and the request is counted. */
   end(): void {
     if (this.phase === 'over') return
-    this.onGone?.()
     if (this.onOutcome !== undefined) this.#tellOutcome(this.undecided ? 'refused' : 'unknown')
     if (this.undecided) this.notDeleted()
     this.transition('over')

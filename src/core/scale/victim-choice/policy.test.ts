@@ -24,8 +24,11 @@ test('a preference needs the key that it goes by', () => {
   assert.match(why({ by: 'Annotation', annotation: 'a b' }), /spec\.prefer\[0\]\.annotation/)
 })
 
-test('a policy that prefers by a metric is not in force, and says why', () => {
-  assert.match(why({ by: 'Metric', metric: { name: 'busy' } }), /spec\.prefer\[0\]\.by "Metric" is not known/)
+test('a policy that prefers by what is not known is not in force, and says why and what to write instead', () => {
+  assert.match(
+    why({ by: 'Metric', metric: { name: 'busy' } }),
+    /spec\.prefer\[0\]\.by "Metric" is not known: .*UnschedulableNode.*Annotation/,
+  )
 })
 
 test('a key without its preference is a warning', () => {

@@ -35,7 +35,7 @@ export function readScaleDownPolicy(object: JsonObject): ReadPolicy {
   const errors = [...checkShape(object, '').problems, ...checkScaleDownPolicy(object)].filter(isError)
   const { spec } = object
   if (errors.length > 0 || !isRecord(spec)) {
-    const why = errors.map(({ path, message }) => `${path} ${message}`).join('; ')
+    const why = errors.map(({ path, message, fix }) => `${path} ${message}${fix === '' ? '' : `: ${fix}`}`).join('; ')
     return { kind: 'invalid', why: why === '' ? 'spec is missing' : why }
   }
   const given = spec as unknown as ScaleDownPolicySpec
