@@ -5,7 +5,7 @@ import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { type ClusterReads, type ReadAnswer, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
+import { type ClusterReads, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 
 const PAGE_SIZE = 500
 
@@ -16,21 +16,18 @@ export class ClientReads implements ClusterReads {
     this.#client = client
   }
 
-  async ask(path: string): Promise<ReadAnswer> {
-    if (this.#client.read === undefined) throw new UnavailableError('this client reads objects only')
+  async get(path: string): Promise<JsonObject | undefined> {
     try {
-      return { object: await this.#client.read(path) }
+      return await this.#read(path)
     } catch (error) {
-      if (error instanceof StatusError) return { status: error.code, why: error.message }
-      throw new UnavailableError(errorMessage(error))
+      if (error instanceof StatusError && error.code === 404) return undefined
+      throw unavailable(error)
     }
   }
 
-  async get(path: string): Promise<JsonObject | undefined> {
-    const answer = await this.ask(path)
-    if ('object' in answer) return answer.object
-    if (answer.status === 404) return undefined
-    throw new UnavailableError(answer.why)
+  #read(path: string): Promise<JsonObject> {
+    if (this.#client.read === undefined) throw new UnavailableError('this client reads objects only')
+    return this.#client.read(path)
   }
 
   async list(path: string, query: string, most: number): Promise<readonly JsonObject[]> {
@@ -38,9 +35,10 @@ export class ClientReads implements ClusterReads {
     let next = ''
     do {
       const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
-      const answer = await this.ask(`${path}?limit=${PAGE_SIZE}&${query}${more}`)
-      if (!('object' in answer)) throw new UnavailableError(answer.why)
-      const { items, metadata } = answer.object
+      const page = await this.#read(`${path}?limit=${PAGE_SIZE}&${query}${more}`).catch((error: unknown) => {
+        throw unavailable(error)
+      })
+      const { items, metadata } = page
       for (const item of Array.isArray(items) ? (items as readonly unknown[]) : []) if (isRecord(item)) found.push(item)
       next = textOf(recordOf(metadata)['continue'])
       if (found.length > most || (found.length === most && next !== '')) {
@@ -49,4 +47,8 @@ export class ClientReads implements ClusterReads {
     } while (next !== '')
     return found
   }
+}
+
+function unavailable(error: unknown): UnavailableError {
+  return error instanceof UnavailableError ? error : new UnavailableError(errorMessage(error))
 }

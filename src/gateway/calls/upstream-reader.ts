@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { type AnswerLimits, OBJECT } from '../../core/answers/answer-limits.ts'
+import { OBJECT } from '../../core/answers/answer-limits.ts'
 import { AnswerTooLargeError, CallLimitError, KubeCallError } from '../../core/answers/call-errors.ts'
 import { heldBytes } from '../../core/answers/held-bytes.ts'
 import { itemsOf, listPages, type ReadPage } from '../../core/answers/paged-list.ts'
@@ -70,8 +70,8 @@ export class UpstreamReader {
     this.#timeoutMs = timeoutMs
   }
 
-  get(path: string, limits: AnswerLimits = OBJECT): Promise<Outcome<JsonObject>> {
-    return this.#objectOf({ method: 'GET', path, limits })
+  get(path: string): Promise<Outcome<JsonObject>> {
+    return this.#objectOf({ method: 'GET', path })
   }
 
   getAsCaller(path: string): Promise<Outcome<JsonObject>> {

@@ -2,10 +2,9 @@
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
-import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
 import { KubeCallError } from '../../core/answers/call-errors.ts'
 import { withoutBulk } from '../../core/answers/held-bytes.ts'
-import { type ClusterReads, type ReadAnswer, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
+import { type ClusterReads, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 import { type Limited, type Unknown, UpstreamReader } from '../calls/upstream-reader.ts'
 import type { Decision } from '../exchange/decision.ts'
 
@@ -37,15 +36,6 @@ export class UpstreamObjects implements ClusterReads {
     if (found.kind === 'absent') return undefined
     // Without its name: who scales may not be allowed to list pods or nodes.
     throw unavailable(found, `an object at ${path.slice(0, path.lastIndexOf('/'))} cannot be read`)
-  }
-
-  async ask(path: string, limits: AnswerLimits): Promise<ReadAnswer> {
-    const found = await this.#upstream.get(path, limits)
-    if (found.kind === 'found') return { object: found.value }
-    if (found.kind === 'absent') return { status: 404, why: 'upstream answered with 404' }
-    if (found.kind === 'unknown' && found.answered !== undefined)
-      return { status: found.answered.status, why: found.why }
-    throw unavailable(found, '')
   }
 
   /** A merge patch. @returns the object afterwards; what upstream says instead is for the caller to look at */

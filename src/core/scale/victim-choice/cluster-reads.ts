@@ -1,7 +1,6 @@
 // What choosing victims reads of a cluster, whoever reads it: the gateway for a write, or a command for the person who asks.
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { AnswerLimits } from '../../answers/answer-limits.ts'
 
 /** The victims cannot be chosen; why, for people. */
 export class UnavailableError extends Error {}
@@ -14,14 +13,7 @@ export interface ClusterReads {
    * @throws {UnavailableError} also when there are more than `most`
    */
   list(path: string, query: string, most: number): Promise<readonly JsonObject[]>
-  /** A GET whose refusal the caller looks at. @throws {UnavailableError} when there is no answer */
-  ask(path: string, limits: AnswerLimits): Promise<ReadAnswer>
 }
-
-export type ReadAnswer =
-  | { readonly object: JsonObject }
-  /** `why` is for people. */
-  | { readonly status: number; readonly why: string }
 
 /** Calls of one scale-down at a time. */
 const AT_ONCE = 8
