@@ -39,6 +39,8 @@ export class EndpointProber {
   #firstOver = false
   /** Failed probes in a row. */
   #failures = 0
+  /** The endpoint takes requests: a probe succeeded, and not enough have failed since. */
+  #inService = false
   #stopped = false
 
   /** The first probe comes at once. */
@@ -72,9 +74,9 @@ export class EndpointProber {
     else this.#reprobe()
   }
 
-  /** After a failed probe, a broken connection says nothing new. */
+  /** Once the endpoint is out of service, a broken connection says nothing new. */
   #reprobe(): void {
-    if (!this.#mayReprobe) return
+    if (!this.#mayReprobe && !this.#undecided) return
     this.#mayReprobe = false
     this.#soon()
   }
@@ -115,16 +117,23 @@ export class EndpointProber {
     }
   }
 
+  /** Probes fail, but too few for the threshold: the endpoint still takes requests. */
+  get #undecided(): boolean {
+    return this.#inService && this.#failures > 0
+  }
+
   #settle(healthy: boolean): void {
     const first = !this.#firstOver
     this.#failures = healthy ? 0 : this.#failures + 1
-    // A connection broke and the probe failed, too: find out now whether the endpoint is dead, not some intervals later.
-    const undecided =
-      this.#early && !first && !healthy && this.#failures < this.#compiled.healthCheck.unhealthyThreshold
+    if (healthy) this.#inService = true
+    else if (this.#failures >= this.#compiled.healthCheck.unhealthyThreshold) this.#inService = false
+    // A connection broke and the probe failed, too: find out now whether the endpoint is dead, not some intervals later. A kube-apiserver
+    // that is back by then would get requests before it is ready, and answer them with 403.
+    const settleNow = this.#early && this.#undecided
     this.#mayReprobe = healthy && (first || !this.#early || this.#mayReprobe)
     this.#early = false
     this.#tellFirstOver()
-    if (this.#changedDuringProbe || undecided) this.#soon()
+    if (this.#changedDuringProbe || settleNow) this.#soon()
     else if (this.#brokeDuringProbe) this.#reprobe()
     if (this.#early) return
     const [from, to] = first ? [EARLIEST_SECOND, 1] : [1 - JITTER, 1 + JITTER]

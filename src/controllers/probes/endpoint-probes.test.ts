@@ -215,6 +215,36 @@ describe('an endpoint that is dead', () => {
   })
 })
 
+describe('a regular check is the first to notice a death', () => {
+  test('with it, a connection breaks: as many checks as settle it follow at once', async (context) => {
+    const scene = setUp(context)
+    scene.apply(1)
+    await pass(1_000)
+    const before = scene.probed.length
+    scene.outcome = 'refused'
+    while (scene.probed.length === before) await pass(100, 100)
+    await pass(1_000)
+    assert.equal(scene.probed.length, before + 2, 'until it is unhealthy, requests go to it')
+    scene.probes.probeNow(...scene.first)
+    await pass(1_000)
+    assert.equal(scene.probed.length, before + 2, 'it is unhealthy: broken connections tell nothing new')
+  })
+
+  test('a connection breaks after it: the same', async (context) => {
+    const scene = setUp(context)
+    scene.apply(1)
+    await pass(1_000)
+    const before = scene.probed.length
+    scene.outcome = 'bad gateway'
+    while (scene.probed.length === before) await pass(100, 100)
+    await pass(1_000)
+    assert.equal(scene.probed.length, before + 1)
+    scene.probes.probeNow(...scene.first)
+    await pass(1_000)
+    assert.equal(scene.probed.length, before + 2)
+  })
+})
+
 describe('out of turn', () => {
   test('connections that break all the time: one more probe in each interval', async (context) => {
     const scene = setUp(context)

@@ -29,7 +29,7 @@ export interface EndpointProbes {
   /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, removed ones no longer. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /**
-   * A connection to the endpoint broke: it is probed soon, unless its last probe already failed. At most once until the next
+   * A connection to the endpoint broke: it is probed soon, unless it is known to be out of service. At most once until the next
    * regular probe.
    */
   probeNow(cluster: string, endpoint: string): void
