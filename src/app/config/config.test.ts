@@ -129,6 +129,7 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     maxConnectionAgeMs: 0,
     goawayChance: 0,
     memoryLimit: 0,
+    maxFollowedBytes: 0,
     memoryDefaults: ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes'],
     threads: availableParallelism(),
     stallThresholdMs: 50,

@@ -1,4 +1,4 @@
-// The setting of memory: how much there is. Other settings that have their defaults may be lowered at the start, so that all of it fits.
+// The settings of memory: how much there is, and how much of it for what clusters say of themselves. Other settings that have their defaults may be lowered at the start, so that all of it fits.
 
 import { MEMORY_LEVERS, type MemoryLever } from '../../core/memory/ceiling.ts'
 import { CLIENT_LIMITS } from './client-limits.ts'
@@ -14,6 +14,13 @@ export const MEMORY = settings({
     64 * MIB,
     2 ** 50,
     'memory that the process may take; defaults of other settings are lowered to fit; default: the limit of its control group, else half of the machine',
+  ),
+  /** Bytes; 0 = an eighth of the memory limit. */
+  maxFollowedBytes: bytes(
+    '',
+    MIB,
+    2 ** 50,
+    'memory for what is kept of the objects of clusters (pods, nodes, workloads), divided among clusters; default: an eighth of the memory limit',
   ),
 })
 

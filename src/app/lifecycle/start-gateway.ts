@@ -1,5 +1,6 @@
 // Starts a gateway from its settings.
 
+import { limitFollowedBytes } from '../../io/kube/followed-bytes.ts'
 import { type LineWriter, openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
@@ -21,6 +22,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     const memory = planMemory(asked)
     const { config } = memory
     logMemoryPlan(memory, log)
+    limitFollowedBytes(config.maxFollowedBytes)
     await checkStart(config, log)
     const lock = given.source === undefined ? claimStore(config) : undefined
     outlets.defer(() => lock?.release())

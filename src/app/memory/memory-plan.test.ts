@@ -33,7 +33,7 @@ function logged(
 test('on a large machine the defaults are as they are', () => {
   const config = settings()
   const plan = planMemory(config, LARGE)
-  assert.deepEqual(plan.config, config)
+  assert.deepEqual(plan.config, { ...config, maxFollowedBytes: 4 * GIB })
   assert.deepEqual([plan.limitBytes, plan.limitFrom, plan.lowered], [32 * GIB, 'half of the machine', []])
   assert.deepEqual([config.maxConnections, config.maxRequestsInflight, config.maxWatches], [20_000, 4096, 50_000])
 })
@@ -56,6 +56,12 @@ test('--memory-limit wins over the control group, and what was set stays', () =>
   assert.deepEqual([plan.limitBytes, plan.limitFrom], [2 * GIB, 'setting'])
   assert.equal(plan.config.maxConnections, 10_000)
   assert.ok(plan.lowered.every(({ setting }) => setting !== 'maxConnections'))
+})
+
+test('objects of clusters may take an eighth of the limit, or what was set', () => {
+  const group = { ...LARGE, controlGroupBytes: 2 * GIB }
+  assert.equal(planMemory(settings(), group).config.maxFollowedBytes, GIB / 4)
+  assert.equal(planMemory(settings({ maxFollowedBytes: '700Mi' }), group).config.maxFollowedBytes, 700 * 1024 ** 2)
 })
 
 test('a group that may take more than there is does not count', () => {

@@ -44,6 +44,8 @@ export interface GrantedByMachine {
 /** Files for other than clients: connections upstream, logs, the store. At least half are left for clients. */
 const OTHER_FILES = 1024
 const ROWS_LOGGED = 5
+/** Of the limit: what is kept of objects of clusters. While a list is read, it may be twice that. */
+const FOLLOWED_PART = 8
 
 function grantedByMachine(): GrantedByMachine {
   return { controlGroupBytes: memoryLimit(), machineBytes: totalmem(), openFiles: openFilesLimit() }
@@ -56,8 +58,10 @@ export function planMemory(config: Config, granted: GrantedByMachine = grantedBy
   const { settings: fitted, ceiling, lowered } = fitMemory(settings, isDefault, limitBytes)
   const { maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes } = fitted
   const levers = { maxConnections, maxRequestsInflight, maxWatches, maxBufferedBytes }
+  const maxFollowedBytes =
+    config.maxFollowedBytes > 0 ? config.maxFollowedBytes : Math.floor(limitBytes / FOLLOWED_PART)
   return {
-    config: Object.freeze({ ...config, ...levers }),
+    config: Object.freeze({ ...config, ...levers, maxFollowedBytes }),
     ceiling,
     limitBytes,
     limitFrom,

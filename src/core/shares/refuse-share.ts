@@ -14,6 +14,7 @@ const UNITS: Readonly<Record<ShareLimit, string>> = {
   'buffered-bytes': 'buffered bytes',
   'late-bodies': 'bytes of bodies whose answer is complete',
   'answer-bytes': "bytes of upstream's answers to the gateway",
+  'followed-bytes': 'bytes of objects that the gateway follows',
 }
 /** No setting changes it. */
 const FIXED: ReadonlySet<ShareLimit> = new Set(['answer-bytes'])

@@ -6,7 +6,13 @@ import { LongHeld } from './long-held.ts'
 import { Shares, type Taken } from './shares.ts'
 
 /** Limits that are divided among sources, as metrics and refusals name them. */
-export type ShareLimit = 'requests-inflight' | 'watches' | 'buffered-bytes' | 'late-bodies' | 'answer-bytes'
+export type ShareLimit =
+  | 'requests-inflight'
+  | 'watches'
+  | 'buffered-bytes'
+  | 'late-bodies'
+  | 'answer-bytes'
+  | 'followed-bytes'
 
 /** The part of those who are not authenticated, on top: one in this many. */
 export const UNKNOWN_PART = 4

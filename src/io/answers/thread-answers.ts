@@ -22,22 +22,24 @@ export const COUNT_SEED: number = randomInt(1, 2 ** 31)
 /** What one call, or one request with all its calls, holds of it. */
 export class AnswerBytes implements AnswerMemory {
   readonly #charge: Charge
+  readonly #shared: SharedResource
   #held = 0
 
-  constructor(charge: Charge) {
+  constructor(charge: Charge, shared: SharedResource = threadAnswers) {
     this.#charge = charge
+    this.#shared = shared
   }
 
   take(bytes: number): boolean {
     if (bytes === 0) return true
-    if (threadAnswers.take(this.#charge, bytes) !== 'taken') return false
+    if (this.#shared.take(this.#charge, bytes) !== 'taken') return false
     this.#held += bytes
     return true
   }
 
   give(bytes: number): void {
     if (bytes === 0) return
-    threadAnswers.give(this.#charge, bytes)
+    this.#shared.give(this.#charge, bytes)
     this.#held -= bytes
   }
 
@@ -48,8 +50,8 @@ export class AnswerBytes implements AnswerMemory {
   /** Why `take` was refused. */
   full(): NoRoomError {
     const charge = this.#charge
-    const shares = threadAnswers.of(charge)
-    const { message, retryAfterSeconds } = refuseShare('answer-bytes', shares, charge, Math.random())
+    const shares = this.#shared.of(charge)
+    const { message, retryAfterSeconds } = refuseShare(this.#shared.limit, shares, charge, Math.random())
     const belowShare = shares.heldBy(charge.source) < shares.shareOf(charge.source, charge.weight)
     return new NoRoomError(message, retryAfterSeconds, belowShare)
   }

@@ -23,6 +23,8 @@ const MAX_OBJECTS = 500_000
 export interface ListOptions {
   readonly signal?: AbortSignal
   readonly transform?: (object: JsonObject) => JsonObject
+  /** Told of each page as it is kept. @throws to end the list */
+  readonly memory?: { begin(): void; list(objects: readonly JsonObject[]): void }
   /** As FollowEvents. */
   readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
 }
@@ -39,9 +41,10 @@ export async function listAll(pages: ResourcePages, options: ListOptions = {}): 
 
 async function listOnce(
   pages: ResourcePages,
-  { signal, transform = identity, onPage }: ListOptions,
+  { signal, transform = identity, memory, onPage }: ListOptions,
 ): Promise<ObjectList> {
   const items: JsonObject[] = []
+  memory?.begin()
   let resourceVersion: unknown
   let isLast = false
   const read = listPages((limit, next, limits) => {
@@ -54,6 +57,7 @@ async function listOnce(
     const objects = itemsOf(page)
       .filter(isRecord)
       .map((item) => transform({ ...common, ...item }))
+    memory?.list(objects)
     onPage?.(objects, items.length === 0)
     for (const object of objects) items.push(object)
     resourceVersion = metadata['resourceVersion']

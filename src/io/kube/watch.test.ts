@@ -7,6 +7,7 @@ import type { FollowEvents } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { serverCharge } from '../../core/shares/charge.ts'
 import { AnswerBytes } from '../answers/thread-answers.ts'
+import { FollowedBytes, followedBytes, limitFollowedBytes, OutgrownError } from './followed-bytes.ts'
 import { listAll, type ResourcePages } from './list.ts'
 import { type FollowOptions, followResource } from './watch.ts'
 import { WatchLines } from './watch-lines.ts'
@@ -245,4 +246,82 @@ test('a refusal is reported once, and replaces what was wrong before', async (t)
   follow({ awayMs: 20 })
   await waitFor('many lists', () => received.filter((one) => one === 'list').length > 20)
   assert.deepEqual([...new Set(received.filter((one) => one !== 'list'))], ['false pods is forbidden'])
+})
+
+test('objects without end: the following holds no more than there is room for, says why, and gives all of it back', async (t) => {
+  limitFollowedBytes(100_000)
+  t.after(() => limitFollowedBytes(256 * 1024 * 1024))
+  let lists = 0
+  let sent = 0
+  let kept = new Map<string, JsonObject>()
+  const faults: string[] = []
+  let small = false
+  const big = (): JsonObject => object(`${'n'.repeat(1000)}${sent++}`, 11 + sent)
+  const pages: ResourcePages = {
+    charge,
+    page: async () => {
+      lists++
+      return { items: small ? [object('a', 9)] : [object('a', 9), big()], metadata: { resourceVersion: '10' } }
+    },
+    watch: async (_query, _silenceMs, signal) =>
+      (async function* () {
+        if (!small) {
+          while (!small) yield line('ADDED', big())
+          yield line('ERROR', GONE)
+          return
+        }
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
+      })(),
+  }
+  const nameOf = (one: JsonObject): string => String(Object(one['metadata']).name)
+  const events: FollowEvents = {
+    onReplace(objects) {
+      kept = new Map(objects.map((one) => [nameOf(one), one]))
+    },
+    onChange: (_type, one) => {
+      kept.set(nameOf(one), one)
+      assert.ok(kept.size <= 100, 'each is above 1,000 bytes')
+    },
+    onState: (current, message) => void (current || faults.push(message)),
+  }
+  const following = followResource(pages, events, {
+    log,
+    resource: 'things',
+    firstDelayMs: 1,
+    longestDelayMs: 2,
+    awayMs: 5,
+  })
+  t.after(() => following.stop())
+  await waitFor('several lists', () => lists >= 5 && faults.length > 0)
+  assert.match(faults[0] ?? '', /of 100000 bytes of objects that the gateway follows.*--max-followed-bytes/)
+  small = true
+  await waitFor('what is there now', () => kept.size === 1)
+  const other = new FollowedBytes({ ...charge, source: 'another cluster' })
+  for (let i = 0; i < 50; i++) other.add(object('b'.repeat(1000), i))
+  await following.stop()
+  other.drop()
+  assert.equal(followedBytes().known.held, 0)
+})
+
+test('a list that is larger than there is room for leaves what was kept as it is', async (t) => {
+  limitFollowedBytes(10_000)
+  t.after(() => limitFollowedBytes(256 * 1024 * 1024))
+  const memory = new FollowedBytes(charge)
+  t.after(() => memory.drop())
+  const listed = (count: number): void => {
+    let isWhole = false
+    memory.begin()
+    try {
+      for (let i = 0; i < count; i++) memory.list([object('c'.repeat(1000), i)])
+      isWhole = true
+    } finally {
+      memory.end(isWhole)
+    }
+  }
+  listed(3)
+  const { held } = followedBytes().known
+  assert.throws(() => listed(20), OutgrownError)
+  assert.equal(followedBytes().known.held, held)
+  listed(2)
+  assert.ok(followedBytes().known.held < held)
 })

@@ -5,11 +5,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
-import type { FollowEvents, Following } from '../../api/ports/object-client.ts'
+import type { FollowEvents, Following, ObjectList } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { AnswerBytes } from '../answers/thread-answers.ts'
 import { statusOf } from './client-errors.ts'
+import { FollowedBytes, OutgrownError } from './followed-bytes.ts'
 import { identity, listAll, type ResourcePages } from './list.ts'
 import { BadWatchError, type WatchEvent, WatchLines } from './watch-lines.ts'
 
@@ -71,9 +72,11 @@ class Follower {
   #away: NodeJS.Timeout | undefined
   /** Whether the watch that just ended brought an event or lasted. */
   #lively = false
+  readonly #kept: FollowedBytes
 
   constructor(pages: ResourcePages, events: FollowEvents, { log, resource, transform, ...timing }: FollowOptions) {
     this.#pages = pages
+    this.#kept = new FollowedBytes(pages.charge)
     this.#events = events
     this.#log = log
     this.#resource = resource
@@ -107,6 +110,7 @@ class Follower {
       if (waitMs > 0) await this.#pause(waitMs)
     }
     clearTimeout(this.#away)
+    this.#kept.drop()
   }
 
   stop(): void {
@@ -128,11 +132,7 @@ class Follower {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { items, resourceVersion } = await listAll(this.#pages, {
-      signal,
-      transform: this.#transform,
-      onPage: (objects, first) => this.#deliver(() => this.#events.onPage?.(objects, first)),
-    })
+    const { items, resourceVersion } = await this.#listWithin(signal)
     if (this.#stopping.signal.aborted) return
     this.#deliver(() => {
       this.#events.onReplace(items)
@@ -143,6 +143,22 @@ class Follower {
     // The time starts again: when the watch cannot be opened either, the list brings the changes.
     clearTimeout(this.#away)
     this.#away = undefined
+  }
+
+  async #listWithin(signal: AbortSignal): Promise<ObjectList> {
+    let isWhole = false
+    try {
+      const list = await listAll(this.#pages, {
+        signal,
+        transform: this.#transform,
+        memory: this.#kept,
+        onPage: (objects, first) => this.#deliver(() => this.#events.onPage?.(objects, first)),
+      })
+      isWhole = true
+      return list
+    } finally {
+      this.#kept.end(isWhole)
+    }
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
@@ -184,10 +200,11 @@ class Follower {
     if (typeof resourceVersion !== 'string' || resourceVersion === '') {
       throw new Error(`the watch sent ${JSON.stringify(type.slice(0, 20))} without a resourceVersion`)
     }
+    const isChange = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED'
+    const kept = isChange ? this.#transform(object) : object
+    if (isChange && type !== 'DELETED') this.#kept.add(kept)
     this.#deliver(() => {
-      if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
-        this.#events.onChange(type, this.#transform(object))
-      }
+      if (isChange) this.#events.onChange(type, kept)
       this.#events.onVersion?.(resourceVersion)
     })
     this.#version = resourceVersion
@@ -204,6 +221,11 @@ class Follower {
     }
     // A watch from there would send it again; a list says what the objects are now.
     if (error instanceof BadWatchError) this.#version = ''
+    if (error instanceof OutgrownError) {
+      // A list says how much there really is. A server that sends objects without end must not be listed in a tight loop.
+      this.#version = ''
+      this.#lively = false
+    }
     // A refusal is an answer that waiting will not change.
     const refused = error instanceof StatusError && error.code < 500 && error.code !== 429
     this.#log.debug('a watch failed', { resource: this.#resource, why: message })

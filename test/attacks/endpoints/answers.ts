@@ -11,6 +11,7 @@ const FRAME_BYTES = 16_384
 /** What is without an end ends here, all the same: no test fills the machine. */
 const ENDLESS_BYTES = 400 * MIB
 const SLOW_MS = 50
+const LARGE_BYTES = 32 * 1024
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** The way back to the gateway, whatever protocol it speaks. */
@@ -99,6 +100,25 @@ export const ANSWERS: readonly AnswerKind[] = [
           return `${JSON.stringify({ type: 'ADDED', object: { metadata, spec: {}, status: {} } })}\n`
         })
         if (!(await a.write(lines.join('')))) return
+      }
+    },
+  },
+  {
+    name: 'watch-of-large-objects-without-end',
+    async answer(a) {
+      if (!a.asked.query.includes('watch')) return a.honest()
+      a.head(200, JSON_TYPE)
+      for (let n = 0; n < ENDLESS_BYTES / LARGE_BYTES; n++) {
+        const large = `${n}-`.padEnd(LARGE_BYTES, 'x')
+        const metadata = {
+          name: large,
+          namespace: 'default',
+          uid: large,
+          resourceVersion: `${n}`,
+          labels: { app: large },
+        }
+        if (!(await a.write(`${JSON.stringify({ type: 'ADDED', object: { metadata, spec: {}, status: {} } })}\n`)))
+          return
       }
     },
   },
