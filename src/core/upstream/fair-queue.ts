@@ -2,7 +2,7 @@
 // nobody waits who holds less. Bounded; when it is full, the source that waits with most loses its last.
 
 import type { Charge } from '../../api/ports/stream.ts'
-import { Chain, Linked } from './chain.ts'
+import { Chain, Linked } from '../queues/chain.ts'
 
 /** Something that waits: in one queue at a time. */
 export abstract class Queued extends Linked {

@@ -3,7 +3,16 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Charge } from '../../api/ports/stream.ts'
 import { OWED_PAUSE_MS, QUANTUM_MS } from '../../core/thread-time/fair-queue.ts'
-import { LONG_SLICE_MS, turns } from './thread-turns.ts'
+import { LONG_SLICE_MS, PacedReader, turns } from './thread-turns.ts'
+
+class TestReader extends PacedReader {
+  readonly resume: () => void
+
+  constructor(resume: () => void) {
+    super()
+    this.resume = resume
+  }
+}
 
 test('what endpoints send has a slice of each turn, and what is more waits for the next ones, in its order', async () => {
   const nowMs = performance.now()
@@ -105,7 +114,7 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
 test('who reads in bulk goes on at once when alone, else a few in a turn, sources in turns', async () => {
   turns.tick(performance.now() + 10_000)
   const done: string[] = []
-  const reader = (name: string): { resume(): void } => ({ resume: () => void done.push(name) })
+  const reader = (name: string): PacedReader => new TestReader(() => void done.push(name))
   const charge = (source: string): Charge => ({ source, weight: 1, known: true })
   turns.readOn(charge('a'), reader('alone'))
   assert.deepEqual(done, ['alone'])
@@ -120,6 +129,19 @@ test('who reads in bulk goes on at once when alone, else a few in a turn, source
   assert.equal(done.length, 3)
   while (turns.waiting > 0) await nextTurn()
   assert.deepEqual(done, ['alone', 'a0', 'b', 'a1', 'a2', 'a3'])
+})
+
+test('a reader that asks twice for its turn has one, and then nothing waits', async () => {
+  turns.tick(performance.now() + 10_000)
+  let resumed = 0
+  const reader = new TestReader(() => void resumed++)
+  const charge: Charge = { source: 'a', weight: 1, known: true }
+  const nowMs = performance.now()
+  for (const source of ['a', 'b']) turns.charge(turns.accountOf({ ...charge, source }, nowMs), nowMs - 1, nowMs)
+  turns.readOn(charge, reader)
+  turns.readOn(charge, reader)
+  for (let i = 0; i < 5; i++) await nextTurn()
+  assert.deepEqual([resumed, turns.waiting], [1, 0])
 })
 
 test('answers that come outside of a slice, as over HTTP/1.1, are charged at once', () => {

@@ -3,7 +3,7 @@
 // One instance for each thread, as there is one event loop.
 
 import type { Charge } from '../../api/ports/stream.ts'
-import { SourceTurns } from '../../core/handshakes/source-turns.ts'
+import { Queued, TurnQueue } from '../../core/queues/turn-queue.ts'
 import type { ShareReport } from '../../core/shares/shares-report.ts'
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
 import { FairQueue, OWED_PAUSE_MS } from '../../core/thread-time/fair-queue.ts'
@@ -38,9 +38,9 @@ export interface Outputs {
 }
 
 /** Reads much, and stops when it has read some. */
-export interface PacedReader {
+export abstract class PacedReader extends Queued {
   /** It is its turn again. */
-  resume(): void
+  abstract resume(): void
 }
 
 /** Of users, and of those who are not authenticated. */
@@ -60,7 +60,7 @@ class ThreadTurns implements Tickable {
   readonly #shared: Waiter[] = []
   /** Those with answers to sources that are `isBulk`: behind the others. */
   readonly #bulk: Waiter[] = []
-  readonly #readers: SourceTurns<PacedReader> = new SourceTurns()
+  readonly #readers: TurnQueue<PacedReader> = new TurnQueue()
   #scheduled = false
   /** Of the event loop, as far as something was done in it. */
   #turn = 0
@@ -146,13 +146,13 @@ class ThreadTurns implements Tickable {
       reader.resume()
       return
     }
-    this.#readers.add(source, reader)
+    this.#readers.add(reader, source)
     this.schedule()
   }
 
   /** Connections whose work waits. */
   get waiting(): number {
-    return this.#queue.length + this.#shared.length + this.#bulk.length + this.#readers.size
+    return this.#queue.length + this.#shared.length + this.#bulk.length + this.#readers.count
   }
 
   /**
@@ -311,8 +311,8 @@ class ThreadTurns implements Tickable {
       nowMs = performance.now()
       isPaused = this.#queue.serve(nowMs + sliceMs)
     }
-    for (let i = 0; i < READS_A_TURN && this.#readers.size > 0; i++) this.#readers.next()?.resume()
-    const isSharedLeft = this.#shared.length + this.#bulk.length + this.#readers.size > 0
+    for (let i = 0; i < READS_A_TURN && this.#readers.count > 0; i++) this.#readers.next()?.resume()
+    const isSharedLeft = this.#shared.length + this.#bulk.length + this.#readers.count > 0
     if (this.#outputWaits || isSharedLeft || (this.#queue.length > 0 && !isPaused)) this.schedule()
     else if (this.#queue.length > 0) this.#scheduleLater()
   }

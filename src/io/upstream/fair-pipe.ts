@@ -4,14 +4,14 @@ import type { Duplex } from 'node:stream'
 import type { Charge } from '../../api/ports/stream.ts'
 import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
-import { type PacedReader, turns } from '../turns/thread-turns.ts'
+import { PacedReader, turns } from '../turns/thread-turns.ts'
 
 /** Bytes that are read in one turn while others use the thread. */
 const READ_BYTES = 64 * 1024
 /** Writes that may be under way: each takes some 200 bytes beside its own, and what is passed on may come byte by byte. */
 const MAX_WRITES = 512
 
-export class FairPipe implements Waiter, PacedReader {
+export class FairPipe extends PacedReader implements Waiter {
   readonly #from: Duplex
   readonly #to: Duplex
   readonly #charge: Charge
@@ -38,6 +38,7 @@ export class FairPipe implements Waiter, PacedReader {
    * @param onWaiting called when `to` takes no more for now, and when it does again. Default: nobody is told
    */
   constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
+    super()
     this.#from = from
     this.#to = to
     this.#charge = charge

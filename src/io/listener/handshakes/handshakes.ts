@@ -4,10 +4,10 @@
 
 import type { Socket } from 'node:net'
 import { ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from '../../../core/handshakes/client-hello.ts'
-import { SourceTurns } from '../../../core/handshakes/source-turns.ts'
+import { TurnQueue } from '../../../core/queues/turn-queue.ts'
 import { socketReads } from '../../socket/http2-socket.ts'
 import { addTickable, removeTickable, type Tickable } from '../../world/coarse-ticker.ts'
-import { type Expected, ReadingTurns, startReading, stopReading } from './reading-turns.ts'
+import { Expected, ReadingTurns, startReading, stopReading } from './reading-turns.ts'
 
 export interface HandshakesOptions {
   /** For the whole ClientHello, and from then on for what the client has to send after ours. Milliseconds. */
@@ -57,15 +57,20 @@ export interface HandshakeSteps {
   begin(): void
 }
 
-interface Waiting extends Expected {
+class Waiting extends Expected {
   readonly steps: HandshakeSteps
-  stage: 'hello' | 'queued' | 'in-progress' | 'over'
-  sinceMs: number
-  readonly hello: ClientHelloReader
-  readonly chunks: Buffer[]
-  bytes: number
-  onData: (chunk: Buffer) => void
-  onEnd: () => void
+  stage: 'hello' | 'queued' | 'in-progress' | 'over' = 'hello'
+  sinceMs: number = performance.now()
+  readonly hello: ClientHelloReader = new ClientHelloReader()
+  readonly chunks: Buffer[] = []
+  bytes = 0
+  onData: (chunk: Buffer) => void = () => undefined
+  onEnd: () => void = () => undefined
+
+  constructor(socket: Socket, source: string, steps: HandshakeSteps) {
+    super(socket, source)
+    this.steps = steps
+  }
 }
 
 export class Handshakes implements Tickable {
@@ -76,9 +81,9 @@ export class Handshakes implements Tickable {
   readonly #bySocket = new WeakMap<Socket, Waiting>()
   readonly #forHello = new ReadingTurns<Waiting>(READ_FOR_HELLO)
   readonly #inProgress = new ReadingTurns<Waiting>(READ_IN_PROGRESS)
-  readonly #queue = new SourceTurns<Waiting>()
+  readonly #queue = new TurnQueue<Waiting>()
   /** Of those who are blocked: behind all others. */
-  readonly #blocked = new SourceTurns<Waiting>()
+  readonly #blocked = new TurnQueue<Waiting>()
   /** It is read for one turn, which shows whether the client is still there. */
   #next: Waiting | undefined
   #scheduled = false
@@ -102,19 +107,10 @@ export class Handshakes implements Tickable {
 
   /** Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn. */
   add(socket: Socket, source: string, steps: HandshakeSteps): void {
-    const entry: Waiting = {
-      socket,
-      source,
-      steps,
-      stage: 'hello',
-      sinceMs: performance.now(),
-      hello: new ClientHelloReader(),
-      chunks: [],
-      bytes: 0,
-      onData: (chunk) => this.#onData(entry, chunk),
-      // It cannot receive an answer any more: the end of the socket follows.
-      onEnd: () => this.#drop(entry),
-    }
+    const entry = new Waiting(socket, source, steps)
+    entry.onData = (chunk) => this.#onData(entry, chunk)
+    // It cannot receive an answer any more: the end of the socket follows.
+    entry.onEnd = () => this.#drop(entry)
     this.#bySocket.set(socket, entry)
     this.#entries.hello.add(entry)
     socket.on('data', entry.onData)
@@ -182,14 +178,14 @@ export class Handshakes implements Tickable {
     this.#forHello.delete(entry)
     this.#enter(entry, 'queued')
     entry.steps.onHello?.()
-    if (this.#next === undefined && this.#queue.size + this.#blocked.size === 0 && !this.#begunNow) {
+    if (this.#next === undefined && this.#queue.count + this.#blocked.count === 0 && !this.#begunNow) {
       this.#begin(entry)
       return
     }
     stopReading(entry.socket)
     const blocked = this.#options.isBlocked?.(entry.source) === true
     const queue = blocked ? this.#blocked : this.#queue
-    queue.add(entry.source, entry)
+    queue.add(entry, entry.source)
     this.#schedule()
   }
 
@@ -217,7 +213,7 @@ export class Handshakes implements Tickable {
     const others = work !== this.#workSeen
     this.#workSeen = work
     if (others && performance.now() - this.#lastMs < YIELD_MS) {
-      if (this.#next !== undefined || this.#queue.size + this.#blocked.size > 0) this.#schedule()
+      if (this.#next !== undefined || this.#queue.count + this.#blocked.count > 0) this.#schedule()
       return
     }
     const entry = this.#next
@@ -291,7 +287,7 @@ export class Handshakes implements Tickable {
   }
 
   #over(entry: Waiting): void {
-    const { stage, source } = entry
+    const { stage } = entry
     if (stage === 'over') return
     this.#entries[stage].delete(entry)
     entry.stage = 'over'
@@ -299,8 +295,8 @@ export class Handshakes implements Tickable {
     else if (stage === 'in-progress') this.#inProgress.delete(entry)
     else if (this.#next === entry) this.#next = undefined
     else {
-      this.#queue.delete(source, entry)
-      this.#blocked.delete(source, entry)
+      this.#queue.remove(entry)
+      this.#blocked.remove(entry)
     }
   }
 }

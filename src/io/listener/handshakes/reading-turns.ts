@@ -2,7 +2,7 @@
 // wait in the kernel for their turn: a thousand that send in the same millisecond cost no more in it than a few.
 
 import type { Socket } from 'node:net'
-import { SourceTurns } from '../../../core/handshakes/source-turns.ts'
+import { Queued, TurnQueue } from '../../../core/queues/turn-queue.ts'
 
 /** What node:net has of the system's socket. */
 interface ReadHandle {
@@ -11,16 +11,22 @@ interface ReadHandle {
 }
 
 /** A socket of which something is expected. */
-export interface Expected {
+export abstract class Expected extends Queued {
   readonly socket: Socket
   readonly source: string
+
+  constructor(socket: Socket, source: string) {
+    super()
+    this.socket = socket
+    this.source = source
+  }
 }
 
 export class ReadingTurns<T extends Expected> {
   readonly #width: number
   /** The one that is read for the longest time first. */
   readonly #read = new Set<T>()
-  readonly #parked = new SourceTurns<T>()
+  readonly #parked = new TurnQueue<T>()
   #filling = false
 
   /** @param width sockets that are read at a time */
@@ -29,12 +35,12 @@ export class ReadingTurns<T extends Expected> {
   }
 
   get size(): number {
-    return this.#read.size + this.#parked.size
+    return this.#read.size + this.#parked.count
   }
 
   /** Those that are not read now. */
   get parked(): number {
-    return this.#parked.size
+    return this.#parked.count
   }
 
   /** A socket that is read already: the one that was for the longest time makes room. */
@@ -49,13 +55,13 @@ export class ReadingTurns<T extends Expected> {
       this.#fillLater()
       return
     }
-    this.#parked.delete(item.source, item)
+    this.#parked.remove(item)
     startReading(item.socket)
   }
 
   /** So many that wait get their turn. */
   rotate(count: number): void {
-    for (let i = Math.min(count, this.#parked.size); i > 0; i--) {
+    for (let i = Math.min(count, this.#parked.count); i > 0; i--) {
       const item = this.#parked.next()
       if (item === undefined) return
       startReading(item.socket)
@@ -65,7 +71,7 @@ export class ReadingTurns<T extends Expected> {
 
   /** Not in this turn: libuv still hears of sockets that were read before, and would read those that are started again at once. */
   #fillLater(): void {
-    if (this.#filling || this.#parked.size === 0) return
+    if (this.#filling || this.#parked.count === 0) return
     this.#filling = true
     setImmediate(() => {
       this.#filling = false
@@ -77,7 +83,7 @@ export class ReadingTurns<T extends Expected> {
     for (const item of this.#read) {
       this.#read.delete(item)
       stopReading(item.socket)
-      this.#parked.add(item.source, item)
+      this.#parked.add(item, item.source)
       return
     }
   }

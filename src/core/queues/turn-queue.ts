@@ -1,0 +1,283 @@
+// Weighted round robin over sources: each source that waits has as many turns in a row as its weight, then the next one has its own. Counts
+// what each source holds as well, for capacity that is divided by shares. Everything but `overflow` and `longest` is O(1).
+
+import { Chain, Linked } from './chain.ts'
+
+/** An item that waits, in one queue at a time. The queue keeps its links in the item, so that waiting allocates nothing. */
+export abstract class Queued extends Linked {
+  /** Memory that it keeps while it waits. Changed by `TurnQueue.grow` only. */
+  waitingBytes = 0
+  /** Set by the queue while the item waits. */
+  of: TurnSource | undefined = undefined
+}
+
+export interface QueueSize {
+  /** Most items that wait. */
+  readonly count: number
+  /** Most bytes that they keep, all together. */
+  readonly bytes: number
+}
+
+/** One source: its items in order of arrival, and what it holds. */
+export class TurnSource extends Linked {
+  readonly queue: object
+  readonly name: string
+  weight = 0
+  readonly items: Chain<Queued> = new Chain()
+  /** The line in which it waits for its turn. */
+  line: Chain<TurnSource> | undefined = undefined
+  bytes = 0
+  /** How much it holds of what others wait for. */
+  held = 0
+  /** Grants since its turn began. */
+  granted = 0
+
+  constructor(queue: object, name: string) {
+    super()
+    this.queue = queue
+    this.name = name
+  }
+}
+
+export class TurnQueue<T extends Queued> {
+  readonly #size: QueueSize
+  /** All that wait or hold something. */
+  readonly #sources = new Map<string, TurnSource>()
+  /** Sources that wait, the next turn first: those that were not found to hold their share, and those that were. */
+  readonly #under: Chain<TurnSource> = new Chain()
+  readonly #over: Chain<TurnSource> = new Chain()
+  #count = 0
+  #bytes = 0
+  #held = 0
+  /** Sum over `#sources`. */
+  #weights = 0
+
+  /** @param size when `overflow` removes something. Default: never */
+  constructor(size: QueueSize = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }) {
+    this.#size = size
+  }
+
+  /** Items that wait. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Bytes that they keep. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Sources that wait. */
+  get sources(): number {
+    return this.#under.size + this.#over.size
+  }
+
+  /** What all sources hold together. */
+  get held(): number {
+    return this.#held
+  }
+
+  /** Items of one source that wait. */
+  waitingOf(name: string): number {
+    return this.#sources.get(name)?.items.size ?? 0
+  }
+
+  /** What one source holds. */
+  heldBy(name: string): number {
+    return this.#sources.get(name)?.held ?? 0
+  }
+
+  // === waiting ===
+
+  /** Behind all items of its source; one that waits already stays where it is. Where the queue is bounded, call `overflow` afterwards. */
+  add(item: T, name: string, weight: number = 1): void {
+    if (item.of !== undefined) return
+    const source = this.#sourceOf(name, weight)
+    item.of = source
+    source.items.push(item)
+    source.bytes += item.waitingBytes
+    this.#count++
+    this.#bytes += item.waitingBytes
+    if (source.line === undefined) this.#line(source, this.#under)
+  }
+
+  /** The item keeps more memory. Call `overflow` afterwards. */
+  grow(item: T, bytes: number): void {
+    item.waitingBytes += bytes
+    if (item.of === undefined) return
+    item.of.bytes += bytes
+    this.#bytes += bytes
+  }
+
+  /** @returns whether the item was waiting here */
+  remove(item: T): boolean {
+    const source = item.of
+    if (source === undefined || source.queue !== this) return false
+    item.of = undefined
+    source.items.remove(item)
+    source.bytes -= item.waitingBytes
+    this.#count--
+    this.#bytes -= item.waitingBytes
+    if (source.items.size === 0) {
+      this.#line(source, undefined)
+      source.granted = 0
+      this.#forgetUnused(source)
+    }
+    return true
+  }
+
+  /**
+   * Removes one item if more waits than may: the last one of the source that has just come if that waits with its share or more, else of
+   * the source that waits with most. Call it until it returns undefined.
+   * @param latest what was added, or has grown
+   */
+  overflow(latest: T): T | undefined {
+    const tooMany = this.#count > this.#size.count
+    if (!tooMany && this.#bytes <= this.#size.bytes) return undefined
+    const own = latest.of
+    const loser = own !== undefined && this.#waitsWithItsShare(own, tooMany) ? own : this.#longest(tooMany)
+    const last = loser?.items.last as T | undefined
+    if (last !== undefined) this.remove(last)
+    return last
+  }
+
+  #waitsWithItsShare(source: TurnSource, byCount: boolean): boolean {
+    const all = byCount ? this.#count : this.#bytes
+    const own = byCount ? source.items.size : source.bytes
+    // Only sources that wait divide a queue among themselves; those that only hold something make this share too small, never too large.
+    return own * this.#weights >= all * source.weight
+  }
+
+  /** Of equals the one furthest from its turn, so that a newcomer does not displace those who came before it. */
+  #longest(byCount: boolean): TurnSource | undefined {
+    let longest: TurnSource | undefined
+    let most = -1
+    for (const waiting of [this.#under, this.#over]) {
+      for (const source of waiting) {
+        const length = (byCount ? source.items.size : source.bytes) / source.weight
+        if (length < most) continue
+        longest = source
+        most = length
+      }
+    }
+    return longest
+  }
+
+  /** Takes the item whose turn it is; undefined = none waits. Call `hold` for what it gets. */
+  next(): T | undefined {
+    for (let source = this.#under.first; source !== undefined; source = this.#under.first) {
+      if (!this.isOver(source)) return this.grant(source)
+      this.#line(source, this.#over)
+    }
+    const source = this.#over.first
+    return source === undefined ? undefined : this.grant(source)
+  }
+
+  /** The first source, in the order of their turns, that `admits` accepts. Call `grant` for its item. */
+  first(admits: (source: TurnSource) => boolean): TurnSource | undefined {
+    for (let source = this.#under.first; source !== undefined; source = source.after as TurnSource | undefined) {
+      if (admits(source)) return source
+    }
+    for (let source = this.#over.first; source !== undefined; source = source.after as TurnSource | undefined) {
+      if (admits(source)) return source
+    }
+    return undefined
+  }
+
+  /** Takes the oldest item of a source; one turn of its. */
+  grant(source: TurnSource): T | undefined {
+    const item = source.items.first as T | undefined
+    if (item === undefined) return undefined
+    source.granted++
+    if (source.granted >= source.weight) {
+      source.granted = 0
+      this.#line(source, source.line)
+    }
+    this.remove(item)
+    return item
+  }
+
+  /** Lines up at the end. */
+  #line(source: TurnSource, line: Chain<TurnSource> | undefined): void {
+    source.line?.remove(source)
+    source.line = line
+    line?.push(source)
+  }
+
+  /** The oldest item of each source. */
+  *firsts(): Iterable<T> {
+    for (const source of [...this.#under, ...this.#over])
+      if (source.items.first !== undefined) yield source.items.first as T
+  }
+
+  /** Takes out everything that waits, in no order. */
+  takeAll(): T[] {
+    const all: T[] = []
+    for (const source of [...this.#under, ...this.#over]) {
+      for (let item = source.items.first; item !== undefined; item = source.items.first) {
+        all.push(item as T)
+        this.remove(item as T)
+      }
+    }
+    return all
+  }
+
+  // === holding ===
+
+  /** A source has got one of what others may wait for. */
+  hold(name: string, weight: number = 1): void {
+    this.#sourceOf(name, weight).held++
+    this.#held++
+  }
+
+  /** It has given one back. */
+  release(name: string): void {
+    const source = this.#sources.get(name)
+    if (source === undefined || source.held === 0) return
+    source.held--
+    this.#held--
+    if (source.line === this.#over) this.#line(source, this.#under)
+    this.#forgetUnused(source)
+  }
+
+  /** From now on nothing counts as held. */
+  forgetHeld(): void {
+    for (const source of this.#sources.values()) {
+      source.held = 0
+      this.#forgetUnused(source)
+    }
+    this.#held = 0
+  }
+
+  /** Whether a source holds as much of what is held as its weight gives it, or more. One that holds nothing does not. */
+  holdsItsShare(name: string): boolean {
+    const source = this.#sources.get(name)
+    return source !== undefined && this.isOver(source)
+  }
+
+  /** As `holdsItsShare`. */
+  isOver(source: TurnSource): boolean {
+    return source.held * this.#weights >= this.#held * source.weight && source.held > 0
+  }
+
+  /** With this weight from now on, unless items of it wait already. */
+  #sourceOf(name: string, weight: number): TurnSource {
+    let source = this.#sources.get(name)
+    if (source === undefined) {
+      source = new TurnSource(this, name)
+      this.#sources.set(name, source)
+    }
+    if (source.items.size === 0 && source.weight !== weight) {
+      this.#weights -= source.weight
+      source.weight = Math.max(1, weight)
+      this.#weights += source.weight
+    }
+    return source
+  }
+
+  #forgetUnused(source: TurnSource): void {
+    if (source.items.size > 0 || source.held > 0 || this.#sources.get(source.name) !== source) return
+    this.#sources.delete(source.name)
+    this.#weights -= source.weight
+  }
+}
