@@ -20,9 +20,8 @@ export interface QueueSize {
 
 /** One source: its items in order of arrival, and what it holds. */
 export class TurnSource extends Linked {
-  readonly queue: object
   readonly name: string
-  weight = 0
+  weight: number
   readonly items: Chain<Queued> = new Chain()
   /** The line in which it waits for its turn. */
   line: Chain<TurnSource> | undefined = undefined
@@ -32,10 +31,10 @@ export class TurnSource extends Linked {
   /** Grants since its turn began. */
   granted = 0
 
-  constructor(queue: object, name: string) {
+  constructor(name: string, weight: number) {
     super()
-    this.queue = queue
     this.name = name
+    this.weight = weight
   }
 }
 
@@ -98,7 +97,16 @@ export class TurnQueue<T extends Queued> {
     source.bytes += item.waitingBytes
     this.#count++
     this.#bytes += item.waitingBytes
-    if (source.line === undefined) this.#line(source, this.#under)
+    if (source.line !== undefined) return
+    this.#line(source, this.#under)
+    if (source.weight !== weight) this.#weigh(source, weight)
+  }
+
+  /** Its weight has changed while it held something and nothing of it waited. */
+  #weigh(source: TurnSource, weight: number): void {
+    this.#weights -= source.weight
+    source.weight = Math.max(1, weight)
+    this.#weights += source.weight
   }
 
   /** The item keeps more memory. Call `overflow` afterwards. */
@@ -112,7 +120,12 @@ export class TurnQueue<T extends Queued> {
   /** @returns whether the item was waiting here */
   remove(item: T): boolean {
     const source = item.of
-    if (source === undefined || source.queue !== this) return false
+    if (source === undefined || this.#sources.get(source.name) !== source) return false
+    this.#takeOut(source, item)
+    return true
+  }
+
+  #takeOut(source: TurnSource, item: T): void {
     item.of = undefined
     source.items.remove(item)
     source.bytes -= item.waitingBytes
@@ -123,7 +136,6 @@ export class TurnQueue<T extends Queued> {
       source.granted = 0
       this.#forgetUnused(source)
     }
-    return true
   }
 
   /**
@@ -137,7 +149,7 @@ export class TurnQueue<T extends Queued> {
     const own = latest.of
     const loser = own !== undefined && this.#waitsWithItsShare(own, tooMany) ? own : this.#longest(tooMany)
     const last = loser?.items.last as T | undefined
-    if (last !== undefined) this.remove(last)
+    if (loser !== undefined && last !== undefined) this.#takeOut(loser, last)
     return last
   }
 
@@ -173,13 +185,15 @@ export class TurnQueue<T extends Queued> {
     return source === undefined ? undefined : this.grant(source)
   }
 
-  /** The first source, in the order of their turns, that `admits` accepts. Call `grant` for its item. */
-  first(admits: (source: TurnSource) => boolean): TurnSource | undefined {
-    for (let source = this.#under.first; source !== undefined; source = source.after as TurnSource | undefined) {
-      if (admits(source)) return source
-    }
-    for (let source = this.#over.first; source !== undefined; source = source.after as TurnSource | undefined) {
-      if (admits(source)) return source
+  /**
+   * The first source, in the order of their turns, that `admits` accepts. Call `grant` for its item.
+   * @param admits called with the source and its oldest item
+   */
+  first(admits: (source: TurnSource, item: T) => boolean): TurnSource | undefined {
+    for (const line of [this.#under, this.#over]) {
+      for (let source = line.first; source !== undefined; source = source.after as TurnSource | undefined) {
+        if (admits(source, source.items.first as T)) return source
+      }
     }
     return undefined
   }
@@ -193,7 +207,7 @@ export class TurnQueue<T extends Queued> {
       source.granted = 0
       this.#line(source, source.line)
     }
-    this.remove(item)
+    this.#takeOut(source, item)
     return item
   }
 
@@ -260,18 +274,12 @@ export class TurnQueue<T extends Queued> {
     return source.held * this.#weights >= this.#held * source.weight && source.held > 0
   }
 
-  /** With this weight from now on, unless items of it wait already. */
   #sourceOf(name: string, weight: number): TurnSource {
-    let source = this.#sources.get(name)
-    if (source === undefined) {
-      source = new TurnSource(this, name)
-      this.#sources.set(name, source)
-    }
-    if (source.items.size === 0 && source.weight !== weight) {
-      this.#weights -= source.weight
-      source.weight = Math.max(1, weight)
-      this.#weights += source.weight
-    }
+    const known = this.#sources.get(name)
+    if (known !== undefined) return known
+    const source = new TurnSource(name, Math.max(1, weight))
+    this.#sources.set(name, source)
+    this.#weights += source.weight
     return source
   }
 

@@ -2,7 +2,7 @@
 // how many streams is counted only while somebody waits, so that nobody pays for it otherwise.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../api/ports/stream.ts'
-import { FairQueue } from '../../core/upstream/fair-queue.ts'
+import { TurnQueue } from '../../core/queues/turn-queue.ts'
 import type { WaitLimit, WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 import { type Carrier, type WaitingRoom, WaitingStream } from './waiting.ts'
 
@@ -37,7 +37,7 @@ export interface WaitReason {
 export const NO_STREAM: WaitReason = { limit: 'upstream-wait', likelySeconds: 0 }
 
 export class StreamQueue implements WaitingRoom {
-  readonly #queue: FairQueue<WaitingStream>
+  readonly #queue: TurnQueue<WaitingStream>
   readonly #holders: () => Iterable<Charge | undefined>
   /** Somebody waits, or has waited a moment ago: what each source holds is counted. */
   #contended = false
@@ -50,7 +50,7 @@ export class StreamQueue implements WaitingRoom {
       bytes: MAX_WAITING_BYTES,
     },
   ) {
-    this.#queue = new FairQueue(size)
+    this.#queue = new TurnQueue(size)
     this.#holders = holders
   }
 
@@ -68,7 +68,7 @@ export class StreamQueue implements WaitingRoom {
   ): WaitingStream {
     this.#count()
     const stream = new WaitingStream(head, shared, end, events, charge, this, performance.now())
-    this.#queue.add(stream)
+    this.#queue.add(stream, charge.source, charge.weight)
     this.#refuseOverflow(stream, 'upstream-requests')
     return stream
   }
@@ -84,16 +84,16 @@ export class StreamQueue implements WaitingRoom {
   /** Somebody would have to wait: whether he holds less than his share of the streams. */
   isLight(charge: Charge): boolean {
     this.#count()
-    return !this.#queue.holdsItsShare(charge)
+    return !this.#queue.holdsItsShare(charge.source)
   }
 
   /** Sends to spare streams whatever may go there. */
   sendLight(spare: SpareStreams): void {
     // Nobody is looked for where nothing is free: thousands may wait.
     while (this.#queue.count > 0 && spare.hasRoom) {
-      const stream = this.#queue.nextLight((charge) => spare.admits(charge))
-      if (stream === undefined) return
-      stream.send(spare)
+      const source = this.#queue.first((each, { charge }) => !this.#queue.isOver(each) && spare.admits(charge))
+      if (source === undefined) return
+      this.#queue.grant(source)?.send(spare)
     }
   }
 
@@ -109,7 +109,7 @@ export class StreamQueue implements WaitingRoom {
   admits(charge: Charge, free: number): boolean {
     this.#count()
     const left = free - this.#queue.count
-    const has = this.#queue.heldBy(charge) + this.#queue.waitingOf(charge)
+    const has = this.#queue.heldBy(charge.source) + this.#queue.waitingOf(charge.source)
     return left > 0 && (has === 0 || has * SPARE_PART < left)
   }
 
@@ -120,19 +120,19 @@ export class StreamQueue implements WaitingRoom {
 
   /** A stream was opened. */
   opened(charge: Charge): void {
-    if (this.#contended) this.#queue.hold(charge)
+    if (this.#contended) this.#queue.hold(charge.source, charge.weight)
   }
 
   /** A stream has ended. */
   ended(charge: Charge | undefined): void {
-    if (this.#contended && charge !== undefined) this.#queue.release(charge)
+    if (this.#contended && charge !== undefined) this.#queue.release(charge.source)
   }
 
   /** Streams have ended without being told. */
   recount(): void {
     if (!this.#contended) return
     this.#queue.forgetHeld()
-    for (const charge of this.#holders()) if (charge !== undefined) this.#queue.hold(charge)
+    for (const charge of this.#holders()) if (charge !== undefined) this.#queue.hold(charge.source, charge.weight)
   }
 
   /** Everybody who waits, and no longer does. */
@@ -181,7 +181,7 @@ export class StreamQueue implements WaitingRoom {
   }
 
   #refusal(charge: Charge, limit: WaitLimit, likelySeconds = 0): WaitRefusal {
-    const waiting = this.#queue.waitingOf(charge)
-    return { limit, waiting, held: this.#queue.heldBy(charge), likelySeconds: Math.ceil(likelySeconds) }
+    const waiting = this.#queue.waitingOf(charge.source)
+    return { limit, waiting, held: this.#queue.heldBy(charge.source), likelySeconds: Math.ceil(likelySeconds) }
   }
 }

@@ -1,8 +1,8 @@
 // A request that waits for the connection that will carry it; its body is buffered until then.
 
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
+import { Queued } from '../../core/queues/turn-queue.ts'
 import { BodyPieces } from '../../core/request/body-pieces.ts'
-import { Queued } from '../../core/upstream/fair-queue.ts'
 import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 
 /** Can send it: an HTTP/2 connection, or the HTTP/1.1 pool. */
@@ -21,6 +21,7 @@ export interface WaitingRoom {
 const EMPTY = Buffer.alloc(0)
 
 export class WaitingStream extends Queued implements MayWait {
+  readonly charge: Charge
   /** When it was opened, as `performance.now()`. */
   readonly sinceMs: number
   /** What sends it when its turn comes, where that depends on the request. */
@@ -47,7 +48,8 @@ export class WaitingStream extends Queued implements MayWait {
     room: WaitingRoom,
     sinceMs: number,
   ) {
-    super(charge)
+    super()
+    this.charge = charge
     this.sinceMs = sinceMs
     this.#head = head
     this.#shared = shared
