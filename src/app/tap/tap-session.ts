@@ -1,10 +1,10 @@
 // One tap: what the threads of this replica, and the other replicas, show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
 // reader takes them, until it ends.
 
+import type { Budget } from '../../api/limits/budget.ts'
 import type { Clock } from '../../api/ports/ports.ts'
 import type { DropReason, TapEnd, TapLine } from '../../core/tap/tap-lines.ts'
-import type { TapRequest } from '../../core/tap/tap-query.ts'
-import { TapRate } from '../../core/tap/tap-rate.ts'
+import { type TapRequest, tapBudget } from '../../core/tap/tap-query.ts'
 import { safeJson } from '../../core/text/printable.ts'
 import type { StreamOut } from '../../io/listener/http-plain.ts'
 import { adminFault } from '../../io/world/admin-request.ts'
@@ -42,7 +42,7 @@ const NO_COUNTS: TapCounts = { seen: 0, matched: 0, aboveRate: 0, unread: 0 }
 
 export class TapSession {
   readonly #deps: TapSessionDeps
-  readonly #rate: TapRate
+  readonly #rate: Budget
   readonly #ended = Promise.withResolvers<TapEnd | undefined>()
   /** Of each thread, as it said last. */
   readonly #counts = new Map<number, TapCounts>()
@@ -62,7 +62,7 @@ export class TapSession {
 
   constructor(deps: TapSessionDeps) {
     this.#deps = deps
-    this.#rate = new TapRate(deps.request.maxRps, deps.clock.monotonic())
+    this.#rate = tapBudget(deps.request.maxRps, deps.clock.monotonic())
   }
 
   get shown(): number {

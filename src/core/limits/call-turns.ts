@@ -1,7 +1,7 @@
 // Whose call to a cluster the gateway makes next. Sources take turns, so that a busy one does not keep out the others. A source
 // that is alone may use nearly all of the capacity.
 
-import { createPace, type Pace, paceMs } from './pace.ts'
+import { Budget } from '../../api/limits/budget.ts'
 
 /** clientConfig.qps and burst; a `qps` of 0 = not limited. */
 export interface CallRate {
@@ -52,7 +52,10 @@ export class CallTurns {
   readonly #maxWaiting: number
   /** Places reserved for sources with no call in flight. */
   readonly #kept: number
-  readonly #pace: Pace = createPace()
+  /** Undefined until a rate is in force. */
+  #budget: Budget | undefined
+  /** Of the budget. */
+  #rate: CallRate | undefined
   /** The waiting turns by source; the source whose turn is next comes first. */
   readonly #waiting = new Map<string, Queue>()
   readonly #inFlight = new Map<string, number>()
@@ -111,13 +114,25 @@ export class CallTurns {
   }
 
   /** Grants what is due. @returns milliseconds until this has to be called again; 0 = not before something changes */
-  advance({ qps, burst }: CallRate, nowMs: number): number {
+  advance(rate: CallRate, nowMs: number): number {
     for (let source = this.#next(); source !== undefined; source = this.#next()) {
-      const waitMs = paceMs(this.#pace, qps, burst, nowMs)
+      const waitMs = this.#takeOrWaitMs(rate, nowMs)
       if (waitMs > 0) return waitMs
       this.#grantFirst(source)
     }
     return 0
+  }
+
+  #takeOrWaitMs(rate: CallRate, nowMs: number): number {
+    const { qps, burst } = rate
+    if (qps <= 0) return 0
+    if (this.#budget === undefined || qps !== this.#rate?.qps || burst !== this.#rate.burst) {
+      const size = { burst: Math.max(1, burst), perSecond: qps }
+      this.#budget?.resize(size, nowMs)
+      this.#budget ??= new Budget(size, nowMs)
+      this.#rate = rate
+    }
+    return this.#budget.takeOrWaitMs(nowMs)
   }
 
   /** The first waiting source that may have another call in flight. */

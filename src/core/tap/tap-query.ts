@@ -1,6 +1,7 @@
 // A tap as the query of `GET /api/v1/tap`, which the command line writes and the admin listener reads. Everything has a limit: each
 // gateway thread evaluates the filter for every request.
 
+import { Budget } from '../../api/limits/budget.ts'
 import { parseCidr } from '../cluster/cidr.ts'
 import { REFUSAL_TABLE } from '../refusal/refusal.ts'
 import { formatDuration, parseDuration } from '../text/duration.ts'
@@ -18,6 +19,8 @@ export interface TapRequest {
 
 const DEFAULT_RPS = 100
 const MAX_RPS = 1000
+/** Events at once: what a thread may have on its way to a reader. */
+const MAX_BURST = 256
 const DEFAULT_FOR_MS = 300_000
 const MAX_FOR_MS = 3_600_000
 const MAX_LIMIT = 1_000_000
@@ -66,6 +69,11 @@ export function readTapQuery(
   const reader = new TapQueryReader(named)
   for (const [name, value] of query) reader.read(name, value)
   return reader.done()
+}
+
+/** The rate of a tap, for each thread and for all together: the events of a second at once, but not more than MAX_BURST. */
+export function tapBudget(maxRps: number, nowMs: number): Budget {
+  return new Budget({ burst: Math.min(maxRps, MAX_BURST), perSecond: maxRps }, nowMs)
 }
 
 /** What readTapQuery reads back. Defaults are left out. */

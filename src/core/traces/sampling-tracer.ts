@@ -1,6 +1,7 @@
 // Which requests are traced. As the caller says, where it says anything (parent-based); else so many of a million. A caller may be anybody:
 // of those who ask for it no more are traced than the rate allows, and for the others kube-apiserver is not told to either.
 
+import { Budget } from '../../api/limits/budget.ts'
 import type { RequestTrace, Tracer } from '../../api/ports/request-trace.ts'
 import type { HeaderList } from '../../api/ports/stream.ts'
 import {
@@ -32,10 +33,8 @@ const IDS = 32
 
 export class SamplingTracer implements Tracer {
   readonly #options: SamplingOptions
-  /** A bucket as large as its rate, and of one token at least. */
-  readonly #burst: number
-  #tokens: number
-  #sinceMs = 0
+  /** As large as its rate, and of one token at least. */
+  readonly #callers: Budget
   readonly #bytes = Buffer.alloc(ID_BYTES * IDS)
   /** Hexadecimal, of which so many digits have been used. */
   #ids = ''
@@ -43,8 +42,8 @@ export class SamplingTracer implements Tracer {
 
   constructor(options: SamplingOptions) {
     this.#options = options
-    this.#burst = options.callersPerSecond > 0 ? Math.max(1, options.callersPerSecond) : 0
-    this.#tokens = this.#burst
+    const perSecond = options.callersPerSecond
+    this.#callers = new Budget({ burst: perSecond > 0 ? Math.max(1, perSecond) : 0, perSecond }, 0)
   }
 
   begin(traceparent: string, fields: HeaderList, nowMs: number): RequestTrace | undefined {
@@ -84,7 +83,7 @@ export class SamplingTracer implements Tracer {
   #ofCaller({ traceId, parentId, sampled }: TraceContext, fields: HeaderList, nowMs: number): RequestTrace | undefined {
     // Passed on as it came: kube-apiserver does not record it either.
     if (!sampled) return undefined
-    if (this.#take(nowMs)) {
+    if (this.#callers.take(nowMs)) {
       this.#options.onCaller('traced')
       return createTrace(fields, traceId, this.newSpanId(), parentId, traceStateOf(fields))
     }
@@ -92,15 +91,6 @@ export class SamplingTracer implements Tracer {
     // Who changes the flag is another parent (section 3.4).
     setTraceparent(fields, formatTraceparent(traceId, this.newSpanId(), false))
     return undefined
-  }
-
-  #take(nowMs: number): boolean {
-    const { callersPerSecond } = this.#options
-    this.#tokens = Math.min(this.#burst, this.#tokens + (Math.max(0, nowMs - this.#sinceMs) * callersPerSecond) / 1000)
-    this.#sinceMs = nowMs
-    if (this.#tokens < 1) return false
-    this.#tokens--
-    return true
   }
 }
 

@@ -3,10 +3,10 @@
 // receiver that hangs costs no request, and a bounded amount of memory.
 
 import { StatusError } from '../../api/kube/status.ts'
+import { Budget } from '../../api/limits/budget.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { truncateEvent } from '../../core/audit/truncation.ts'
-import { createPace, paceMs } from '../../core/limits/pace.ts'
 import { BatchSender, type Delivery } from '../batches/batch-sender.ts'
 import type { KubeCallEvents } from '../kube/client-events.ts'
 import { type KubeAccessSource, KubeHttp } from '../kube/client-http.ts'
@@ -67,7 +67,7 @@ export class AuditWebhook implements LineWriter {
     const { access, calls, throttle, clock, initialBackoffMs, random, truncate, timeoutMs = TIMEOUT_MS } = options
     this.#http = new KubeHttp(access, timeoutMs, calls)
     this.#warnings = new RareWarnings(options, 'error', WARN_EVERY_MS)
-    const pace = createPace()
+    const budget = throttle && new Budget(throttle, clock.monotonic())
     this.#sender = new BatchSender({
       maxWaiting: options.bufferSize,
       maxHeld: MAX_HELD,
@@ -83,7 +83,7 @@ export class AuditWebhook implements LineWriter {
       delayMs: (attempt) => initialBackoffMs * FACTOR ** (attempt - 1) * (1 + JITTER * random()),
       onUndelivered: (events, _, why) => this.#lose(events.length, 'failed', why),
       onRetry: (why) => this.#warn('the audit webhook does not take events; they are sent again', why),
-      takePlace: () => (throttle ? paceMs(pace, throttle.perSecond, throttle.burst, clock.monotonic()) : 0),
+      takePlace: () => budget?.takeOrWaitMs(clock.monotonic()) ?? 0,
     })
   }
 

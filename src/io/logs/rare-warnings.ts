@@ -1,5 +1,6 @@
 // Warnings of what others can cause any number of times: an instance for each kind, which writes one line in a while at most.
 
+import { Budget } from '../../api/limits/budget.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 
 const RARE_WARNING_MS = 10_000
@@ -8,8 +9,7 @@ const RARE_WARNING_MS = 10_000
 export class RareWarnings {
   readonly #to: { readonly log: Logger; readonly clock: Clock }
   readonly #level: 'warn' | 'error'
-  readonly #everyMs: number
-  #toldMs = Number.NEGATIVE_INFINITY
+  readonly #budget: Budget
 
   constructor(
     to: { readonly log: Logger; readonly clock: Clock },
@@ -18,14 +18,11 @@ export class RareWarnings {
   ) {
     this.#to = to
     this.#level = level
-    this.#everyMs = everyMs
+    this.#budget = new Budget({ burst: 1, perSecond: 1000 / everyMs }, to.clock.monotonic())
   }
 
   warn(message: string, fields: Readonly<Record<string, unknown>>): void {
     const { log, clock } = this.#to
-    const nowMs = clock.monotonic()
-    if (nowMs - this.#toldMs < this.#everyMs) return
-    this.#toldMs = nowMs
-    log[this.#level](message, fields)
+    if (this.#budget.take(clock.monotonic())) log[this.#level](message, fields)
   }
 }

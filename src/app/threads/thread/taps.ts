@@ -1,16 +1,17 @@
 // The thread's side of taps: shows requests that match as they happen, never faster than the tap allows. While nobody taps, a request
 // costs one comparison.
 
+import type { Budget } from '../../../api/limits/budget.ts'
 import type { RequestRecord } from '../../../api/ports/request-record.ts'
 import { type TapPlace, tapLine } from '../../../core/tap/tap-event.ts'
 import { type CompiledTapFilter, compileTapFilter, type TapPhase, tapMatches } from '../../../core/tap/tap-filter.ts'
-import { TapRate } from '../../../core/tap/tap-rate.ts'
+import { tapBudget } from '../../../core/tap/tap-query.ts'
 import type { TapQuestion, TapThreadEvent } from '../tap-messages.ts'
 import type { RequestObserver } from './observers.ts'
 
 interface Tap {
   readonly filter: CompiledTapFilter
-  readonly rate: TapRate
+  readonly rate: Budget
   readonly place: TapPlace
   /** False: there is no room for it. */
   readonly emit: (event: TapThreadEvent) => boolean
@@ -38,7 +39,7 @@ export class ThreadTaps implements RequestObserver {
   tap({ filter, maxRps, replica }: TapQuestion, emit: (event: TapThreadEvent) => boolean): () => void {
     const tap: Tap = {
       filter: compileTapFilter(filter),
-      rate: new TapRate(maxRps, this.#now()),
+      rate: tapBudget(maxRps, this.#now()),
       place: { replica, thread: this.#thread },
       emit,
       seen: 0,
