@@ -96,7 +96,6 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/core/request/watch-frames.ts': row('watch that is passed on'),
   'src/core/request/websocket-token.ts': row('fields that are lists'),
   'src/core/scale/autoscaler-status/autoscaler-status.ts': row('status of a cluster-autoscaler'),
-  'src/core/scale/autoscaler-status/text-status.ts': row('status of a cluster-autoscaler'),
   'src/core/scale/scale-write/protobuf-replicas.ts': row('replicas, Protobuf'),
   'src/core/scale/scale-write/read-replicas.ts': row('replicas, '),
   'src/core/scale/victim-choice/own-cost.ts': row('pod'),

@@ -320,7 +320,7 @@ function breakAtTimes(stub: StubUpstream): void {
 /** Creates what the cluster-autoscaler of prod writes, now. */
 function autoscalerStatus(): [readonly string[], Buffer] {
   const nowMs = Date.now()
-  const body = Buffer.from(JSON.stringify(statusConfigMap(recordedStatus('1.30.yaml', nowMs), nowMs)))
+  const body = Buffer.from(JSON.stringify(statusConfigMap(recordedStatus(nowMs), nowMs)))
   const path = '/clusters/prod/api/v1/namespaces/kube-system/configmaps'
   const head = [':method', 'POST', ':path', path, ':authority', '127.0.0.1', 'content-type', 'application/json']
   return [[...head, 'content-length', String(body.length)], body]

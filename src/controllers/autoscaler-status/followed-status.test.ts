@@ -27,7 +27,7 @@ beforeEach(() => {
 /** As the autoscaler would write it now. @param skewMs how far its clock is ahead */
 function written(skewMs = 0, change: (status: string) => string = (status) => status): JsonObject {
   const nowMs = clock.now() + skewMs
-  return statusConfigMap(change(recordedStatus('1.30.yaml', nowMs)), nowMs)
+  return statusConfigMap(change(recordedStatus(nowMs)), nowMs)
 }
 
 function followed(): FollowedStatus {
@@ -110,13 +110,19 @@ describe('one ConfigMap', () => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const status = followed()
     status.onReplace([written()])
-    for (const [at, text] of ['', 'hello', 'x'.repeat(MAX_STATUS + 1)].entries()) {
+    const before130 = 'Cluster-autoscaler status at 2026-07-31 12:00:05.152766082 +0000 UTC:\nCluster-wide:\n'
+    for (const [at, text] of ['', 'hello', 'x'.repeat(MAX_STATUS + 1), before130].entries()) {
       sinceMs += 10_000
       status.onChange('MODIFIED', statusConfigMap(text, clock.now()))
       assert.equal(status.fact().seen, 'unreadable')
       assert.match(
         status.fact().message,
-        [/is empty/, /neither the YAML nor/, /more than 262144 characters/][at] ?? /^$/,
+        [
+          /is empty/,
+          /is not the YAML of a cluster-autoscaler/,
+          /more than 262144 characters/,
+          /text format of cluster-autoscalers before 1\.30, which is not read: upgrade the cluster-autoscaler/,
+        ][at] ?? /^$/,
       )
       assert.equal(status.unreadable, at + 1)
     }

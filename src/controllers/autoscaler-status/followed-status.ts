@@ -8,7 +8,11 @@ import type { FollowEvents } from '../../api/ports/object-client.ts'
 import type { Clock } from '../../api/ports/ports.ts'
 import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { CompiledAutoscaler } from '../../core/cluster/compiled-cluster.ts'
-import { LAST_UPDATED, readAutoscalerStatus } from '../../core/scale/autoscaler-status/autoscaler-status.ts'
+import {
+  isTextFormat,
+  LAST_UPDATED,
+  readAutoscalerStatus,
+} from '../../core/scale/autoscaler-status/autoscaler-status.ts'
 import { reportOf } from '../../core/scale/autoscaler-status/report.ts'
 import { goTime } from '../../core/scale/autoscaler-status/status.ts'
 import { withoutProbeTimes, writtenAt } from '../../core/scale/autoscaler-status/without-probe-times.ts'
@@ -181,5 +185,8 @@ function readWritten(object: JsonObject): Written {
 function faultOf(text: string): string {
   if (text === '') return 'its key "status" is empty'
   if (text.length > MAX_STATUS) return `its key "status" has more than ${MAX_STATUS} characters`
-  return 'its key "status" is neither the YAML nor the text of a cluster-autoscaler'
+  if (isTextFormat(text)) {
+    return 'its key "status" has the text format of cluster-autoscalers before 1.30, which is not read: upgrade the cluster-autoscaler'
+  }
+  return 'its key "status" is not the YAML of a cluster-autoscaler'
 }

@@ -1,17 +1,12 @@
-// The fleet view on a real cluster: its ConfigMap is written as the cluster-autoscaler writes it, in both formats, directly and through the
-// gateway; status, metrics, Events and `portcullis scale status` follow. The gateway has the rights of deploy/rbac and no others.
+// The fleet view on a real cluster: its ConfigMap is written as the cluster-autoscaler writes it, directly and through the gateway;
+// status, metrics, Events and `portcullis scale status` follow. The gateway has the rights of deploy/rbac and no others.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { UpstreamClusterStatus } from '../../../src/api/upstream-cluster/status.ts'
-import {
-  type AutoscalerVersion,
-  recordedStatus,
-  statusConfigMap,
-  withoutBackoff,
-} from '../../harness/clusters/autoscaler.ts'
+import { recordedStatus, statusConfigMap, withoutBackoff } from '../../harness/clusters/autoscaler.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { kubeconfigThrough, upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'
 import { type EmbeddedGateway, runCli, startEmbedded } from '../../harness/gateways/embedded.ts'
@@ -62,8 +57,8 @@ async function events(): Promise<readonly string[]> {
   return items.map(({ reason }: { readonly reason: string }) => reason)
 }
 
-async function writeDirectly(version: AutoscalerVersion): Promise<void> {
-  const body = statusConfigMap(recordedStatus(version, Date.now()), Date.now())
+async function writeDirectly(status: string = recordedStatus(Date.now())): Promise<void> {
+  const body = statusConfigMap(status, Date.now())
   const updated = await cluster.request(`${PATH}/cluster-autoscaler-status`, { method: 'PUT', body })
   if (updated.status === 404) {
     const created = await cluster.request(PATH, { method: 'POST', body })
@@ -87,8 +82,8 @@ test('without the rights: what is missing, and requests still pass', async () =>
   await reported('NotFound')
 })
 
-test('the YAML of 1.30, written directly: backoff, with since when and why', async () => {
-  await writeDirectly('1.30.yaml')
+test('written directly: backoff, with since when and why', async () => {
+  await writeDirectly()
   const { autoscaler } = await reported('Backoff')
   const [spot, onDemand] = autoscaler?.groups ?? []
   assert.equal(spot?.errorCode, 'OutOfResource.InsufficientInstanceCapacity')
@@ -110,10 +105,10 @@ test('the YAML of 1.30, written directly: backoff, with since when and why', asy
   assert.match(metrics, /^portcullis_autoscaler_healthy\{cluster="prod"\} 1$/m)
 })
 
-test('the text of 1.22, written through the gateway: the backoff has ended', async () => {
+test('written through the gateway: the backoff has ended', async () => {
   const kubeconfig = await kubeconfigThrough(embedded.gateway, cluster, cluster.admin, { path: true })
   const nowMs = Date.now()
-  const object = statusConfigMap(withoutBackoff(recordedStatus('1.22.txt', nowMs)), nowMs)
+  const object = statusConfigMap(withoutBackoff(recordedStatus(nowMs)), nowMs)
   const { code, stderr } = await kubectl(['replace', '-f', '-'], { kubeconfig, stdin: JSON.stringify(object) })
   assert.equal(code, 0, stderr)
   const { autoscaler } = await reported('Healthy')
@@ -125,6 +120,16 @@ test('the text of 1.22, written through the gateway: the backoff has ended', asy
   assert.equal((await scaleStatus('-o', 'json')).code, 0)
 })
 
+test('the text format before 1.30 is not read, which the condition and the command say', async () => {
+  const text = (): string => `Cluster-autoscaler status at ${new Date().toISOString()}:\nCluster-wide:\n`
+  const { conditions } = await reported('Unreadable', () => writeDirectly(text()))
+  const { message } = conditions?.find(({ type }) => type === 'AutoscalerHealthy') ?? assert.fail()
+  assert.match(message, /before 1\.30, which is not read: upgrade the cluster-autoscaler/)
+  const { stdout, stderr } = await scaleStatus()
+  assert.match(stdout + stderr, /before 1\.30, which is not read: upgrade the cluster-autoscaler/)
+  await reported('Backoff', () => writeDirectly())
+})
+
 test('an autoscaler that falls silent is stale, and one that writes again is not', async () => {
   const silent = await reported('Stale')
   const { message } = silent.conditions?.find(({ type }) => type === 'AutoscalerHealthy') ?? assert.fail()
@@ -133,7 +138,7 @@ test('an autoscaler that falls silent is stale, and one that writes again is not
   await waitFor('the Event', async () => (await events()).includes('AutoscalerStale'))
   assert.match(await embedded.gateway.metrics(), /^portcullis_autoscaler_healthy\{cluster="prod"\} 0$/m)
   assert.equal((await scaleStatus()).code, 1)
-  await reported('Backoff', () => writeDirectly('1.22.txt'))
+  await reported('Backoff', () => writeDirectly())
   await waitFor('the Event', async () => (await events()).includes('AutoscalerHealthy'))
 })
 
@@ -141,7 +146,7 @@ test('with files there is no status: each replica has the metrics', async (t) =>
   const files = await startGateway({ clusters: [upstreamClusterFor(cluster, { spec: { autoscaler: {} } })] })
   t.after(() => files.stop())
   await waitFor('the metrics', async () => {
-    await writeDirectly('1.30.yaml')
+    await writeDirectly()
     return /^portcullis_autoscaler_healthy\{cluster="prod"\} 1$/m.test(await files.metrics())
   })
   const spot = 'portcullis_autoscaler_nodegroup_backoff{cluster="prod",group="MachineDeployment/machines/spot"} 1'
@@ -151,8 +156,8 @@ test('with files there is no status: each replica has the metrics', async (t) =>
 })
 
 test('a restarted gateway knows it again, and one that no longer follows says nothing', async () => {
-  await embedded.restart('SIGKILL', () => writeDirectly('1.30.yaml'))
-  await reported('Backoff', () => writeDirectly('1.30.yaml'))
+  await embedded.restart('SIGKILL', () => writeDirectly())
+  await reported('Backoff', () => writeDirectly())
   const before = await embedded.succeed(['get', 'events', '-n', 'default', '-o', 'json'])
   const { items }: { items: { reason: string; count?: number }[] } = JSON.parse(before)
   assert.equal(items.find(({ reason }) => reason === 'AutoscalerStale')?.count ?? 1, 1, 'no Event for the restart')

@@ -4,21 +4,14 @@ import { readFileSync } from 'node:fs'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { LAST_UPDATED } from '../../../src/core/scale/autoscaler-status/autoscaler-status.ts'
 
-export type AutoscalerVersion = '1.30.yaml' | '1.22.txt'
-
 /** @param nowMs milliseconds since the epoch */
-export function recordedStatus(version: AutoscalerVersion, nowMs: number): string {
-  const text = readFileSync(new URL(`../../data/autoscaler-status/${version}`, import.meta.url), 'utf8')
+export function recordedStatus(nowMs: number): string {
+  const text = readFileSync(new URL('../../data/autoscaler-status/1.30.yaml', import.meta.url), 'utf8')
   const iso = new Date(nowMs).toISOString()
   const [date = '', time = ''] = iso.replace('Z', '').split('T')
-  const probes = text.replaceAll(
-    /^( *lastProbeTime: ).*$/gim,
-    version === '1.22.txt' ? `$1${date} ${time}000000 +0000 UTC m=+1` : `$1"${iso}"`,
-  )
-  return probes.replace(
-    /^(time: |Cluster-autoscaler status at )[^:]*:[^:]*:[^:\n]*/,
-    `$1${date} ${time}000000 +0000 UTC`,
-  )
+  return text
+    .replaceAll(/^( *lastProbeTime: ).*$/gm, `$1"${iso}"`)
+    .replace(/^(time: )[^:]*:[^:]*:[^:\n]*/, `$1${date} ${time}000000 +0000 UTC`)
 }
 
 export function statusConfigMap(status: string, nowMs: number): JsonObject {
@@ -37,7 +30,5 @@ export function statusConfigMap(status: string, nowMs: number): JsonObject {
 
 /** The same with every group out of backoff. */
 export function withoutBackoff(status: string): string {
-  return status
-    .replace('Backoff (', 'NoActivity (')
-    .replace(/status: Backoff\n +backoffInfo:\n.*\n.*\n/, 'status: NoActivity\n')
+  return status.replace(/status: Backoff\n +backoffInfo:\n.*\n.*\n/, 'status: NoActivity\n')
 }

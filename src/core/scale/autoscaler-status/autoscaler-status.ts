@@ -1,13 +1,17 @@
-// The status that the cluster-autoscaler writes into ConfigMap kube-system/cluster-autoscaler-status: YAML since 1.30, a text for people before
-// (cluster-autoscaler/clusterstate/api/types.go, utils.go). What is not understood is left out, and never an error of anybody.
+// The status that the cluster-autoscaler writes into ConfigMap kube-system/cluster-autoscaler-status, as YAML since 1.30
+// (cluster-autoscaler/clusterstate/api/types.go). What is not understood is left out, and never an error.
 
 import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
 import { parseYaml } from '../../objects/yaml-text.ts'
 import { type AutoscalerStatus, goTime, type NodeGroupStatus } from './status.ts'
-import { readTextStatus } from './text-status.ts'
 
 /** On the ConfigMap: when it was written, in Go's format. */
 export const LAST_UPDATED = 'cluster-autoscaler.kubernetes.io/last-updated'
+
+/** Whether an autoscaler before 1.30 has written it: lines for people, which are not read. */
+export function isTextFormat(status: string): boolean {
+  return status.startsWith('Cluster-autoscaler status at ')
+}
 
 /** @returns undefined = there is no status in it */
 export function readAutoscalerStatus(configMap: unknown): AutoscalerStatus | undefined {
@@ -15,7 +19,7 @@ export function readAutoscalerStatus(configMap: unknown): AutoscalerStatus | und
   const text = textOf(recordOf(data)['status'])
   if (text === '') return undefined
   const writtenAtMs = goTime(textOf(recordOf(recordOf(metadata)['annotations'])[LAST_UPDATED]))
-  const status = readYamlStatus(text) ?? readTextStatus(text)
+  const status = isTextFormat(text) ? undefined : readYamlStatus(text)
   if (status === undefined) return undefined
   return status.writtenAtMs === 0 ? { ...status, writtenAtMs } : status
 }

@@ -1,63 +1,54 @@
-// What a status says of an autoscaler: bounded and in order, the same for both formats, and without the times of each write.
+// What a status says of an autoscaler: bounded and in order, and without the times of each write.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type AutoscalerVersion,
-  recordedStatus,
-  statusConfigMap,
-  withoutBackoff,
-} from '../../../../test/harness/clusters/autoscaler.ts'
+import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../../test/harness/clusters/autoscaler.ts'
 import { readAutoscalerStatus } from './autoscaler-status.ts'
 import { MAX_GROUPS, reportOf } from './report.ts'
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
 import { withoutProbeTimes, writtenAt } from './without-probe-times.ts'
 
 const NOW = Date.UTC(2026, 6, 31, 12, 0, 30, 250)
-const VERSIONS: readonly AutoscalerVersion[] = ['1.30.yaml', '1.22.txt']
 
 function read(text: string): AutoscalerStatus {
   return readAutoscalerStatus(statusConfigMap(text, NOW)) ?? assert.fail('no status')
 }
 
-for (const version of VERSIONS) {
-  test(`${version}: the groups in backoff first, with since when and why`, () => {
-    const report = reportOf(read(recordedStatus(version, NOW)))
-    const [spot, onDemand, ...more] = report.groups ?? []
-    assert.deepEqual(more, [])
-    const why = version === '1.22.txt' ? {} : { errorCode: 'OutOfResource.InsufficientInstanceCapacity' }
-    const { errorMessage, ...rest } = spot ?? assert.fail()
-    assert.equal(errorMessage?.startsWith('We currently') ?? false, version !== '1.22.txt')
-    assert.deepEqual(rest, {
-      name: 'MachineDeployment/machines/spot',
-      health: 'Healthy',
-      scaleUp: 'Backoff',
-      scaleUpSince: '2026-07-31T11:56:00Z',
-      scaleDown: 'NoCandidates',
-      minSize: 0,
-      maxSize: 10,
-      target: 4,
-      registered: 2,
-      ready: 2,
-      unready: 0,
-      longUnregistered: 2,
-      ...why,
-    })
-    assert.equal(onDemand?.name, 'MachineDeployment/machines/on-demand')
-    assert.deepEqual([report.health, report.scaleUp, report.scaleDown], ['Healthy', 'InProgress', 'NoCandidates'])
+test('the groups in backoff first, with since when and why', () => {
+  const report = reportOf(read(recordedStatus(NOW)))
+  const [spot, onDemand, ...more] = report.groups ?? []
+  assert.deepEqual(more, [])
+  const { errorMessage, ...rest } = spot ?? assert.fail()
+  assert.match(errorMessage ?? '', /^We currently/)
+  assert.deepEqual(rest, {
+    name: 'MachineDeployment/machines/spot',
+    health: 'Healthy',
+    scaleUp: 'Backoff',
+    scaleUpSince: '2026-07-31T11:56:00Z',
+    scaleDown: 'NoCandidates',
+    minSize: 0,
+    maxSize: 10,
+    target: 4,
+    registered: 2,
+    ready: 2,
+    unready: 0,
+    longUnregistered: 2,
+    errorCode: 'OutOfResource.InsufficientInstanceCapacity',
   })
+  assert.equal(onDemand?.name, 'MachineDeployment/machines/on-demand')
+  assert.deepEqual([report.health, report.scaleUp, report.scaleDown], ['Healthy', 'InProgress', 'NoCandidates'])
+})
 
-  test(`${version}: writes that say nothing new differ only in times that are left out`, () => {
-    const first = recordedStatus(version, NOW)
-    const second = recordedStatus(version, NOW + 10_000)
-    assert.notEqual(first, second)
-    assert.equal(withoutProbeTimes(first), withoutProbeTimes(second))
-    assert.notEqual(withoutProbeTimes(first), withoutProbeTimes(withoutBackoff(first)))
-    assert.equal(writtenAt(first), NOW)
-    assert.equal(writtenAt(second), NOW + 10_000)
-    assert.equal(read(withoutBackoff(first)).groups.filter(({ scaleUp }) => scaleUp === 'Backoff').length, 0)
-  })
-}
+test('writes that say nothing new differ only in times that are left out', () => {
+  const first = recordedStatus(NOW)
+  const second = recordedStatus(NOW + 10_000)
+  assert.notEqual(first, second)
+  assert.equal(withoutProbeTimes(first), withoutProbeTimes(second))
+  assert.notEqual(withoutProbeTimes(first), withoutProbeTimes(withoutBackoff(first)))
+  assert.equal(writtenAt(first), NOW)
+  assert.equal(writtenAt(second), NOW + 10_000)
+  assert.equal(read(withoutBackoff(first)).groups.filter(({ scaleUp }) => scaleUp === 'Backoff').length, 0)
+})
 
 test('a time in quotes, and none', () => {
   assert.equal(writtenAt('autoscalerStatus: Running\ntime: "2026-07-31T12:00:30.25Z"\n'), NOW)

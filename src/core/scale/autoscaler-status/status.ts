@@ -1,4 +1,4 @@
-// What is known of a cluster-autoscaler and its node groups, in whatever form it was written.
+// What is known of a cluster-autoscaler and its node groups.
 
 export interface AutoscalerStatus {
   /** `Running` or `Initializing`; '' = not told. */

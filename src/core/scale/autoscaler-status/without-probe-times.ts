@@ -2,9 +2,8 @@
 
 import { goTime } from './status.ts'
 
-/** `lastProbeTime: ...`, `time: ...`, and their lines in the text of 1.29 and before. */
-const PROBE_TIMES = /^(?:time: |Cluster-autoscaler status at |[ -]*[lL]astProbeTime: ).*$/gm
-const HEAD_TIME = /^(?:time: "?|Cluster-autoscaler status at )(.{1,100})/m
+const PROBE_TIMES = /^(?:time: |[ -]*lastProbeTime: ).*$/gm
+const HEAD_TIME = /^time: "?(.{1,100})/m
 
 /** When the status says that it was written, milliseconds since the epoch; 0 = it does not. */
 export function writtenAt(text: string): number {
