@@ -10,7 +10,7 @@ import type {
 } from '../../src/api/pod-protector/pod-protector.ts'
 import type { HistoryLimits } from '../../src/core/protection/history/limits.ts'
 import { formatMicros, parseMicros } from '../../src/core/protection/history/micro-time.ts'
-import type { PodCounts } from '../../src/core/protection/quota/aggregate-pods.ts'
+import type { PodCounts } from '../../src/core/protection/quota/pod-facts.ts'
 import type { QuotaPod } from '../../src/core/protection/quota/quota.ts'
 
 export type PodseidonResult = 'Ok' | 'AlreadyUnhealthy' | 'AlreadyHasBucket' | 'Denied' | 'Retry'

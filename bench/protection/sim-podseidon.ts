@@ -3,7 +3,7 @@
 import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
 import type { PodFacts } from '../../src/api/ports/protection.ts'
 import { type HistoryLimits, limitsOf } from '../../src/core/protection/history/limits.ts'
-import { aggregatePods } from '../../src/core/protection/quota/aggregate-pods.ts'
+import { aggregatePods } from '../../src/core/protection/quota/pod-facts.ts'
 import { type PodseidonItem, type PodseidonResult, podseidonAggregate, podseidonBatch } from './podseidon-algorithm.ts'
 import { SimAggregatorBase } from './sim-aggregator.ts'
 import { type BatchOutcome, SimBatch } from './sim-batch.ts'

@@ -6,7 +6,7 @@ import { AdmissionTimes } from '../../src/controllers/ledger/admission-times.ts'
 import { type HistoryLimits, limitsOf } from '../../src/core/protection/history/limits.ts'
 import { parseMicros } from '../../src/core/protection/history/micro-time.ts'
 import { aggregateCell } from '../../src/core/protection/ledger/aggregate-cell.ts'
-import { aggregatePods, isAvailable } from '../../src/core/protection/quota/aggregate-pods.ts'
+import { aggregatePods, isAvailable } from '../../src/core/protection/quota/pod-facts.ts'
 import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/requests/protection-settings.ts'
 import { type Step, StepsPods } from './sim-steps-pods.ts'
 

@@ -1,8 +1,7 @@
 // How one deletion is evaluated, in words: each protector of the pod with its numbers, then the answer.
 
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
-import { findingsOf } from '../../core/protection/ledger/findings.ts'
-import { admitted, type Finding, verdictOf } from '../../core/protection/ledger/verdicts.ts'
+import { admitted, type Finding, findingsOf, verdictOf } from '../../core/protection/ledger/verdicts.ts'
 import { freePass } from '../../core/protection/quota/evaluate.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector } from '../../state/protectors.ts'

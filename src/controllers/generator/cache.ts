@@ -3,18 +3,18 @@
 import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import { NamesByKey } from '../../core/cluster/names-by-key.ts'
-import type { GeneratorDecision } from '../../core/protection/generator/decision.ts'
-import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
-import { claimedSource } from '../../core/protection/generator/names.ts'
 import {
   decideFor,
   factsOf,
+  type GeneratorDecision,
   type SourceFacts,
   type SourceRef,
   sourceKey,
   wantedKey,
-} from '../../core/protection/generator/state.ts'
-import { cellsToRemove } from '../../core/protection/ledger/remove-cells.ts'
+} from '../../core/protection/generator/decision.ts'
+import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
+import { claimedSource } from '../../core/protection/generator/names.ts'
+import { cellsToRemove } from '../../core/protection/ledger/cells.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 
 /** What one turn reconciles. */

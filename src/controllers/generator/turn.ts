@@ -6,12 +6,18 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError, statusError } from '../../api/kube/status.ts'
 import type { ObjectClient, ObjectName } from '../../api/ports/object-client.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import type { GeneratorAction, GeneratorDecision } from '../../core/protection/generator/decision.ts'
+import {
+  decideFor,
+  factsOf,
+  type GeneratorAction,
+  type GeneratorDecision,
+  type SourceFacts,
+  type SourceRef,
+} from '../../core/protection/generator/decision.ts'
 import { newProtector, repairedProtector } from '../../core/protection/generator/derive-protector.ts'
 import { claimedSource, protectorName, withFinalizer } from '../../core/protection/generator/names.ts'
-import { decideFor, factsOf, type SourceFacts, type SourceRef } from '../../core/protection/generator/state.ts'
 import type { HistoryLimits } from '../../core/protection/history/limits.ts'
-import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/protection/ledger/remove-cells.ts'
+import { cellsToRemove, statusWithoutCells, withoutRemoveCells } from '../../core/protection/ledger/cells.ts'
 import { readProtector } from '../../core/protection/requests/read-protector.ts'
 
 export interface TurnDeps {

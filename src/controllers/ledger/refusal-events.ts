@@ -3,7 +3,7 @@
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/pod-protector/names.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
-import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/quota/protection-messages.ts'
+import { DELAYED_REASON, REFUSED_REASON } from '../../core/protection/ledger/verdicts.ts'
 import { EVENTS_OF_REQUESTS_MS, EventRecorder, type EventRecorderDeps } from '../events/event-recorder.ts'
 
 export interface RefusalEventsDeps extends EventRecorderDeps {

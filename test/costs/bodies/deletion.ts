@@ -1,7 +1,6 @@
 // Bodies and queries of deletions and evictions, which protection reads.
 
-import { readDeletionRequest } from '../../../src/core/protection/requests/deletion-request.ts'
-import { readEvictionRequest } from '../../../src/core/protection/requests/eviction-request.ts'
+import { readDeletionRequest, readEvictionRequest } from '../../../src/core/protection/requests/deletion-request.ts'
 import { MAX_TARGET_LENGTH } from '../../../src/core/request/request-info.ts'
 import { MAX_REMOVAL_BYTES } from '../../../src/gateway/calls/request-bodies.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'

@@ -30,7 +30,7 @@ export interface BatchRequest<Operation> {
 export type BatchOutcome<Result> =
   /** One result for each operation, in their order. */
   | { readonly type: 'done'; readonly results: readonly Result[] }
-  /** Somebody else wrote first, nothing was written: all requests are retried. */
+  /** Another writer was faster and nothing was written: all requests are retried. */
   | { readonly type: 'conflict' }
   | { readonly type: 'failed'; readonly error: unknown }
 

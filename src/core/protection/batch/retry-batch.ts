@@ -1,10 +1,8 @@
 // Batches writes to many objects: each object (key) has one writer, and what arrives during a write goes into the next one.
 // Podseidon's retrybatch (util/retrybatch), with enforced deadlines and a pace. Pure: time comes from `now` and `schedule`.
 
-import { BatchKey, type BatchKeyDeps } from './key.ts'
-import type { BatchAnswer, BatchRequest, RetryBatchDeps } from './request.ts'
-import { WriteSlots } from './slots.ts'
-import type { Waiting } from './waiting.ts'
+import type { BatchAnswer, BatchOutcome, BatchRequest, RetryBatchDeps } from './request.ts'
+import { answer, expireAt, NEVER, type SlotWaiter, type Waiting, WaitingLine, WriteSlots } from './waiting.ts'
 
 export class RetryBatch<Operation, Result> {
   readonly #deps: BatchKeyDeps<Operation, Result>
@@ -51,5 +49,240 @@ export class RetryBatch<Operation, Result> {
     this.#stopped = true
     for (const key of this.#keys.values()) key.stop()
     this.#keys.clear()
+  }
+}
+
+interface BatchKeyDeps<Operation, Result> extends RetryBatchDeps<Operation, Result> {
+  /** Shared by all keys. */
+  readonly slots: WriteSlots
+  /** The key had no work for idleMs. */
+  onIdle(key: string): void
+}
+
+/** A running write. */
+interface Flight<Operation, Result> {
+  readonly items: readonly Waiting<Operation, Result>[]
+  readonly giveUpMs: number
+}
+
+/** The longest backoff after failures. */
+const MAX_BACKOFF_MS = 5_000
+const MAX_DOUBLINGS = 16
+
+/** One key: its running write, and the next deadline. */
+class BatchKey<Operation, Result> implements SlotWaiter {
+  readonly #key: string
+  readonly #deps: BatchKeyDeps<Operation, Result>
+  readonly #waiting = new WaitingLine<Operation, Result>()
+  #flight: Flight<Operation, Result> | undefined
+  /** No write starts before this: cold start, pace, or backoff. */
+  #readyMs: number
+  #idleSinceMs: number
+  #failures = 0
+  /** Ready to write, waiting for a slot. */
+  #inLine = false
+  /** Since when the batch is being written, and its failed attempts; undefined = no batch is in progress. */
+  #batch: { readonly sinceMs: number; retries: number } | undefined
+  #cancel: (() => void) | undefined
+  #wakeMs = NEVER
+  #onSettled: (() => void)[] = []
+
+  constructor(key: string, deps: BatchKeyDeps<Operation, Result>, nowMs: number) {
+    this.#key = key
+    this.#deps = deps
+    this.#readyMs = nowMs + deps.pace.coldStartDelayMs
+    this.#idleSinceMs = nowMs
+  }
+
+  add(items: readonly Waiting<Operation, Result>[]): void {
+    this.#waiting.add(items)
+    this.#turn()
+  }
+
+  slotFree(): void {
+    this.#inLine = false
+    this.#turn()
+  }
+
+  settled(): Promise<void> {
+    if (this.#isIdle()) return Promise.resolve()
+    return new Promise((resolve) => this.#onSettled.push(resolve))
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    const { items = [] } = this.#flight ?? {}
+    this.#leaveLine()
+    this.#flight = undefined
+    for (const item of [...items, ...this.#waiting.takeAll()]) {
+      answer(item, { type: 'stopped', retries: item.retries })
+    }
+    this.#tellSettled()
+  }
+
+  /** Does what is due, and sets the timer for what comes next. */
+  #turn(): void {
+    const nowMs = this.#deps.now()
+    this.#expire(nowMs)
+    if (this.#waiting.isEmpty) this.#leaveLine()
+    else if (this.#flight === undefined && !this.#inLine && this.#startMs() <= nowMs) {
+      if (this.#deps.slots.take(this)) this.#start(nowMs)
+      else this.#inLine = true
+    }
+    this.#tellSettled()
+    if (this.#isIdle() && this.#idleSinceMs + this.#deps.pace.idleMs <= nowMs) {
+      this.#cancel?.()
+      this.#cancel = undefined
+      this.#deps.onIdle(this.#key)
+      return
+    }
+    this.#arm(nowMs)
+  }
+
+  #leaveLine(): void {
+    if (!this.#inLine) return
+    this.#inLine = false
+    this.#deps.slots.leave(this)
+  }
+
+  /** Ends the flight after its requests were settled: the next key may start at once. */
+  #land(): void {
+    this.#flight = undefined
+    this.#deps.slots.giveBack()
+  }
+
+  #startMs(): number {
+    return this.#inLine ? NEVER : Math.max(this.#readyMs, this.#waiting.soonestDueMs)
+  }
+
+  #isIdle(): boolean {
+    return this.#waiting.isEmpty && this.#flight === undefined
+  }
+
+  #arm(nowMs: number): void {
+    const wakeMs = this.#isIdle()
+      ? this.#idleSinceMs + this.#deps.pace.idleMs
+      : Math.min(this.#flight === undefined ? this.#startMs() : this.#flightWakeMs(), this.#waiting.soonestDeadlineMs)
+    if (this.#cancel !== undefined && wakeMs === this.#wakeMs) return
+    this.#cancel?.()
+    this.#wakeMs = wakeMs
+    this.#cancel = this.#deps.schedule(Math.max(0, wakeMs - nowMs), () => {
+      this.#cancel = undefined
+      this.#turn()
+    })
+  }
+
+  #flightWakeMs(): number {
+    let wakeMs = this.#flight?.giveUpMs ?? NEVER
+    for (const item of this.#flight?.items ?? []) {
+      if (item.answer !== undefined) wakeMs = Math.min(wakeMs, item.deadlineMs)
+    }
+    return wakeMs
+  }
+
+  #expire(nowMs: number): void {
+    const flight = this.#flight
+    if (flight !== undefined) {
+      for (const item of flight.items) expireAt(item, nowMs)
+      if (flight.giveUpMs <= nowMs) this.#giveUp(flight, nowMs)
+    }
+    if (!this.#waiting.expire(nowMs)) return
+    this.#idleSinceMs = nowMs
+    if (this.#isIdle()) this.#endBatch(nowMs)
+  }
+
+  /** Requests that still have time are retried; the write may still succeed, and is then late for all of them. */
+  #giveUp({ items }: Flight<Operation, Result>, nowMs: number): void {
+    this.#waiting.addAgain(items)
+    this.#attemptEnded(items, nowMs)
+    this.#land()
+  }
+
+  #attemptEnded(items: readonly Waiting<Operation, Result>[], nowMs: number): void {
+    if (items.every((item) => item.answer === undefined)) this.#endBatch(nowMs)
+    else if (this.#batch !== undefined) this.#batch.retries++
+  }
+
+  #endBatch(nowMs: number): void {
+    if (this.#batch === undefined) return
+    const { sinceMs, retries } = this.#batch
+    this.#batch = undefined
+    this.#deps.onBatch(this.#key, nowMs - sinceMs, retries)
+  }
+
+  #start(nowMs: number): void {
+    const items = this.#waiting.takeAll()
+    const { pace } = this.#deps
+    this.#batch ??= { sinceMs: nowMs, retries: 0 }
+    this.#readyMs = nowMs + pace.batchIntervalMs
+    let longestMs = 0
+    for (const { persistent, deadlineMs } of items) if (!persistent) longestMs = Math.max(longestMs, deadlineMs)
+    const timeoutMs = nowMs + pace.writeTimeoutMs
+    const flight = { items, giveUpMs: longestMs === 0 ? timeoutMs : Math.min(longestMs, timeoutMs) }
+    this.#flight = flight
+    const operations = items.map(({ operation }) => operation)
+    void outcomeOf(this.#deps, this.#key, operations).then((outcome) => this.#settle(flight, outcome))
+  }
+
+  #settle(flight: Flight<Operation, Result>, outcome: BatchOutcome<Result>): void {
+    const current = this.#flight === flight
+    if (outcome.type === 'done') this.#deliver(flight, outcome.results, current)
+    if (!current) return
+    const nowMs = this.#deps.now()
+    this.#idleSinceMs = nowMs
+    if (outcome.type === 'done') this.#failures = 0
+    else if (outcome.type === 'conflict') this.#onConflict(flight, nowMs)
+    else this.#onFailure(flight, outcome.error, nowMs)
+    this.#attemptEnded(flight.items, nowMs)
+    this.#land()
+    this.#turn()
+  }
+
+  #deliver({ items }: Flight<Operation, Result>, results: readonly Result[], current: boolean): void {
+    for (const [index, item] of items.entries()) {
+      const result = results[index]
+      if (result === undefined) answer(item, { type: 'failed', error: new Error('no result'), retries: item.retries })
+      else if (current && item.answer !== undefined) answer(item, { type: 'done', result, retries: item.retries })
+      else this.#deps.onLate(this.#key, item.operation, result)
+    }
+  }
+
+  #onConflict({ items }: Flight<Operation, Result>, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#deps.pace
+    this.#readyMs = Math.max(this.#readyMs, nowMs + retryBackoffMs + this.#deps.random() * retryJitterMs)
+    this.#waiting.addAgain(items)
+  }
+
+  /** Only persistent requests are retried after the backoff: they join the next write and delay no other request. */
+  #onFailure({ items }: Flight<Operation, Result>, error: unknown, nowMs: number): void {
+    const { retryBackoffMs, retryJitterMs } = this.#deps.pace
+    const backoffMs = Math.min(retryBackoffMs * 2 ** Math.min(this.#failures++, MAX_DOUBLINGS), MAX_BACKOFF_MS)
+    const dueMs = nowMs + backoffMs + this.#deps.random() * retryJitterMs
+    for (const item of items) {
+      if (item.persistent) item.dueMs = dueMs
+      else answer(item, { type: 'failed', error, retries: item.retries })
+    }
+    this.#waiting.addAgain(items)
+  }
+
+  #tellSettled(): void {
+    if (!this.#isIdle() || this.#onSettled.length === 0) return
+    const listeners = this.#onSettled
+    this.#onSettled = []
+    for (const listener of listeners) listener()
+  }
+}
+
+/** An adapter that throws counts as failed. */
+async function outcomeOf<Operation, Result>(
+  { execute }: RetryBatchDeps<Operation, Result>,
+  key: string,
+  operations: readonly Operation[],
+): Promise<BatchOutcome<Result>> {
+  try {
+    return await execute(key, operations)
+  } catch (error) {
+    return { type: 'failed', error }
   }
 }

@@ -1,4 +1,4 @@
-// Requests of a RetryBatch until they are answered, and the line of those that wait for the next write of a key.
+// What waits in a RetryBatch: requests for the next write of their key, and keys for one of the slots to write.
 
 import type { BatchAnswer } from './request.ts'
 
@@ -15,7 +15,7 @@ export interface Waiting<Operation, Result> {
 
 export const NEVER: number = Number.POSITIVE_INFINITY
 
-/** In the order of submission. */
+/** The requests that wait for the next write of one key, in the order of submission. */
 export class WaitingLine<Operation, Result> {
   #items: Waiting<Operation, Result>[] = []
   #soonestDueMs = NEVER
@@ -77,4 +77,47 @@ export function expireAt<Operation, Result>(item: Waiting<Operation, Result>, no
   if (item.deadlineMs > nowMs) return false
   answer(item, { type: 'expired', retries: item.retries })
   return true
+}
+
+/** A key that is ready to write. */
+export interface SlotWaiter {
+  /** A slot is free now and may be taken once. */
+  slotFree(): void
+}
+
+/**
+ * Limits how many keys write at once. The others wait in line and keep gathering: a write that waited in some other queue could
+ * not take later requests along.
+ */
+export class WriteSlots {
+  #free: number
+  readonly #line = new Set<SlotWaiter>()
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** @returns false = none is free; `waiter` is in line */
+  take(waiter: SlotWaiter): boolean {
+    if (this.#free === 0) {
+      this.#line.add(waiter)
+      return false
+    }
+    this.#free--
+    return true
+  }
+
+  giveBack(): void {
+    this.#free++
+    for (const waiter of this.#line) {
+      if (this.#free === 0) return
+      this.#line.delete(waiter)
+      waiter.slotFree()
+    }
+  }
+
+  /** Takes the waiter out of the line. */
+  leave(waiter: SlotWaiter): void {
+    this.#line.delete(waiter)
+  }
 }

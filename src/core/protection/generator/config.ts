@@ -15,10 +15,9 @@ import { isObjectName } from '../../../api/validation/name-syntax.ts'
 import { nearestName } from '../../../api/validation/nearest-name.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'
 import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
-import { parseFieldPath } from './field-path.ts'
-import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions } from './kinds.ts'
+import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions, parseFieldPath } from './kinds.ts'
 
-export interface GeneratorConfig {
+interface GeneratorConfig {
   /** Only the valid ones; none = nothing is generated. */
   readonly kinds: readonly GeneratorKind[]
   readonly problems: readonly FieldError[]

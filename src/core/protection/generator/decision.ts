@@ -1,4 +1,72 @@
-// What the generator does for one workload and its protectors: the decision table of Podseidon (generator/generator/controller.go).
+// What the generator does for one workload and its protectors: reads both, and decides by Podseidon's table
+// (generator/generator/controller.go).
+
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { cellsToRemove } from '../ledger/cells.ts'
+import { type Requirement, repairedProtector, requirementOf } from './derive-protector.ts'
+import type { GeneratorKind } from './kinds.ts'
+import { hasFinalizer, isTerminating, protectorName } from './names.ts'
+
+/** Names a workload, which may not exist. */
+export interface SourceRef {
+  readonly kind: GeneratorKind
+  readonly namespace: string
+  readonly name: string
+}
+
+/** What is known of a workload. */
+export interface SourceFacts {
+  readonly terminating: boolean
+  readonly finalizer: boolean
+  readonly requirement: Requirement
+}
+
+/** @param others superfluous protectors */
+export function decideFor(
+  { kind, name }: SourceRef,
+  facts: SourceFacts | undefined,
+  protector: JsonObject | undefined,
+  others: readonly JsonObject[],
+): GeneratorDecision {
+  const requirement = facts?.requirement ?? { kind: 'none' }
+  const wanted = requirement.kind === 'protect' ? 'protector' : requirement.kind
+  const isDrifted = (object: JsonObject): boolean =>
+    requirement.kind === 'protect' && repairedProtector(object, kind, name, requirement.spec) !== undefined
+  const own = protector === undefined ? undefined : stateOf(protector, isDrifted(protector))
+  return decide(
+    facts,
+    wanted,
+    own,
+    others.map((object) => stateOf(object, false)),
+  )
+}
+
+export function factsOf(object: JsonObject, kind: GeneratorKind): SourceFacts {
+  return {
+    terminating: isTerminating(object),
+    finalizer: hasFinalizer(object),
+    requirement: requirementOf(object, kind),
+  }
+}
+
+export function sourceKey({ kind, namespace, name }: SourceRef): string {
+  return `${kind.prefix} ${namespace}/${name}`
+}
+
+function stateOf(object: JsonObject, drifted: boolean): ProtectorState {
+  return {
+    name: nameOf(object),
+    terminating: isTerminating(object),
+    finalizer: hasFinalizer(object),
+    drifted,
+    removesCells: cellsToRemove(object) !== undefined,
+  }
+}
+
+/** `namespace/name` of the protector that the workload should have. */
+export function wantedKey({ kind, namespace, name }: SourceRef): string {
+  return `${namespace}/${protectorName(kind, name)}`
+}
 
 export interface SourceState {
   readonly terminating: boolean
@@ -21,7 +89,7 @@ export type GeneratorAction =
   | { readonly type: 'AddSourceFinalizer' | 'CreateProtector' | 'RemoveSourceFinalizer' }
   | {
       readonly type: 'RemoveCells' | 'RepairProtector' | 'RemoveProtectorFinalizer' | 'DeleteProtector'
-      /** Of the protector. */
+      /** The name of the protector. */
       readonly name: string
     }
 
@@ -34,7 +102,7 @@ export interface GeneratorDecision {
   readonly fault: GeneratorFault
 }
 
-export type GeneratorFault =
+type GeneratorFault =
   | ''
   /** The source may disappear at any time and leave its protector behind: it has lost its finalizer and cannot get it back. */
   | 'NoFinalizerInTerminatingSource'

@@ -4,15 +4,15 @@
 import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../../api/pod-protector/names.ts'
-import type { LabelSelector, PodProtectorSpec } from '../../../api/pod-protector/pod-protector.ts'
+import type { LabelSelector, PodProtector, PodProtectorSpec } from '../../../api/pod-protector/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../../api/ports/protection.ts'
 import { errorMessage } from '../../../api/validation/error-message.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'
 import { sameJson } from '../../text/same-json.ts'
-import { minAvailableOf } from '../quota/min-available.ts'
-import { fieldAt, pathText } from './field-path.ts'
-import type { GeneratorKind } from './kinds.ts'
+import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
+import { builtInKind, fieldAt, type GeneratorKind, pathText } from './kinds.ts'
 import {
+  claimedSource,
   finalizersOf,
   isTerminating,
   ownersBesideSource,
@@ -23,7 +23,7 @@ import {
 } from './names.ts'
 
 /** The part of a spec that the generator writes; admissionHistoryConfig is left to people. */
-export type DerivedSpec = Pick<PodProtectorSpec, 'minAvailable' | 'minReadySeconds' | 'selector'>
+type DerivedSpec = Pick<PodProtectorSpec, 'minAvailable' | 'minReadySeconds' | 'selector'>
 
 export type Requirement =
   | { readonly kind: 'protect'; readonly spec: DerivedSpec }
@@ -154,4 +154,31 @@ function hasController({ metadata }: JsonObject): boolean {
 
 function unclear(where: string, message: string): Requirement {
   return { kind: 'unclear', message: `${where} ${message}` }
+}
+
+const ROUNDINGS: readonly Rounding[] = ['Podseidon', 'Kubernetes']
+
+/**
+ * What a PodProtector requires once its workload is scaled. The generator follows the workload, so a scale-down that the present
+ * number forbids is allowed a moment later.
+ * @param workload a Deployment, StatefulSet or ReplicaSet in the protector's namespace
+ * @returns minAvailable; as it is for a protector that was not generated of this workload: it names another one, or other replicas,
+ * as that of a workload that is spread over several clusters does
+ */
+export function minAvailableAfter(
+  { metadata, spec }: PodProtector,
+  workload: JsonObject,
+  kindName: string,
+  replicas: number,
+): number {
+  for (const rounding of ROUNDINGS) {
+    const kind = builtInKind(kindName, { rounding })
+    if (kind === undefined || claimedSource({ metadata }, [kind])?.name !== recordOf(workload['metadata'])['name'])
+      continue
+    const before = requirementOf(workload, kind)
+    if (before.kind !== 'protect' || before.spec.minAvailable !== spec.minAvailable) continue
+    const after = requirementOf({ ...workload, spec: { ...recordOf(workload['spec']), replicas } }, kind)
+    if (after.kind === 'protect') return after.spec.minAvailable
+  }
+  return spec.minAvailable
 }

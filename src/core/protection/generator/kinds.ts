@@ -5,7 +5,9 @@ import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
 import { type CompiledSelector, compileSelector } from '../../selectors/compile-selector.ts'
 import type { Rounding } from '../quota/min-available.ts'
-import { type FieldPath, parseFieldPath } from './field-path.ts'
+
+/** A step of a path. */
+const STEP = /\.([A-Za-z_][\w-]*)|\['([^']+)'\]/y
 
 export interface GeneratorKind {
   readonly resource: ResourceKind
@@ -25,7 +27,7 @@ export interface GeneratorKind {
   readonly withoutController: boolean
 }
 
-export interface GeneratorFields {
+interface GeneratorFields {
   /** Default of the value: 1. */
   readonly replicas: FieldPath
   /** Default of the value: 0. */
@@ -68,8 +70,8 @@ const BUILT_IN: readonly BuiltIn[] = [
     withoutController: false,
   },
   {
-    // With OnDelete no field says how many may be unavailable, and somebody deletes the pods by hand. One at a time, as in a rolling
-    // update: with 0 nobody could delete any, and with more than 1 a quorum could be lost.
+    // With OnDelete no field says how many may be unavailable, and the pods are deleted by hand. One at a time, as in a rolling
+    // update: with 0 none could be deleted, and with more than 1 a quorum could be lost.
     resource: STATEFUL_SETS,
     fields: { ...SPEC, maxUnavailable: path('.spec.updateStrategy.rollingUpdate.maxUnavailable') },
     defaultMaxUnavailable: 1,
@@ -117,4 +119,33 @@ function withOptions(base: BuiltIn, options: GeneratorKindOptions): GeneratorKin
 
 function path(text: string): FieldPath {
   return parseFieldPath(text) ?? []
+}
+
+/** The path to a field of an object, as in `.spec.strategy.type` or `.spec['a.b']`: the part of JSONPath that leads to one value. */
+type FieldPath = readonly string[]
+
+/** undefined = it is not a path. */
+export function parseFieldPath(text: string): FieldPath | undefined {
+  const steps: string[] = []
+  STEP.lastIndex = 0
+  while (STEP.lastIndex < text.length) {
+    const match = STEP.exec(text)
+    if (match === null) return undefined
+    steps.push(match[1] ?? match[2] ?? '')
+  }
+  return steps.length === 0 ? undefined : steps
+}
+
+/** The value, or undefined where something on the way is missing or null. */
+export function fieldAt(object: unknown, path: FieldPath): unknown {
+  let value = object
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
+    value = Reflect.get(value, step)
+  }
+  return value ?? undefined
+}
+
+export function pathText(path: FieldPath): string {
+  return path.map((step) => (/^[A-Za-z_][\w-]*$/.test(step) ? `.${step}` : `['${step}']`)).join('')
 }

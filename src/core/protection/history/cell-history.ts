@@ -7,8 +7,16 @@ import type {
   CellStatus,
   PodProtectorStatus,
 } from '../../../api/pod-protector/pod-protector.ts'
-import { countOf, type HistoryEntry, MAX_COUNT, readBucket, timeOf, writeBucket } from './entry.ts'
-import { joinHistory, MAX_JOINED_UIDS } from './join-history.ts'
+import {
+  countOf,
+  type HistoryEntry,
+  joinHistory,
+  MAX_COUNT,
+  MAX_JOINED_UIDS,
+  readBucket,
+  timeOf,
+  writeBucket,
+} from './entry.ts'
 import type { HistoryLimits } from './limits.ts'
 import { formatMicros } from './micro-time.ts'
 import { newerVersion } from './resource-version.ts'
@@ -191,4 +199,14 @@ function byStart(entries: readonly HistoryEntry[]): readonly HistoryEntry[] {
 
 function bounded(sum: number): number {
   return Math.min(MAX_COUNT, Math.max(-MAX_COUNT, sum))
+}
+
+/**
+ * The status with these cells: joins histories that are too long, marks silent cells, and sums up the others. Prune the histories
+ * before.
+ * @param cells of any shape, not changed; for errors in them see readBucket and readCells
+ * @param nowMicros microseconds since the epoch
+ */
+export function summarize(cells: readonly CellStatus[], limits: HistoryLimits, nowMicros: number): PodProtectorStatus {
+  return writeStatus(readCells(cells, nowMicros).values(), limits, nowMicros)
 }

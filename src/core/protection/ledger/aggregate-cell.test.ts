@@ -5,7 +5,7 @@ import type { PodProtector, PodProtectorStatus } from '../../../api/pod-protecto
 import type { PodFacts } from '../../../api/ports/protection.ts'
 import type { HistoryLimits } from '../history/limits.ts'
 import { formatMicros } from '../history/micro-time.ts'
-import { aggregatePods, isAvailable } from '../quota/aggregate-pods.ts'
+import { aggregatePods, isAvailable } from '../quota/pod-facts.ts'
 import { type AggregatedCell, aggregateCell } from './aggregate-cell.ts'
 import type { CellSnapshot } from './prune-history.ts'
 

@@ -7,7 +7,7 @@ import { type CellCounts, readCells, writeStatus } from '../history/cell-history
 import { deletionsOf, type HistoryEntry } from '../history/entry.ts'
 import type { HistoryLimits } from '../history/limits.ts'
 import { compareVersions } from '../history/resource-version.ts'
-import type { PodCounts } from '../quota/aggregate-pods.ts'
+import type { PodCounts } from '../quota/pod-facts.ts'
 import { type CellSnapshot, pruneEntries } from './prune-history.ts'
 
 export interface AggregatedCell {

@@ -57,8 +57,8 @@ function countUids(operations: readonly ReserveOperation[]): number {
 
 const uidsOf = new WeakMap<PodProtector, ReadonlySet<string>>()
 
-/** Of pods that are in any history: their deletion is admitted. */
-export function uidsIn(protector: PodProtector): ReadonlySet<string> {
+/** The pods that are in any history: their deletion is admitted. */
+function uidsIn(protector: PodProtector): ReadonlySet<string> {
   const { status } = protector
   const known = uidsOf.get(protector)
   if (known !== undefined) return known

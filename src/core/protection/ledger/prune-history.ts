@@ -30,7 +30,7 @@ export interface CellSnapshot {
   stateOf(uid: string): PodState
 }
 
-export interface PrunedEntries {
+interface PrunedEntries {
   readonly entries: HistoryEntry[]
   /** Deletions that were removed. */
   readonly dropped: number

@@ -1,8 +1,8 @@
 // Which UpstreamClusters of a cell lead to different clusters, as far as can be told without asking them.
 
-export interface CellCluster {
+interface CellCluster {
   readonly name: string
-  /** Of its endpoints. */
+  /** The URLs of its endpoints. */
   readonly urls: readonly string[]
   /** Whether its pods are counted. */
   readonly counts: boolean

@@ -2,18 +2,17 @@
 // (webhook/handler/handler.go) without its ways around the health criterion.
 
 import type { HealthCriterion, ProtectionRequest } from '../../../api/ports/protection.ts'
-import type { CellTime } from '../clocks/cell-clock.ts'
-import { readyAtMostMs } from '../clocks/ready-time.ts'
+import { type CellTime, readyAtMostMs } from '../clocks/cell-clock.ts'
 import type { QuotaPod } from './quota.ts'
 
 /** What no protector can refuse. */
-export type FreePass =
+type FreePass =
   /** It is already being deleted; nothing is written. */
   | 'AlreadyTerminating'
-  /** It is not ready: no available pod is lost, but nobody must wait for it; recorded. */
+  /** It is not ready: no available pod is lost, but nothing may wait for it to become ready; recorded. */
   | 'AlreadyUnready'
 
-export type DeletionEvaluation =
+type DeletionEvaluation =
   /** It will not become available before it is deleted: admitted and recorded. */
   | { readonly type: 'record' }
   | {

@@ -6,7 +6,7 @@
  */
 export type Rounding = 'Podseidon' | 'Kubernetes'
 
-export interface AvailabilityNeed {
+interface AvailabilityNeed {
   readonly replicas: number
   /** An IntOrString as the workload has it. */
   readonly maxUnavailable: unknown

@@ -6,8 +6,7 @@ import type { PodFacts } from '../../../api/ports/protection.ts'
 import { type HistoryLimits, limitsOf } from '../history/limits.ts'
 import { formatMicros, parseMicros } from '../history/micro-time.ts'
 import { compareVersions, joinVersions, newerVersion } from '../history/resource-version.ts'
-import { aggregatePods, isAvailable } from './aggregate-pods.ts'
-import { healthCriterion, podFacts } from './pod-facts.ts'
+import { aggregatePods, healthCriterion, isAvailable, podFacts } from './pod-facts.ts'
 
 test('times with microseconds are read and written exactly', () => {
   assert.equal(parseMicros('1970-01-01T00:00:01.000002Z'), 1_000_002)

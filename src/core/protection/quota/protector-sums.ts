@@ -2,8 +2,8 @@
 
 import type { PodProtector } from '../../../api/pod-protector/pod-protector.ts'
 
-/** Of the pods in one state. */
-export interface StateSums {
+/** How many pods are in one state. */
+interface StateSums {
   /** Protectors whose pods in this state are minAvailable or more. */
   readonly meetsMinAvailable: number
   readonly replicas: number
@@ -12,7 +12,7 @@ export interface StateSums {
 }
 
 export const POD_STATES = ['created', 'available', 'ready', 'scheduled', 'running'] as const
-export type PodState = (typeof POD_STATES)[number]
+type PodState = (typeof POD_STATES)[number]
 
 export interface ProtectorSums {
   readonly workloads: number
@@ -36,7 +36,7 @@ export const NO_SUMS: ProtectorSums = {
   states: { created: NO_STATE, available: NO_STATE, ready: NO_STATE, scheduled: NO_STATE, running: NO_STATE },
 }
 
-/** Of one protector. One without a status has no pods. */
+/** What one protector adds. One without a status has no pods. */
 export function sumsOf({ spec: { minAvailable }, status }: PodProtector): ProtectorSums {
   const summary = status?.summary
   const state = (replicas = 0): StateSums => ({

@@ -46,7 +46,7 @@ export interface QuotaPod {
   readonly young?: boolean
 }
 
-export interface QuotaEvaluation {
+interface QuotaEvaluation {
   readonly result: QuotaResult
   /** For messages: counted pods, deducted deletions, and how many pods must stay. */
   readonly count: number

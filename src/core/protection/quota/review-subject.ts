@@ -9,7 +9,7 @@ import type { HealthCriterion, PodFacts } from '../../../api/ports/protection.ts
 import { healthCriterion, podFacts } from './pod-facts.ts'
 
 interface ReviewedRequest {
-  /** Of the review; the response repeats it. */
+  /** The uid of the review; the response repeats it. */
   readonly uid: string
   /** The user of the request; name '' = not given. */
   readonly caller: UserInfo
@@ -17,7 +17,7 @@ interface ReviewedRequest {
   readonly dryRun: boolean
 }
 
-export interface DeletionSubject extends ReviewedRequest {
+interface DeletionSubject extends ReviewedRequest {
   readonly type: 'DeletePod'
   readonly pod: PodFacts
 }
@@ -27,7 +27,7 @@ export interface EvictionSubject extends ReviewedRequest {
   readonly type: 'EvictPod'
   readonly namespace: string
   readonly name: string
-  /** Of the Eviction's own annotation; undefined = none. */
+  /** The criterion in the Eviction's own annotation; undefined = none. */
   readonly criterion: HealthCriterion | undefined
   /** deleteOptions.preconditions; '' = none. The API server looks at them after the webhook. */
   readonly onlyUid: string
@@ -42,7 +42,7 @@ export const PROBE_LABEL = 'protection.portcullis.io/probe'
 export const PROBE_ANSWER = 'probe: '
 
 /** Not relevant to protection. */
-export interface OtherSubject extends ReviewedRequest {
+interface OtherSubject extends ReviewedRequest {
   readonly type: 'Unknown'
 }
 
@@ -118,7 +118,7 @@ function eviction(request: JsonObject): Omit<EvictionSubject, keyof ReviewedRequ
   }
 }
 
-/** Of the query or DeleteOptions of a deletion, of CreateOptions or Eviction.deleteOptions of an eviction. */
+/** A deletion has it in its query or DeleteOptions, an eviction in CreateOptions or Eviction.deleteOptions. */
 function isDryRun(request: JsonObject): boolean {
   const lists = [recordOf(request['options']), recordOf(recordOf(request['object'])['deleteOptions'])]
   return request['dryRun'] === true || lists.some(({ dryRun }) => Array.isArray(dryRun) && dryRun.length > 0)

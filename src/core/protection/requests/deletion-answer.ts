@@ -1,7 +1,7 @@
 // What upstream's response to a deletion says about the pod.
 
 /**
- * Whether the response means that the pod was not deleted. 404, and 409 for a uid: somebody deleted it, and it stays counted among the
+ * Whether the response means that the pod was not deleted. 404, and 409 for a uid: another client deleted it, and it stays counted among the
  * deletions until the aggregator sees it. 408: a server that timed out may still have deleted it.
  */
 export function meansNotDeleted(code: number): boolean {

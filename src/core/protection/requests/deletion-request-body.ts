@@ -36,7 +36,7 @@ export interface Preconditions {
 export interface ReadBody extends Preconditions {
   /** Nothing will be deleted. */
   readonly dryRun: boolean
-  /** Of the body that `bound` returns. */
+  /** The type of the body that `bound` returns. */
   readonly contentType: string
   /**
    * The body as the client sent it, with these preconditions where it has none of its own.
@@ -146,7 +146,7 @@ function wrongType(value: unknown, name: string, type: string): UnreadableBody {
  * runtime.Unknown behind the magic bytes: typeMeta = 1, raw = 2, contentEncoding = 3, contentType = 4
  * (apimachinery/pkg/runtime/generated.proto).
  */
-export interface Envelope {
+interface Envelope {
   readonly typeMeta: Buffer
   /** The object itself. */
   readonly raw: Buffer

@@ -3,7 +3,7 @@
 import { QueryReader } from '../../request/query-reader.ts'
 
 /** All values by key, in order. */
-export type QueryValues = ReadonlyMap<string, readonly string[]>
+type QueryValues = ReadonlyMap<string, readonly string[]>
 
 /** The part of a request target after the `?`. */
 export function queryOf(target: string): string {

@@ -6,9 +6,8 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../text/protobuf-writer.ts'
-import { readDeletionRequest } from './deletion-request.ts'
+import { readDeletionRequest, readEvictionRequest } from './deletion-request.ts'
 import { fieldsForBody, type ReadBody, UnreadableBody } from './deletion-request-body.ts'
-import { readEvictionRequest } from './eviction-request.ts'
 
 const NOTHING = Buffer.alloc(0)
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'

@@ -1,9 +1,12 @@
 // DeleteOptions of a DELETE, as kube-apiserver reads them: from the body or, only if there is none, from the query
-// (apiserver/pkg/endpoints/handlers/delete.go).
+// (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which holds them.
 
 import { Buffer } from 'node:buffer'
+import type { HealthCriterion } from '../../../api/ports/protection.ts'
 import { int64Problem, isInt64 } from '../../text/int64.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../text/protobuf-writer.ts'
+import { healthCriterion } from '../quota/pod-facts.ts'
 import {
   bodyType,
   decodeRecord,
@@ -59,14 +62,14 @@ function fromJson(options: JsonRecord, contentType: string): ReadBody {
 }
 
 /** @throws {UnreadableBody} 400 when what matters here is of a wrong type */
-export function jsonOptions(options: JsonRecord): ReadOptions {
+function jsonOptions(options: JsonRecord): ReadOptions {
   const preconditions = recordMember(options, 'preconditions', 'v1.Preconditions')
   const uid = textMember(preconditions, 'uid', 'types.UID')
   const resourceVersion = textMember(preconditions, 'resourceVersion', 'string')
   return { dryRun: textsMember(options, 'dryRun').length > 0, uid, resourceVersion }
 }
 
-export function boundOptions(options: JsonRecord, { uid, resourceVersion }: Preconditions): JsonRecord {
+function boundOptions(options: JsonRecord, { uid, resourceVersion }: Preconditions): JsonRecord {
   const own = recordMember(options, 'preconditions', 'v1.Preconditions')
   return { ...options, preconditions: { ...own, uid, ...(resourceVersion === '' ? {} : { resourceVersion }) } }
 }
@@ -75,7 +78,7 @@ export function boundOptions(options: JsonRecord, { uid, resourceVersion }: Prec
  * DeleteOptions { preconditions = 2 { uid = 1, resourceVersion = 2 }, dryRun = 5 }.
  * @throws {SyntaxError}
  */
-export function readDeleteOptions(message: Buffer): ReadOptions {
+function readDeleteOptions(message: Buffer): ReadOptions {
   let dryRun = false
   let uid = ''
   let resourceVersion = ''
@@ -130,4 +133,80 @@ function queryOptions(query: string): JsonRecord {
     options['preconditions'] = { ...(uid !== '' && { uid }), ...(resourceVersion !== '' && { resourceVersion }) }
   }
   return options
+}
+
+const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
+
+/** policy/v1 and v1beta1 are identical but for their names (pkg/registry/core/pod/storage/eviction.go). */
+export interface EvictionRequest extends ReadBody {
+  /** Outranks the pod's own; undefined = none. */
+  readonly criterion: HealthCriterion | undefined
+}
+
+/**
+ * Dry run is requested by the query (CreateOptions) or by deleteOptions; upstream refuses a contradiction.
+ * @throws {UnreadableBody}
+ */
+export function readEvictionRequest(contentType: string, body: Buffer, query: string): EvictionRequest {
+  const format = bodyType(contentType)
+  const read =
+    format === 'protobuf' ? evictionFromProtobuf(body) : evictionFromJson(decodeRecord(body, format), typeOf(format))
+  return { ...read, dryRun: read.dryRun || queryValues(query, DRY_RUN).has('dryRun') }
+}
+
+function evictionFromJson(eviction: JsonRecord, contentType: string): EvictionRequest {
+  const options = recordMember(eviction, 'deleteOptions', 'v1.DeleteOptions')
+  const metadata = recordMember(eviction, 'metadata', 'v1.ObjectMeta')
+  const read = jsonOptions(options)
+  return {
+    ...read,
+    criterion: healthCriterion(recordMember(metadata, 'annotations', 'map[string]string')),
+    contentType,
+    bound: (uid, resourceVersion) => {
+      const deleteOptions = boundOptions(options, joined(read, uid, resourceVersion))
+      return Buffer.from(JSON.stringify({ ...eviction, deleteOptions }))
+    },
+  }
+}
+
+/** Eviction { metadata = 1, deleteOptions = 2 } (api/policy/v1/generated.proto). */
+function evictionFromProtobuf(body: Buffer): EvictionRequest {
+  const envelope = openEnvelope(body)
+  return readMessage(() => {
+    const annotations = new Map<string, string>()
+    const options: Buffer[] = []
+    const reader = new ProtobufReader(envelope.raw)
+    while (reader.next()) {
+      if (reader.number === 1) readAnnotations(reader.bytes(), annotations)
+      // Repeated messages are merged.
+      if (reader.number === 2) options.push(reader.bytes())
+    }
+    const read = readDeleteOptions(Buffer.concat(options))
+    return {
+      ...read,
+      criterion: healthCriterion(Object.fromEntries(annotations)),
+      contentType: typeOf('protobuf'),
+      bound: (uid, resourceVersion) => {
+        const more = new ProtobufWriter()
+        more.bytes(2, preconditionsMessage(joined(read, uid, resourceVersion)))
+        return sealEnvelope(envelope, more.finish())
+      },
+    }
+  })
+}
+
+/** ObjectMeta { annotations = 12 { key = 1, value = 2 } }. */
+function readAnnotations(metadata: Buffer, annotations: Map<string, string>): void {
+  const reader = new ProtobufReader(metadata)
+  while (reader.next()) {
+    if (reader.number !== 12) continue
+    const entry = new ProtobufReader(reader.bytes())
+    let key = ''
+    let value = ''
+    while (entry.next()) {
+      if (entry.number === 1) key = entry.text()
+      if (entry.number === 2) value = entry.text()
+    }
+    annotations.set(key, value)
+  }
 }

@@ -7,14 +7,14 @@ export type BatchResult =
   | 'written'
   /** The batch changes nothing, so nothing was written. */
   | 'unchanged'
-  /** Somebody else wrote first: it is retried. */
+  /** Another writer was faster: it is retried. */
   | 'conflict'
   /** The PodProtector is gone: its pods may be deleted. */
   | 'gone'
   | 'error'
 
 /** Why a request to a batch has no result; '' = it has one. */
-export type SubmitError = '' | 'expired' | 'failed' | 'stopped'
+type SubmitError = '' | 'expired' | 'failed' | 'stopped'
 
 /** Called on the main thread, synchronously: they return at once and never throw. */
 export interface ProtectionEvents {

@@ -16,7 +16,7 @@ import type {
 import { POD_PROTECTOR_SCHEMA } from '../../../api/pod-protector/schema.ts'
 import { compileSelector } from '../../selectors/compile-selector.ts'
 
-export interface ReadProtector {
+interface ReadProtector {
   readonly protector: PodProtector
   /** Sentences: what cannot be read, and what is used instead. */
   readonly faults: readonly string[]

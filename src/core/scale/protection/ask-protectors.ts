@@ -8,11 +8,10 @@ import type {
   ProtectorAnswer,
   ScaleDownQuestion,
 } from '../../../api/ports/protection.ts'
-import { minAvailableAfter } from '../../protection/generator/requirement-after.ts'
+import { minAvailableAfter } from '../../protection/generator/derive-protector.ts'
 import { isStale, readCells } from '../../protection/history/cell-history.ts'
 import { limitsOf } from '../../protection/history/limits.ts'
-import { findingsOf, type KnownProtector } from '../../protection/ledger/findings.ts'
-import { type Finding, refuses } from '../../protection/ledger/verdicts.ts'
+import { type Finding, findingsOf, type KnownProtector, refuses } from '../../protection/ledger/verdicts.ts'
 import { freePass } from '../../protection/quota/evaluate.ts'
 import type { ProtectionSettings } from '../../protection/requests/protection-settings.ts'
 

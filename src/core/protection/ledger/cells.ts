@@ -1,7 +1,11 @@
-// Cells that have been silent for too long, so that their pods do not count, and cells that will become stale unless their status is
-// refreshed.
+// Cells whose pods do not count: those that have been silent for too long, or will be unless their status is refreshed, and those
+// that are removed on request.
 
-import type { CellStatus, PodProtector } from '../../../api/pod-protector/pod-protector.ts'
+import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
+import type { CellStatus, PodProtector, PodProtectorStatus } from '../../../api/pod-protector/pod-protector.ts'
+import { REMOVE_CELL_ONCE_ANNOTATION } from '../../../api/ports/protection.ts'
+import { summarize } from '../history/cell-history.ts'
+import { type HistoryLimits, limitsOf } from '../history/limits.ts'
 import { parseMicros } from '../history/micro-time.ts'
 
 /**
@@ -52,4 +56,38 @@ export function agingProtectors<T extends Held>(
 function lastEventMicros(text: string | undefined): number | undefined {
   const micros = text === undefined ? Number.NaN : parseMicros(text)
   return Number.isNaN(micros) ? undefined : micros
+}
+
+/**
+ * The cells named by annotation `podseidon.kubewharf.io/remove-cell-once`, separated by commas.
+ * @returns undefined when no removal is requested
+ */
+export function cellsToRemove(protector: JsonObject): readonly string[] | undefined {
+  const text = mapOf(protector, 'annotations')[REMOVE_CELL_ONCE_ANNOTATION]
+  if (text === undefined) return undefined
+  return text
+    .split(',')
+    .map((cell) => cell.trim())
+    .filter((cell) => cell !== '')
+}
+
+/** The status without these cells, with new sums; undefined when it has none of them. */
+export function statusWithoutCells(
+  protector: PodProtector,
+  cells: readonly string[],
+  limits: HistoryLimits,
+  nowMicros: number,
+): PodProtectorStatus | undefined {
+  const before = protector.status?.cells ?? []
+  // A set: an annotation may name a hundred thousand.
+  const removed = new Set(cells)
+  const kept = before.filter(({ cellID }) => !removed.has(cellID))
+  if (kept.length === before.length) return undefined
+  return summarize(kept, limitsOf(protector, limits), nowMicros)
+}
+
+/** The protector without the annotation, which applies once. */
+export function withoutRemoveCells(protector: JsonObject): JsonObject {
+  const { [REMOVE_CELL_ONCE_ANNOTATION]: _, ...annotations } = mapOf(protector, 'annotations')
+  return { ...protector, metadata: { ...(protector['metadata'] as JsonObject), annotations } }
 }

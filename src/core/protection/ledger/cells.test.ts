@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CellStatus, PodProtector } from '../../../api/pod-protector/pod-protector.ts'
+import { summarize } from '../history/cell-history.ts'
 import { formatMicros } from '../history/micro-time.ts'
 import { DEFAULT_PROTECTION_SETTINGS } from '../requests/protection-settings.ts'
-import { agingProtectors, isStaleCell, staleChanged } from './stale-cells.ts'
-import { summarize } from './summarize.ts'
+import { agingProtectors, isStaleCell, staleChanged } from './cells.ts'
 
 const SECOND = 1_000_000
 const NOW = 1_767_323_045 * SECOND

@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import type { AdmissionBucket, CellStatus } from '../../../api/pod-protector/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../../api/pod-protector/schema.ts'
 import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
-import { MAX_JOINED_UIDS } from '../history/join-history.ts'
-import type { HistoryLimits } from '../history/limits.ts'
-import { formatMicros, parseMicros } from '../history/micro-time.ts'
-import { summarize } from './summarize.ts'
+import { summarize } from './cell-history.ts'
+import { MAX_JOINED_UIDS } from './entry.ts'
+import type { HistoryLimits } from './limits.ts'
+import { formatMicros, parseMicros } from './micro-time.ts'
 
 const LIMITS: HistoryLimits = { maxConcurrentLag: 0, compactThreshold: 100, aggregationRateMs: 1000, staleAfterMs: 0 }
 const NOW = parseMicros('2026-01-01T00:00:00Z')
