@@ -26,6 +26,8 @@ export interface FlagSetting {
   /** By which `serve --help GROUP` asks for those under `heading`. */
   readonly group: string
   readonly heading: string
+  /** Those of before: they are taken, so that the settings can say what to give instead. */
+  readonly replaced: readonly { readonly flag: string }[]
 }
 
 export interface ProgramDeps extends Omit<CommandContext, 'done'> {
@@ -171,6 +173,7 @@ function addServe(program: Command, settings: readonly FlagSetting[], { serve: r
     option.helpGroup(`${setting.heading} (${setting.group}):`)
     if (setting.repeatable) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
     serve.addOption(option)
+    for (const { flag } of setting.replaced) serve.addOption(new Option(`${flag} [value]`).hideHelp())
   }
   serve.action((flags) => done(run(flags)))
 }

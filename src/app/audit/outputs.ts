@@ -70,12 +70,7 @@ function openWebhook(config: Config, log: Logger, calls: KubeCallEvents): OpenWe
     throttle: config.auditWebhookBatchThrottleEnable
       ? { perSecond: config.auditWebhookBatchThrottleQps, burst: config.auditWebhookBatchThrottleBurst }
       : undefined,
-    truncate: config.auditWebhookTruncateEnabled
-      ? {
-          maxEventBytes: config.auditWebhookTruncateMaxEventSize,
-          maxBatchBytes: config.auditWebhookTruncateMaxBatchSize,
-        }
-      : undefined,
+    maxEventBytes: config.auditWebhookTruncateMaxEventSize,
     calls,
     clock: systemClock,
     log,
@@ -102,7 +97,8 @@ function openAuditLog(path: string, config: Config, log: Logger): LineWriter | u
   if (path === '') return undefined
   try {
     const writer = path === '-' ? openLineWriter(STDOUT) : openLineWriter(path, auditFileOptions(path, config, log))
-    return config.auditLogTruncateEnabled ? truncatingWriter(writer, config.auditLogTruncateMaxEventSize) : writer
+    const { auditLogTruncateMaxEventSize: maxBytes } = config
+    return maxBytes === 0 ? writer : truncatingWriter(writer, maxBytes)
   } catch (error) {
     throw new UserError(
       `cannot open the audit log ${path}: ${errorMessage(error)}`,

@@ -1,5 +1,7 @@
 // The settings of the audit webhook. Names and defaults are kube-apiserver's.
 
+import { MAX_BATCH_BYTES } from '../../core/audit/truncation.ts'
+import { maxEventSize } from './audit.ts'
 import { decimal, duration, file, integer, settings, toggle } from './setting-rows.ts'
 
 const HOUR_MS = 3_600_000
@@ -31,4 +33,9 @@ export const AUDIT_WEBHOOK = settings({
     MOST_QPS,
     'requests to the webhook at once, when fewer were sent before',
   ),
+  /** Bytes; 0 = any size. */
+  auditWebhookTruncateMaxEventSize: maxEventSize('the audit webhook', MAX_BATCH_BYTES, [
+    'auditWebhookTruncateEnabled',
+    'auditWebhookTruncateMaxBatchSize',
+  ]),
 })

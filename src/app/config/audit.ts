@@ -1,14 +1,16 @@
-// The settings of the audit log beside its path: the policy, and the rotation of the file. Names and defaults are kube-apiserver's, but for the
-// size at which the file is rotated: 0 is what the audit log did before.
+// The settings of the audit log beside its path: the policy, the size of events, and the rotation of the file. Names and defaults are kube-apiserver's, but for the
+// size at which the file is rotated, where 0 is what the audit log did before, and for truncation: the size alone switches it on.
 
 import { addProblem, namesOf } from './setting-problems.ts'
-import { bytes, file, integer, type Setting, settings, toggle, type ValuesOf } from './setting-rows.ts'
+import { bytes, file, integer, type Row, type Setting, settings, toggle, type ValuesOf } from './setting-rows.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
 const MOST_DAYS = 36_500
 const MOST_FILES = 100_000
 const MOST_MEBIBYTES = 1_000_000
 const MOST_BODY_BYTES = 4 * 1024 * 1024
+const LEAST_EVENT_BYTES = 1024
+const MOST_EVENT_BYTES = 64 * 1024 * 1024
 
 export const AUDIT = settings({
   /** '' = every request, at level Metadata. */
@@ -31,9 +33,20 @@ export const AUDIT = settings({
     argument: '<MiB>',
   }),
   auditLogCompress: toggle(false, 'whether rotated files of the audit log are compressed by gzip'),
+  /** Bytes; 0 = any size. */
+  auditLogTruncateMaxEventSize: maxEventSize('the audit log', MOST_EVENT_BYTES, [
+    'auditLogTruncateEnabled',
+    'auditLogTruncateMaxBatchSize',
+  ]),
 })
 
 export type AuditConfig = ValuesOf<typeof AUDIT>
+
+/** @param where events go @param replaces settings of before */
+export function maxEventSize(where: string, most: number, replaces: readonly string[]): Row<number> {
+  const help = `largest event for ${where}; a larger one loses its bodies, and is dropped if it is too large even so; default: any size`
+  return bytes('', LEAST_EVENT_BYTES, most, help, { replaces })
+}
 
 /** Errors in combinations of settings. @param backends the settings that say where events go */
 export function checkAudit(

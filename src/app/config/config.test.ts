@@ -103,12 +103,8 @@ test('defaults need nothing: objects live in the embedded API server', () => {
     auditWebhookBatchThrottleEnable: true,
     auditWebhookBatchThrottleQps: 10,
     auditWebhookBatchThrottleBurst: 15,
-    auditLogTruncateEnabled: false,
-    auditLogTruncateMaxBatchSize: 10_485_760,
-    auditLogTruncateMaxEventSize: 102_400,
-    auditWebhookTruncateEnabled: false,
-    auditWebhookTruncateMaxBatchSize: 10_485_760,
-    auditWebhookTruncateMaxEventSize: 102_400,
+    auditLogTruncateMaxEventSize: 0,
+    auditWebhookTruncateMaxEventSize: 0,
     logLevel: 'info',
     top: true,
     topMetrics: [],
@@ -399,6 +395,22 @@ test('unknown variables warn, those of a Kubernetes Service and of commands do n
   }
   assert.deepEqual(load({ configDir: 'd' }, env).warnings, [
     'variable PORTCULLIS_DRIAN_TIMEOUT is not known and has no effect, did you mean PORTCULLIS_DRAIN_TIMEOUT?',
+  ])
+})
+
+test('a setting that was replaced names the new one, wherever it is given', () => {
+  const flags = {
+    configDir: 'd',
+    config: 'g.yaml',
+    auditLogTruncateEnabled: true,
+    auditWebhookTruncateMaxBatchSize: '1Mi',
+  }
+  const env = { PORTCULLIS_AUDIT_WEBHOOK_TRUNCATE_ENABLED: 'true' }
+  assert.deepEqual(problemsOf(flags, env, { 'g.yaml': 'auditLogTruncateMaxBatchSize: 10Mi\n' }), [
+    'g.yaml:1 auditLogTruncateMaxBatchSize: was replaced by auditLogTruncateMaxEventSize',
+    '--audit-log-truncate-enabled: was replaced by --audit-log-truncate-max-event-size',
+    'PORTCULLIS_AUDIT_WEBHOOK_TRUNCATE_ENABLED: was replaced by --audit-webhook-truncate-max-event-size',
+    '--audit-webhook-truncate-max-batch-size: was replaced by --audit-webhook-truncate-max-event-size',
   ])
 })
 

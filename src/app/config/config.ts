@@ -4,7 +4,6 @@
 import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
 import { ADMIN, checkAdmin } from './admin.ts'
 import { AUDIT, checkAudit } from './audit.ts'
-import { AUDIT_TRUNCATION, checkAuditTruncation } from './audit-truncation.ts'
 import { AUDIT_WEBHOOK } from './audit-webhook.ts'
 import { CLIENT_LIMITS } from './client-limits.ts'
 import { CONTROL_OIDC, checkControlOidc } from './control-oidc.ts'
@@ -27,7 +26,6 @@ const PLAIN = {
   ...CLIENT_LIMITS,
   ...AUDIT,
   ...AUDIT_WEBHOOK,
-  ...AUDIT_TRUNCATION,
   ...ADMIN,
   ...HEALTH,
   ...TRACING,
@@ -62,7 +60,7 @@ const GROUPS: readonly (readonly [
   ['replicas', 'Replicas and limits that they share', [REPLICAS]],
   ['serving', 'Serving', [SERVING]],
   ['limits', 'Limits for clients', [CLIENT_LIMITS, MEMORY]],
-  ['audit', 'Audit', [AUDIT, AUDIT_WEBHOOK, AUDIT_TRUNCATION]],
+  ['audit', 'Audit', [AUDIT, AUDIT_WEBHOOK]],
   ['admin', 'Admin and health listeners', [ADMIN, HEALTH]],
   ['tracing', 'Traces', [TRACING]],
   ['protection', 'Pod protection', [PROTECTION, PROTECTION_LEDGER]],
@@ -100,7 +98,6 @@ export function loadConfig(input: SettingsInput): Config {
   checkServing(values, reader)
   const isRecorded = values.auditLogPath !== '' || values.auditWebhookConfigFile !== ''
   checkAudit(values, [SERVING.auditLogPath, AUDIT_WEBHOOK.auditWebhookConfigFile], isRecorded, reader)
-  checkAuditTruncation(values, reader)
   checkAdmin(values, listenersOf(values).admin, values.source, reader)
   checkHealth(values, values.source, reader)
   checkTracing(values, reader)

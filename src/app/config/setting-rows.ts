@@ -12,14 +12,18 @@ import {
   type ValueParser,
 } from './setting-values.ts'
 
-export interface Setting<T = unknown> {
+/** The ways to give a setting. */
+interface SettingNames {
   /** Key in the configuration file, and of the flag's value in commander's options. */
   readonly name: string
   /** `--config-dir`. */
   readonly flag: string
+  readonly env: string
+}
+
+export interface Setting<T = unknown> extends SettingNames {
   /** How help shows the flag's value: `<dir>`; in square brackets when it may be left out. */
   readonly argument: string
-  readonly env: string
   /** The flag may be given several times; a variable holds a list with commas, the file a list. */
   readonly repeatable: boolean
   /** As one would write it; '' = none. */
@@ -28,16 +32,21 @@ export interface Setting<T = unknown> {
   readonly parse: ValueParser<T>
   /** The value while there is neither a valid one nor a default. */
   readonly absent: T
+  /** Settings of before that it has replaced: whoever gives one is told so. */
+  readonly replaced: readonly SettingNames[]
 }
 
 /** What a row says; `settings` names it after its key. */
-export interface Row<T> extends Omit<Setting<T>, 'name' | 'flag' | 'env'> {
+export interface Row<T> extends Omit<Setting<T>, keyof SettingNames | 'replaced'> {
   /** Its name, where that is not the key (without the unit `Ms`). */
   readonly setting?: string
+  /** Names of settings that it has replaced. */
+  readonly replaces?: readonly string[]
 }
 
 interface RowOptions<T> {
   readonly setting?: string
+  readonly replaces?: readonly string[]
   readonly argument?: string
   readonly absent?: T
   readonly repeatable?: true
@@ -60,10 +69,13 @@ function prefixed(prefix: string, key: string): string {
 }
 
 /** The flag and the variable of a row follow from its name. */
-export function nameRow<T>(name: string, { setting: _, ...row }: Row<T>): Setting<T> {
+export function nameRow<T>(name: string, { setting: _, replaces = [], ...row }: Row<T>): Setting<T> {
+  return { ...row, ...namesFor(name), replaced: replaces.map(namesFor) }
+}
+
+function namesFor(name: string): SettingNames {
   const words = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  const env = `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}`
-  return { ...row, name, flag: `--${words}`, env }
+  return { name, flag: `--${words}`, env: `PORTCULLIS_${words.replaceAll('-', '_').toUpperCase()}` }
 }
 
 function row<T>(

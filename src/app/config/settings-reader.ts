@@ -38,6 +38,7 @@ export class SettingsReader {
     this.#warnOfUnknownVariables([...settings, configFile])
     const path = this.take(configFile)
     if (path !== '') this.#file = this.#readFile(path, this.where(configFile))
+    for (const setting of settings) this.#refuseReplaced(setting)
   }
 
   /** The values in force. */
@@ -89,9 +90,21 @@ export class SettingsReader {
     return this.#file.get(setting.name)
   }
 
+  /** An old name without effect would change what the gateway does. In the file it is found with the unknown keys. */
+  #refuseReplaced({ flag, replaced }: Setting): void {
+    for (const old of replaced) {
+      const given = [
+        ...(this.#input.flags[old.name] === undefined ? [] : [old.flag]),
+        ...(this.#input.env[old.env] === undefined ? [] : [old.env]),
+      ]
+      for (const where of given) this.problems.push({ where, ...replacedBy(flag) })
+    }
+  }
+
   /** A warning only: in a pod, Kubernetes itself sets variables that begin like ours (those of a Service portcullis). */
   #warnOfUnknownVariables(settings: readonly Setting[]): void {
-    const known = new Set([...settings.map((setting) => setting.env), OF_COMMANDS])
+    const names = settings.flatMap((setting) => [setting, ...setting.replaced])
+    const known = new Set([...names.map(({ env }) => env), OF_COMMANDS])
     for (const name of Object.keys(this.#input.env)) {
       if (!name.startsWith('PORTCULLIS_') || known.has(name) || SERVICE_LINK.test(name)) continue
       this.warnings.push(`variable ${name} is not known and has no effect${didYouMean(name, known)}`)
@@ -133,19 +146,25 @@ export class SettingsReader {
 
   #addKey(values: Map<string, Found>, name: string, where: string, value: unknown): void {
     const known = this.#settings.map((setting) => setting.name)
-    if (!known.includes(name)) {
+    const replacement = this.#settings.find(({ replaced }) => replaced.some((old) => old.name === name))
+    if (replacement !== undefined) this.problems.push({ where, ...replacedBy(replacement.name) })
+    else if (!known.includes(name)) {
       const hint = didYouMean(name, known)
       this.problems.push({
         where,
         message: `unknown key${hint}`,
         fix: hint === '' ? `known keys: ${known.join(', ')}` : 'correct or remove it',
       })
-      return
     }
     // `key:` with nothing after it is as if the line were absent.
-    if (value === null || value === undefined) return
-    values.set(name, { where, raw: isCollection(value) ? value.toJSON() : value })
+    else if (value !== null && value !== undefined) {
+      values.set(name, { where, raw: isCollection(value) ? value.toJSON() : value })
+    }
   }
+}
+
+function replacedBy(name: string): InvalidValue {
+  return { message: `was replaced by ${name}`, fix: `remove it, and give ${name} if you need it` }
 }
 
 const NOT_SINGLE: InvalidValue = { message: 'is not a single value', fix: 'give one value' }

@@ -2,6 +2,9 @@
 
 import { recordOf } from '../../api/kube/object-shape.ts'
 
+/** A batch for the webhook is split above it; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
+export const MAX_BATCH_BYTES: number = 10 * 1024 * 1024
+
 const ANNOTATION = 'audit.k8s.io/truncated'
 
 /** Of an event as a line, in bytes. @returns the line, or one without the bodies; undefined = too large even so */

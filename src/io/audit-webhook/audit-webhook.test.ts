@@ -25,7 +25,7 @@ function hanging(given: Partial<AuditWebhookOptions>): { webhook: AuditWebhook; 
     maxBatchSize: 400,
     maxWaitMs: 1,
     throttle: undefined,
-    truncate: undefined,
+    maxEventBytes: 0,
     clock: { now: () => 0, monotonic: () => 0 },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     random: () => 0,
@@ -63,9 +63,8 @@ test('the stop waits neither for a receiver nor for credentials that hang, and c
 })
 
 test('a batch is split where it would be larger than it may be, and holds one event at least', async () => {
-  const truncate = { maxEventBytes: 2000, maxBatchBytes: 2000 }
-  const { webhook, attempts, fail } = hanging({ truncate })
-  for (const size of [900, 900, 900, 1990]) webhook.write('x'.repeat(size))
+  const { webhook, attempts, fail } = hanging({})
+  for (const size of [4.5, 4.5, 4.5, 9.95]) webhook.write('x'.repeat(size * MIB))
   const closed = webhook.close()
   await turns()
   assert.equal(attempts(), 3)

@@ -6,7 +6,7 @@ import { StatusError } from '../../api/kube/status.ts'
 import { Budget } from '../../api/limits/budget.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { truncateEvent } from '../../core/audit/truncation.ts'
+import { MAX_BATCH_BYTES, truncateEvent } from '../../core/audit/truncation.ts'
 import { BatchSender, type Delivery } from '../batches/batch-sender.ts'
 import type { KubeCallEvents } from '../kube/client-events.ts'
 import { type KubeAccessSource, KubeHttp } from '../kube/client-http.ts'
@@ -24,8 +24,8 @@ export interface AuditWebhookOptions {
   readonly maxWaitMs: number
   /** Of batches; undefined = any number. */
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined
-  /** Bytes; undefined = events are never truncated. */
-  readonly truncate: { readonly maxEventBytes: number; readonly maxBatchBytes: number } | undefined
+  /** Larger events are truncated; 0 = none is. */
+  readonly maxEventBytes: number
   readonly calls?: KubeCallEvents | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -42,8 +42,6 @@ export type WebhookResult = (typeof WEBHOOK_RESULTS)[number]
 
 /** Characters of events that wait and of those on their way. */
 const MAX_HELD = 64 * 1024 * 1024
-/** A batch is split above it; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
-const MAX_BATCH = 10 * 1024 * 1024
 const MAX_UNDERWAY = 16
 const TIMEOUT_MS = 30_000
 const FLUSH_MS = 5_000
@@ -64,7 +62,7 @@ export class AuditWebhook implements LineWriter {
 
   constructor(options: AuditWebhookOptions) {
     this.#options = options
-    const { access, calls, throttle, clock, initialBackoffMs, random, truncate, timeoutMs = TIMEOUT_MS } = options
+    const { access, calls, throttle, clock, initialBackoffMs, random, timeoutMs = TIMEOUT_MS } = options
     this.#http = new KubeHttp(access, timeoutMs, calls)
     this.#warnings = new RareWarnings(options, 'error', WARN_EVERY_MS)
     const budget = throttle && new Budget(throttle, clock.monotonic())
@@ -72,7 +70,7 @@ export class AuditWebhook implements LineWriter {
       maxWaiting: options.bufferSize,
       maxHeld: MAX_HELD,
       maxBatch: options.maxBatchSize,
-      maxBatchBytes: truncate?.maxBatchBytes ?? MAX_BATCH,
+      maxBatchBytes: MAX_BATCH_BYTES,
       maxUnderway: MAX_UNDERWAY,
       maxAttempts: ATTEMPTS,
       waitMs: options.maxWaitMs,
@@ -106,8 +104,8 @@ export class AuditWebhook implements LineWriter {
       this.#lose(1, 'buffer-full', 'the buffer is full: the receiver is too slow, or away')
       return
     }
-    const { truncate } = this.#options
-    const event = truncate === undefined ? line : truncateEvent(line, truncate.maxEventBytes)
+    const { maxEventBytes } = this.#options
+    const event = maxEventBytes === 0 ? line : truncateEvent(line, maxEventBytes)
     if (event === undefined) this.#lose(1, 'too-large', 'an event is too large even after truncating')
     else this.#sender.add(event)
   }
