@@ -1,5 +1,5 @@
-// In place of the kubelets and the controller of nodes: a pod is Pending, then being created, then Running;
-// now and then a container restarts; what is deleted takes its time to end; and a node whose lease nobody renews is NotReady.
+// In place of the kubelets and the controller of nodes: a pod is Pending, then being created, then Running; what is deleted
+// takes its time to end; and a node whose lease is not renewed is NotReady.
 
 import { randomInt } from 'node:crypto'
 import { LEASES } from '../../api/kinds/scheme.ts'
@@ -26,15 +26,10 @@ export function stepPod(objects: ClusterObjects, given: JsonObject, atOnce: bool
   if (isEnding(pod)) endIfOver(objects, pod)
   else if (nodeOf(pod) === '') return
   else if (!atOnce && listAt(pod, 'status.containerStatuses').length === 0) {
-    writeState(objects, pod, 'Pending', { waiting: { reason: 'ContainerCreating' } }, 0)
+    writeState(objects, pod, 'Pending', { waiting: { reason: 'ContainerCreating' } })
   } else if (!isPodReady(pod)) {
-    writeState(objects, pod, 'Running', { running: { startedAt: metaTime(objects.now()) } }, restartsOf(pod))
+    writeState(objects, pod, 'Running', { running: { startedAt: metaTime(objects.now()) } })
   }
-}
-
-/** A container of it dies, and waits to be started again. */
-export function crash(objects: ClusterObjects, pod: JsonObject): void {
-  writeState(objects, pod, 'Running', { waiting: { reason: 'CrashLoopBackOff' } }, restartsOf(pod) + 1)
 }
 
 /** Ready as long as its lease is renewed. */
@@ -63,27 +58,17 @@ function endIfOver(objects: ClusterObjects, pod: JsonObject): void {
   if (objects.now() >= beganMs + Math.min(graceMs, STOP_MS)) objects.remove(PODS, pod, 0)
 }
 
-function restartsOf(pod: JsonObject): number {
-  return numberAt(listAt(pod, 'status.containerStatuses')[0], 'restartCount')
-}
-
-/** @param state of all containers @param restartCount of the first one: no other ever dies */
-function writeState(
-  objects: ClusterObjects,
-  pod: JsonObject,
-  phase: string,
-  state: JsonObject,
-  restartCount: number,
-): void {
+/** @param state of all containers */
+function writeState(objects: ClusterObjects, pod: JsonObject, phase: string, state: JsonObject): void {
   const ready = 'running' in state
   const at = metaTime(objects.now())
-  const containerStatuses = listAt(pod, 'spec.containers').map((container, i) => ({
+  const containerStatuses = listAt(pod, 'spec.containers').map((container) => ({
     name: textAt(container, 'name'),
     image: textAt(container, 'image'),
     imageID: '',
     ready,
     started: ready,
-    restartCount: i === 0 ? restartCount : 0,
+    restartCount: 0,
     state,
   }))
   const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map((type) => {

@@ -1,21 +1,16 @@
-// What makes a demo cluster move: workloads are followed, pods start and end, now and then one restarts, and a node whose
-// lease nobody renews is NotReady after a while (that is what the degrade switch is about).
+// What makes a demo cluster move: workloads are followed, pods start and end, and a node whose lease is not renewed is NotReady
+// after a while (that is what the degrade switch is about).
 
-import { randomInt } from 'node:crypto'
 import { NAMESPACES } from '../../api/kinds/scheme.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import { NODES, SERVICE_ACCOUNTS } from '../kinds/core-kinds.ts'
-import { objectAt, textAt } from '../kinds/json.ts'
-import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'
+import { isEnding, PODS } from '../kinds/pod-kind.ts'
 import { DEPLOYMENTS, REPLICA_SETS } from '../kinds/workload-kinds.ts'
-import { crash, stepPod, watchNode } from './kubelets.ts'
+import { stepPod, watchNode } from './kubelets.ts'
 import type { ClusterObjects } from './objects.ts'
 import { collectOrphans, stepDeployment, stepReplicaSet } from './workloads.ts'
 
 const STEP_MS = 500
-/** A container dies every so many steps, of a deployment that is known for it. */
-const STEPS_PER_CRASH = 30
-const UNSTABLE = 'checkout'
 
 /** Everything running, nothing pending, in as few writes as that takes: the demo is to start fast. */
 export function settle(objects: ClusterObjects): void {
@@ -32,7 +27,6 @@ export function startLife(objects: ClusterObjects): () => void {
   const timer = setInterval(() => {
     step(objects)
     for (const node of objects.list(NODES)) watchNode(objects, node)
-    if (randomInt(STEPS_PER_CRASH) === 0) crashOne(objects)
   }, STEP_MS)
   timer.unref()
   return () => clearInterval(timer)
@@ -54,12 +48,4 @@ function addServiceAccounts(objects: ClusterObjects): void {
     const account = { metadata: { name: 'default', namespace: name } }
     objects.create(SERVICE_ACCOUNTS, account, 'kube-controller-manager')
   }
-}
-
-function crashOne(objects: ClusterObjects): void {
-  const running = objects.list(PODS, 'shop').filter((pod) => {
-    return textAt(objectAt(pod, 'metadata.labels'), 'app') === UNSTABLE && isPodReady(pod) && !isEnding(pod)
-  })
-  const pod = running[randomInt(Math.max(1, running.length))]
-  if (pod !== undefined) crash(objects, pod)
 }
