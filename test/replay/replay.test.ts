@@ -1,4 +1,4 @@
-// `replay` and `suggest limits` on the access logs of gateways that have run: what they say would happen is what happens.
+// `replay` on the access logs of gateways that have run: what it says would happen is what happens.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,10 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { parse, stringify } from 'yaml'
+import { stringify } from 'yaml'
 import type { FlowControlSchema, UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { replay } from '../../src/cli/replay/replay.ts'
-import { suggestLimitsCommand } from '../../src/cli/replay/suggest-limits.ts'
 import { mergePatch } from '../../src/core/objects/patch.ts'
 import type { ReplaySummary } from '../../src/core/replay/summary.ts'
 import { createCA } from '../../src/io/pki/pki.ts'
@@ -21,7 +20,6 @@ import { waitFor } from '../harness/wait.ts'
 
 const clientCA = createCA({ commonName: 'clients of prod' })
 const alice = clientPair(clientCA, 'alice', ['dev'])
-const robot = clientPair(clientCA, 'system:serviceaccount:ci:robot', ['system:serviceaccounts'])
 
 const cleanups: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -90,21 +88,6 @@ async function replayed(
 }
 
 async function* nothing(): AsyncGenerator<string> {}
-
-async function suggested(log: string): Promise<string> {
-  const parts: string[] = []
-  const code = await suggestLimitsCommand({
-    log,
-    headroom: '1',
-    minDuration: '0s',
-    minRequests: 1,
-    input: nothing(),
-    out: (part) => void parts.push(part),
-    err: (part) => assert.fail(part),
-  })
-  assert.equal(code, 0)
-  return parts.join('')
-}
 
 /** Requests that upstream does not answer until it is told to. */
 function hold(stub: StubUpstream): SeenRequest[] {
@@ -200,55 +183,6 @@ test('an unchanged configuration changes nothing, from any line of a log of clie
   const log = join(dir, 'all.log')
   writeFileSync(log, `${lines.join('\n')}\n`)
   assert.ok((await replayed(log, denied)).answer.changed > 0)
-})
-
-test('limits that are suggested from a log refuse nothing of it, and are valid as they are printed', async () => {
-  const scene = await setUp()
-  const { stub, gateway, object, dir } = scene
-  await flood(scene, 20)
-  stub.answer = (request) => reply(request, 200, '{}')
-  const [one, two] = [connect(gateway), connect(gateway, robot)]
-  for (let i = 0; i < 40; i++) {
-    await h2Request(one, [':path', `/api/v1/namespaces/default/pods/p${i}`])
-    await h2Request(two, [':path', '/apis/apps/v1/deployments?limit=5'])
-    await h2Request(two, [':path', '/api/v1/pods?watch=1'])
-    await h2Request(one, [':path', '/version'])
-  }
-  await waitFor('all lines of the log', () => gateway.access.length === 180)
-  const log = writeLog(scene)
-  const yaml = await suggested(log)
-  assert.match(yaml, /# The most lists of one user at once: 20 \(alice, /)
-  const patched = mergePatch(JSON.parse(JSON.stringify(object)), parse(yaml))
-  const shadow = await replayed(log, writeConfig(dir, patched))
-  assert.deepEqual([shadow.code, shadow.answer.changed, shadow.answer.shadowChanged], [0, 0, 0])
-  const inForce = JSON.parse(JSON.stringify(patched).replaceAll('"shadow":true', '"shadow":false'))
-  const enforced = await replayed(log, writeConfig(dir, inForce))
-  assert.deepEqual([enforced.code, enforced.answer.requests, enforced.answer.changed], [0, 180, 0])
-  // It can fail: the same with half of each limit.
-  const halved = yaml.replace(/max: (\d+)/g, (_, max) => `max: ${Math.floor(Number(max) / 2)}`)
-  const less = mergePatch(JSON.parse(JSON.stringify(object)), parse(halved))
-  const compared = await replayed(log, writeConfig(dir, less), { compare: writeConfig(dir, patched) })
-  assert.ok(compared.answer.shadowChanged > 0)
-})
-
-test('too little of a log suggests nothing', async () => {
-  const scene = await setUp()
-  await flood(scene, 3)
-  const said: string[] = []
-  const options = {
-    log: writeLog(scene),
-    headroom: '1.5',
-    input: nothing(),
-    err: (text: string) => void said.push(text),
-  }
-  const out = (text: string): void => assert.fail(text)
-  assert.equal(await suggestLimitsCommand({ ...options, minDuration: '24h', minRequests: 1, out }), 1)
-  assert.match(
-    said.join(''),
-    /nothing is suggested for "prod.example.com": the log covers only 0 h, and 24 h are needed/,
-  )
-  assert.equal(await suggestLimitsCommand({ ...options, minDuration: '0s', minRequests: 4, out }), 1)
-  assert.match(said.join(''), /only 3 requests were seen, and 4 are needed/)
 })
 
 test('damaged lines are named, a compressed log and standard input read the same', async () => {
