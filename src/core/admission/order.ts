@@ -36,14 +36,14 @@ export type FilterName = (typeof FILTER_ORDER)[number]
 /** A filter for each name: what is missing does not compile. */
 export type FilterSet<A, Later = never> = Readonly<Record<FilterName, Filter<A, Later>>>
 
-/** Filters that have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
-export type AskingFilter = 'disruption' | 'protection' | 'scale-up-guard' | 'scale-protection' | 'scale-down-policy'
-
-/** All others need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
-export const PURE_FILTERS: Omit<FilterSet<Admission>, AskingFilter> = {
+/** They need nothing but what an Admission says, and answer at once: the request path and `explain` run these. */
+export const PURE_FILTERS = {
   'access-list': accessList,
   'dispatch-action': dispatchAction,
   degrade,
   'list-guard': listGuard,
   'flow-control': flowControl,
-}
+} satisfies Partial<FilterSet<Admission>>
+
+/** All others have to ask somebody, or to read the body: the request path has them, and `explain` says who is asked. */
+export type AskingFilter = Exclude<FilterName, keyof typeof PURE_FILTERS>

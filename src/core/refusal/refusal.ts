@@ -3,86 +3,6 @@
 import { Buffer } from 'node:buffer'
 import type { HeaderList } from '../../api/ports/stream.ts'
 
-export type RefusalReason =
-  | 'bad-request'
-  | 'headers-too-large'
-  | 'target-too-long'
-  | 'request-info'
-  | 'unknown-cluster'
-  | 'misdirected'
-  | 'unauthorized'
-  | 'revoked'
-  | 'authentication-unavailable'
-  | 'too-many-reviews'
-  | 'impersonation-invalid'
-  | 'impersonation-forbidden'
-  | 'no-policy'
-  | 'policy-denied'
-  | 'access-denied'
-  | 'degraded'
-  | 'disruption-refused'
-  | 'eviction-refused'
-  | 'disruption-limited'
-  | 'list-too-large'
-  | 'rate-limited'
-  | 'too-many-in-flight'
-  | 'too-many-watches'
-  | 'too-many-cancelled'
-  | 'too-many-failures'
-  | 'share-exceeded'
-  | 'no-endpoint'
-  | 'upstream-failed'
-  | 'upgrade-unsupported'
-  | 'upgrade-failed'
-  | 'body-too-large'
-  | 'body-timeout'
-  | 'unsupported-media-type'
-  | 'scale-up-backed-off'
-  | 'protection-forbidden'
-  | 'protected'
-  | 'protection-unavailable'
-  | 'eviction-unavailable'
-  | 'scale-protected'
-  | 'scale-unavailable'
-  | 'internal'
-
-/** metav1.StatusCause. */
-export interface RefusalCause {
-  /** Machine-readable, UpperCamelCase. */
-  readonly reason: string
-  readonly message: string
-  /** Path of the field at fault; '' when none is. */
-  readonly field: string
-}
-
-/** The expected "no" of a step of the request path. */
-export interface Refusal {
-  readonly refused: RefusalReason
-  readonly message: string
-  readonly causes: readonly RefusalCause[]
-  /** 0 = none. Reaches the client only where REFUSAL_TABLE allows it. */
-  readonly retryAfterSeconds: number
-  /** Name of the policy, limit or list that decided; '' when none did. For log, metrics and audit. */
-  readonly rule: string
-  /** What it is about; absent = not said. */
-  readonly object?: RefusalObject
-}
-
-/** metav1.StatusDetails. */
-export interface RefusalObject {
-  /** Plural of the resource. */
-  readonly kind: string
-  /** '' = none. */
-  readonly name: string
-}
-
-export interface RefusalDetail {
-  readonly causes?: readonly RefusalCause[]
-  readonly retryAfterSeconds?: number
-  readonly rule?: string
-  readonly object?: RefusalObject
-}
-
 export interface RefusalRow {
   readonly code: number
   /** metav1.Status.reason. */
@@ -94,7 +14,7 @@ export interface RefusalRow {
   readonly retryAfter: boolean
 }
 
-export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
+const ROWS = {
   'bad-request': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'headers-too-large': { code: 431, statusReason: 'RequestHeaderFieldsTooLarge', retryAfter: false },
   'target-too-long': { code: 414, statusReason: 'URITooLong', retryAfter: false },
@@ -144,6 +64,47 @@ export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = {
   'scale-protected': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'scale-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
+} satisfies Readonly<Record<string, RefusalRow>>
+
+export type RefusalReason = keyof typeof ROWS
+
+export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = ROWS
+
+/** metav1.StatusCause. */
+export interface RefusalCause {
+  /** Machine-readable, UpperCamelCase. */
+  readonly reason: string
+  readonly message: string
+  /** Path of the field at fault; '' when none is. */
+  readonly field: string
+}
+
+/** The expected "no" of a step of the request path. */
+export interface Refusal {
+  readonly refused: RefusalReason
+  readonly message: string
+  readonly causes: readonly RefusalCause[]
+  /** 0 = none. Reaches the client only where REFUSAL_TABLE allows it. */
+  readonly retryAfterSeconds: number
+  /** Name of the policy, limit or list that decided; '' when none did. For log, metrics and audit. */
+  readonly rule: string
+  /** What it is about; absent = not said. */
+  readonly object?: RefusalObject
+}
+
+/** metav1.StatusDetails. */
+export interface RefusalObject {
+  /** Plural of the resource. */
+  readonly kind: string
+  /** '' = none. */
+  readonly name: string
+}
+
+export interface RefusalDetail {
+  readonly causes?: readonly RefusalCause[]
+  readonly retryAfterSeconds?: number
+  readonly rule?: string
+  readonly object?: RefusalObject
 }
 
 const NO_CAUSES: readonly RefusalCause[] = []
