@@ -21,6 +21,8 @@ export interface Provocation {
   readonly fields?: Readonly<Record<string, string>>
   /** Default: a client certificate. */
   readonly anonymous?: boolean
+  /** Asks for a WebSocket, over HTTP/1.1. */
+  readonly upgrade?: true
 }
 
 export interface CallKind {
@@ -37,6 +39,7 @@ export interface CallKind {
 }
 
 const PODS = '/api/v1/namespaces/default/pods'
+const EXEC = `${PODS}/web-1/exec`
 const WEB = '/apis/apps/v1/namespaces/default/deployments/web'
 const MERGE_PATCH = 'application/merge-patch+json'
 const NO_DISRUPTION = { degrade: { mode: 'NoDisruption', reason: 'a test' } } as const
@@ -161,6 +164,11 @@ export const CALLS: readonly CallKind[] = [
     name: 'forwarded',
     is: ({ path }) => path === '/api/v1/namespaces/default/configmaps',
     provocation: { method: 'GET', path: '/api/v1/namespaces/default/configmaps' },
+  },
+  {
+    name: 'upgrade',
+    is: ({ path }) => path === EXEC,
+    provocation: { method: 'GET', path: `${EXEC}?command=sh`, upgrade: true },
   },
   {
     name: 'forwarded-watch',

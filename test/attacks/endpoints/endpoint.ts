@@ -2,9 +2,11 @@
 // honestly, and the client that makes the gateway ask. Told on standard input, in JSON lines.
 
 import type { ClientHttp2Session, Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { request } from 'node:https'
 import { setPriority } from 'node:os'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { h2Connect, h2Open } from '../../harness/clients/h2-client.ts'
@@ -43,7 +45,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     for (const call of CALLS) {
       const cluster = command.clusters[call.name]
       if (cluster === undefined || call.provocation === undefined) continue
-      void provoke(call.provocation, cluster, command, attack.signal).catch(() => undefined)
+      const begin = call.provocation.upgrade ? provokeUpgrades : provoke
+      void begin(call.provocation, cluster, command, attack.signal).catch(() => undefined)
     }
     say({ began: true })
   } else if ('count' in command) say({ answered: Object.fromEntries(answered) })
@@ -124,6 +127,50 @@ function answeringOf(asked: Asked, body: string, response: Http2ServerResponse, 
   }
 }
 
+/** As `provoke`, with a connection for each. */
+async function provokeUpgrades(
+  { method, path }: Provocation,
+  cluster: string,
+  { gateway, certificate }: Extract<EndpointCommand, { attack: string }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const headers = {
+    host: cluster,
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    'sec-websocket-protocol': 'v5.channel.k8s.io',
+  }
+  const target = { host: '127.0.0.1', port: gateway, servername: cluster, rejectUnauthorized: false, agent: false }
+  while (!signal.aborted) {
+    const { certPem: cert, keyPem: key } = certificate
+    const sent = request({ ...target, cert, key, method, path, headers, timeout: IMPATIENT_MS })
+    const destroy = (): void => void sent.destroy()
+    sent.on('error', () => undefined).on('timeout', destroy)
+    sent.on('response', (response) => takeSome(response, destroy))
+    sent.on('upgrade', (_response, socket) =>
+      takeSome(
+        socket.on('error', () => undefined),
+        destroy,
+      ),
+    )
+    sent.end()
+    const late = setTimeout(destroy, IMPATIENT_MS)
+    await new Promise((resolve) => sent.on('close', resolve))
+    clearTimeout(late)
+    await pause(BETWEEN_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+function takeSome(from: Readable, destroy: () => void): void {
+  let taken = 0
+  from.on('data', (chunk: Buffer) => {
+    taken += chunk.length
+    if (taken > MOST_TAKEN_BYTES) destroy()
+  })
+}
+
 /** One request after the other, until told to stop. Connects again, since its cluster may not exist yet. */
 async function provoke(
   provocation: Provocation,
@@ -152,11 +199,7 @@ async function requestOnce(session: ClientHttp2Session, cluster: string, provoca
   if (body !== undefined) head.push('content-type', contentType)
   const stream = h2Open(session, head, { endStream: body === undefined })
   if (body !== undefined) stream.end(JSON.stringify(body))
-  let taken = 0
-  stream.on('data', (chunk: Buffer) => {
-    taken += chunk.length
-    if (taken > MOST_TAKEN_BYTES) stream.destroy()
-  })
+  takeSome(stream, () => stream.destroy())
   const late = setTimeout(() => stream.destroy(), IMPATIENT_MS)
   await new Promise((resolve) => stream.on('close', resolve))
   clearTimeout(late)
