@@ -4,16 +4,22 @@
 import type { AccessRefusal } from '../../admin/route.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { CallLimitError } from '../../core/answers/call-errors.ts'
-import { addressSource } from '../../core/limits/call-source.ts'
-import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
+import { CallTurns } from '../../core/limits/call-turns.ts'
+import { addressCharge } from '../../core/shares/charge.ts'
+import { takeTurnIn } from '../../gateway/calls/call-turn.ts'
 import { createAccessReviewer, type NonResourceAttributes } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../io/reviews/token-review.ts'
-import { REVIEW_RATE, ReviewTurns } from './review-turns.ts'
 
 /** A token that is revoked works for this much longer. */
 const TOKEN_TTL_MS = 60_000
 const INVALID_TTL_MS = 10_000
+/** Reviews at a time. */
+const MAX_REVIEWS = 8
+/** Requests that wait for one; each has a connection of the listener meanwhile. */
+const MAX_WAITING = 32
+const LONGEST_WAIT_MS = 2_000
+/** Prometheus asks every few seconds, and results are cached. */
+const REVIEW_RATE = { qps: 10, burst: 20 } as const
 /** The reviewers' name for whose tokens these are. */
 const REVIEWER = 'own'
 const PATHS = {
@@ -35,7 +41,9 @@ export interface AccessReviews {
 export function accessReviews(post: PostReview, monotonic: () => number, log: Logger, what: string): AccessReviews {
   const tokens = createTokenReviewer(monotonic, () => undefined)
   const rights = createAccessReviewer(monotonic, () => undefined)
-  const turns = new ReviewTurns(monotonic)
+  // Invented tokens do not keep out the reviews of others: addresses take turns.
+  const turns = new CallTurns(MAX_REVIEWS, MAX_WAITING)
+  const world = { clock: { monotonic }, random: Math.random }
   let reported = ''
   const failed = ({ message, retryAfterSeconds }: Unanswered): AccessRefusal => {
     if (retryAfterSeconds > 0) return { code: 429, message, retryAfterSeconds }
@@ -46,11 +54,13 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
     return { code: 503, message: 'the API server that reviews tokens does not answer', retryAfterSeconds: 1 }
   }
   const callOf = (path: string, remoteAddress: string): ReviewCall => {
-    const source = addressSource(remoteAddress)
+    const charge = addressCharge(remoteAddress)
     return async (body) => {
-      const heldMs = await turns.take(source)
-      if (heldMs > 0) throw tooManyReviews(source, heldMs)
-      return post(path, body).finally(() => turns.done(source))
+      const done = await takeTurnIn(world, turns, charge, LONGEST_WAIT_MS, {
+        rate: () => REVIEW_RATE,
+        message: (_, seconds) => tooManyReviews(charge.source, seconds),
+      })
+      return post(path, body).finally(done)
     }
   }
   const about = { cluster: REVIEWER, epoch: 0 }
@@ -74,11 +84,9 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
   }
 }
 
-function tooManyReviews(source: string, heldMs: number): CallLimitError {
-  const seconds = spreadRetryAfter(heldMs, Math.random())
+function tooManyReviews(source: string, seconds: number): string {
   const limit = `${REVIEW_RATE.qps} a second are sent, and every address has a share`
-  const message = `too many reviews of tokens and rights because of ${source}: ${limit}; come back in ${seconds} s`
-  return new CallLimitError(message, seconds)
+  return `too many reviews of tokens and rights because of ${source}: ${limit}; come back in ${seconds} s`
 }
 
 export function refusal(code: AccessRefusal['code'], message: string): AccessRefusal {

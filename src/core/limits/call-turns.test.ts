@@ -1,33 +1,36 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type CallRate, CallTurns, MAX_CALLS_IN_FLIGHT, type Turn } from './call-turns.ts'
+import { type CallRate, CallTurns, MAX_CALLS_IN_FLIGHT, Turn } from './call-turns.ts'
 
 const UNLIMITED: CallRate = { qps: 0, burst: 0 }
 
-interface Asked extends Turn {
-  outcome: 'waits' | 'granted' | number
+class Asked extends Turn {
+  readonly #log: string[]
+  outcome: 'waits' | 'granted' | number = 'waits'
   /** As `refused` was told. */
-  atMost?: number | undefined
+  atMost: number | undefined
+
+  constructor(source: string, log: string[], longestWaitMs: number, weight: number) {
+    super(source, weight, longestWaitMs)
+    this.#log = log
+  }
+
+  granted(): void {
+    assert.equal(this.outcome, 'waits')
+    this.outcome = 'granted'
+    this.#log.push(this.source)
+  }
+
+  refused(retryAfterMs: number, atMost: number | undefined): void {
+    assert.equal(this.outcome, 'waits')
+    this.outcome = retryAfterMs
+    this.atMost = atMost
+  }
 }
 
-function turnOf(source: string, log: string[] = [], longestWaitMs = 10_000): Asked {
-  const turn: Asked = {
-    source,
-    longestWaitMs,
-    outcome: 'waits',
-    granted() {
-      assert.equal(turn.outcome, 'waits')
-      turn.outcome = 'granted'
-      log.push(source)
-    },
-    refused(retryAfterMs, atMost) {
-      assert.equal(turn.outcome, 'waits')
-      turn.outcome = retryAfterMs
-      turn.atMost = atMost
-    },
-  }
-  return turn
+function turnOf(source: string, log: string[] = [], longestWaitMs = 10_000, weight = 1): Asked {
+  return new Asked(source, log, longestWaitMs, weight)
 }
 
 describe('turns', () => {
@@ -100,7 +103,7 @@ describe('turns', () => {
     const turns = new CallTurns()
     const log: string[] = []
     for (let i = 0; i < 9; i++)
-      for (const source of ['a', 'b']) turns.ask({ ...turnOf(source, log), weight: source === 'a' ? 3 : 1 }, rate, 0)
+      for (const source of ['a', 'b']) turns.ask(turnOf(source, log, 10_000, source === 'a' ? 3 : 1), rate, 0)
     log.length = 0
     for (let nowMs = 100; nowMs <= 800; nowMs += 100) turns.advance(rate, nowMs)
     assert.equal(log.filter((source) => source === 'a').length, 6, log.join(''))

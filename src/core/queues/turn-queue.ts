@@ -1,5 +1,5 @@
 // Weighted round robin over sources: each source that waits has as many turns in a row as its weight, then the next one has its own. Counts
-// what each source holds as well, for capacity that is divided by shares. Everything but `overflow` and `longest` is O(1).
+// what each source holds as well, for capacity that is divided by shares. O(1), but for `first`, `overflow` and what returns all.
 
 import { Chain, Linked } from './chain.ts'
 
@@ -147,9 +147,9 @@ export class TurnQueue<T extends Queued> {
     const tooMany = this.#count > this.#size.count
     if (!tooMany && this.#bytes <= this.#size.bytes) return undefined
     const own = latest.of
-    const loser = own !== undefined && this.#waitsWithItsShare(own, tooMany) ? own : this.#longest(tooMany)
-    const last = loser?.items.last as T | undefined
-    if (loser !== undefined && last !== undefined) this.#takeOut(loser, last)
+    const isOwn = own !== undefined && this.#waitsWithItsShare(own, tooMany)
+    const last = isOwn ? (own.items.last as T | undefined) : this.lastOfLongest(tooMany)
+    if (last !== undefined) this.remove(last)
     return last
   }
 
@@ -160,19 +160,22 @@ export class TurnQueue<T extends Queued> {
     return own * this.#weights >= all * source.weight
   }
 
-  /** Of equals the one furthest from its turn, so that a newcomer does not displace those who came before it. */
-  #longest(byCount: boolean): TurnSource | undefined {
+  /**
+   * The last item of the source that waits with most for its weight. Of equals the one furthest from its turn, so that a newcomer does not
+   * displace those who came before it. O(sources).
+   */
+  lastOfLongest(byCount: boolean = true): T | undefined {
     let longest: TurnSource | undefined
     let most = -1
-    for (const waiting of [this.#under, this.#over]) {
-      for (const source of waiting) {
+    for (const line of [this.#under, this.#over]) {
+      for (let source = line.first; source !== undefined; source = source.after as TurnSource | undefined) {
         const length = (byCount ? source.items.size : source.bytes) / source.weight
         if (length < most) continue
         longest = source
         most = length
       }
     }
-    return longest
+    return longest?.items.last as T | undefined
   }
 
   /** Takes the item whose turn it is; undefined = none waits. Call `hold` for what it gets. */

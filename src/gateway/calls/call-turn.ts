@@ -1,8 +1,8 @@
-// When a call of the gateway's own may go: clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
+// When a call of the gateway's own may go: a rate such as clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
 
 import type { Charge } from '../../api/ports/stream.ts'
 import { CallLimitError } from '../../core/answers/call-errors.ts'
-import type { CallRate, CallTurns, Turn } from '../../core/limits/call-turns.ts'
+import { type CallRate, type CallTurns, Turn } from '../../core/limits/call-turns.ts'
 import { spreadRetryAfter } from '../../core/limits/spread-retry-after.ts'
 import { callLimitMessage } from '../../core/policy/traffic-messages.ts'
 import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
@@ -34,10 +34,15 @@ export function takeTurn(
   charge: Charge,
   timeoutMs: number,
 ): Promise<() => void> {
-  return takeTurnIn(gw, live.turns[kind], charge, timeoutMs, {
+  return takeTurnIn(gw, live.turns[kind], charge, longestWaitMs(timeoutMs), {
     rate: () => live.compiled.client,
     message: (atMost, seconds) => callLimitMessage(live.compiled.name, NAMES[kind], charge.source, atMost, seconds),
   })
+}
+
+/** Leaves time for the call itself. @param timeoutMs for the wait and the call together */
+export function longestWaitMs(timeoutMs: number): number {
+  return Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
 }
 
 /** What differs between turns of several kinds. */
@@ -48,47 +53,62 @@ export interface TurnRules {
   message(atMost: number | undefined, retryAfterSeconds: number): string
 }
 
-/** As takeTurn. */
+/** The clock and random numbers of whoever asks. */
+export interface TurnWorld {
+  readonly clock: Pick<Gateway['clock'], 'monotonic'>
+  random(): number
+}
+
+class AwaitedTurn extends Turn {
+  readonly granted: Turn['granted']
+  readonly refused: Turn['refused']
+
+  constructor({ source, weight }: Charge, longestMs: number, granted: Turn['granted'], refused: Turn['refused']) {
+    super(source, weight, longestMs)
+    this.granted = granted
+    this.refused = refused
+  }
+}
+
+/**
+ * As takeTurn, in turns of any kind.
+ * @param longestMs after which it is given up
+ */
 export function takeTurnIn(
-  gw: Gateway,
+  world: TurnWorld,
   turns: CallTurns,
-  { source, weight }: Charge,
-  timeoutMs: number,
+  charge: Charge,
+  longestMs: number,
   { rate, message }: TurnRules,
 ): Promise<() => void> {
-  const now = (): number => gw.clock.monotonic()
-  const longestWaitMs = Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
+  const now = (): number => world.clock.monotonic()
   return new Promise((resolve, reject) => {
-    const done = (): void => wakeIn(gw, rate, turns, turns.done(source, rate(), now()))
-    const turn: Turn = {
-      source,
-      weight,
-      longestWaitMs,
-      granted() {
-        clearTimeout(deadline)
-        resolve(done)
-      },
-      refused(retryAfterMs, atMost) {
-        clearTimeout(deadline)
-        const retryAfterSeconds = spreadRetryAfter(retryAfterMs, gw.random())
-        reject(new CallLimitError(message(atMost, retryAfterSeconds), retryAfterSeconds))
-      },
+    const done = (): void => wakeIn(world, rate, turns, turns.done(charge.source, rate(), now()))
+    const granted = (): void => {
+      clearTimeout(deadline)
+      resolve(done)
     }
-    const deadline = setTimeout(() => turns.expire(turn, rate()), longestWaitMs)
-    wakeIn(gw, rate, turns, turns.ask(turn, rate(), now()))
+    const refused = (retryAfterMs: number, atMost: number | undefined): void => {
+      clearTimeout(deadline)
+      const retryAfterSeconds = spreadRetryAfter(retryAfterMs, world.random())
+      reject(new CallLimitError(message(atMost, retryAfterSeconds), retryAfterSeconds))
+    }
+    const turn = new AwaitedTurn(charge, longestMs, granted, refused)
+    const deadline = setTimeout(() => turns.expire(turn, rate()), longestMs).unref()
+    wakeIn(world, rate, turns, turns.ask(turn, rate(), now()))
   })
 }
 
 /** Nothing else happens when a call becomes due. An earlier time, after `qps` was raised, takes the place of a later one. */
-function wakeIn(gw: Gateway, rate: () => CallRate, turns: CallTurns, waitMs: number): void {
+function wakeIn(world: TurnWorld, rate: () => CallRate, turns: CallTurns, waitMs: number): void {
   if (waitMs === 0) return
-  const atMs = gw.clock.monotonic() + waitMs
+  const atMs = world.clock.monotonic() + waitMs
   const before = waking.get(turns)
   if (before !== undefined && before.atMs <= atMs) return
   clearTimeout(before?.timer)
   const timer = setTimeout(() => {
     waking.delete(turns)
-    wakeIn(gw, rate, turns, turns.advance(rate(), gw.clock.monotonic()))
+    wakeIn(world, rate, turns, turns.advance(rate(), world.clock.monotonic()))
   }, waitMs).unref()
   waking.set(turns, { atMs, timer })
 }

@@ -6,7 +6,7 @@ import type { CallRate } from '../../core/limits/call-turns.ts'
 import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
 import { unanswered } from '../../core/protection/ledger/verdicts.ts'
 import { MAX_DELETIONS } from '../../state/clusters.ts'
-import { takeTurnIn } from '../calls/call-turn.ts'
+import { longestWaitMs, takeTurnIn } from '../calls/call-turn.ts'
 import type { Deletion } from './deletion.ts'
 import { errorVerdict } from './verdict.ts'
 
@@ -21,7 +21,7 @@ export async function reviewDeletions(
   const { exchange, decision, gate, settings } = deletion
   const { gw, charge } = exchange
   try {
-    const done = await takeTurnIn(gw, decision.live.deletions, charge, settings.timeoutMs, {
+    const done = await takeTurnIn(gw, decision.live.deletions, charge, longestWaitMs(settings.timeoutMs), {
       rate: () => UNLIMITED,
       message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
     })
