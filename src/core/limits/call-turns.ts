@@ -140,7 +140,7 @@ export class CallTurns {
   }
 
   /** How long this turn, the last of its source, waits if nobody else comes, milliseconds; 0 = it does not wait, or no rate is set. */
-  #expectedMs({ of: source }: Turn, { qps }: CallRate): number {
+  #expectedMs({ waitsIn: source }: Turn, { qps }: CallRate): number {
     if (source === undefined || qps <= 0) return 0
     const ahead = Math.ceil(source.items.size / source.weight) * (this.#queue.sources - 1)
     return ((source.items.size + ahead) * 1000) / qps
@@ -168,7 +168,7 @@ export class CallTurns {
 
   /** Does nothing when it does not wait. */
   #refuse(turn: Turn, retryAfterMs: number): void {
-    if (turn.of === undefined) return
+    if (turn.waitsIn === undefined) return
     // Where somebody could have the next place, it is the rate that they all wait for.
     const atMost = this.#next() === undefined ? this.#maxInFlight : undefined
     this.#queue.remove(turn)

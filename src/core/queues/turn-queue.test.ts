@@ -203,12 +203,23 @@ describe('shares of what is held, and a bounded queue', () => {
     assert.equal(grant(queue, 2), 'aa')
   })
 
+  test('when nothing counts as held any more, those who were behind for what they held are so no longer', () => {
+    const queue = new TurnQueue<Item>()
+    queue.hold('a')
+    addMany(queue, 'a', 2)
+    addMany(queue, 'b', 1)
+    assert.equal(queue.next()?.name, 'b')
+    queue.forgetHeld()
+    addMany(queue, 'b', 2)
+    assert.deepEqual(takeAll(queue), ['a', 'b', 'a', 'b'])
+  })
+
   test('a source that does not hold its share is asked whether it may have something else, in the order of turns', () => {
     const queue = new TurnQueue<Item>()
     addMany(queue, 'a', 2)
     addMany(queue, 'b', 2)
     queue.hold('a')
-    const light = queue.first((source, item) => !queue.isOver(source) && item.name === 'b')
+    const light = queue.first((source, item) => !queue.isAtShare(source) && item.name === 'b')
     assert.equal(light?.name, 'b')
     assert.ok(light)
     assert.equal(queue.grant(light)?.name, 'b')

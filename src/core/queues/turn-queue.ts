@@ -8,7 +8,7 @@ export abstract class Queued extends Linked {
   /** Memory that it keeps while it waits. Changed by `TurnQueue.grow` only. */
   waitingBytes = 0
   /** Set by the queue while the item waits. */
-  of: TurnSource | undefined = undefined
+  waitsIn: TurnSource | undefined = undefined
 }
 
 export interface QueueSize {
@@ -40,9 +40,9 @@ export class TurnSource extends Linked {
 
 export class TurnQueue<T extends Queued> {
   readonly #size: QueueSize
-  /** All that wait or hold something. */
+  /** Sources that wait or hold something. */
   readonly #sources = new Map<string, TurnSource>()
-  /** Sources that wait, the next turn first: those that were not found to hold their share, and those that were. */
+  /** Sources that wait, the next turn first. A source that is found to hold its share waits in `#over` until none is left in `#under`. */
   readonly #under: Chain<TurnSource> = new Chain()
   readonly #over: Chain<TurnSource> = new Chain()
   #count = 0
@@ -90,9 +90,9 @@ export class TurnQueue<T extends Queued> {
 
   /** Behind all items of its source; one that waits already stays where it is. Where the queue is bounded, call `overflow` afterwards. */
   add(item: T, name: string, weight: number = 1): void {
-    if (item.of !== undefined) return
+    if (item.waitsIn !== undefined) return
     const source = this.#sourceOf(name, weight)
-    item.of = source
+    item.waitsIn = source
     source.items.push(item)
     source.bytes += item.waitingBytes
     this.#count++
@@ -112,21 +112,21 @@ export class TurnQueue<T extends Queued> {
   /** The item keeps more memory. Call `overflow` afterwards. */
   grow(item: T, bytes: number): void {
     item.waitingBytes += bytes
-    if (item.of === undefined) return
-    item.of.bytes += bytes
+    if (item.waitsIn === undefined) return
+    item.waitsIn.bytes += bytes
     this.#bytes += bytes
   }
 
   /** @returns whether the item was waiting here */
   remove(item: T): boolean {
-    const source = item.of
+    const source = item.waitsIn
     if (source === undefined || this.#sources.get(source.name) !== source) return false
     this.#takeOut(source, item)
     return true
   }
 
   #takeOut(source: TurnSource, item: T): void {
-    item.of = undefined
+    item.waitsIn = undefined
     source.items.remove(item)
     source.bytes -= item.waitingBytes
     this.#count--
@@ -146,7 +146,7 @@ export class TurnQueue<T extends Queued> {
   overflow(latest: T): T | undefined {
     const tooMany = this.#count > this.#size.count
     if (!tooMany && this.#bytes <= this.#size.bytes) return undefined
-    const own = latest.of
+    const own = latest.waitsIn
     const isOwn = own !== undefined && this.#waitsWithItsShare(own, tooMany)
     const last = isOwn ? (own.items.last as T | undefined) : this.lastOfLongest(tooMany)
     if (last !== undefined) this.remove(last)
@@ -156,7 +156,7 @@ export class TurnQueue<T extends Queued> {
   #waitsWithItsShare(source: TurnSource, byCount: boolean): boolean {
     const all = byCount ? this.#count : this.#bytes
     const own = byCount ? source.items.size : source.bytes
-    // Only sources that wait divide a queue among themselves; those that only hold something make this share too small, never too large.
+    // Sources that hold something and do not wait count in `#weights`, too: this share may be too small, never too large.
     return own * this.#weights >= all * source.weight
   }
 
@@ -181,7 +181,7 @@ export class TurnQueue<T extends Queued> {
   /** Takes the item whose turn it is; undefined = none waits. Call `hold` for what it gets. */
   next(): T | undefined {
     for (let source = this.#under.first; source !== undefined; source = this.#under.first) {
-      if (!this.isOver(source)) return this.grant(source)
+      if (!this.isAtShare(source)) return this.grant(source)
       this.#line(source, this.#over)
     }
     const source = this.#over.first
@@ -201,7 +201,7 @@ export class TurnQueue<T extends Queued> {
     return undefined
   }
 
-  /** Takes the oldest item of a source; one turn of its. */
+  /** Takes the oldest item of a source, which uses one of its turns. */
   grant(source: TurnSource): T | undefined {
     const item = source.items.first as T | undefined
     if (item === undefined) return undefined
@@ -214,7 +214,7 @@ export class TurnQueue<T extends Queued> {
     return item
   }
 
-  /** Lines up at the end. */
+  /** Moves a source to the end of a line; undefined = it no longer waits. */
   #line(source: TurnSource, line: Chain<TurnSource> | undefined): void {
     source.line?.remove(source)
     source.line = line
@@ -264,16 +264,17 @@ export class TurnQueue<T extends Queued> {
       this.#forgetUnused(source)
     }
     this.#held = 0
+    for (let source = this.#over.first; source !== undefined; source = this.#over.first) this.#line(source, this.#under)
   }
 
   /** Whether a source holds as much of what is held as its weight gives it, or more. One that holds nothing does not. */
   holdsItsShare(name: string): boolean {
     const source = this.#sources.get(name)
-    return source !== undefined && this.isOver(source)
+    return source !== undefined && this.isAtShare(source)
   }
 
   /** As `holdsItsShare`. */
-  isOver(source: TurnSource): boolean {
+  isAtShare(source: TurnSource): boolean {
     return source.held * this.#weights >= this.#held * source.weight && source.held > 0
   }
 
@@ -287,7 +288,7 @@ export class TurnQueue<T extends Queued> {
   }
 
   #forgetUnused(source: TurnSource): void {
-    if (source.items.size > 0 || source.held > 0 || this.#sources.get(source.name) !== source) return
+    if (source.items.size > 0 || source.held > 0) return
     this.#sources.delete(source.name)
     this.#weights -= source.weight
   }

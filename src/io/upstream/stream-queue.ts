@@ -91,7 +91,7 @@ export class StreamQueue implements WaitingRoom {
   sendLight(spare: SpareStreams): void {
     // Nobody is looked for where nothing is free: thousands may wait.
     while (this.#queue.count > 0 && spare.hasRoom) {
-      const source = this.#queue.first((each, { charge }) => !this.#queue.isOver(each) && spare.admits(charge))
+      const source = this.#queue.first((each, { charge }) => !this.#queue.isAtShare(each) && spare.admits(charge))
       if (source === undefined) return
       this.#queue.grant(source)?.send(spare)
     }
