@@ -31,9 +31,7 @@ import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'
 import { type Answer, statusAnswer } from './http/answer.ts'
-import { AnswerMemory } from './http/answer-memory.ts'
-import { BodyMemory } from './http/body-memory.ts'
-import type { CountLimited } from './http/port-memory.ts'
+import { answerMemory, bodyMemory, type CountLimited, type PortMemory } from './http/port-memory.ts'
 import { BodyReader, MAX_BODY_BYTES, MAX_SMALL_BYTES } from './http/read-body.ts'
 import { type ControlRequest, readRequest } from './http/read-request.ts'
 import { type RouteDeps, type Routed, Routes } from './routes.ts'
@@ -79,15 +77,15 @@ interface OpenAnswers {
 
 /** Of all connections. */
 interface MessageMemory {
-  readonly bodies: BodyMemory
-  readonly answers: AnswerMemory
+  readonly bodies: PortMemory
+  readonly answers: PortMemory
 }
 
 export function createControlHandler(deps: ControlDeps): ControlHandler {
   const open: OpenAnswers = { watches: new Map(), exchanges: new Set() }
   const memory: MessageMemory = {
-    bodies: new BodyMemory('requests to the API server', MAX_ALL_BODY_BYTES, deps.onLimited),
-    answers: new AnswerMemory(MAX_ALL_ANSWER_BYTES, deps.onLimited),
+    bodies: bodyMemory('requests to the API server', MAX_ALL_BODY_BYTES, deps.onLimited),
+    answers: answerMemory(MAX_ALL_ANSWER_BYTES, deps.onLimited),
   }
   const routes = new Routes(deps)
   const handler: RequestHandler = (peer, stream, head, end) => {
@@ -183,8 +181,8 @@ class ControlExchange implements StreamEvents {
     const reads = this.#isHead || request.method === 'GET'
     if (end || reads) this.#serve(this.#routed)
     else {
-      const share = this.#memory.bodies.shareOf(this.#charge)
-      this.#body = new BodyReader(bodyLimitOf(this.#routed), announcedLength(request.head), share)
+      const [limit, announced] = [bodyLimitOf(this.#routed), announcedLength(request.head)]
+      this.#body = new BodyReader(limit, announced, this.#memory.bodies, this.#charge)
     }
   }
 
@@ -392,7 +390,7 @@ class ControlExchange implements StreamEvents {
     this.#stream.headers([...head, ...this.#ownHeaders()], empty)
     if (!empty) {
       this.#stream.body(answer.body, true)
-      this.#memory.answers.charge(this.#stream, this.#charge)
+      this.#memory.answers.chargeAnswer(this.#stream, this.#charge)
     }
     // A shorter body never reports its end, and cannot delay for long; but it may wait, and then nothing of its request is kept for it.
     if (this.#stream.queued > ANSWER_WATER_BYTES) this.#open.exchanges.add(this)

@@ -6,7 +6,7 @@ import { failure } from '../api/kube/status.ts'
 import type { Logger } from '../api/ports/ports.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
-import { BodyMemory } from '../apiserver/http/body-memory.ts'
+import { bodyMemory, type PortMemory } from '../apiserver/http/port-memory.ts'
 import { reviewSubject } from '../core/protection/quota/review-subject.ts'
 import { parseDuration } from '../core/text/duration.ts'
 import { failed, reviewAnswer, type WebhookStatus } from './protection-webhook-answer.ts'
@@ -44,7 +44,7 @@ const DEFAULT_TIMEOUT_MS = 10_000
 const MARGIN_MS = 500
 
 export function createProtectionWebhook(deps: ProtectionWebhookDeps): RequestHandler {
-  const bodies = new BodyMemory('reviews of pod protection', MAX_WAITING_BYTES)
+  const bodies = bodyMemory('reviews of pod protection', MAX_WAITING_BYTES)
   return (peer, stream, head, end) => {
     const exchange = new ProtectionExchange(deps, stream, head, bodies)
     exchange.begin(peer, head, end)
@@ -64,7 +64,7 @@ class ProtectionExchange extends ReviewExchange {
     allowed: false,
   }
 
-  constructor(deps: ProtectionWebhookDeps, stream: Stream, head: HeaderList, bodies: BodyMemory) {
+  constructor(deps: ProtectionWebhookDeps, stream: Stream, head: HeaderList, bodies: PortMemory) {
     super(stream, head, bodies)
     this.#deps = deps
     this.#startMs = deps.clock.monotonic()

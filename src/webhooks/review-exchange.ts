@@ -5,7 +5,7 @@ import { failure, StatusError, statusError } from '../api/kube/status.ts'
 import type { HeaderList, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { errorMessage } from '../api/validation/error-message.ts'
 import { type Answer, statusAnswer } from '../apiserver/http/answer.ts'
-import type { BodyMemory } from '../apiserver/http/body-memory.ts'
+import type { PortMemory } from '../apiserver/http/port-memory.ts'
 import { BodyReader, MAX_BODY_BYTES } from '../apiserver/http/read-body.ts'
 import { hasMoreValues } from '../core/objects/value-count.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
@@ -21,12 +21,12 @@ export abstract class ReviewExchange implements StreamEvents {
   protected path: string
   protected query: string
   readonly #stream: Stream
-  readonly #bodies: BodyMemory
+  readonly #bodies: PortMemory
   #body: BodyReader | undefined
   #deadline: NodeJS.Timeout | undefined
   #answered = false
 
-  constructor(stream: Stream, head: HeaderList, bodies: BodyMemory) {
+  constructor(stream: Stream, head: HeaderList, bodies: PortMemory) {
     this.#stream = stream
     this.method = headerValue(head, ':method') ?? ''
     const target = headerValue(head, ':path') ?? ''
@@ -55,8 +55,8 @@ export abstract class ReviewExchange implements StreamEvents {
       this.send(plain)
       return
     }
-    const share = this.#bodies.shareOf({ source: sender, weight: 1, known: true })
-    this.#body = new BodyReader(MAX_BODY_BYTES, 0, share)
+    const charge = { source: sender, weight: 1, known: true }
+    this.#body = new BodyReader(MAX_BODY_BYTES, 0, this.#bodies, charge)
     if (end) this.onBody(EMPTY, true)
     else {
       const late = statusError('Timeout', 'the AdmissionReview did not come in time')

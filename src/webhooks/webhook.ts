@@ -9,8 +9,7 @@ import type { ResourceKind } from '../api/ports/resource-kind.ts'
 import type { HeaderList, Peer, RequestHandler, Stream } from '../api/ports/stream.ts'
 import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
-import { BodyMemory } from '../apiserver/http/body-memory.ts'
-import type { CountLimited } from '../apiserver/http/port-memory.ts'
+import { bodyMemory, type CountLimited, type PortMemory } from '../apiserver/http/port-memory.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
 import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
@@ -42,7 +41,7 @@ const BODY_TIMEOUT_MS = 10_000
 const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
 
 export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
-  const bodies = new BodyMemory('reviews of objects', MAX_WAITING_BYTES, deps.onLimited)
+  const bodies = bodyMemory('reviews of objects', MAX_WAITING_BYTES, deps.onLimited)
   return (peer, stream, head, end) => {
     const exchange = new WebhookExchange(deps, stream, head, bodies)
     exchange.begin(peer, head, end)
@@ -58,7 +57,7 @@ function objectOf(review: unknown): unknown {
 class WebhookExchange extends ReviewExchange {
   readonly #deps: WebhookDeps
 
-  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, bodies: BodyMemory) {
+  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, bodies: PortMemory) {
     super(stream, head, bodies)
     this.#deps = deps
   }

@@ -31,7 +31,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   controlHeadBytes: ['src/app/wiring/own-port-admission.ts', 'OPEN_HEAD_BYTES'],
   unreadBytes: ['src/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
   topNames: ['src/core/top/traffic.ts', 'CAPACITY'],
-  auditBodyBytes: ['src/core/audit/body-memory.ts', 'MAX_RECORDED_BYTES'],
+  auditBodyBytes: ['src/core/audit/recorded-body.ts', 'MAX_RECORDED_BYTES'],
   outboxCharacters: ['src/app/threads/thread/outbox.ts', 'MAX_UNDERWAY'],
   logCharacters: ['src/io/logs/line-writer.ts', 'MAX_QUEUED'],
   threadTraces: ['src/app/threads/thread/traces.ts', 'MAX_WAITING'],

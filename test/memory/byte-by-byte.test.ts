@@ -5,9 +5,9 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Stream } from '../../src/api/ports/stream.ts'
-import { BodyMemory } from '../../src/apiserver/http/body-memory.ts'
+import { bodyMemory } from '../../src/apiserver/http/port-memory.ts'
 import { BodyReader } from '../../src/apiserver/http/read-body.ts'
-import { RecordedBody, BodyMemory as RecordedMemory } from '../../src/core/audit/body-memory.ts'
+import { RecordedBody, recordedMemory } from '../../src/core/audit/recorded-body.ts'
 import { addressCharge } from '../../src/core/shares/charge.ts'
 import { WholeBody } from '../../src/gateway/exchange/whole-body.ts'
 import { NOBODY } from '../../src/http2/stream.ts'
@@ -42,11 +42,11 @@ const collectors: Readonly<Record<string, () => Collector>> = {
     }
   },
   'a body for the embedded API server': () => {
-    const body = new BodyReader(BYTES, 0, new BodyMemory('tests', 4 * BYTES).shareOf(charge))
+    const body = new BodyReader(BYTES, 0, bodyMemory('tests', 4 * BYTES), charge)
     return { add: (chunk) => body.add(chunk), take: () => body.bytes().length }
   },
   'a body for the audit log': () => {
-    const body = new RecordedBody(new RecordedMemory(), 'alice', BYTES)
+    const body = new RecordedBody(recordedMemory(), 'alice', BYTES)
     return { add: (chunk) => body.add(chunk), take: () => body.take().length }
   },
 }

@@ -3,9 +3,10 @@
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { statusError } from '../../api/kube/status.ts'
+import type { Charge } from '../../api/ports/stream.ts'
 import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/objects/strict-decode.ts'
 import { BodyPieces } from '../../core/request/body-pieces.ts'
-import type { BodyShare } from './body-memory.ts'
+import type { PortMemory } from './port-memory.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
@@ -40,18 +41,20 @@ function yamlTooLarge(limit: number): Error {
 /** Collects a body. */
 export class BodyReader {
   readonly #limit: number
-  readonly #share: BodyShare
+  readonly #memory: PortMemory
+  readonly #charge: Charge
   readonly #pieces: BodyPieces = new BodyPieces()
   #bytes = 0
 
   /**
    * @param announced Content-Length; 0 = none
-   * @param share pays for what is collected
+   * @param charge pays for what is collected
    * @throws {StatusError} 413, when it is above the limit
    */
-  constructor(limit: number, announced: number, share: BodyShare) {
+  constructor(limit: number, announced: number, memory: PortMemory, charge: Charge) {
     this.#limit = limit
-    this.#share = share
+    this.#memory = memory
+    this.#charge = charge
     if (announced > limit) throw this.#tooLarge()
   }
 
@@ -81,7 +84,7 @@ export class BodyReader {
   /** Who is refused gives back what has come before. */
   #take(bytes: number): void {
     try {
-      this.#share.take(bytes)
+      this.#memory.receive(this.#charge, bytes)
     } catch (error) {
       this.drop()
       throw error
@@ -89,7 +92,7 @@ export class BodyReader {
   }
 
   drop(): void {
-    if (this.#bytes > 0) this.#share.give(this.#bytes)
+    if (this.#bytes > 0) this.#memory.give(this.#charge, this.#bytes)
     this.#bytes = 0
     this.#pieces.clear()
   }

@@ -111,7 +111,7 @@ export interface MemoryBounds {
   readonly unreadBytes: number
   /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
   readonly topNames: number
-  /** core/audit/body-memory.ts */
+  /** core/audit/recorded-body.ts */
   readonly auditBodyBytes: number
   /** app/threads/thread/outbox.ts, characters. */
   readonly outboxCharacters: number

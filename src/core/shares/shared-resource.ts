@@ -22,13 +22,13 @@ export function unknownCapacity(capacity: number): number {
 }
 
 /** What is given back soon. */
-export class SharedResource {
-  readonly limit: ShareLimit
+export class SharedResource<Limit extends string = ShareLimit> {
+  readonly limit: Limit
   readonly known: Shares
   readonly unknown: Shares
 
   /** @param capacity for users, in units of the resource; 0 = unlimited */
-  constructor(limit: ShareLimit, capacity: number) {
+  constructor(limit: Limit, capacity: number) {
     this.limit = limit
     this.known = new Shares(capacity)
     this.unknown = new Shares(unknownCapacity(capacity))

@@ -12,7 +12,7 @@ export interface Holder {
 }
 
 /** Part of the capacity that is kept on top, for those with less than their share. */
-const RESERVE_OF = 8
+export const RESERVE_OF = 8
 /** Half of the reserve is for those who hold nothing, or at most this part of their share: many sources below their share would use up all of it. */
 const LITTLE_OF = 8
 /** Entries of the table that are looked at when one is added: so that it never has many more than there are holders. */

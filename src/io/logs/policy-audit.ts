@@ -6,10 +6,11 @@ import { gunzipSync } from 'node:zlib'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { AuditTrail } from '../../api/ports/audit-trail.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
-import { BodyMemory, RecordedBody } from '../../core/audit/body-memory.ts'
 import type { AuditPolicy } from '../../core/audit/policy.ts'
+import { RecordedBody, recordedMemory } from '../../core/audit/recorded-body.ts'
 import { type RecordedObject, recordObject } from '../../core/audit/recorded-object.ts'
 import { type AuditDecision, AuditRules } from '../../core/audit/rules.ts'
+import type { Shares } from '../../core/shares/shares.ts'
 import type { AuditResponse } from './audit-event.ts'
 import { type AuditAdditions, auditEvent, auditObject, responseStatus } from './audit-log.ts'
 
@@ -31,7 +32,7 @@ const GZIP_MAGIC = [0x1f, 0x8b] as const
 
 export class PolicyAudit {
   readonly #options: PolicyAuditOptions
-  readonly #memory = new BodyMemory()
+  readonly #memory = recordedMemory()
   #rules: AuditRules
 
   constructor(options: PolicyAuditOptions) {
@@ -46,7 +47,7 @@ export class PolicyAudit {
 
   /** Memory of bodies. */
   get recordedBytes(): number {
-    return this.#memory.bytes
+    return this.#memory.held
   }
 
   requestIdentified(record: RequestRecord): void {
@@ -117,14 +118,14 @@ class PolicyTrail implements AuditTrail {
   readonly decision: AuditDecision
   isStarted = false
   readonly #record: RequestRecord
-  readonly #memory: BodyMemory
+  readonly #memory: Shares
   readonly #maxBodyBytes: number
   readonly #user: string
   #request: RecordedBody | undefined
   #response: RecordedBody | undefined
   #responseObject: RecordedObject | undefined
 
-  constructor(record: RequestRecord, decision: AuditDecision, memory: BodyMemory, maxBodyBytes: number) {
+  constructor(record: RequestRecord, decision: AuditDecision, memory: Shares, maxBodyBytes: number) {
     this.#record = record
     this.decision = decision
     this.#memory = memory

@@ -1,41 +1,22 @@
-// Memory of the bodies that are being recorded in one thread: for all of them, and for each user, so that nobody can keep the bodies of
-// others out of the audit log.
+// Bodies that are being recorded. Their memory in one thread is divided among users, so that nobody can keep the bodies of others out of the
+// audit log.
 
 import { BodyPieces } from '../request/body-pieces.ts'
+import { RESERVE_OF, Shares } from '../shares/shares.ts'
 
 /** Bytes, all in all. */
 export const MAX_RECORDED_BYTES: number = 32 * 1024 * 1024
 /** Of one user. */
 export const MAX_RECORDED_BYTES_PER_USER: number = 8 * 1024 * 1024
 
-export class BodyMemory {
-  #all = 0
-  readonly #users = new Map<string, number>()
-
-  /** False: there is no room. */
-  take(user: string, bytes: number): boolean {
-    const own = this.#users.get(user) ?? 0
-    if (this.#all + bytes > MAX_RECORDED_BYTES || own + bytes > MAX_RECORDED_BYTES_PER_USER) return false
-    this.#all += bytes
-    this.#users.set(user, own + bytes)
-    return true
-  }
-
-  giveBack(user: string, bytes: number): void {
-    const left = (this.#users.get(user) ?? 0) - bytes
-    this.#all -= bytes
-    if (left > 0) this.#users.set(user, left)
-    else this.#users.delete(user)
-  }
-
-  get bytes(): number {
-    return this.#all
-  }
+/** Their memory. What `Shares` keep for those who have little is a part of the bytes, not on top of them. */
+export function recordedMemory(): Shares {
+  return new Shares(MAX_RECORDED_BYTES - MAX_RECORDED_BYTES / RESERVE_OF)
 }
 
 /** A body that is recorded, up to a limit. */
 export class RecordedBody {
-  readonly #memory: BodyMemory
+  readonly #memory: Shares
   readonly #user: string
   /** Bytes. */
   readonly limit: number
@@ -44,7 +25,7 @@ export class RecordedBody {
   /** Why it is not whole; '' = it is. */
   #missing = ''
 
-  constructor(memory: BodyMemory, user: string, limit: number) {
+  constructor(memory: Shares, user: string, limit: number) {
     this.#memory = memory
     this.#user = user
     this.limit = limit
@@ -54,7 +35,7 @@ export class RecordedBody {
   add(chunk: Buffer): void {
     if (this.#missing !== '' || chunk.length === 0) return
     if (this.#bytes + chunk.length > this.limit) this.#giveUp(`it is larger than ${this.limit} bytes`)
-    else if (!this.#memory.take(this.#user, chunk.length)) this.#giveUp('there was no memory for it')
+    else if (!this.#take(chunk.length)) this.#giveUp('there was no memory for it')
     else {
       this.#bytes += chunk.length
       this.#pieces.add(chunk)
@@ -73,9 +54,14 @@ export class RecordedBody {
   }
 
   discard(): void {
-    if (this.#bytes > 0) this.#memory.giveBack(this.#user, this.#bytes)
+    if (this.#bytes > 0) this.#memory.give(this.#user, this.#bytes)
     this.#bytes = 0
     this.#pieces.clear()
+  }
+
+  #take(bytes: number): boolean {
+    const own = this.#memory.heldBy(this.#user)
+    return own + bytes <= MAX_RECORDED_BYTES_PER_USER && this.#memory.take(this.#user, 1, bytes) === 'taken'
   }
 
   #giveUp(why: string): void {
