@@ -4,9 +4,10 @@
 
 import type { Socket } from 'node:net'
 import { addressSource } from '../../core/limits/call-source.ts'
+import { Places } from '../../core/places/places.ts'
 
 export interface ConnectionBounds {
-  /** Of all addresses. */
+  /** Of all addresses; at least 2. */
   readonly total: number
   /** Of one IPv4 address, or IPv6 network of 64 bits. */
   readonly perAddress: number
@@ -14,38 +15,41 @@ export interface ConnectionBounds {
 
 interface Entry {
   readonly socket: Socket
-  readonly source: string
+  readonly ends: string
   /** Requests that are being answered. */
   answering: number
 }
 
 export class BoundedConnections {
-  readonly #bounds: ConnectionBounds
-  /** By both ends, the oldest first. */
+  readonly #perAddress: number
+  readonly #places: Places<Entry>
   readonly #open = new Map<string, Entry>()
-  readonly #perSource = new Map<string, number>()
 
-  constructor(bounds: ConnectionBounds) {
-    this.#bounds = bounds
+  constructor({ total, perAddress }: ConnectionBounds) {
+    this.#perAddress = perAddress
+    // Room is made before the one that comes has a place, so that it is never the one that has to go.
+    this.#places = new Places(total - 1)
   }
 
   get size(): number {
-    return this.#open.size
+    return this.#places.size
   }
 
   /** Closes the socket when its address has as many as allowed, and all of them are being answered. */
   admit(socket: Socket): void {
     const source = addressSource(socket.remoteAddress ?? '')
-    const { total, perAddress } = this.#bounds
-    if ((this.#perSource.get(source) ?? 0) >= perAddress && !this.#closeIdleOf(source)) return void socket.destroy()
-    if (this.#open.size >= total) this.#closeOneOfTheMost()
-    const key = endsOf(socket)
+    if (this.#places.countOf(source) >= this.#perAddress) {
+      const idle = this.#places.toGiveUpSpare(source)
+      if (idle === undefined) return void socket.destroy()
+      this.#close(idle)
+    }
+    const ends = endsOf(socket)
     // The client of the one before with these ends is gone; its 'close' is still to come.
-    const before = this.#open.get(key)
-    if (before !== undefined) this.#close(key, before)
-    this.#open.set(key, { socket, source, answering: 0 })
-    this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1)
-    socket.once('close', () => this.#forget(key, socket))
+    for (const gone of [this.#places.toGiveUp(), this.#open.get(ends)]) if (gone !== undefined) this.#close(gone)
+    const entry: Entry = { socket, ends, answering: 0 }
+    this.#open.set(ends, entry)
+    this.#places.add(entry, source)
+    socket.once('close', () => this.#forget(entry))
   }
 
   /** A request has come on this connection, or (-1) has been answered. @param ends by `endsOf` @returns how many are being answered */
@@ -53,45 +57,18 @@ export class BoundedConnections {
     const entry = this.#open.get(ends)
     if (entry === undefined) return 0
     entry.answering += change
+    this.#places.setSpare(entry, entry.answering === 0)
     return entry.answering
   }
 
-  /** The oldest; false: all are being answered. */
-  #closeIdleOf(source: string): boolean {
-    for (const [key, entry] of this.#open) {
-      if (entry.answering > 0 || entry.source !== source) continue
-      this.#close(key, entry)
-      return true
-    }
-    return false
-  }
-
-  /** Of the addresses with the most connections: the oldest that is idle, or the oldest. */
-  #closeOneOfTheMost(): void {
-    const most = Math.max(...this.#perSource.values())
-    let chosen: [string, Entry] | undefined
-    for (const [key, entry] of this.#open) {
-      if (this.#perSource.get(entry.source) !== most) continue
-      chosen ??= [key, entry]
-      if (entry.answering > 0) continue
-      chosen = [key, entry]
-      break
-    }
-    if (chosen !== undefined) this.#close(...chosen)
-  }
-
-  #close(key: string, entry: Entry): void {
-    this.#forget(key, entry.socket)
+  #close(entry: Entry): void {
+    this.#forget(entry)
     entry.socket.destroy()
   }
 
-  #forget(key: string, socket: Socket): void {
-    const entry = this.#open.get(key)
-    if (entry?.socket !== socket) return
-    this.#open.delete(key)
-    const left = (this.#perSource.get(entry.source) ?? 0) - 1
-    if (left > 0) this.#perSource.set(entry.source, left)
-    else this.#perSource.delete(entry.source)
+  #forget(entry: Entry): void {
+    this.#places.delete(entry)
+    if (this.#open.get(entry.ends) === entry) this.#open.delete(entry.ends)
   }
 }
 

@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net'
 import type { Charge } from '../../api/ports/stream.ts'
-import { FairRoom } from '../../core/connections/fair-room.ts'
+import { Places } from '../../core/places/places.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
 
 /** As metrics name them. */
@@ -45,8 +45,8 @@ export class OpenConnection {
 
 export class OpenConnections implements Tickable {
   readonly #options: OpenConnectionsOptions
-  readonly #strangers: FairRoom<OpenConnection>
-  readonly #users: FairRoom<OpenConnection>
+  readonly #strangers: Places<OpenConnection>
+  readonly #users: Places<OpenConnection>
   readonly #most: number
   readonly #bySocket = new WeakMap<Socket, OpenConnection>()
   /** The one that leaves for the longest time first. */
@@ -56,9 +56,9 @@ export class OpenConnections implements Tickable {
     this.#options = options
     const { max, maxUnauthenticated } = options
     const strangers = max === 0 ? maxUnauthenticated : strangersOf(max, maxUnauthenticated)
-    this.#strangers = new FairRoom(strangers)
+    this.#strangers = new Places(strangers, { newestFirst: true })
     // Whoever is here goes on: more users than places would otherwise put each other out, each with a handshake, for ever.
-    this.#users = new FairRoom(max === 0 ? 0 : max - strangers, true)
+    this.#users = new Places(max === 0 ? 0 : max - strangers, { newestFirst: true, newcomersLeave: true })
     this.#most = max
   }
 
@@ -85,7 +85,7 @@ export class OpenConnections implements Tickable {
   /** Whether somebody waits for the gateway on it: then it goes after those that are idle. */
   setBusy(socket: Socket, busy: boolean): void {
     const connection = this.#bySocket.get(socket)
-    if (connection !== undefined) this.#strangers.setIdle(connection, !busy)
+    if (connection !== undefined) this.#strangers.setSpare(connection, !busy)
   }
 
   /** A request on it was authenticated, the first one. */
