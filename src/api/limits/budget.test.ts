@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import '../../../test/harness/property-seed.ts'
 import { Budget } from './budget.ts'
 
 function takeAll(budget: Budget, nowMs: number): number {

@@ -3,7 +3,8 @@
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { BlockedSources } from '../../state/blocked-sources.ts'
+import { type PenaltyScale, penaltyMs } from '../../core/penalties/penalties.ts'
+import { blockedSources } from '../../state/blocked-sources.ts'
 
 /** What is used of rate-limiter-flexible's limiters. */
 export type FailureCounter = Pick<RateLimiterMemory, 'consume' | 'get' | 'set'>
@@ -32,13 +33,14 @@ export const QUIET_MS: number = 600_000
 export const MAX_COUNTED: number = 16_384
 /** Addresses whose blocks are remembered, with a key in Redis each; each block of any other one is as short as the first. */
 export const MAX_KNOWN: number = 16_384
-const FIRST_BLOCK_S = 1
+const FIRST_BLOCK_MS = 1_000
 
 export class AddressFailures {
   readonly #options: FailureOptions
+  readonly #scale: PenaltyScale
   readonly #window: () => FailureCounter
   readonly #strikes: () => FailureCounter
-  readonly #blocked = new BlockedSources()
+  readonly #blocked = blockedSources()
   /** Failures that wait for the answer to those before, of the same source. */
   readonly #underway = new Map<string, { count: number; ended: Promise<void> }>()
   readonly #counted = new Set<string>()
@@ -49,7 +51,8 @@ export class AddressFailures {
 
   constructor(options: FailureOptions) {
     this.#options = options
-    const { free, shared = inMemory } = options
+    const { free, longestBlockMs, shared = inMemory } = options
+    this.#scale = { firstMs: FIRST_BLOCK_MS, growth: 2, longestMs: longestBlockMs }
     this.#window = shared('failures', Math.max(1, free), MINUTE_S)
     this.#strikes = shared('blocks', Number.MAX_SAFE_INTEGER, QUIET_MS / 1000)
   }
@@ -61,7 +64,7 @@ export class AddressFailures {
 
   /** For how long the source is blocked; 0 = it is not. */
   blockedMs(source: string): number {
-    return this.#blocked.blockedMs(source, this.#options.nowMs())
+    return this.#blocked.leftMs(source, this.#options.nowMs())
   }
 
   /** All that are blocked now. */
@@ -109,16 +112,15 @@ export class AddressFailures {
     }
     const before = known?.consumedPoints ?? 0
     if (before === 0 && (await isFree(this.#window(), source, count))) return
-    const longestS = this.#options.longestBlockMs / 1000
-    const seconds = Math.min(longestS, FIRST_BLOCK_S * 2 ** Math.min(before, 30))
-    if (this.#remembers(source, QUIET_MS + seconds * 1000)) {
-      await this.#strikes().set(source, before + 1, QUIET_MS / 1000 + seconds)
+    const forMs = penaltyMs(this.#scale, before)
+    if (this.#remembers(source, QUIET_MS + forMs)) {
+      await this.#strikes().set(source, before + 1, (QUIET_MS + forMs) / 1000)
     }
-    this.#block(source, seconds * 1000)
+    this.#block(source, forMs)
   }
 
   #block(source: string, forMs: number): void {
-    this.#blocked.block(source, forMs, this.#options.nowMs())
+    this.#blocked.punish(source, forMs, this.#options.nowMs())
     for (const listener of this.#listeners) listener([{ source, forMs }])
   }
 

@@ -2,6 +2,7 @@
 // is a guess (the server does not say), so it costs nothing but the sharing.
 
 import type { Charge } from '../../api/ports/stream.ts'
+import { Penalties, type PenaltyScale } from '../penalties/penalties.ts'
 
 /** Sources with connections of their own, at the same time, in each thread and cluster; further ones share some. */
 export const OWN_LANES = 8
@@ -10,37 +11,25 @@ const UNKNOWN_LANE = OWN_LANES + 1
 /** After the first time; four times as long after each further one. */
 export const FIRST_QUARANTINE_MS = 60_000
 export const LONGEST_QUARANTINE_MS = 3_600_000
+const QUARANTINE: PenaltyScale = { firstMs: FIRST_QUARANTINE_MS, growth: 4, longestMs: LONGEST_QUARANTINE_MS }
 /** A suspicion is forgotten after this long without another one, beyond the time with own connections. */
 const FORGOTTEN_MS = 600_000
 /** Sources that are remembered. */
 export const MAX_SUSPECTS = 1024
-const GROWTH = 4
-
-interface Suspect {
-  readonly charge: Charge
-  /** How much of the end of a connection it has caused, probably; 1 = one. */
-  points: number
-  times: number
-  untilMs: number
-  /** -1 = none. */
-  lane: number
-  lastMs: number
-}
 
 export class Offenders {
-  /** The one that was charged least recently comes first. */
-  readonly #suspects = new Map<string, Suspect>()
-  readonly #lanes: (Suspect | undefined)[] = new Array<undefined>(OWN_LANES).fill(undefined)
-  #quarantined = 0
+  /** By source, of those with connections of their own. */
+  readonly #lanes = new Map<string, number>()
+  readonly #penalties = new Penalties(FORGOTTEN_MS, MAX_SUSPECTS, (source) => this.#lanes.delete(source))
 
   /** Whether everybody shares connections, so that nobody has to be looked up. */
   get none(): boolean {
-    return this.#quarantined === 0
+    return this.#lanes.size === 0
   }
 
   /** How many have connections of their own. */
   get quarantined(): number {
-    return this.#quarantined
+    return this.#lanes.size
   }
 
   /**
@@ -48,68 +37,32 @@ export class Offenders {
    * @returns for how long it gets connections of its own from now on, milliseconds; 0 = as before
    */
   charge(charge: Charge, points: number, nowMs: number): number {
-    const suspect = this.#suspectOf(charge, nowMs)
-    suspect.lastMs = nowMs
-    suspect.points += points
-    if (suspect.points < 1) return 0
-    suspect.points = 0
-    const forMs = Math.min(LONGEST_QUARANTINE_MS, FIRST_QUARANTINE_MS * GROWTH ** suspect.times)
-    suspect.times++
-    suspect.untilMs = nowMs + forMs
-    if (suspect.lane < 0) {
-      suspect.lane = this.#freeLane(suspect)
-      this.#quarantined++
-    }
+    const { source } = charge
+    this.#release(nowMs)
+    const forMs = this.#penalties.charge(source, points, QUARANTINE, nowMs)
+    if (forMs > 0 && !this.#lanes.has(source)) this.#lanes.set(source, this.#freeLane(charge))
     return forMs
   }
 
   /** Which connections a source uses: 0 to OWN_LANES + 1, or -1 for those of everybody. */
-  laneOf(charge: Charge, nowMs: number): number {
-    const suspect = this.#suspects.get(charge.source)
-    if (suspect === undefined || suspect.lane < 0) return -1
-    if (nowMs < suspect.untilMs) return suspect.lane
-    this.#release(suspect)
+  laneOf({ source }: Charge, nowMs: number): number {
+    const lane = this.#lanes.get(source)
+    if (lane === undefined) return -1
+    if (this.#penalties.leftMs(source, nowMs) > 0) return lane
+    this.#lanes.delete(source)
     return -1
   }
 
-  /** Forgets what is old. Call it now and then. */
-  tick(nowMs: number): void {
-    for (const [source, suspect] of this.#suspects) {
-      if (suspect.lane >= 0 && nowMs >= suspect.untilMs) this.#release(suspect)
-      if (suspect.lane < 0 && nowMs - Math.max(suspect.lastMs, suspect.untilMs) >= FORGOTTEN_MS)
-        this.#suspects.delete(source)
-    }
+  /** The lanes of those whose time is over: they may never come again. */
+  #release(nowMs: number): void {
+    for (const source of this.#lanes.keys()) if (this.#penalties.leftMs(source, nowMs) === 0) this.#lanes.delete(source)
   }
 
-  #suspectOf(charge: Charge, nowMs: number): Suspect {
-    const { source } = charge
-    const known = this.#suspects.get(source)
-    const suspect = known ?? { charge, points: 0, times: 0, untilMs: 0, lane: -1, lastMs: nowMs }
-    this.#suspects.delete(source)
-    this.#suspects.set(source, suspect)
-    if (this.#suspects.size > MAX_SUSPECTS) this.#forgetOldest()
-    return suspect
-  }
-
-  #forgetOldest(): void {
-    for (const [source, suspect] of this.#suspects) {
-      if (suspect.lane >= 0) this.#release(suspect)
-      this.#suspects.delete(source)
-      return
-    }
-  }
-
-  #freeLane(suspect: Suspect): number {
-    if (!suspect.charge.known) return UNKNOWN_LANE
-    const free = this.#lanes.indexOf(undefined)
-    if (free < 0) return OWN_LANES
-    this.#lanes[free] = suspect
-    return free
-  }
-
-  #release(suspect: Suspect): void {
-    if (this.#lanes[suspect.lane] === suspect) this.#lanes[suspect.lane] = undefined
-    suspect.lane = -1
-    this.#quarantined--
+  #freeLane({ known }: Charge): number {
+    if (!known) return UNKNOWN_LANE
+    const taken = new Set(this.#lanes.values())
+    let lane = 0
+    while (lane < OWN_LANES && taken.has(lane)) lane++
+    return lane
   }
 }

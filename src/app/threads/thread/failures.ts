@@ -2,7 +2,7 @@
 // blocked.
 
 import type { FailureGate } from '../../../gateway/exchange/gateway.ts'
-import { BlockedSources } from '../../../state/blocked-sources.ts'
+import { blockedSources } from '../../../state/blocked-sources.ts'
 import { KnownTokens } from '../../../state/known-tokens.ts'
 import type { Block } from '../../failures/address-failures.ts'
 import type { FailedSource, FromThread } from '../messages.ts'
@@ -14,7 +14,7 @@ export class ThreadFailures implements FailureGate {
   readonly #post: (message: FromThread) => void
   readonly #knownTokens: KnownTokens
   readonly #nowMs: () => number
-  readonly #blocked = new BlockedSources()
+  readonly #blocked = blockedSources()
   readonly #failed = new Map<string, number>()
   #scheduled = false
 
@@ -34,11 +34,11 @@ export class ThreadFailures implements FailureGate {
   }
 
   blockedMs(source: string, nowMs: number): number {
-    return this.#blocked.blockedMs(source, nowMs)
+    return this.#blocked.leftMs(source, nowMs)
   }
 
   isBlocked(source: string): boolean {
-    return this.#blocked.size > 0 && this.#blocked.blockedMs(source, this.#nowMs()) > 0
+    return this.#blocked.size > 0 && this.#blocked.leftMs(source, this.#nowMs()) > 0
   }
 
   isKnownToken(hash: string): boolean {
@@ -51,7 +51,7 @@ export class ThreadFailures implements FailureGate {
 
   /** The main thread has blocked them. */
   block(blocks: readonly Block[]): void {
-    for (const { source, forMs } of blocks) this.#blocked.block(source, forMs, this.#nowMs())
+    for (const { source, forMs } of blocks) this.#blocked.punish(source, forMs, this.#nowMs())
   }
 
   #tell(): void {
