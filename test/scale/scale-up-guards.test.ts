@@ -7,7 +7,6 @@ import { parse } from 'yaml'
 import { foreignKind } from '../../src/api/kinds/foreign-kinds.ts'
 import { SCALE_UP_GUARDS } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import { statusError } from '../../src/api/kube/status.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -34,10 +33,9 @@ const SETS = kind('MachineSet', 'machinesets')
 const MACHINES = kind('Machine', 'machines')
 const PATH = 'cluster.x-k8s.io/cluster-api-autoscaler-node-group'
 
-/** With the preconditions of a patch, which the base leaves out. */
 class Server extends MemoryObjects {
   /** Before a patch; what it throws is the answer. */
-  before: (kind: ResourceKind, at: ObjectName, options?: PatchOptions) => void = () => undefined
+  before: (kind: ResourceKind, at: ObjectName, options?: PatchOptions) => void | Promise<void> = () => undefined
 
   /** After a patch. */
   after: (options?: PatchOptions) => void = () => undefined
@@ -61,15 +59,8 @@ class Server extends MemoryObjects {
     body: unknown,
     options?: PatchOptions,
   ): Promise<JsonObject> {
-    this.before(kind, at, options)
-    const { metadata = {}, ...rest } = body as Json
-    const { resourceVersion, uid, ...changes } = metadata
-    const known = this.find(kind, at.name, at.namespace) as Json
-    const isOther = (value: unknown, is: unknown): boolean => value !== undefined && value !== is
-    if (isOther(resourceVersion, known?.metadata.resourceVersion) || isOther(uid, known?.metadata.uid)) {
-      throw statusError('Conflict', `${at.name} was modified`)
-    }
-    const patched = await super.patch(kind, at, type, { ...rest, metadata: changes })
+    await this.before(kind, at, options)
+    const patched = await super.patch(kind, at, type, body, options)
     this.after(options)
     return patched
   }
@@ -79,6 +70,8 @@ interface Scene {
   readonly control: Server
   readonly cluster: Server
   leads: boolean
+  /** Terms that have begun. */
+  terms: number
   inForce(): readonly GuardInForce[]
   status(): Json
   target(): number
@@ -93,12 +86,7 @@ function scene(t: TestContext, spec: Json = {}, failed = 2, blind = false): Scen
   cluster.put(DEPLOYMENTS, { metadata, spec: { clusterName: 'c', replicas: 4 } })
   cluster.put(SETS, { metadata: { ...owned('md', 'a-1'), uid: 'ms' }, spec: { replicas: 4 } })
   for (let index = 0; index < 4; index++) cluster.put(MACHINES, machine(`m${index}`, index >= 4 - failed))
-  control.put(SCALE_UP_GUARDS, {
-    apiVersion: 'scale.portcullis.io/v1alpha1',
-    kind: 'ScaleUpGuard',
-    metadata: { name: 'g' },
-    spec: { clusterRef: { management: 'mgmt' }, ...spec },
-  })
+  control.put(SCALE_UP_GUARDS, guard(spec))
   let inForce: readonly GuardInForce[] = []
   const log = { debug: none, info: none, warn: none, error: none }
   const events: ScaleUpGuardsDeps['events'] = {
@@ -113,12 +101,16 @@ function scene(t: TestContext, spec: Json = {}, failed = 2, blind = false): Scen
     cluster,
     inForce: () => inForce,
     leads: true,
+    terms: 0,
     status: () => (control.find(SCALE_UP_GUARDS, 'g') as Json).status ?? {},
     target: () => (cluster.find(DEPLOYMENTS, 'a', 'default') as Json).spec.replicas,
   }
   const guards = new ScaleUpGuards({
     control,
-    clientOf: () => cluster,
+    clientOf: () => {
+      made.terms++
+      return cluster
+    },
     elect: () => ({ isLeader: () => made.leads, stop: async () => undefined }),
     onInForce: (now) => {
       inForce = now
@@ -132,6 +124,11 @@ function scene(t: TestContext, spec: Json = {}, failed = 2, blind = false): Scen
 }
 
 function none(): void {}
+
+function guard(spec: Json = {}): JsonObject {
+  const head = { apiVersion: 'scale.portcullis.io/v1alpha1', kind: 'ScaleUpGuard', metadata: { name: 'g' } }
+  return { ...head, spec: { clusterRef: { management: 'mgmt' }, ...spec } }
+}
 
 function owned(owner: string, name: string): Json {
   return { name, namespace: 'default', ownerReferences: [{ uid: owner, controller: true }] }
@@ -294,4 +291,63 @@ test('nothing of shadow mode is written but the status', async (t) => {
   await waitFor('the status', () => made.status().groups?.[0].neverActed === 'shadow')
   assert.deepEqual([made.target(), marked(made), made.cluster.writes], [4, [], []])
   assert.equal(made.inForce()[0]?.shadow, true)
+})
+
+test('a guard that was deleted and created again begins when the last write for the old one is over', async (t) => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  t.after(() => answer())
+  const made = scene(t)
+  let writing = false
+  made.cluster.before = () => {
+    writing = true
+    return answered
+  }
+  await waitFor('a write', () => writing)
+  made.control.remove(SCALE_UP_GUARDS, 'g')
+  made.control.put(SCALE_UP_GUARDS, guard({ shadow: true }))
+  assert.equal(made.terms, 1)
+  answer()
+  await waitFor('the new one', () => made.status().groups?.[0].neverActed === 'shadow')
+  assert.equal(made.terms, 2)
+})
+
+test('the status of a guard that was deleted and created again is not that of the new one', async (t) => {
+  const made = scene(t)
+  let refused = false
+  made.control.before = () => {
+    if (refused) return
+    refused = true
+    made.control.stall()
+    made.control.remove(SCALE_UP_GUARDS, 'g')
+    made.control.put(SCALE_UP_GUARDS, guard({ shadow: true }))
+  }
+  await waitFor('the write', () => refused)
+  await made.control.get(SCALE_UP_GUARDS, { namespace: '', name: 'g' })
+  await made.control.get(SCALE_UP_GUARDS, { namespace: '', name: 'g' })
+  assert.deepEqual(made.status(), {})
+  made.control.resume()
+  await waitFor('the new one', () => made.status().groups?.[0].neverActed === 'shadow')
+  assert.equal(made.target(), 4)
+})
+
+test('a change of the object in the meantime does not keep a status from being written', async (t) => {
+  const made = scene(t)
+  let changes = 0
+  made.control.before = () => {
+    if (changes++ > 1) return
+    const object = made.control.find(SCALE_UP_GUARDS, 'g') as Json
+    const annotations = { by: `alice ${changes}` }
+    made.control.put(SCALE_UP_GUARDS, { ...object, metadata: { ...object.metadata, annotations } })
+  }
+  await waitFor('the correction', () => made.target() === 2)
+  assert.equal(made.status().backedOffCount, 1)
+})
+
+test('that a guard cannot be used is said when the API server is there again', async (t) => {
+  const made = scene(t, { clusterRef: {} })
+  let tries = 0
+  made.control.before = () => {
+    if (tries++ === 0) throw new Error('connect ECONNREFUSED')
+  }
+  await waitFor('the condition', () => made.status().conditions?.[0].reason === 'Invalid')
 })

@@ -27,6 +27,7 @@ export function startScaleDowns(
     replica,
     isLeader,
     clock,
+    random: Math.random,
     log,
     onPolicies: (policies) => {
       pool.scaleDownPolicies(policies)

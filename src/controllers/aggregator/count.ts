@@ -3,7 +3,6 @@
 
 import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isMissing, StatusError } from '../../api/kube/status.ts'
 import type { LabelSelector, PodProtector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { type CellTime, readyAtLeastMs } from '../../core/protection/clocks/cell-clock.ts'
@@ -13,7 +12,7 @@ import type { CellSnapshot } from '../../core/protection/ledger/prune-history.ts
 import { aggregatePods, isAvailable, type ReadyFor } from '../../core/protection/quota/pod-facts.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import { compileSelector } from '../../core/selectors/compile-selector.ts'
-import type { TurnOutcome } from '../kernel/work-queue.ts'
+import { afterFailedWrite, type FailedWrite } from '../kernel/object-patch.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 
@@ -109,21 +108,9 @@ export async function writeStatus(
   return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
 }
 
-/** What to do after a failed count; on a conflict also the protector as it is now. Never rejects. */
-export async function afterError(core: ObjectClient, { metadata }: PodProtector, error: unknown): Promise<AfterError> {
+/** What to do after a failed count. Never rejects. */
+export async function afterError(core: ObjectClient, protector: PodProtector, error: unknown): Promise<FailedWrite> {
   // It is counted again when its selector is fixed.
   if (error instanceof SyntaxError) return { outcome: 'done' }
-  const { namespace = '', name } = metadata
-  if (isMissing(error, name)) return { outcome: 'done' }
-  if (!(error instanceof StatusError) || error.reason !== 'Conflict') return { outcome: 'failed' }
-  try {
-    return { outcome: 'conflict', object: await core.get(POD_PROTECTORS, { namespace, name }) }
-  } catch (failed) {
-    return { outcome: isMissing(failed, name) ? 'done' : 'failed' }
-  }
-}
-
-interface AfterError {
-  readonly outcome: TurnOutcome
-  readonly object?: JsonObject
+  return await afterFailedWrite({ client: core, kind: POD_PROTECTORS }, { ...protector }, error)
 }

@@ -275,8 +275,8 @@ export class AggregatorTerm {
   }
 
   async #outcomeOf(live: LiveProtector, error: unknown): Promise<TurnOutcome> {
-    const { outcome, object } = await afterError(this.#deps.core, live.protector, error)
-    if (object !== undefined) this.#learn(object)
+    const { outcome, current } = await afterError(this.#deps.core, live.protector, error)
+    if (current !== undefined) this.#learn(current)
     return outcome
   }
 }

@@ -24,6 +24,7 @@ import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from '../degrade/switched-cluster.ts'
 import { Controller } from '../kernel/controller.ts'
+import { patchAsSeen } from '../kernel/object-patch.ts'
 
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
@@ -104,7 +105,7 @@ class AutoDegrade implements AutoDegradeController {
     const options = clusters.get(name)?.compiled.degrade.auto
     if (!seen.asks || options === undefined) {
       known.state = undefined
-      return seen.asks || seen.auto === undefined ? undefined : this.#writeStatus(name, known, undefined)
+      return seen.asks || seen.auto === undefined ? undefined : this.#writeStatus(known, undefined)
     }
     const nowMs = clock.monotonic()
     const { state, effect } = stepAutoDegrade(known.state ?? startAutoDegrade(seen.auto, nowMs), options, {
@@ -117,7 +118,7 @@ class AutoDegrade implements AutoDegradeController {
     })
     if (state.action !== undefined && state.action !== known.state?.action) this.#count(known, state.action)
     known.state = state
-    if (effect === undefined) return this.#tell(name, known, state)
+    if (effect === undefined) return this.#tell(known, state)
     return this.#carryOut(name, known, effect, patchOf(effect, seen, options.recovery, clock.now()))
   }
 
@@ -128,7 +129,7 @@ class AutoDegrade implements AutoDegradeController {
   /** @param patch of spec.degrade; undefined = nothing is to be changed */
   async #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): Promise<void> {
     if (patch !== undefined) {
-      await this.#write(name, known, { spec: { degrade: patch } })
+      await this.#write(known, { spec: { degrade: patch } })
       this.#deps.log.warn('the degrade mode was changed automatically', { cluster: name, ...patch })
     }
     if (known.state === undefined) return
@@ -136,25 +137,23 @@ class AutoDegrade implements AutoDegradeController {
     if (effect.kind === 'enter') this.#count(known, 'Entered')
   }
 
-  #tell(name: string, known: Known, state: AutoDegradeState): Promise<void> | undefined {
+  #tell(known: Known, state: AutoDegradeState): Promise<void> | undefined {
     const status = autoDegradeStatus(state, known.seen.auto, this.#deps.clock.now())
     known.status = status
-    return sameJson(status, known.seen.auto) ? undefined : this.#writeStatus(name, known, status)
+    return sameJson(status, known.seen.auto) ? undefined : this.#writeStatus(known, status)
   }
 
-  #writeStatus(name: string, known: Known, status: AutoDegradeStatus | undefined): Promise<void> {
+  #writeStatus(known: Known, status: AutoDegradeStatus | undefined): Promise<void> {
     // A merge patch: null removes what is not there any more.
     const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
-    return this.#write(name, known, { status: { degrade: { auto } } }, 'status')
+    return this.#write(known, { status: { degrade: { auto } } }, 'status')
   }
 
   /** To the version that was decided about: a change that somebody has made since is not overruled. */
-  async #write(name: string, known: Known, part: object, subresource?: 'status'): Promise<void> {
+  async #write(known: Known, part: JsonObject, subresource?: 'status'): Promise<void> {
     const { seen } = known
-    const body = { metadata: { resourceVersion: seen.resourceVersion }, ...part }
-    const options = { fieldManager: AUTO_DEGRADE_MANAGER, ...(subresource !== undefined && { subresource }) }
-    const at = { namespace: '', name }
-    const answer = await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+    const target = { client: this.#deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: AUTO_DEGRADE_MANAGER }
+    const answer = await patchAsSeen({ ...target, ...(subresource && { subresource }) }, seen.object, part)
     // A watch event that has come since is at least as new.
     if (known.seen === seen) known.seen = readSwitch(answer)
   }

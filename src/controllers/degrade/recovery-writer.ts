@@ -1,4 +1,4 @@
-// What a recovery writes to its cluster: the mode, with the version that was decided about as a precondition; status; and Events.
+// What a recovery writes to its cluster: the mode of the version that was decided about; the status, whatever else has changed; and Events.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
@@ -9,6 +9,7 @@ import type { RecoveryAction } from '../../core/incident/recovery.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
 import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
+import { type PatchTarget, patchAsSeen, patchSame } from '../kernel/object-patch.ts'
 import { statusPatch } from './recovery-status.ts'
 import type { SwitchedCluster } from './switched-cluster.ts'
 
@@ -28,10 +29,12 @@ export interface RecoveryWriterDeps {
 /** Each rejects with what the API server says; 409 when the object is no longer the one that was decided about. */
 export class RecoveryWriter {
   readonly #deps: RecoveryWriterDeps
+  readonly #target: PatchTarget
   readonly #events: EventRecorder
 
   constructor(deps: RecoveryWriterDeps) {
     this.#deps = deps
+    this.#target = { client: deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: RECOVERY_MANAGER }
     this.#events = new EventRecorder(deps)
   }
 
@@ -49,26 +52,27 @@ export class RecoveryWriter {
 
   /** Takes the recovery, and what else is of the incident, out of the object. */
   async finish(seen: SwitchedCluster, why: string): Promise<void> {
-    await this.#patchSpec(seen, { mode: 'Off', recovery: null, reason: null, expiresAt: null, since: null })
+    const object = await this.#patchSpec(seen, {
+      mode: 'Off',
+      recovery: null,
+      reason: null,
+      expiresAt: null,
+      since: null,
+    })
     const from = seen.status.recovery?.startedFrom
     const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
     this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
-    await this.status(seen, {}, { type: 'Normal', reason: 'Recovered', message })
+    await this.status({ object, status: seen.status }, {}, { type: 'Normal', reason: 'Recovered', message })
   }
 
   async status(
-    { object, uid, status }: SwitchedCluster,
+    { object, status }: Pick<SwitchedCluster, 'object' | 'status'>,
     wanted: DegradeStatus,
     told?: StatusTransition,
   ): Promise<void> {
     const degrade = statusPatch(status, wanted)
-    const at = { namespace: '', name: nameOf(object) }
-    const options = { fieldManager: RECOVERY_MANAGER, subresource: 'status' as const }
-    // Of another object of the same name it says nothing.
-    const body = { metadata: { uid }, status: { degrade } }
-    if (degrade !== undefined) {
-      await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
-    }
+    if (degrade !== undefined)
+      await patchSame({ ...this.#target, subresource: 'status' }, object, { status: { degrade } })
     if (told !== undefined) this.#tell(object, told)
   }
 
@@ -80,10 +84,7 @@ export class RecoveryWriter {
     this.#events.record(this.#deps.client, involvedIn(object), news)
   }
 
-  async #patchSpec({ object, resourceVersion }: SwitchedCluster, degrade: JsonObject): Promise<void> {
-    const body = { metadata: { resourceVersion }, spec: { degrade } }
-    const at = { namespace: '', name: nameOf(object) }
-    const options = { fieldManager: RECOVERY_MANAGER }
-    await this.#deps.client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', body, options)
+  #patchSpec({ object }: SwitchedCluster, degrade: JsonObject): Promise<JsonObject> {
+    return patchAsSeen(this.#target, object, { spec: { degrade } })
   }
 }

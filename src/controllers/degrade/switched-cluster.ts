@@ -12,7 +12,6 @@ import { AUTOMATIC } from '../../core/incident/auto-degrade.ts'
 export interface SwitchedCluster {
   /** For Events. */
   readonly object: JsonObject
-  readonly uid: string
   readonly resourceVersion: string
   /** undefined = one that this version does not know. */
   readonly mode: DegradeMode | undefined
@@ -58,7 +57,6 @@ export function readSwitch(object: JsonObject): SwitchedCluster {
   const mode = writtenMode(degrade['mode'])
   return {
     object,
-    uid: textOf(metadata['uid']),
     resourceVersion: textOf(metadata['resourceVersion']),
     mode,
     modeAt: (nowMs) => {

@@ -25,7 +25,7 @@ export class Writes {
   }
 
   /** @param write under way; what failed is tried again by whoever looks next, from what is known by then */
-  add(key: string, write: Promise<void>): void {
+  add(key: string, write: Promise<unknown>): void {
     this.#running.set(key, this.#ended(key, write))
   }
 
@@ -39,7 +39,7 @@ export class Writes {
     await Promise.all(this.#running.values())
   }
 
-  async #ended(key: string, write: Promise<void>): Promise<void> {
+  async #ended(key: string, write: Promise<unknown>): Promise<void> {
     try {
       await write
       this.#faults.delete(key)

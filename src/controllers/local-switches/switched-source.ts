@@ -3,7 +3,7 @@
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type {
@@ -25,6 +25,7 @@ import {
   type SwitchState,
   writeSwitchStates,
 } from '../../io/local-switches/switch-state.ts'
+import { patchAsSeen } from '../kernel/object-patch.ts'
 import { Writes } from '../kernel/writes.ts'
 import { settleSwitch } from './settle-switch.ts'
 
@@ -211,15 +212,8 @@ export class SwitchedSource implements ResourceSource {
     const { local, base } = entry
     const settlement = settleSwitch(local, base, object, clock.now())
     if (settlement.kind === 'write') {
-      const written = await client.patch(
-        UPSTREAM_CLUSTERS,
-        at,
-        'application/merge-patch+json',
-        patchOf(object, local),
-        {
-          fieldManager: MANAGER,
-        },
-      )
+      const target = { client, kind: UPSTREAM_CLUSTERS, fieldManager: MANAGER }
+      const written = await patchAsSeen(target, object, patchOf(local))
       this.#settled(cluster, entry, generationOf(written), `written to the object: ${settlement.because}`)
     } else if (settlement.kind === 'same')
       this.#settled(cluster, entry, generationOf(object), 'the object says the same')
@@ -320,9 +314,7 @@ function switched({ object, revision }: ResolvedCluster, local: LocalSwitch): Re
   return { object: { ...object, spec }, revision: `${revision} local ${local.mode} ${local.at} ${local.by}` }
 }
 
-/** With the version that was decided about as a precondition. */
-function patchOf(object: JsonObject, { mode, reason, expiresAt, shadow, at }: LocalSwitch): JsonObject {
-  const { resourceVersion } = recordOf(object['metadata'])
+function patchOf({ mode, reason, expiresAt, shadow, at }: LocalSwitch): JsonObject {
   const degrade = {
     mode,
     reason: reason === '' ? null : reason,
@@ -331,7 +323,7 @@ function patchOf(object: JsonObject, { mode, reason, expiresAt, shadow, at }: Lo
     since: mode === 'Limited' ? at : null,
     recovery: null,
   }
-  return { metadata: { resourceVersion: textOf(resourceVersion) }, spec: { degrade } }
+  return { spec: { degrade } }
 }
 
 function generationOf(object: JsonObject): number {

@@ -13,6 +13,7 @@ import { countOf } from '../../core/scale/rank/replica-set-pods.ts'
 import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { Informer } from '../kernel/informer.ts'
+import { patchAsSeen } from '../kernel/object-patch.ts'
 
 export interface CostSweeperDeps {
   clusters(): Iterable<string>
@@ -169,13 +170,12 @@ export class CostSweeper {
     return await asked
   }
 
-  /** As it was seen, or not at all: a change is heard of, and looked at then. */
+  /** A change in between comes as an event, and the pod is looked at again. */
   async #takeBack(client: ObjectClient, pod: JsonObject): Promise<void> {
-    const { uid, resourceVersion } = recordOf(pod['metadata'])
-    const at = { namespace: namespaceOf(pod), name: nameOf(pod) }
-    const body = { metadata: { uid, resourceVersion, annotations: withoutCost(podCost(pod).kind) } }
-    await client.patch(PODS, at, 'application/merge-patch+json', body, { fieldManager: FIELD_MANAGER })
-    this.#deps.log.info('a deletion cost that a scale-down has left is taken back', at)
+    const annotations = withoutCost(podCost(pod).kind)
+    await patchAsSeen({ client, kind: PODS, fieldManager: FIELD_MANAGER }, pod, { metadata: { annotations } })
+    const [namespace, name] = [namespaceOf(pod), nameOf(pod)]
+    this.#deps.log.info('a deletion cost that a scale-down has left is taken back', { namespace, name })
   }
 }
 

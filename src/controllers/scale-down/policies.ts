@@ -2,7 +2,7 @@
 // scale-down. One that is not valid is left out, and affects no other.
 
 import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf } from '../../api/kube/object-shape.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -22,6 +22,8 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { EVENTS_OF_REQUESTS_MS, type EventPace, EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { Informer } from '../kernel/informer.ts'
+import { afterFailedWrite, patchAsSeen } from '../kernel/object-patch.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 
 export interface ScaleDownPolicyDeps {
   /** Where the objects are. */
@@ -32,6 +34,8 @@ export interface ScaleDownPolicyDeps {
   /** Called with all that are in force, whenever they have changed. */
   onPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
   readonly log: Logger
   readonly eventPace?: Partial<EventPace>
 }
@@ -45,28 +49,38 @@ const FIELD_MANAGER = 'portcullis'
 /** Between two statuses of one policy: a thousand scale-downs a second are one write. */
 const REPORT_EVERY_MS = 1_000
 const MAX_NAMES = 50
+/** At a time. */
+const WRITES = 4
 
 export class ScaleDownPolicyController {
   readonly #deps: ScaleDownPolicyDeps
   readonly #known: Informer<Known>
   /** The last scale-down of each policy that is still to be written. */
   readonly #reports = new Map<string, ScaleDownReport>()
-  readonly #writing = new Set<Promise<void>>()
+  readonly #queue: WorkQueue
   readonly #events: EventRecorder
-  #timer: NodeJS.Timeout | undefined
   #stopped = false
 
   constructor(deps: ScaleDownPolicyDeps) {
     this.#deps = deps
     const { replica, clock, log, eventPace } = deps
     this.#events = new EventRecorder({ replica, clock, log, pace: { objectMs: EVENTS_OF_REQUESTS_MS, ...eventPace } })
+    this.#queue = new WorkQueue({
+      turn: (key) => this.#turn(key),
+      clock,
+      random: () => deps.random(),
+      limit: WRITES,
+      pace: { spacingMs: REPORT_EVERY_MS },
+    })
     this.#known = new Informer<Known>({
       client: deps.client,
       kind: SCALE_DOWN_POLICIES,
-      keep: (object) => this.#keep(object),
+      keep: (object, _, key) => this.#keep(object, key),
+      onGone: (_, key) => this.#gone(key),
       onChange: () => deps.onPolicies(this.policies),
       onState: (current, message) => {
-        if (!current) deps.log.warn('ScaleDownPolicies cannot be followed', { why: message })
+        if (current) this.#queue.retry()
+        else deps.log.warn('ScaleDownPolicies cannot be followed', { why: message })
       },
     })
   }
@@ -79,86 +93,91 @@ export class ScaleDownPolicyController {
   report(report: ScaleDownReport): void {
     if (this.#stopped) return
     const key = `${report.namespace}/${report.policy}`
+    const known = this.#known.objects.get(key)
+    if (known === undefined) return
     this.#reports.set(key, report)
-    this.#tellEvent(this.#known.objects.get(key)?.object, report)
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#writeReports()
-    }, REPORT_EVERY_MS)
+    this.#tellEvent(known.object, report)
+    this.#queue.add(key, REPORT_EVERY_MS)
   }
 
   /** Call it when this replica has become the leader. */
   leaderChanged(): void {
-    for (const known of this.#known.objects.values()) this.#writeCondition(known)
+    for (const key of this.#known.objects.keys()) this.#queue.add(key)
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    clearTimeout(this.#timer)
     await this.#known.stop()
-    await Promise.all([...this.#writing, this.#events.stop()])
+    await Promise.all([this.#queue.stop(), this.#events.stop()])
   }
 
-  #keep(object: JsonObject): Known {
-    const known = { object, read: readScaleDownPolicy(object) }
-    this.#writeCondition(known)
-    return known
+  #keep(object: JsonObject, key: string): Known {
+    this.#queue.add(key)
+    return { object, read: readScaleDownPolicy(object) }
   }
 
-  #writeReports(): void {
-    for (const [key, report] of this.#reports) {
-      const known = this.#known.objects.get(key)
-      if (known !== undefined) {
-        const conditions = this.#conditions(known.object, steeredBy(report))
-        this.#write(known.object, { conditions, lastScaleDown: lastOf(report) })
-      }
+  #gone(key: string): void {
+    this.#reports.delete(key)
+    this.#queue.forget(key)
+  }
+
+  async #turn(key: string): Promise<TurnOutcome> {
+    const known = this.#known.objects.get(key)
+    if (known === undefined || this.#stopped) return 'done'
+    const report = this.#reports.get(key)
+    const { object } = known
+    const target = { client: this.#deps.client, kind: SCALE_DOWN_POLICIES, fieldManager: FIELD_MANAGER } as const
+    try {
+      const status = this.#statusOf(known, report)
+      const before = recordOf(object['status'])
+      const isSame = sameJson({ ...before, ...status }, before)
+      if (!isSame) await patchAsSeen({ ...target, subresource: 'status' }, object, { status })
+      if (this.#reports.get(key) === report) this.#reports.delete(key)
+      return isSame ? 'done' : 'written'
+    } catch (error) {
+      const { outcome, current } = await afterFailedWrite(target, object, error)
+      // What the watch has brought meanwhile is at least as new.
+      if (current !== undefined && this.#known.objects.get(key) === known) this.#known.learn(current)
+      if (outcome === 'failed')
+        this.#deps.log.debug('the status of a ScaleDownPolicy cannot be written', { policy: key, error })
+      return outcome
     }
-    this.#reports.clear()
   }
 
-  #writeCondition({ object, read }: Known): void {
-    if (!this.#deps.isLeader()) return
+  /** What this replica has to say: the leader, whether the policy is in force; the one that asked it, what came of it. */
+  #statusOf({ object, read }: Known, report: ScaleDownReport | undefined): ScaleDownPolicyStatus {
+    const nowMs = this.#deps.clock.now()
     const { generation } = recordOf(object['metadata'])
     const observedGeneration = typeof generation === 'number' ? generation : 0
-    const valid = read.kind === 'policy'
-    const wanted = {
-      type: 'Ready',
-      status: valid ? 'True' : 'False',
-      reason: valid ? 'InForce' : 'Invalid',
-      message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
-      observedGeneration,
-    } as const
-    const before = conditionsOf(object).find(({ type }) => type === wanted.type)
-    if (before !== undefined && sameJson({ ...before, ...wanted }, before)) return
-    this.#write(object, { observedGeneration, conditions: this.#conditions(object, wanted) })
-  }
-
-  #conditions(object: JsonObject, wanted: Omit<PolicyCondition, 'lastTransitionTime'>): readonly PolicyCondition[] {
-    return withCondition(conditionsOf<PolicyCondition>(object), wanted, this.#deps.clock.now())
+    const leads = this.#deps.isLeader()
+    let conditions = conditionsOf<PolicyCondition>(object)
+    if (leads) conditions = withCondition(conditions, readyCondition(read, observedGeneration), nowMs)
+    if (report !== undefined) conditions = withCondition(conditions, steeredBy(report), nowMs)
+    return {
+      ...(leads && { observedGeneration }),
+      ...(conditions.length > 0 && { conditions }),
+      ...(report !== undefined && { lastScaleDown: lastOf(report) }),
+    }
   }
 
   /** Of what an operator should look at. */
-  #tellEvent(object: JsonObject | undefined, report: ScaleDownReport): void {
+  #tellEvent(object: JsonObject, report: ScaleDownReport): void {
     const { reason, status, message } = steeredBy(report)
-    if (object === undefined || (status === 'True' && report.conflicts.length === 0)) return
+    if (status === 'True' && report.conflicts.length === 0) return
     const [type, why] =
       status === 'True' ? (['Normal', 'DeletionCostConflict'] as const) : (['Warning', reason] as const)
     this.#events.record(this.#deps.client, involvedIn(object), { type, reason: why, message })
   }
+}
 
-  /** What fails is written with the next change. */
-  #write(object: JsonObject, status: ScaleDownPolicyStatus): void {
-    const at = { namespace: namespaceOf(object), name: nameOf(object) }
-    const body = { status }
-    const options = { fieldManager: FIELD_MANAGER, subresource: 'status' } as const
-    const writing = this.#deps.client
-      .patch(SCALE_DOWN_POLICIES, at, 'application/merge-patch+json', body, options)
-      .then(
-        () => undefined,
-        (error: unknown) => this.#deps.log.debug('the status of a ScaleDownPolicy cannot be written', { ...at, error }),
-      )
-    this.#writing.add(writing)
-    void writing.finally(() => this.#writing.delete(writing))
+function readyCondition(read: ReadPolicy, observedGeneration: number): Omit<PolicyCondition, 'lastTransitionTime'> {
+  const valid = read.kind === 'policy'
+  return {
+    type: 'Ready',
+    status: valid ? 'True' : 'False',
+    reason: valid ? 'InForce' : 'Invalid',
+    message: valid ? 'scale-downs through the gateway ask it' : read.why.slice(0, 1024),
+    observedGeneration,
   }
 }
 

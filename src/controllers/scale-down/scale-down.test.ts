@@ -7,7 +7,7 @@ import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
 import { EVENTS, SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
-import { mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
+import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../api/kube/json-object.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { ScaleDownPolicyStatus } from '../../api/scale-down-policy/scale-down-policy.ts'
 import { subdomainErrors } from '../../api/validation/name-errors.ts'
@@ -161,6 +161,7 @@ test('one policy that is not valid affects no other, and says why', async () => 
       inForce = policies
     },
     clock: systemClock,
+    random: Math.random,
     log: silent,
   })
   cleanups.push(() => controller.stop())
@@ -218,6 +219,7 @@ test('the Event of a policy with a long name has a valid name, and counts what h
       inForce = policies
     },
     clock: systemClock,
+    random: Math.random,
     log: silent,
     eventPace: { objectMs: 1, spacingMs: 1 },
   })
@@ -237,4 +239,88 @@ test('the Event of a policy with a long name has a valid name, and counts what h
   assert.equal(namespaceOf(event ?? {}), 'team')
   assert.equal(event?.['message'], 'statefulsets/queue: it is a StatefulSet')
   assert.deepEqual(event?.['source'], { component: 'portcullis', host: 'gw-0' })
+})
+
+/** The first patches fail as told. */
+class Refusing extends MemoryObjects {
+  readonly failures: (() => void)[] = []
+
+  override async patch(...args: Parameters<MemoryObjects['patch']>): Promise<JsonObject> {
+    this.failures.shift()?.()
+    return await super.patch(...args)
+  }
+
+  policy(spec: object = SPEC): void {
+    const metadata = { name: 'web', namespace: 'default' }
+    const head = { apiVersion: 'scale.portcullis.io/v1alpha1', kind: 'ScaleDownPolicy' }
+    this.put(SCALE_DOWN_POLICIES, { ...head, metadata, spec })
+  }
+
+  status(): ScaleDownPolicyStatus {
+    return (this.find(SCALE_DOWN_POLICIES, 'web', 'default')?.['status'] ?? {}) as ScaleDownPolicyStatus
+  }
+}
+
+function policies(store: MemoryObjects, isLeader: () => boolean): ScaleDownPolicyController {
+  const deps = { replica: 'gw-0', clock: systemClock, random: () => 0, log: silent }
+  const controller = new ScaleDownPolicyController({ ...deps, client: store, isLeader, onPolicies: () => undefined })
+  cleanups.push(() => controller.stop())
+  return controller
+}
+
+const REPORT: ScaleDownReport = {
+  ...{ namespace: 'default', policy: 'web', cluster: 'prod', workload: 'deployments/web', from: 3, to: 1 },
+  ...{ outcome: 'Steered', message: '', victims: ['a'], conflicts: [], atMs: 0 },
+}
+
+test('a status that could not be written is written later', async () => {
+  const store = new Refusing()
+  store.policy()
+  store.failures.push(() => {
+    throw new Error('connect ECONNREFUSED')
+  })
+  policies(store, () => true)
+  await waitFor('the condition', () => store.status().conditions?.[0]?.type === 'Ready')
+})
+
+test('what somebody else has written to a status in the meantime stays', async () => {
+  const store = new Refusing()
+  store.policy()
+  store.failures.push(() => {
+    const known = store.find(SCALE_DOWN_POLICIES, 'web', 'default') ?? {}
+    const foreign = { type: 'Other', status: 'True', reason: 'R', message: '', lastTransitionTime: 't' }
+    store.put(SCALE_DOWN_POLICIES, { ...known, status: { conditions: [foreign] } })
+  })
+  policies(store, () => true)
+  await waitFor('both', () => (store.status().conditions?.length ?? 0) > 1)
+  assert.deepEqual(
+    store.status().conditions?.map(({ type }) => type),
+    ['Other', 'Ready'],
+  )
+})
+
+test('the scale-down of a policy that was deleted and created again is not in the status of the new one', async () => {
+  const store = new Refusing()
+  store.policy()
+  let refused = false
+  const controller = policies(store, () => false)
+  await waitFor('the policy', () => controller.policies.length === 1)
+  store.failures.push(() => {
+    refused = true
+    // The watch is behind.
+    store.stall()
+    store.remove(SCALE_DOWN_POLICIES, 'web', 'default')
+    store.policy()
+  })
+  controller.report(REPORT)
+  await waitFor('the write', () => refused)
+  await waitFor('the answer to it', async () => {
+    await store.get(SCALE_DOWN_POLICIES, { namespace: 'default', name: 'web' })
+    return true
+  })
+  assert.deepEqual(store.status(), {})
+  store.resume()
+  // Proof that the new one is written to at all.
+  controller.report({ ...REPORT, from: 9 })
+  await waitFor('the last scale-down', () => store.status().lastScaleDown?.from === 9)
 })

@@ -7,6 +7,7 @@ import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import type { MachineState } from '../../core/scale/scale-up-guard/machine-failure.ts'
 import type { FoundGroup } from '../../core/scale/scale-up-guard/machine-groups.ts'
+import { patchAsSeen } from '../kernel/object-patch.ts'
 
 export interface Correction {
   readonly found: FoundGroup
@@ -29,7 +30,6 @@ export interface CorrectionDeps {
 export type CorrectionResult = 'done' | 'stale' | 'failed'
 
 const MANAGER = 'portcullis'
-const PATCH = 'application/merge-patch+json'
 
 /** Never rejects. @returns what became of it, and what went wrong for people; '' = nothing */
 export async function correctGroup(
@@ -37,7 +37,6 @@ export async function correctGroup(
   { client, group, groupKind, machineKind, mayWrite }: CorrectionDeps,
 ): Promise<{ readonly result: CorrectionResult; readonly message: string }> {
   const { namespace, name, resourceVersion } = found.facts
-  const options = { fieldManager: MANAGER }
   try {
     for (const { uid, name: machine } of machines) {
       const facts = found.machines.get(uid)
@@ -45,12 +44,12 @@ export async function correctGroup(
       if (!mayWrite()) return { result: 'stale', message: '' }
       // A machine that has become a node in the meantime is another version.
       const annotations = { [`${group}/delete-machine`]: MANAGER }
-      const body = { metadata: { uid, resourceVersion: facts.resourceVersion, annotations } }
-      await client.patch(machineKind, { namespace, name: machine }, PATCH, body, options)
+      const seen = { metadata: { namespace, name: machine, resourceVersion: facts.resourceVersion } }
+      await patchAsSeen({ client, kind: machineKind, fieldManager: MANAGER }, seen, { metadata: { annotations } })
     }
     if (!mayWrite()) return { result: 'stale', message: '' }
-    const body = { metadata: { resourceVersion }, spec: { replicas } }
-    await client.patch(groupKind, { namespace, name }, PATCH, body, { ...options, subresource: 'scale' })
+    const target = { client, kind: groupKind, fieldManager: MANAGER, subresource: 'scale' } as const
+    await patchAsSeen(target, { metadata: { namespace, name, resourceVersion } }, { spec: { replicas } })
     return { result: 'done', message: '' }
   } catch (error) {
     const message = errorMessage(error)

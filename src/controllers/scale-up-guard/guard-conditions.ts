@@ -1,6 +1,9 @@
-// The conditions of a ScaleUpGuard.
+// The conditions of a ScaleUpGuard, and how its status is written.
 
+import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { GuardCondition } from '../../api/scale-up-guard/scale-up-guard.ts'
+import type { PatchTarget } from '../kernel/object-patch.ts'
 
 /** @param fault why it does not hold, for people; '' = it holds */
 export function guardCondition(
@@ -11,4 +14,8 @@ export function guardCondition(
 ): Omit<GuardCondition, 'lastTransitionTime'> {
   const [status, reason] = fault === '' ? (['True', 'Watching'] as const) : (['False', faultReason] as const)
   return { type, status, reason, message: fault.slice(0, 1024), observedGeneration }
+}
+
+export function statusOfGuards(client: ObjectClient): PatchTarget {
+  return { client, kind: SCALE_UP_GUARDS, fieldManager: 'portcullis', subresource: 'status' }
 }

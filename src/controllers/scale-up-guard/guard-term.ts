@@ -1,7 +1,6 @@
 // One ScaleUpGuard at work, in the replica that leads: evaluates the groups when something has changed or is due. A backoff is in the status,
 // where all replicas see it, before anything else is done for it; the status is also what a later term goes on from.
 
-import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -22,9 +21,10 @@ import { type FoundGroup, findGroups } from '../../core/scale/scale-up-guard/mac
 import type { CompiledSelector } from '../../core/selectors/compile-selector.ts'
 import { compileSelector } from '../../core/selectors/compile-selector.ts'
 import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
+import { patchSame } from '../kernel/object-patch.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { type Correction, correctGroup } from './correct-group.ts'
-import { guardCondition } from './guard-conditions.ts'
+import { guardCondition, statusOfGuards } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardedObjects } from './guarded-objects.ts'
 
@@ -54,6 +54,8 @@ const LONGEST_MS = 600_000
 export class GuardTerm {
   readonly #deps: GuardTermDeps
   readonly #guard: CompiledGuard
+  /** As it was last read or written. */
+  #object: JsonObject
   readonly #selector: CompiledSelector | undefined
   readonly #objects: GuardedObjects
   readonly #backoff: ExponentialBackoff<BackoffCause>
@@ -68,6 +70,7 @@ export class GuardTerm {
   constructor(deps: GuardTermDeps, guard: CompiledGuard, object: JsonObject) {
     this.#deps = deps
     this.#guard = guard
+    this.#object = object
     this.#selector = guard.groupSelector === undefined ? undefined : compileSelector(guard.groupSelector)
     this.#known = new Map(rememberedGroups(object))
     this.#backoff = new ExponentialBackoff(guard.policy.backoff)
@@ -276,12 +279,7 @@ export class GuardTerm {
     if (reports !== undefined) events.counted(this.#guard, reports.length, backedOff)
     if (text === this.#written) return
     if (this.#stopped || !isLeader()) throw new Error('it no longer leads')
-    const { name, uid } = this.#guard
-    // Of another guard of the same name it says nothing.
-    const body = { metadata: { uid }, status }
-    const at = { namespace: '', name }
-    const options = { fieldManager: 'portcullis', subresource: 'status' } as const
-    await control.patch(SCALE_UP_GUARDS, at, 'application/merge-patch+json', body, options)
+    this.#object = await patchSame(statusOfGuards(control), this.#object, { status })
     this.#written = text
   }
 }

@@ -2,15 +2,19 @@
 // guards. An object that cannot be used, and a cluster that does not answer, concern nobody else's guard.
 
 import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf } from '../../api/kube/object-shape.ts'
 import type { ClosableClient, ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import type { GuardCondition } from '../../api/scale-up-guard/scale-up-guard.ts'
 import { type CompiledGuard, compileGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import { type GuardInForce, guardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
+import { sameJson } from '../../core/text/same-json.ts'
 import { Informer } from '../kernel/informer.ts'
-import { guardCondition } from './guard-conditions.ts'
+import { patchAsSeen } from '../kernel/object-patch.ts'
+import { Writes } from '../kernel/writes.ts'
+import { guardCondition, statusOfGuards } from './guard-conditions.ts'
 import type { GuardEvents } from './guard-events.ts'
 import { GuardTerm } from './guard-term.ts'
 
@@ -35,8 +39,6 @@ interface Known {
   guard: CompiledGuard | string
   /** While it is served here, and for which version. */
   serving: { readonly made: string; readonly end: () => Promise<void> } | undefined
-  /** A term that ends: the next one begins after it. */
-  ending: Promise<void> | undefined
   /** Of the last version that was told to be wrong. */
   toldWrong: string
 }
@@ -52,15 +54,23 @@ export class ScaleUpGuards {
   #inForce = '[]'
   #synced = false
   #stopped = false
-  readonly #endings = new Set<Promise<void>>()
+  /** Terms that end, by the name of their guard: the next one of that name begins after it, also where it is another object. */
+  readonly #endings = new Map<string, Promise<void>>()
+  readonly #writes: Writes
 
   constructor(deps: ScaleUpGuardsDeps) {
     this.#deps = deps
+    this.#writes = new Writes((guard, why) =>
+      deps.log.warn('the status of a ScaleUpGuard cannot be written', { guard, why }),
+    )
     this.#known = new Informer<Known>({
       client: deps.control,
       kind: SCALE_UP_GUARDS,
       keep: (object, before) => this.#keep(object, before),
-      onGone: (known) => this.#end(known),
+      onGone: (known, name) => {
+        this.#writes.forget(name)
+        this.#end(name, known)
+      },
       onChange: () => {
         this.#synced = true
         this.#settle()
@@ -90,8 +100,8 @@ export class ScaleUpGuards {
     this.#stopped = true
     clearInterval(this.#beating)
     await this.#known.stop()
-    for (const known of this.#known.objects.values()) this.#end(known)
-    await Promise.all(this.#endings)
+    for (const [name, known] of this.#known.objects) this.#end(name, known)
+    await Promise.all([...this.#endings.values(), this.#writes.ended()])
     await this.#election?.stop()
   }
 
@@ -99,7 +109,7 @@ export class ScaleUpGuards {
     const guard = compileGuard(object)
     if (known !== undefined) return Object.assign(known, { object, guard })
     this.#begin()
-    return { object, guard, serving: undefined, ending: undefined, toldWrong: '' }
+    return { object, guard, serving: undefined, toldWrong: '' }
   }
 
   /** Nothing runs, and no Lease is held, where there is no guard. */
@@ -114,12 +124,12 @@ export class ScaleUpGuards {
     if (this.#stopped) return
     this.#enforce()
     const leads = this.#election?.isLeader() === true
-    for (const known of this.#known.objects.values()) {
+    for (const [name, known] of this.#known.objects) {
       const { guard } = known
       const wanted = leads && typeof guard !== 'string' ? `${guard.uid} ${guard.generation}` : ''
-      if (known.serving !== undefined && known.serving.made !== wanted) this.#end(known)
-      if (wanted !== '' && known.serving === undefined && known.ending === undefined) this.#serve(known, wanted)
-      if (leads && typeof guard === 'string') this.#tellWrong(known, guard)
+      if (known.serving !== undefined && known.serving.made !== wanted) this.#end(name, known)
+      if (wanted !== '' && known.serving === undefined && !this.#endings.has(name)) this.#serve(known, wanted)
+      if (leads && typeof guard === 'string') this.#tellWrong(name, known, guard)
     }
   }
 
@@ -151,35 +161,31 @@ export class ScaleUpGuards {
     known.serving = { made, end }
   }
 
-  #end(known: Known): void {
+  #end(name: string, known: Known): void {
     if (known.serving === undefined) return
     const ending = known.serving.end().finally(() => {
-      this.#endings.delete(ending)
-      known.ending = undefined
+      this.#endings.delete(name)
       this.#settle()
     })
     known.serving = undefined
-    known.ending = ending
-    this.#endings.add(ending)
+    this.#endings.set(name, ending)
   }
 
-  #tellWrong(known: Known, why: string): void {
+  #tellWrong(name: string, known: Known, why: string): void {
     const { object } = known
     const { generation = 0, uid = '' } = (object['metadata'] ?? {}) as { generation?: number; uid?: string }
     const version = `${uid} ${generation}`
-    if (known.toldWrong === version) return
-    known.toldWrong = version
     const { control, clock, log, events } = this.#deps
-    log.warn('a ScaleUpGuard cannot be used', { guard: nameOf(object), why })
-    events.invalid(object, why)
+    if (known.toldWrong !== version) {
+      known.toldWrong = version
+      log.warn('a ScaleUpGuard cannot be used', { guard: name, why })
+      events.invalid(object, why)
+    }
     const wanted = guardCondition('Ready', why, 'Invalid', generation)
     const conditions = withCondition(conditionsOf<GuardCondition>(object), wanted, clock.now())
-    const body = { status: { observedGeneration: generation, conditions } }
-    const options = { fieldManager: 'portcullis', subresource: 'status' } as const
-    control
-      .patch(SCALE_UP_GUARDS, { namespace: '', name: nameOf(object) }, 'application/merge-patch+json', body, options)
-      .catch((error: unknown) => {
-        log.debug('the status of a ScaleUpGuard cannot be written', { guard: nameOf(object), error: String(error) })
-      })
+    const status = { observedGeneration: generation, conditions }
+    const before = recordOf(object['status'])
+    if (this.#writes.has(name) || sameJson({ ...before, ...status }, before)) return
+    this.#writes.add(name, patchAsSeen(statusOfGuards(control), object, { status }))
   }
 }

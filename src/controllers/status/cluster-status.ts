@@ -3,7 +3,6 @@
 // server is away, statuses wait.
 
 import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger, SourceError } from '../../api/ports/ports.ts'
 import type { GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
@@ -14,6 +13,7 @@ import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/
 import { sameJson } from '../../core/text/same-json.ts'
 import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { Informer } from '../kernel/informer.ts'
+import { afterFailedWrite } from '../kernel/object-patch.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, gatherFacts, type LiveClusters } from './facts.ts'
@@ -246,21 +246,10 @@ class ClusterStatuses implements ClusterStatusController {
       if (this.#deps.isLeader()) this.#events.record(client, involvedIn(answer), ...statusTransitions(before, wanted))
       return 'written'
     } catch (error) {
-      if (error instanceof StatusError && error.code === 404) return 'done'
-      if (error instanceof StatusError && error.code === 409) return await this.#refresh(name)
-      const reason = errorMessage(error)
-      log.debug('status cannot be written', { cluster: name, reason })
-      return 'failed'
-    }
-  }
-
-  /** After a conflict: continue from the current object. */
-  async #refresh(name: string): Promise<TurnOutcome> {
-    try {
-      this.#informer?.learn(await this.#deps.client.get(UPSTREAM_CLUSTERS, { namespace: '', name }))
-      return 'conflict'
-    } catch (error) {
-      return error instanceof StatusError && error.code === 404 ? 'done' : 'failed'
+      const { outcome, current } = await afterFailedWrite({ client, kind: UPSTREAM_CLUSTERS }, known.object, error)
+      if (current !== undefined) this.#informer?.learn(current)
+      if (outcome === 'failed') log.debug('status cannot be written', { cluster: name, reason: errorMessage(error) })
+      return outcome
     }
   }
 }

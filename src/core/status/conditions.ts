@@ -25,11 +25,13 @@ export function transition<C extends AnyCondition>(before: readonly C[], wanted:
   return { ...wanted, lastTransitionTime: since || metaTime(nowMs) } as C
 }
 
-/** The others stay as they are. */
+/** The others stay as they are, and each where it is. */
 export function withCondition<C extends AnyCondition>(
   before: readonly C[],
   wanted: Wanted<C>,
   nowMs: number,
 ): readonly C[] {
-  return [...before.filter(({ type }) => type !== wanted.type), transition(before, wanted, nowMs)]
+  const made = transition(before, wanted, nowMs)
+  const isKnown = before.some(({ type }) => type === wanted.type)
+  return isKnown ? before.map((one) => (one.type === wanted.type ? made : one)) : [...before, made]
 }

@@ -8,10 +8,13 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parse } from 'yaml'
-import { POD_PROTECTORS, SCHEME, UPSTREAM_CLUSTERS } from '../../../src/api/kinds/scheme.ts'
+import { POD_PROTECTORS, SCALE_UP_GUARDS, SCHEME, UPSTREAM_CLUSTERS } from '../../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { StatusError } from '../../../src/api/kube/status.ts'
+import { SILENT } from '../../../src/api/ports/ports.ts'
+import { patchAsSeen, patchSame } from '../../../src/controllers/kernel/object-patch.ts'
 import { compileGuard } from '../../../src/core/scale/scale-up-guard/compile-guard.ts'
+import { createKubeClient } from '../../../src/io/kube/client.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../../src/io/pki/pki.ts'
 import { reviewAdmission } from '../../../src/webhooks/admission-review.ts'
@@ -67,6 +70,40 @@ function withMaterial(value: unknown): JsonObject {
 /** Nothing is stored. By default unknown fields are errors, as kubectl asks for it. */
 function dryRun(path: string, object: JsonObject, fieldValidation = 'Strict'): Promise<KubeResponse> {
   return cluster.request(`${path}?dryRun=All&fieldValidation=${fieldValidation}`, { method: 'POST', body: object })
+}
+
+test('a patch of the status never reaches another object of the same name; its uid alone would not prevent that', async () => {
+  const client = createKubeClient({ kubeconfigFile: cluster.adminKubeconfig, log: SILENT })
+  const at = { namespace: '', name: 'again' }
+  const object = {
+    apiVersion: 'scale.portcullis.io/v1alpha1',
+    kind: 'ScaleUpGuard',
+    metadata: { name: at.name },
+    spec: { clusterRef: { management: 'mgmt' } },
+  }
+  const options = { fieldManager: 'portcullis', subresource: 'status' } as const
+  const target = { client, kind: SCALE_UP_GUARDS, ...options }
+  const statusWith = (observedGeneration: number): JsonObject => ({ status: { observedGeneration } })
+  try {
+    const first = await client.create(SCALE_UP_GUARDS, object)
+    const written = await patchAsSeen(target, first, statusWith(1))
+    await assert.rejects(patchAsSeen(target, first, statusWith(2)), isConflict)
+    assert.deepEqual((await patchSame(target, first, statusWith(3)))['status'], { observedGeneration: 3 })
+    await client.delete(SCALE_UP_GUARDS, at)
+    await client.create(SCALE_UP_GUARDS, object)
+    for (const patch of [patchAsSeen, patchSame])
+      await assert.rejects(patch(target, written, statusWith(4)), isConflict)
+    assert.equal((await client.get(SCALE_UP_GUARDS, at))['status'], undefined)
+    const byUid = { metadata: { uid: 'another' }, ...statusWith(5) }
+    const reached = await client.patch(SCALE_UP_GUARDS, at, 'application/merge-patch+json', byUid, options)
+    assert.deepEqual(reached['status'], { observedGeneration: 5 })
+  } finally {
+    await client.close()
+  }
+})
+
+function isConflict(error: unknown): boolean {
+  return error instanceof StatusError && error.reason === 'Conflict'
 }
 
 function casesOf(file: string): Record<string, unknown>[] {

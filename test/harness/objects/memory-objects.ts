@@ -10,6 +10,7 @@ import type {
   ObjectClient,
   ObjectList,
   ObjectName,
+  PatchOptions,
 } from '../../../src/api/ports/object-client.ts'
 import type { ResourceKind } from '../../../src/api/ports/resource-kind.ts'
 import { resourceName } from '../../../src/api/ports/resource-kind.ts'
@@ -112,10 +113,22 @@ export class MemoryObjects implements ObjectClient {
     return this.#store(kind, { ...before, status: object['status'] }, 'MODIFIED')
   }
 
-  async patch(kind: ResourceKind, at: ObjectName, _type: string, body: unknown): Promise<JsonObject> {
+  /** As a real one of a custom resource: the version is a precondition; the uid is one too, but of a status it is ignored. */
+  async patch(
+    kind: ResourceKind,
+    at: ObjectName,
+    _type: string,
+    body: unknown,
+    options?: PatchOptions,
+  ): Promise<JsonObject> {
     const before = await this.get(kind, at)
+    const after = merged(before, body) as JsonObject
+    const [known, given] = [metadataOf(before), metadataOf(after)]
+    if (given.resourceVersion !== known.resourceVersion) throw statusError('Conflict', `${at.name} was modified`)
     this.writes.push(`patch ${resourceName(kind)} ${at.name}`)
-    return this.put(kind, merged(before, body) as JsonObject)
+    if (options?.subresource === 'status') return this.#store(kind, { ...before, status: after['status'] }, 'MODIFIED')
+    if (given.uid !== known.uid) throw statusError('Invalid', 'metadata.uid: Invalid value: field is immutable')
+    return this.put(kind, after)
   }
 
   async delete(kind: ResourceKind, { namespace, name }: ObjectName): Promise<void> {
