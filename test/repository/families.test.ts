@@ -1,0 +1,218 @@
+// One mechanism for each job. A file under src/ that looks as if it belonged to a family (by its name, the name of a class in it, or its shape) is
+// the family's owner, or is allowed by a decision that says why the owner cannot do it, or stood here before the rule did. Anything else
+// is a second mechanism, and fails. Whoever merges or moves one edits the table: nothing else is needed.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+
+interface Family {
+  /** Words of the names of files (`fair-queue.ts`) and classes (`FairQueue`). */
+  readonly words: readonly string[]
+  /** What its members do, however they are called. */
+  readonly shape?: RegExp
+  /** The mechanism itself: what is new uses it. Paths below src/, without `.ts`. */
+  readonly owners: readonly string[]
+  /** Something that the owner cannot do: number of the decision that says so. */
+  readonly decided: Readonly<Record<string, number>>
+  /** It has the word, but is something else; in one line, what. */
+  readonly otherwise?: Readonly<Record<string, string>>
+  /** Not merged yet. This list only becomes shorter. */
+  readonly unmerged?: readonly string[]
+}
+
+const FAMILIES: Readonly<Record<string, Family>> = {
+  'a queue': {
+    words: ['queue', 'queued', 'turns', 'fifo', 'heap', 'deque'],
+    owners: ['core/upstream/fair-queue', 'core/queues/time-queue', 'controllers/kernel/work-queue'],
+    decided: { 'core/thread-time/fair-queue': 43, 'io/turns/thread-turns': 43, 'core/thread-time/fifo': 43 },
+    otherwise: {
+      'http2/chunk-queue': 'bytes of one stream, in their order',
+      'io/logs/line-writer': 'lines of one file, in their order',
+      'io/listener/handshakes/reading-turns': 'the kernel holds what waits',
+      'controllers/servers/look-up-turns': 'counts what runs, keeps nothing in order',
+      'app/access/review-turns': 'the call turns of the main thread',
+    },
+    unmerged: ['core/limits/call-turns', 'core/handshakes/source-turns', 'io/upstream/stream-queue'],
+  },
+  'a bucket or budget': {
+    words: ['bucket', 'buckets', 'budget', 'budgets', 'pace', 'throttle', 'limiter', 'rate'],
+    owners: ['core/limits/token-bucket', 'api/limits/budget'],
+    decided: {},
+    otherwise: {
+      'core/limits/ramped-bucket': 'a rate that grows with the time since a degrade mode began',
+      'core/endpoints/retry-budget': 'a part of the requests, whatever their rate',
+      'core/insight/rate-ring': 'a series of numbers for the dashboard',
+      'core/scale/rank/age-bucket': 'how the ReplicaSet controller groups ages',
+      'http2/budget': 'budgets of one connection, each an api/limits/budget',
+    },
+    unmerged: ['core/limits/pace', 'core/tap/tap-rate', 'state/user-budgets'],
+  },
+  'a backoff or retry': {
+    words: ['backoff', 'retry', 'retries', 'jitter'],
+    shape: /(?:Ms|_MS|_S) \* (?:2|FACTOR) \*\* |\bdelayMs \* 2\b/,
+    owners: ['controllers/kernel/work-queue', 'io/batches/batch-sender', 'io/kube/watch'],
+    decided: {
+      'core/protection/batch/retry-batch': 59,
+      'core/protection/batch/key': 59,
+      'core/endpoints/endpoint-health': 6,
+      'core/endpoints/resolution': 30,
+      'app/failures/address-failures': 44,
+    },
+    otherwise: {
+      'core/endpoints/retry-budget': 'whether a request is sent again, not when',
+      'core/limits/spread-retry-after': 'what clients are told',
+      'core/scale/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
+      'io/audit-webhook/audit-webhook': 'the delays of its BatchSender',
+      'io/traces/otlp-exporter': 'the delays of its BatchSender',
+    },
+    unmerged: [
+      'controllers/rights/upstream-rights',
+      'core/endpoints/restart-delay',
+      'io/pki/shared-ca',
+      'io/redis/client',
+      'io/secrets/named-secrets',
+    ],
+  },
+  'a batch that is sent': {
+    words: ['batch', 'batches', 'batcher'],
+    owners: ['io/batches/batch-sender'],
+    decided: {
+      'core/protection/batch/retry-batch': 59,
+      'core/protection/batch/key': 59,
+      'core/protection/ledger/history-batch': 59,
+    },
+  },
+  'a loop that follows objects': {
+    words: ['informer', 'follower', 'watcher', 'watchers'],
+    shape: /\bclient\.follow\(/,
+    owners: ['controllers/kernel/informer', 'io/kube/watch', 'io/kube/shared-follow'],
+    decided: {
+      'controllers/ledger/ledger': 59,
+      'controllers/aggregator/member': 59,
+      'controllers/autoscaler-status/autoscaler-statuses': 59,
+      'io/last-good/kept-follow': 27,
+    },
+    otherwise: { 'io/store/watchers': 'the serving side: clients of the embedded API server' },
+    unmerged: ['io/secrets/named-secrets', 'io/sources/objects/objects-source'],
+  },
+  'a cache': {
+    words: ['cache', 'caches', 'lru', 'memo'],
+    shape: /\bnew LRUCache\b/,
+    // The mechanism is the package lru-cache; who uses it says how much it may hold.
+    owners: [],
+    decided: {
+      'io/reviews/token-review': 5,
+      'io/reviews/access-review': 5,
+      'io/store/objects': 5,
+      'io/pki/pem-checks': 5,
+    },
+    otherwise: {
+      'controllers/generator/cache': 'all that its informers know, and nothing is dropped',
+      'http2/hpack/literal-memo': 'found by octets, before there is a string',
+    },
+  },
+  'a lease': {
+    words: ['lease', 'leases', 'election', 'leadership'],
+    owners: ['io/kube/leader-lease'],
+    decided: { 'core/limits/global-slots': 10 },
+    otherwise: {
+      'api/kinds/lease-kind': 'the kind of object',
+      'controllers/status/replicas': 'each replica says that it is there; none is elected',
+    },
+  },
+  'a penalty': {
+    words: ['penalty', 'penalties', 'offender', 'offenders', 'offences', 'suspect', 'suspects', 'blocked', 'failures'],
+    owners: ['core/upstream/offenders'],
+    decided: { 'app/failures/address-failures': 44, 'state/blocked-sources': 44, 'app/threads/thread/failures': 44 },
+    otherwise: {
+      'app/wiring/create-failures': 'chooses between this process and Redis',
+      'gateway/exchange/refuse-blocked': 'the refusal',
+    },
+    unmerged: ['io/upstream/offences', 'http2/suspects'],
+  },
+  'places that are taken and given up': {
+    words: ['places', 'room', 'slots', 'seats', 'held'],
+    owners: ['core/connections/fair-room'],
+    decided: { 'state/connection-places': 26, 'core/limits/global-slots': 10, 'core/protection/batch/slots': 59 },
+    otherwise: {
+      'core/admission/held': 'what flow control has taken for one request',
+      'core/answers/held-bytes': 'a sum',
+      'core/answers/call-errors': 'errors',
+      'core/list-cost/seats': 'what a list costs',
+      'gateway/held-answer': 'one answer',
+      'app/connections/held-connections': 'connections on their way to a thread',
+    },
+    unmerged: ['core/shares/long-held'],
+  },
+}
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+interface SourceFile {
+  /** Below src/, without the extension. */
+  readonly path: string
+  /** Words of the names of the file and of its classes. */
+  readonly words: ReadonlySet<string>
+  readonly code: string
+}
+
+const FILES: readonly SourceFile[] = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  .map((name) => sourceFile(name.slice(0, -'.ts'.length), readFileSync(join(ROOT, 'src', name), 'utf8')))
+
+function sourceFile(path: string, text: string): SourceFile {
+  const code = text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '')
+  const classes = [...code.matchAll(/\bclass (\w+)/g)].flatMap(([, name = '']) => {
+    return name
+      .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+      .toLowerCase()
+      .split(' ')
+  })
+  return { path, words: new Set([...(path.split('/').at(-1) ?? '').split('-'), ...classes]), code }
+}
+
+function isMember({ words, code }: SourceFile, family: Family): boolean {
+  return family.words.some((word) => words.has(word)) || family.shape?.test(code) === true
+}
+
+function listed({ owners, decided, otherwise = {}, unmerged = [] }: Family): string[] {
+  return [...owners, ...Object.keys(decided), ...Object.keys(otherwise), ...unmerged]
+}
+
+for (const [name, family] of Object.entries(FAMILIES)) {
+  test(`${name} is the one in the house, or has a decision that says why not`, () => {
+    const known = new Set(listed(family))
+    const second = FILES.filter((file) => isMember(file, family) && !known.has(file.path)).map(({ path }) => path)
+    const use = family.owners.length === 0 ? 'see decided' : family.owners.join(', ')
+    assert.deepEqual(second, [], `a second mechanism: use ${use}, or write a decision that says why it cannot do it`)
+  })
+
+  test(`${name}: the list is of files that are there, each once, with decisions that are there`, () => {
+    const all = listed(family)
+    assert.equal(new Set(all).size, all.length, 'a file is listed twice')
+    const paths = new Set(FILES.map(({ path }) => path))
+    assert.deepEqual(
+      all.filter((path) => !paths.has(path)),
+      [],
+      'gone or moved: edit FAMILIES',
+    )
+    const isOwner = new Set(family.owners)
+    const others = FILES.filter(({ path }) => all.includes(path) && !isOwner.has(path))
+    const idle = others.filter((file) => !isMember(file, family)).map(({ path }) => path)
+    assert.deepEqual(idle, [], 'does not look like a member any more: take it out of FAMILIES')
+    const decisions = readdirSync(join(ROOT, 'docs/decisions')).map((file) => Number(file.slice(0, 4)))
+    for (const [path, number] of Object.entries(family.decided))
+      assert.ok(decisions.includes(number), `${path}: ${number}`)
+  })
+}
+
+test('it finds a second mechanism by its name, by its class, and by what it does', () => {
+  const [queue, backoff] = [FAMILIES['a queue'], FAMILIES['a backoff or retry']]
+  assert.ok(queue !== undefined && backoff !== undefined)
+  assert.ok(isMember(sourceFile('io/x/send-queue', ''), queue))
+  assert.ok(isMember(sourceFile('io/x/sending', 'export class FairTurns<T> {'), queue))
+  assert.ok(!isMember(sourceFile('io/x/sending', '// a queue\nexport class Sending {'), queue))
+  assert.ok(isMember(sourceFile('io/x/sending', 'const waitMs = FIRST_MS * 2 ** attempt'), backoff))
+})
