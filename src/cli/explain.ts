@@ -9,7 +9,7 @@ export interface ExplainOptions extends ServedClustersOptions {
   /** JSON lines from `input` instead of `request`. */
   stdin: boolean
   request?: ExplainInput
-  /** Of a single request; lines are always answered in JSON. */
+  /** How a single request is answered; lines are always answered in JSON. */
   output: 'text' | 'json'
   /** Lines of standard input. */
   input: AsyncIterable<string>
@@ -22,7 +22,7 @@ const CHUNK_LENGTH = 64 * 1024
 
 /** @returns the exit code: 1 when no object loads, when a line is malformed, or when there is no request */
 export async function explain(options: ExplainOptions): Promise<number> {
-  // A readline interface drops the lines that come before somebody listens: listen before the first wait.
+  // A readline interface drops the lines that come before it has a listener: listen before the first wait.
   const lines = options.stdin ? options.input[Symbol.asyncIterator]() : undefined
   const served = await readServedClusters(options)
   if (served === undefined) return 1

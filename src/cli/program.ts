@@ -3,8 +3,7 @@
 
 import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { collect, forControlPlane } from './command/flags.ts'
-import type { CommandContext } from './command/output.ts'
-import type { Terminal } from './command/terminal.ts'
+import type { CommandContext, Terminal } from './command/output.ts'
 import { addControl } from './control/program.ts'
 import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
@@ -16,7 +15,7 @@ import { addTap } from './tap/program.ts'
 import { addTop } from './top/program.ts'
 
 /** A setting of the gateway as a flag. */
-export interface FlagSetting {
+interface FlagSetting {
   readonly flag: string
   readonly argument: string
   readonly env: string
@@ -30,14 +29,14 @@ export interface FlagSetting {
   readonly replaced: readonly { readonly flag: string }[]
 }
 
-export interface ProgramDeps extends Omit<CommandContext, 'done'> {
+interface ProgramDeps extends Omit<CommandContext, 'done'> {
   /** As it is called. Default: portcullis. */
   readonly name?: string
   readonly version: string
   /** Flags of `serve`. */
   settings(): Promise<readonly FlagSetting[]>
   readonly input: AsyncIterable<string>
-  /** Default: there is none, and nobody ends a command. */
+  /** Default: there is none, and commands are not interrupted. */
   readonly terminal?: Terminal
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>

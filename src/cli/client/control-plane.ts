@@ -30,7 +30,7 @@ export interface ControlPlaneOptions extends Output {
 }
 
 /** Metadata as far as commands need it. */
-export interface ServedMetadata {
+interface ServedMetadata {
   readonly name: string
   readonly resourceVersion?: string
   readonly generation?: number

@@ -9,7 +9,7 @@ import { readTextFile } from '../../io/pki/pki-files.ts'
 
 export type RevokedSubject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
 
-export interface CertificateSubject {
+interface CertificateSubject {
   /** The subject: `CN=vera, O=portcullis:viewers`. */
   readonly name: string
   /** The usual fingerprint, and one that also covers the certificate with a rewritten signature. */
@@ -20,7 +20,7 @@ export interface CertificateSubject {
   readonly text: string
 }
 
-export interface TokenSubject {
+interface TokenSubject {
   readonly subject: RevokedSubject
   /** For people: the owner and the id that the token claims. */
   readonly text: string

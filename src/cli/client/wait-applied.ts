@@ -9,7 +9,7 @@ import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '..
 import { metadataOf } from './control-plane.ts'
 import { textTable } from './text-table.ts'
 
-export interface WaitDeps {
+interface WaitDeps {
   readonly client: ObjectClient
   readonly timeoutMs: number
   /** Milliseconds since the epoch. */

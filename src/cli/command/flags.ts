@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
 /** A command that speaks to the API server of the objects, with the flags that say where it is. */
-export type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }>
+type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }>
 
 /** Options of every command that speaks to the API server of the objects. */
 export function forControlPlane(command: Command): ControlPlaneCommand {
@@ -24,7 +24,7 @@ export function wholeNumber(text: string): number {
 }
 
 /** A command that asks a running gateway, with the flags that say where it is and who asks. */
-export type AdminCommand = Command<
+type AdminCommand = Command<
   [],
   { admin: string; caFile?: string; tokenFile?: string; kubeconfig?: string; context?: string }
 >

@@ -31,3 +31,14 @@ export function reportUserErrors(err: Output['err'], action: () => number | Prom
     return report(error)
   }
 }
+
+/** No terminal, and so no interrupt. */
+export const NO_TERMINAL: Terminal = { columns: () => undefined, interrupted: () => new AbortController().signal }
+
+/** What commands that go on until they are interrupted know of their terminal. */
+export interface Terminal {
+  /** Columns of standard output; undefined = it is not a terminal. Read for each line: windows change. */
+  columns(): number | undefined
+  /** Aborts at the first Ctrl-C (SIGINT) or SIGTERM from now on; a second one ends the process as usual. */
+  interrupted(): AbortSignal
+}

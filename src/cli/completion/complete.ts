@@ -4,14 +4,14 @@
 
 import type { CommandUnknownOpts, Option } from 'commander'
 
-export interface Completions {
+interface Completions {
   /** Value -> what it is, '' = nothing to say. */
   readonly values: ReadonlyMap<string, string>
   /** Names of files are meant. */
   readonly files: boolean
 }
 
-export interface CompletionSources {
+interface CompletionSources {
   /** Flag -> its values, where the command accepts other spellings, too, and so declares no choices. */
   readonly values: Readonly<Record<string, readonly string[]>>
   /** Names of UpstreamClusters; [] when their API server does not answer. */

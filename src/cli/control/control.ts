@@ -1,4 +1,4 @@
-// `portcullis control`: credentials for the embedded API server, and a copy of its store.
+// `portcullis control`: credentials for the embedded API server, a copy of its store, and a new key for it.
 
 import { UserError } from '../../api/validation/field-errors.ts'
 import { parseDuration } from '../../core/text/duration.ts'
@@ -14,6 +14,7 @@ import type { KeyPair } from '../../io/pki/pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { backupStore } from '../../io/store/backup.ts'
 import { keyId, readExistingKey } from '../../io/store/key.ts'
+import { rotateStoreKey } from '../../io/store/rotation.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 
 export interface ControlKubeconfigOptions extends Output {
@@ -25,7 +26,7 @@ export interface ControlKubeconfigOptions extends Output {
   readonly server?: string
   /** A Go duration; if set, a token instead of a client certificate. */
   readonly tokenTtl?: string
-  /** Of the client certificate. Default 365. */
+  /** How long the client certificate is valid. Default 365. */
   readonly days?: number
   readonly now: () => number
 }
@@ -66,6 +67,31 @@ export function backupControlStore(options: Output & { readonly dataDir: string;
     const key = readExistingKey(storeKey)
     const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
     options.out(`${options.file} is complete; keep the key that encrypts it (${which}) elsewhere\n`)
+    return 0
+  })
+}
+
+export interface RotateKeyOptions extends Output {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  /** Its `--store-key-file`. Default: the one in the data directory. */
+  readonly storeKeyFile?: string | undefined
+  /** File of the new key; created if missing. Default: replaces the old one, which is kept beside it. */
+  readonly newKeyFile?: string | undefined
+}
+
+/** The exit code. */
+export function rotateKey({ dataDir, storeKeyFile, newKeyFile, out, err }: RotateKeyOptions): number {
+  const { store: file, storeKey } = controlPaths(dataDir)
+  const keyFile = storeKeyFile ?? storeKey
+  return reportUserErrors(err, () => {
+    const { bodies, keyId, oldKeyFile, leftover } = rotateStoreKey({ file, keyFile, newKeyFile })
+    const where = newKeyFile ?? keyFile
+    out(`${bodies} objects, old versions included, are encrypted with key ${keyId} in ${where}\n`)
+    if (newKeyFile !== undefined) out(`start the gateway with --store-key-file ${newKeyFile}\n`)
+    out(`backups made so far need ${oldKeyFile}: keep it with them, not here\n`)
+    if (leftover !== '')
+      err(`note: free pages of the file may still hold bytes encrypted with the old key: ${leftover}\n`)
     return 0
   })
 }

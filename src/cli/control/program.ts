@@ -58,5 +58,5 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
     .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
     .option('--store-key-file <file>', 'as of the gateway')
     .option('--new-key-file <file>', 'the new key; default: a generated one, which replaces the old one')
-    .action(async (options) => done((await import('./rotate-key.ts')).rotateKey({ ...options, out, err })))
+    .action(async (options) => done((await import('./control.ts')).rotateKey({ ...options, out, err })))
 }

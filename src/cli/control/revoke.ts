@@ -34,7 +34,7 @@ export interface ControlRevokeOptions extends LocalOptions, Output {
 }
 
 interface Named {
-  /** Of the object: the same for the same credential. */
+  /** Name of the object: the same for the same credential. */
   readonly name: string
   readonly spec: RevokedCredentialSpec
   /** For people. */

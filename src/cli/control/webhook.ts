@@ -19,7 +19,7 @@ export interface ControlWebhookOptions extends Output {
   readonly url?: string
   /** NAMESPACE/NAME, in place of `url`. */
   readonly service?: string
-  /** Of the Service. */
+  /** Port of the Service. */
   readonly port: number
 }
 

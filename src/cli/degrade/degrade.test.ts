@@ -17,8 +17,8 @@ import { metaMicroTime } from '../../core/text/meta-time.ts'
 import { certificateHashes, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
 import { createCA } from '../../io/pki/pki.ts'
 import { type RevokeOptions, revoke } from '../revoke.ts'
+import type { DegradeOptions } from './change.ts'
 import { degrade } from './degrade.ts'
-import type { DegradeOptions } from './options.ts'
 
 const WRITTEN = 'written; --status shows where it is in force\n'
 const NOW = Date.parse('2030-01-31T12:00:00Z')

@@ -1,19 +1,18 @@
 // `portcullis degrade`: sets the degrade mode of a cluster, and shows whether it is in force everywhere.
 
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { getCluster, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
 import { waitApplied } from '../client/wait-applied.ts'
-import { type Change, readChange } from './change.ts'
+import { type Change, type DegradeOptions, readChange } from './change.ts'
 import { guardRails } from './guard-rails.ts'
 import { showLocal } from './local.ts'
-import { whoAmI } from './operator.ts'
-import type { DegradeOptions } from './options.ts'
-import { type RecoveryChange, readRecovery, startRecovery } from './recover.ts'
-import { recoveryReport, watchRecovery } from './recovery-report.ts'
+import { type RecoveryChange, readRecovery, recoveryReport, startRecovery, watchRecovery } from './recover.ts'
 import { describe, faultsOf, inForceText } from './state.ts'
 
 const MANAGER = 'portcullis-degrade'
@@ -84,4 +83,25 @@ async function throwSwitch(client: ObjectClient, name: string, change: Change): 
   const patch = { spec: { degrade: change } }
   const options = { fieldManager: MANAGER }
   return await client.patch(UPSTREAM_CLUSTERS, { namespace: '', name }, 'application/merge-patch+json', patch, options)
+}
+
+/** Only where it is created counts here: nothing is stored. */
+const SELF_REVIEWS: ResourceKind = {
+  ...LEASES,
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  kind: 'SelfSubjectReview',
+  plural: 'selfsubjectreviews',
+  namespaced: false,
+}
+
+/** The user as which the API server sees the caller; undefined = it does not say, as none does before Kubernetes 1.28. */
+export async function whoAmI(client: ObjectClient): Promise<UserInfo | undefined> {
+  const asked = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} }
+  const answer = await client.create(SELF_REVIEWS, asked).catch(() => undefined)
+  const user = recordOf(recordOf(answer?.['status'])['userInfo'])
+  const name = textOf(user['username'])
+  if (name === '') return undefined
+  const groups = Array.isArray(user['groups']) ? user['groups'].map(String) : []
+  return { name, uid: '', groups, extra: {} }
 }

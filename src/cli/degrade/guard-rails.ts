@@ -1,4 +1,4 @@
-// What somebody who throws the switch should know first: whose heartbeats end, who evicts pods of nodes without them, and whether the
+// What an operator who throws the switch should know first: which heartbeats end, who evicts pods of nodes without them, and whether the
 // mode can still be lifted. `--force` throws it all the same.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -27,7 +27,7 @@ const CONTROLLERS: readonly UserInfo[] = [
   'system:serviceaccount:kube-system:node-controller',
 ].map((name) => assumeUser(name, undefined))
 
-export interface GuardedSwitch {
+interface GuardedSwitch {
   /** As it is. */
   readonly object: JsonObject
   readonly change: Change
@@ -112,7 +112,7 @@ function comesThrough(object: JsonObject, server: string): boolean {
   return !('unknown' in found) && found.via !== 'default'
 }
 
-/** undefined = it is not valid, so that nobody is served by it. */
+/** undefined = it is not valid, and so serves no request. */
 function compiledOf(object: JsonObject): CompiledCluster | undefined {
   try {
     return compileCluster({ object: object as JsonObject & UpstreamCluster, revision: '' })

@@ -10,8 +10,7 @@ import { readSwitchStates, type SwitchState, whyUnread } from '../../io/local-sw
 import { isDirectory, machineUser } from '../../io/local-switches/this-machine.ts'
 import { readPositiveDuration } from '../client/control-plane.ts'
 import { textTable } from '../client/text-table.ts'
-import { type Change, readChange } from './change.ts'
-import type { DegradeOptions } from './options.ts'
+import { type Change, type DegradeOptions, readChange } from './change.ts'
 
 const HEAD = ['CLUSTER', 'MODE', 'BY', 'AT', 'UNTIL', 'IN FORCE', 'REASON']
 const POLL_MS = 100
@@ -68,7 +67,7 @@ function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread:
   return untaken.map((local) => ({ ...local, inForceAt: '', problem }))
 }
 
-/** One that was left there is removed; nobody has to see it. */
+/** Removes one that was left there, without a message. */
 function removeUnread({ cluster, out, err }: DegradeOptions, dataDir: string): number {
   if (writable(() => removeSwitch(dataDir, cluster), dataDir)) {
     out(`${cluster}: the file of the local switch is removed; it was not in force\n`)

@@ -1,4 +1,5 @@
-// `portcullis degrade --recover`: begins a recovery by steps, and refuses where nobody would carry it out.
+// A recovery by steps: `portcullis degrade --recover` begins it, and refuses where no gateway would carry it out; `--status` shows how far
+// it is, once or until it is over.
 
 import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -6,11 +7,14 @@ import { complete, DURATION_PATTERN, fieldOf } from '../../api/kube/json-schema.
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
+import type { RecoveryStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { LEADER_LEASE } from '../../core/status/gateways.ts'
-import { metadataOf } from '../client/control-plane.ts'
-import type { DegradeOptions } from './options.ts'
+import { getCluster, metadataOf } from '../client/control-plane.ts'
+import { textTable } from '../client/text-table.ts'
+import type { DegradeOptions } from './change.ts'
 import { degradeOf, isOver } from './state.ts'
 
 const DURATION = new RegExp(DURATION_PATTERN)
@@ -46,7 +50,7 @@ export function readRecovery({
   return { hold: hold ?? null, ramp: ramp ?? null }
 }
 
-/** @throws {UserError} when there is nothing to recover from, or nobody who would do it */
+/** @throws {UserError} when there is nothing to recover from, or no gateway that would do it */
 export async function startRecovery(
   client: ObjectClient,
   object: JsonObject,
@@ -93,4 +97,54 @@ async function requireLeader(client: ObjectClient, nowMs: number, err: (text: st
   // Clocks of two machines differ: who is late by their difference only is not dead.
   if (textOf(holderIdentity) !== '' && nowMs - renewedMs < 4 * durationMs) return
   err(`warning: no gateway has led since ${textOf(renewTime)}: the steps are taken once one does\n`)
+}
+
+const POLL_MS = 1_000
+
+/** '' = there is none. */
+export function recoveryReport(object: JsonObject): string {
+  const { recovery } = degradeOf(object)
+  if (recovery === undefined) return ''
+  const seen = recoveryOf(object)
+  if (seen === undefined) return 'recovery: the leader has not looked yet\n'
+  const { step, since, startedFrom, holdingSince, checks, waitingFor } = seen
+  const ladder: readonly string[] = DEGRADE_MODES
+  const rung = ladder.length - ladder.indexOf(step)
+  const head = `recovery: ${step} since ${since}, step ${rung} of ${ladder.length}, started from ${startedFrom}`
+  const rows = checks.map(({ name, ok, message }) => [name, ok ? 'yes' : 'no', message])
+  const table = rows.length === 0 ? '' : textTable([['CHECK', 'HOLDS', 'SEEN'], ...rows], '  ')
+  const held = holdingSince === undefined ? '' : `  all hold since ${holdingSince}\n`
+  return `${head}\n${table}${held}  waits for: ${waitingFor}\n`
+}
+
+function recoveryOf(object: JsonObject): RecoveryStatus | undefined {
+  return (recordOf(object['status']) as UpstreamClusterStatus).degrade?.recovery
+}
+
+/** Prints the report whenever it has changed. The exit code: 0 when the mode is Off in the end. */
+export async function watchRecovery(client: ObjectClient, cluster: string, options: DegradeOptions): Promise<number> {
+  const { out, err, pollMs = POLL_MS } = options
+  let shown: string | undefined
+  for (;;) {
+    const object = await getCluster(client, cluster)
+    const report = recoveryReport(object)
+    if (report === '') return ended(object, shown, out, err)
+    if (report !== shown) out(report)
+    shown = report
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}
+
+function ended(
+  object: JsonObject,
+  shown: string | undefined,
+  out: DegradeOptions['out'],
+  err: DegradeOptions['err'],
+): number {
+  const { mode = 'Off' } = degradeOf(object)
+  const { name } = metadataOf(object)
+  if (shown === undefined) out(`${name}: no recovery is under way\n`)
+  else if (mode === 'Off') out(`${name}: recovery complete, the degrade mode is Off\n`)
+  else err(`error: the recovery of ${name} was ended by hand; the degrade mode is ${mode}\n`)
+  return shown === undefined || mode === 'Off' ? 0 : 1
 }

@@ -19,7 +19,7 @@ import { type ImportedCluster, type ImportOutput, printImport, type Remark } fro
 
 export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
-  /** Of the Secrets. Default portcullis-system. */
+  /** Namespace of the Secrets. Default portcullis-system. */
   readonly namespace?: string
   /** Do not ask the clusters for the CA of their client certificates. Default false. */
   readonly offline?: boolean

@@ -30,7 +30,7 @@ export interface WebhookAddress {
   readonly token: string
 }
 
-export interface ConfigurationOptions {
+interface ConfigurationOptions {
   readonly name: string
   readonly address: WebhookAddress
   readonly excludedNamespaces: readonly string[]

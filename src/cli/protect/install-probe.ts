@@ -9,7 +9,7 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { PROBE_ANSWER, PROBE_LABEL } from '../../core/protection/quota/review-subject.ts'
 import { PROBE_NAME, probeConfiguration, type WebhookAddress } from './install-manifest.ts'
 
-export interface ProbeDeps {
+interface ProbeDeps {
   readonly client: ObjectClient
   readonly address: WebhookAddress
   readonly timeoutMs: number

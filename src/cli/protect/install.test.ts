@@ -14,7 +14,7 @@ import { controlPaths } from '../../io/listener/control-paths.ts'
 import { ensureControlPki } from '../../io/pki/control-pki.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
 import { type ProtectInstallOptions, protectCredentials, protectInstall, protectUninstall } from './install.ts'
-import { registerProtectInstall } from './install-program.ts'
+import { registerProtectInstall } from './program.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-protect-'))
 const pki = ensureControlPki(controlPaths(dir).pki, ['localhost'])

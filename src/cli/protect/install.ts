@@ -2,8 +2,9 @@
 
 import { stringify } from 'yaml'
 import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isDnsLabel } from '../../api/validation/name-syntax.ts'
 import { parseDuration } from '../../core/text/duration.ts'
@@ -11,9 +12,13 @@ import { controlPaths } from '../../io/listener/control-paths.ts'
 import { readControlTokenKey } from '../../io/pki/control-pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
-import { type ControlPlaneOptions, readPositiveDuration, withControlPlane } from '../client/control-plane.ts'
+import {
+  type ControlPlaneOptions,
+  metadataOf,
+  readPositiveDuration,
+  withControlPlane,
+} from '../client/control-plane.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
-import { putConfiguration, withRights } from './install-apply.ts'
 import {
   checkCell,
   checkConfigurationName,
@@ -30,7 +35,7 @@ export interface WebhookTarget {
   readonly url?: string
   /** `NAMESPACE/NAME`. */
   readonly service?: string
-  /** Of the Service. */
+  /** Port of the Service. */
   readonly port: number
   /** --data-dir of the gateway, where its CA and the key of tokens are. */
   readonly dataDir?: string
@@ -48,7 +53,7 @@ export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarge
   readonly shadow: boolean
   /** Manifest to `out`, and nothing else. */
   readonly print: boolean
-  /** Of the probe: a Go duration. */
+  /** How long the probe may take: a Go duration. */
   readonly timeout: string
   readonly now: () => number
   readonly pollMs?: number
@@ -166,4 +171,45 @@ function excluded({ excludeNamespace, service }: ProtectInstallOptions): readonl
 
 function exclusions(options: ProtectInstallOptions): string {
   return `not for pods in ${excluded(options).join(', ')}`
+}
+
+const MAX_ATTEMPTS = 5
+const NEEDED_RIGHTS =
+  'the user of --kubeconfig needs get, create, update and delete of validatingwebhookconfigurations, and create of pods/eviction'
+
+/** Labels and annotations of others stay; the webhooks are replaced. */
+export async function putConfiguration(client: ObjectClient, object: JsonObject): Promise<'created' | 'up to date'> {
+  const kind = VALIDATING_WEBHOOK_CONFIGURATIONS
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const before = await client.get(kind, { namespace: '', name: nameOf(object) })
+      const metadata = { ...(before['metadata'] as object), ...(object['metadata'] as object) }
+      await client.update(kind, { ...object, metadata: { ...metadata, labels: labelsOf(before, object) } })
+      return 'up to date'
+    } catch (error) {
+      if (!(error instanceof StatusError) || attempt === MAX_ATTEMPTS) throw error
+      if (error.code === 409) continue
+      if (error.code !== 404) throw error
+    }
+    try {
+      await client.create(kind, object)
+      return 'created'
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 409) throw error
+    }
+  }
+}
+
+function labelsOf(before: JsonObject, object: JsonObject): Readonly<Record<string, string>> {
+  return { ...metadataOf(before).labels, ...metadataOf(object).labels }
+}
+
+/** What withControlPlane says of a 403 is about other objects. */
+export async function withRights<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 403) throw error
+    throw new UserError(`the API server of the worker refuses: ${error.message}`, NEEDED_RIGHTS)
+  }
 }

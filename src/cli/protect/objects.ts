@@ -20,7 +20,7 @@ export async function listProtectors(client: ObjectClient, namespace: string): P
   return table
 }
 
-export interface ProtectedCluster {
+interface ProtectedCluster {
   readonly name: string
   /** undefined = its pods are not protected. */
   readonly protection: CompiledProtection | undefined

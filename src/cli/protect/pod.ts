@@ -20,12 +20,12 @@ import { readNamedSecrets } from '../../io/secrets/read-named-secrets.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 
-export interface WorkerReading {
+interface WorkerReading {
   /** As people call it: `pod shop/web-1`. */
   readonly what: string
   /** The UpstreamCluster that has it; '' = none is known. */
   readonly upstream: string
-  /** Of the API server that holds the objects; '' = as kubectl finds it. */
+  /** Kubeconfig of the API server that holds the objects; '' = as kubectl finds it. */
   readonly kubeconfig: string
   readonly context?: string
 }

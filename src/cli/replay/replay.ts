@@ -1,14 +1,21 @@
 // `portcullis replay`: what another configuration would have done with the requests of an access log.
 
+import { UserError } from '../../api/validation/field-errors.ts'
+import { buildClusterIndex } from '../../core/cluster/cluster-index.ts'
+import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import type { LimitTotal } from '../../core/replay/limit-totals.ts'
 import { compare, isEvaluable, outcomeOfLog, outcomeText } from '../../core/replay/outcome.ts'
-import type { Simulation } from '../../core/replay/simulation.ts'
+import { Simulation } from '../../core/replay/simulation.ts'
 import type { Ordered } from '../../core/replay/start-order.ts'
-import { ReplaySummarizer } from '../../core/replay/summary.ts'
-import { safeJson } from '../../core/text/printable.ts'
-import type { ServedClustersOptions } from '../client/served-clusters.ts'
-import { simulationOfFiles, simulationOfServer } from './config.ts'
-import { emptyReading, readLog } from './read-log.ts'
-import { replayReport } from './report.ts'
+import { type ChangeGroup, ReplaySummarizer, type ReplaySummary } from '../../core/replay/summary.ts'
+import { printable, safeJson } from '../../core/text/printable.ts'
+import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { loadWithoutSecrets } from '../../io/sources/files/source.ts'
+import { FlowTable } from '../../state/flow-tables.ts'
+import { readServedClusters, type ServedClustersOptions } from '../client/served-clusters.ts'
+import { textTable } from '../client/text-table.ts'
+import { emptyReading, type LogReading, readLog } from './read-log.ts'
 
 export interface ReplayOptions extends Omit<ServedClustersOptions, 'configDir'> {
   /** Path of the access log; `-` = `input`. */
@@ -55,4 +62,97 @@ function addTo(
   const refusedBy = found.refusal?.message ?? found.warnings.join('; ')
   const message = refusedBy === '' ? outcomeText(comparison.wouldBe) : refusedBy
   summarizer.add(entry, late, comparison, message)
+}
+
+/** @param path directory or file of UpstreamClusters. @throws {UserError} when there is an error in it: a broken object would not be in force */
+export async function simulationOfFiles(path: string): Promise<Simulation> {
+  // Secrets make no difference to what is decided: a pipeline that checks a change need not have them.
+  const { clusters, problems } = await loadWithoutSecrets(path, nodePemChecks)
+  const error = problems.find(({ severity }) => severity === 'error')
+  if (error !== undefined) {
+    const where = [error.file, error.path].filter((part) => part !== '').join(': ')
+    throw new UserError(`${path}: ${where}: ${error.message}`, error.fix)
+  }
+  if (clusters.size === 0) throw new UserError(`${path} holds no UpstreamCluster`, 'name a file or directory of some')
+  return simulationOf([...clusters.values()].map((cluster) => compileCluster(cluster)))
+}
+
+/** Reads the API server that holds the objects. undefined = it cannot be read; the error was printed. */
+export async function simulationOfServer(options: ServedClustersOptions): Promise<Simulation | undefined> {
+  const served = await readServedClusters(options)
+  if (served === undefined) return undefined
+  for (const problem of served.problems) options.err(`${problem}\n`)
+  if (served.clusters.size === 0) throw new UserError(`${served.where} has no UpstreamCluster`, served.fixOfNone)
+  return simulationOf([...served.clusters.values()])
+}
+
+function simulationOf(clusters: readonly CompiledCluster[]): Simulation {
+  const local = clusters.map(withLocalLimits)
+  const tables = new Map(local.map((cluster) => [cluster, tableOf(cluster)]))
+  return new Simulation(buildClusterIndex(local), (cluster) => tables.get(cluster) ?? tableOf(cluster))
+}
+
+/** The log is of one replica: its part of a limit that replicas share is the local one. */
+function withLocalLimits(cluster: CompiledCluster): CompiledCluster {
+  return { ...cluster, schemas: cluster.schemas.map((schema) => ({ ...schema, shared: undefined })) }
+}
+
+function tableOf({ schemas }: CompiledCluster): FlowTable {
+  const table = new FlowTable()
+  table.update(schemas, 0)
+  return table
+}
+
+export function replayReport(log: string, reading: LogReading, summary: ReplaySummary): string {
+  const { requests, from, to, changed, changes, shadowChanged, shadowChanges, limits } = summary
+  const lines = [`${log}: ${requests} requests${requests === 0 ? '' : `, from ${from} to ${to}`}`]
+  lines.push(...readingLines(reading, summary))
+  lines.push(requests === 0 ? '' : `another answer: ${changed} requests${share(changed, requests)}`)
+  const text = `${lines.filter((line) => line !== '').join('\n')}\n${limitsText(limits)}${changes.map(groupText).join('')}`
+  if (shadowChanged === 0) return text
+  const title = `\nin shadow mode, something else would be said of ${shadowChanged} requests${share(shadowChanged, requests)}\n`
+  return `${text}${title}${shadowChanges.map(groupText).join('')}`
+}
+
+function readingLines(
+  { damaged, damagedLines, otherLines }: LogReading,
+  { notEvaluated, assumed, late }: ReplaySummary,
+): string[] {
+  const named = damagedLines.map(({ line, error }) => `${line} (${error})`).join(', ')
+  const more = damaged > damagedLines.length ? ', ...' : ''
+  return [
+    damaged === 0 ? '' : `damaged: ${damaged} lines: ${named}${more}`,
+    otherLines === 0 ? '' : `of the gateway's own log: ${otherLines} lines, left out`,
+    notEvaluated === 0 ? '' : `refused before it was known who sent them: ${notEvaluated}, taken to be refused again`,
+    assumed === 0 ? '' : `also decided by PodProtectors or by the body: ${assumed}, taken to be decided as in the log`,
+    late === 0 ? '' : `out of order by more than a minute: ${late}, whose tokens and slots are not counted`,
+  ]
+}
+
+function limitsText(limits: readonly LimitTotal[]): string {
+  if (limits.length === 0) return ''
+  const lines = limits.map(({ cluster, limit, refused, wouldRefuse }) => {
+    return `  ${printable(`${cluster} ${limit}: refused ${refused}, would refuse about ${wouldRefuse}`)}\n`
+  })
+  return `limits, as totals: which requests they refuse is compared by --compare only\n${lines.join('')}`
+}
+
+function groupText({ cluster, was, wouldBe, requests, users, resources, examples }: ChangeGroup): string {
+  const top = (all: ChangeGroup['users']): string => all.map(({ name, requests: n }) => `${name} ${n}`).join(', ')
+  const rows = [
+    ['users', top(users)],
+    ['resources', top(resources)],
+    ...examples.map(({ auditID, time, user, method, target, message }, i) => {
+      return [i === 0 ? 'examples' : '', `${auditID} ${time} ${user} ${method} ${target}: ${message}`]
+    }),
+  ]
+  const title = `${cluster === '' ? '(no cluster)' : cluster}: ${was} -> ${wouldBe}: ${requests} requests`
+  return `\n${printable(title)}\n${textTable(
+    rows.map((row) => row.map(printable)),
+    '  ',
+  )}`
+}
+
+function share(part: number, all: number): string {
+  return all === 0 || part === 0 ? '' : ` (${Math.max(0.1, Math.round((1000 * part) / all) / 10)} %)`
 }

@@ -1,21 +1,20 @@
-// What ScaleDownPolicies do with a scale-down, and what is known of the controller: as the gateway would find it, with the rights of whoever
-// asks.
+// What ScaleDownPolicies do with a scale-down, and what is known of the controller: as the gateway would find it, with the rights of the
+// caller.
 
 import { SCALE_DOWN_POLICIES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import { type JsonObject, mapOf, nameOf } from '../../api/kube/json-object.ts'
 import { complete } from '../../api/kube/json-schema.ts'
-import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
+import { isRecord, recordOf, textOf } from '../../api/kube/object-shape.ts'
 import { StatusError } from '../../api/kube/status.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import { CONTROLLER_MANAGER_SCHEMA } from '../../api/upstream-cluster/controller-manager-schema.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
-import { UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
+import { type ClusterReads, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 import { COSTS_ARE_OFF, type Costs, findVictims } from '../../core/scale/victim-choice/find-victims.ts'
 import { type CompiledScaleDownPolicy, readScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { scaledPods } from '../../core/scale/victim-choice/scaled-pods.ts'
 import { ScaleDownPolicies } from '../../state/scale-down-policies.ts'
-import { ClientReads } from './client-reads.ts'
 import type { ReadWorkload, Target } from './workload.ts'
 
 /** What the UpstreamCluster and the ScaleDownPolicies of the namespace say. */
@@ -28,7 +27,7 @@ export interface Steering {
   readonly notes: readonly string[]
 }
 
-export interface Steered {
+interface Steered {
   readonly costs: Costs
   readonly notes: readonly string[]
 }
@@ -100,4 +99,51 @@ export async function steer(
     if (policy.shadow) return { costs: 'unchanged', notes: [] }
     return { costs: 'open', notes: [`${name} chooses, and what it goes by cannot be read here: ${error.message}`] }
   }
+}
+
+const PAGE_SIZE = 500
+
+/** What choosing victims reads, with the credential of the caller. */
+class ClientReads implements ClusterReads {
+  readonly #client: ObjectClient
+
+  constructor(client: ObjectClient) {
+    this.#client = client
+  }
+
+  async get(path: string): Promise<JsonObject | undefined> {
+    try {
+      return await this.#read(path)
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 404) return undefined
+      throw unavailable(error)
+    }
+  }
+
+  #read(path: string): Promise<JsonObject> {
+    if (this.#client.read === undefined) throw new UnavailableError('this client reads objects only')
+    return this.#client.read(path)
+  }
+
+  async list(path: string, query: string, most: number): Promise<readonly JsonObject[]> {
+    const found: JsonObject[] = []
+    let next = ''
+    do {
+      const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
+      const page = await this.#read(`${path}?limit=${PAGE_SIZE}&${query}${more}`).catch((error: unknown) => {
+        throw unavailable(error)
+      })
+      const { items, metadata } = page
+      for (const item of Array.isArray(items) ? (items as readonly unknown[]) : []) if (isRecord(item)) found.push(item)
+      next = textOf(recordOf(metadata)['continue'])
+      if (found.length > most || (found.length === most && next !== '')) {
+        throw new UnavailableError(`there are more than ${most} at ${path}`)
+      }
+    } while (next !== '')
+    return found
+  }
+}
+
+function unavailable(error: unknown): UnavailableError {
+  return error instanceof UnavailableError ? error : new UnavailableError(errorMessage(error))
 }

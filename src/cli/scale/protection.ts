@@ -15,7 +15,7 @@ export interface ProtectionAnswer {
   readonly cell: string
   /** Nothing is refused, only counted. */
   readonly shadow: boolean
-  /** Why nobody is asked; '' = protectors are. */
+  /** Why protectors are not asked; '' = they are. */
   readonly unasked: string
   readonly protectors: readonly ProtectorAnswer[]
   /** A deletion is refused, or may be. */
@@ -36,7 +36,7 @@ export function askProtectors(
   nowMs: number,
 ): ProtectionAnswer {
   const { cell, shadow } = asked
-  const unasked = whyNobodyIsAsked(asked, plan, pods)
+  const unasked = whyUnasked(asked, plan, pods)
   if (unasked !== '') return { cell, shadow, unasked, protectors: [], refuses: false }
   const sets = leavingPods(plan, pods, (pod) => whyNotAsked(pod, asked) === '')
   const question = { cell, kind: target.kind, workload, replicas: plan.to, sets }
@@ -46,7 +46,7 @@ export function askProtectors(
 }
 
 /** '' = at least one pod that goes is protected. */
-function whyNobodyIsAsked(asked: ProtectedCell, { sets }: ScaleDownPlan, pods: ReadWorkload['pods']): string {
+function whyUnasked(asked: ProtectedCell, { sets }: ScaleDownPlan, pods: ReadWorkload['pods']): string {
   const leaving = new Set(sets.flatMap(({ certain, possible }) => [...certain, ...possible.pods]).map(({ uid }) => uid))
   if (leaving.size === 0) return 'no pod goes'
   const going: PodFacts[] = pods.flatMap((pod) => podFacts(pod) ?? []).filter(({ uid }) => leaving.has(uid))

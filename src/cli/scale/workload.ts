@@ -26,7 +26,7 @@ export interface Target {
 
 export interface ReadWorkload {
   readonly workload: JsonObject
-  /** Of the namespace; of a ReplicationController those of its own kind. */
+  /** All of the namespace; for a ReplicationController those of its own kind. */
   readonly replicaSets: readonly JsonObject[]
   readonly pods: readonly JsonObject[]
 }

@@ -2,8 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { collect, forAdmin } from '../command/flags.ts'
-import type { CommandContext } from '../command/output.ts'
-import { NO_TERMINAL, type Terminal } from '../command/terminal.ts'
+import { type CommandContext, NO_TERMINAL, type Terminal } from '../command/output.ts'
 
 interface TapContext extends CommandContext {
   readonly terminal?: Terminal
