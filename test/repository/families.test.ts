@@ -25,16 +25,16 @@ interface Family {
 const FAMILIES: Readonly<Record<string, Family>> = {
   'a queue': {
     words: ['queue', 'queued', 'turns', 'fifo', 'heap', 'deque'],
-    owners: ['core/upstream/fair-queue', 'core/queues/time-queue', 'controllers/kernel/work-queue'],
+    owners: ['core/queues/turn-queue', 'core/queues/time-queue', 'controllers/kernel/work-queue'],
     decided: { 'core/thread-time/fair-queue': 43, 'io/turns/thread-turns': 43, 'core/thread-time/fifo': 43 },
     otherwise: {
       'http2/chunk-queue': 'bytes of one stream, in their order',
       'io/logs/line-writer': 'lines of one file, in their order',
+      'core/limits/call-turns': 'a rate and a number of calls in flight, around a TurnQueue',
+      'io/upstream/stream-queue': 'when streams that wait in a TurnQueue are refused',
       'io/listener/handshakes/reading-turns': 'the kernel holds what waits',
       'controllers/servers/look-up-turns': 'counts what runs, keeps nothing in order',
-      'app/access/review-turns': 'the call turns of the main thread',
     },
-    unmerged: ['core/limits/call-turns', 'core/handshakes/source-turns', 'io/upstream/stream-queue'],
   },
   'a bucket or budget': {
     words: ['bucket', 'buckets', 'budget', 'budgets', 'pace', 'throttle', 'limiter', 'rate'],
@@ -43,11 +43,11 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     otherwise: {
       'core/limits/ramped-bucket': 'a rate that grows with the time since a degrade mode began',
       'core/endpoints/retry-budget': 'a part of the requests, whatever their rate',
+      'state/user-budgets': 'an api/limits/budget for each user',
       'core/insight/rate-ring': 'a series of numbers for the dashboard',
       'core/scale/rank/age-bucket': 'how the ReplicaSet controller groups ages',
       'http2/budget': 'budgets of one connection, each an api/limits/budget',
     },
-    unmerged: ['core/limits/pace', 'core/tap/tap-rate', 'state/user-budgets'],
   },
   'a backoff or retry': {
     words: ['backoff', 'retry', 'retries', 'jitter'],
@@ -55,10 +55,8 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     owners: ['controllers/kernel/work-queue', 'io/batches/batch-sender', 'io/kube/watch'],
     decided: {
       'core/protection/batch/retry-batch': 59,
-      'core/protection/batch/key': 59,
       'core/endpoints/endpoint-health': 6,
       'core/endpoints/resolution': 30,
-      'app/failures/address-failures': 44,
     },
     otherwise: {
       'core/endpoints/retry-budget': 'whether a request is sent again, not when',
@@ -80,8 +78,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     owners: ['io/batches/batch-sender'],
     decided: {
       'core/protection/batch/retry-batch': 59,
-      'core/protection/batch/key': 59,
-      'core/protection/ledger/history-batch': 59,
+      'core/protection/ledger/history': 59,
     },
   },
   'a loop that follows objects': {
@@ -124,19 +121,22 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   },
   'a penalty': {
     words: ['penalty', 'penalties', 'offender', 'offenders', 'offences', 'suspect', 'suspects', 'blocked', 'failures'],
-    owners: ['core/upstream/offenders'],
+    owners: ['core/penalties/penalties'],
     decided: { 'app/failures/address-failures': 44, 'state/blocked-sources': 44, 'app/threads/thread/failures': 44 },
     otherwise: {
       'app/wiring/create-failures': 'chooses between this process and Redis',
       'gateway/exchange/refuse-blocked': 'the refusal',
+      'core/upstream/offenders': 'which penalty it is, around Penalties',
+      'io/upstream/offences': 'which end of a connection is an offence',
+      'http2/suspects': 'which streams a GOAWAY can be about',
     },
-    unmerged: ['io/upstream/offences', 'http2/suspects'],
   },
   'places that are taken and given up': {
     words: ['places', 'room', 'slots', 'seats', 'held'],
-    owners: ['core/connections/fair-room'],
-    decided: { 'state/connection-places': 26, 'core/limits/global-slots': 10, 'core/protection/batch/slots': 59 },
+    owners: ['core/places/places'],
+    decided: { 'state/connection-places': 26, 'core/limits/global-slots': 10, 'core/protection/batch/waiting': 59 },
     otherwise: {
+      'core/shares/long-held': 'Places, filled by Shares',
       'core/admission/held': 'what flow control has taken for one request',
       'core/answers/held-bytes': 'a sum',
       'core/answers/call-errors': 'errors',
@@ -144,7 +144,6 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'gateway/held-answer': 'one answer',
       'app/connections/held-connections': 'connections on their way to a thread',
     },
-    unmerged: ['core/shares/long-held'],
   },
 }
 

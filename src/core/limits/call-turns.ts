@@ -122,7 +122,7 @@ export class CallTurns {
       const size = { burst: Math.max(1, burst), perSecond: qps }
       this.#budget?.resize(size, nowMs)
       this.#budget ??= new Budget(size, nowMs)
-      this.#rate = rate
+      this.#rate = { qps, burst }
     }
     return this.#budget.takeOrWaitMs(nowMs)
   }
