@@ -165,7 +165,7 @@ describe('status', () => {
   test('one that nobody counts is below', async () => {
     protector({ required: 1 })
     const { code, err } = await status()
-    assert.match(err, /requires 1 pods, and nobody has counted them/)
+    assert.match(err, /requires 1 pods, which have not been counted/)
     assert.equal(code, 1)
   })
 
@@ -205,7 +205,10 @@ describe('status', () => {
     said('east', 'Broken', 'Broken', 'gw-a: pods is forbidden')
     protector({ required: 1 })
     const { err } = await status()
-    assert.match(err, /nobody has counted them.*\nerror: the pods of cell east are not counted since .*: the 403\n$/)
+    assert.match(
+      err,
+      /which have not been counted.*\nerror: the pods of cell east are not counted since .*: the 403\n$/,
+    )
   })
 
   test('a generator that may not follow workloads: said, exit code 1, also where there is no PodProtector yet', async () => {
@@ -380,10 +383,10 @@ describe('why', () => {
     protector({ required: 5, cells: [cell('east', 6)] })
     const known = await why({ cluster: 'east' })
     assert.deepEqual([known.code, known.err], [0, ''])
-    assert.ok(!known.out.includes('nobody has counted'))
+    assert.ok(!known.out.includes('have not been counted'))
     const other = await why({ cluster: 'prd' })
     assert.match(other.err, /^note: there is no UpstreamCluster prd .*did you mean prod\?\n$/)
-    assert.match(other.out, / {2}nobody has counted its pods in cell prd\n/)
+    assert.match(other.out, / {2}its pods in cell prd have not been counted\n/)
     core.list = (kind, ...rest) =>
       kind === UPSTREAM_CLUSTERS
         ? Promise.reject(statusError('NotFound', 'the server could not find the requested resource'))

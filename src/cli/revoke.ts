@@ -63,7 +63,7 @@ function readSubjects(options: RevokeOptions): { subjects: readonly RevokedSubje
   const { user, certificateFile, tokenFile } = options
   const given = [user, certificateFile, tokenFile].filter((one) => one !== undefined).length
   if (given !== 1) {
-    const problem = given === 0 ? 'nobody is named' : 'more than one is named'
+    const problem = given === 0 ? 'no user or credential is named' : 'more than one is named'
     throw new UserError(problem, 'give one of --user USER, --certificate FILE and --token-file FILE')
   }
   if (certificateFile !== undefined) {

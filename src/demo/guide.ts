@@ -159,7 +159,7 @@ A new user, and how to lock it out at once, on every replica:
 function whoAsks({ adminPort }: GuideFacts): string {
   const at = `--admin http://127.0.0.1:${adminPort}`
   return `
-Who asks most, who is refused (top: q ends it), and what ci-bot asks, as it happens; then docs/first-incident.md goes on:
+Top talkers, refused clients (top: q quits), and the requests of ci-bot as they happen; docs/first-incident.md goes on from there:
   ${COMMAND} top ${at} --cluster prod
   ${COMMAND} top ${at} --cluster prod --sort refused
   ${COMMAND} tap prod ${at} --user ci-bot --limit 10`

@@ -137,7 +137,7 @@ describe('token bucket', () => {
     assert.match(seconds, /^[1-9][0-9]*$/)
     const { message, reason, code, details } = statusIn(refused)
     assert.deepEqual([reason, code], ['TooManyRequests', 429])
-    assert.match(message, /"the-limit" allows 1 a second for all its users together, burst 1; come back in \d+ s$/)
+    assert.match(message, /"the-limit" allows 1 a second for all its users together, burst 1; retry in \d+ s$/)
     assert.ok(message.endsWith(` ${seconds} s`), `${message}: ${seconds}`)
     assert.equal(details?.retryAfterSeconds, Number(seconds))
     assert.deepEqual(details?.causes, [

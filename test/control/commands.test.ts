@@ -159,7 +159,7 @@ test('nobody locks himself out by accident', async () => {
 
 test('errors are one line each', async () => {
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /^error: nobody is named; give one of --user/],
+    [[], /^error: no user or credential is named; give one of --user/],
     [['--user', 'a', '--token-file', 'b'], /^error: more than one is named/],
     [['--user', ''], /^error: spec.user is empty/],
     [['--user', 'system:anonymous'], /^error: spec.user has no credential/],

@@ -116,7 +116,7 @@ test('a wrong credential of a blocked address is 429 at both ports; valid ones, 
   const refused = await whileBlocked(() => guess(GUESSER))
   const status = JSON.parse(refused.body.toString())
   assert.equal(status.reason, 'TooManyRequests')
-  assert.match(status.message, /of address 127\.0\.0\.7 have failed .*come back in \d+ s; valid credentials are served/)
+  assert.match(status.message, /from address 127\.0\.0\.7 .*retry in \d+ s; valid credentials are served/)
   assert.equal(status.details.retryAfterSeconds, Number(valuesOf(refused.head, 'retry-after')[0]))
 
   const ann = { commonName: 'ann', organizations: [ADMIN_GROUP], usage: 'client' } as const

@@ -118,7 +118,7 @@ describe('bodies', () => {
     }
     const refused = await waitFor('a refusal', () => {
       const text = refusals.join('')
-      return text.includes('come back in') && text
+      return text.includes('retry in') && text
     })
     assert.match(
       refused,

@@ -252,7 +252,7 @@ describe('in a browser', { concurrency: 4 }, () => {
   test('who asks most is shown, and a tap runs and stops', PATIENT, async () => {
     const { page, complaints, close } = await openPage(browser, { width: 1440 })
     await opened(page, `#/clusters/${BUSY}`)
-    await page.getByRole('region', { name: 'Who asks most' }).getByText('alice').first().waitFor()
+    await page.getByRole('region', { name: 'Top talkers' }).getByText('alice').first().waitFor()
     await page.getByLabel('Who', { exact: true }).selectOption('userAgent')
     await page.getByRole('rowheader', { name: MARKUP }).waitFor()
     await opened(page, '#/tap')

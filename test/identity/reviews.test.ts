@@ -133,7 +133,7 @@ describe('tokens that are made up', () => {
     for (const { head, body } of refused) {
       assert.match(
         body.toString(),
-        /too many token reviews .*address 127\.0\.0\.2: spec\.clientConfig\.qps .*come back in/,
+        /too many token reviews .*address 127\.0\.0\.2: the rate of spec\.clientConfig\.qps .*retry in/,
       )
       assert.ok(Number(valuesOf(head, 'retry-after')[0]) >= 1)
     }

@@ -303,7 +303,7 @@ describe('cost: true', () => {
     assert.equal(await refused(`${PODS}?watch=1&resourceVersion=7`), '')
     assert.equal(await refused(`${PODS}?watch=1&sendInitialEvents=true&resourceVersion=7`), '')
     const messages = [await refused(`${PODS}?watch=1`), await refused(`${PODS}?watch=1&resourceVersion=0`)]
-    assert.match(messages.join(), /"the-limit" allows 1 a second .*, and this list counts as 20; come back in \d+ s/)
+    assert.match(messages.join(), /"the-limit" allows 1 a second .*, and this list counts as 20; retry in \d+ s/)
   })
 
   test('a list that costs more than the limit is large takes all of it, and is not refused for good', async () => {

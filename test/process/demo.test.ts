@@ -221,7 +221,7 @@ test(
   },
 )
 
-test('who asks most: every line of the guide leads to the client that asks too much', PATIENT, async () => {
+test('top talkers: every line of the guide leads to the client that asks too much', PATIENT, async () => {
   await waitFor('ci-bot to meet its limit', () => (demo.traffic.answers.get(429) ?? 0) > 5)
   await followWhoAsksGuide({ guide: printed.join(''), kubeconfig: demo.kubeconfig, home: folder })
 })

@@ -25,7 +25,7 @@ const MIB = 1024 * KIB
 const HOST = 'prod.example.com'
 const PATH = '/api/v1/namespaces/default/pods'
 const REFUSED = /(?:mallory|127\.0\.0\.1).* buffered bytes|buffered bytes.*(?:mallory|127\.0\.0\.1)/
-const COME_BACK = /\(--max-buffered-bytes\); come back in \d s/
+const COME_BACK = /\(--max-buffered-bytes\); retry in \d s/
 const NOTHING = Buffer.alloc(0)
 /** A field of 16 KB, with all that HTTP/1.1 and HTTP/2 add. */
 const FIELD = h2.headerBlock(['x-a', 'y'.repeat(15_990)])

@@ -101,7 +101,7 @@ describe('requests in flight', () => {
     assert.equal(answer.status, 429)
     assert.match(
       messageOf(answer),
-      /^user "mallory" of cluster "prod\.example\.com" has 16 of 16 requests in flight, and its share while others need theirs is 16 \(--max-requests-inflight\); come back in [1-4] s$/,
+      /^user "mallory" of cluster "prod\.example\.com" has 16 of 16 requests in flight, and its fair share under contention is 16 \(--max-requests-inflight\); retry in [1-4] s$/,
     )
     assert.match(valuesOf(answer.head, 'retry-after').join(), /^[1-4]$/)
     assert.equal(await limited(gateway, 'requests-inflight', true), 20)
@@ -135,7 +135,7 @@ describe('requests in flight', () => {
     await waitFor('all that the address may have', () => held.length === CAPACITY / 4 && refused.length === 36)
     assert.match(
       String(refused[0]?.body),
-      /address 127\.0\.0\.2 has 4 of 4 requests in flight of those who are not auth/,
+      /address 127\.0\.0\.2 has 4 of 4 requests in flight of unauthenticated clients/,
     )
     assert.equal(await limited(gateway, 'requests-inflight', false), 36)
     // Sixteen users with one request each, beside it.

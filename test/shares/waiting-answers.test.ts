@@ -103,7 +103,7 @@ test('over HTTP/2: a user who reads nothing is bounded, is told so, and another 
   const sessions = await fill(gateway)
   const refused = await h2Request(sessions[0] ?? assert.fail(), [':method', 'GET', ':path', '/api/v1/small'])
   assert.equal(refused.status, 429)
-  assert.match(refused.body.toString(), /hog.* of cluster .* buffered bytes.*--max-buffered-bytes\); come back in/)
+  assert.match(refused.body.toString(), /hog.* of cluster .* buffered bytes.*--max-buffered-bytes\); retry in/)
   await readsAsVictim(gateway)
   const now = await held(gateway)
   assert.ok(now <= mostOf(CAPACITY), `${now} bytes`)

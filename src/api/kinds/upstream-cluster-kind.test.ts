@@ -93,7 +93,7 @@ test('a revocation names exactly one thing, in the right form', () => {
   const at = 'spec.authentication.revoked'
   assert.deepEqual(revoked({}, { user: 'eve', tokenHash: hash }, { user: '' }), [
     `${at}[2].user: is empty`,
-    `${at}[0]: names nobody`,
+    `${at}[0]: names no user and no credential`,
     `${at}[1].tokenHash: may not be specified when user is set`,
   ])
   assert.deepEqual(

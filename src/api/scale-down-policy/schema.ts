@@ -109,7 +109,7 @@ const lastScaleDown = object(
     outcome: text('Steered, Nothing, Shadow, Unsteerable, Unavailable or Reverted.'),
     message: text('Why, for people.'),
     victims: names('Pods that were given a deletion cost, at most 50.'),
-    conflicts: names('Pods with a deletion cost that somebody else has set, which was left alone.'),
+    conflicts: names('Pods whose deletion cost was set by another client, and left unchanged.'),
   },
   ['time', 'cluster', 'workload', 'from', 'to', 'outcome'],
 )

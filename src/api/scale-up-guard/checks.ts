@@ -19,7 +19,7 @@ export function checkScaleUpGuard(object: unknown): readonly FieldError[] {
   checkName(group, 'spec.group', out)
   if (groupSelector !== undefined) checkLabelSelector(groupSelector, 'spec.groupSelector', out)
   if (autoscalerUsers?.length === 0) {
-    out.warning('spec.autoscalerUsers', 'is empty: nobody is refused', 'name the user of the autoscaler, or remove it')
+    out.warning('spec.autoscalerUsers', 'is empty: no user is refused', 'name the user of the autoscaler, or remove it')
   }
   checkFailure(failure, out)
   checkBackoff(backoff, out)

@@ -104,7 +104,7 @@ export function checkSecureServing(
   for (const [index, name] of (serving.serverNames ?? []).entries()) {
     if (name === undefined) continue
     if (canonicalIp(name) !== undefined) {
-      const message = `${shown(name)} is an address: whoever connects to it by no name is not served by this entry`
+      const message = `${shown(name)} is an address: clients that connect without a server name (SNI) are not served by this entry`
       out.warning(`${path}.serverNames[${index}]`, message, 'write it into spec.addresses.ips')
       continue
     }

@@ -22,7 +22,7 @@ export function checkRevocations(
 /** Of one entry, which may have other fields as well. */
 export function checkRevocation(revocation: Loose<Revocation>, path: string, out: FieldErrors): void {
   const given = WAYS.filter((way) => revocation[way] !== undefined)
-  if (given.length === 0) out.invalid(path, 'names nobody', `give one of ${WAYS.join(', ')}`)
+  if (given.length === 0) out.invalid(path, 'names no user and no credential', `give one of ${WAYS.join(', ')}`)
   for (const extra of given.slice(1)) {
     out.forbidden(`${path}.${extra}`, `may not be specified when ${given[0]} is set`, 'give each its own entry')
   }

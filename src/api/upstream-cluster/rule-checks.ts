@@ -33,7 +33,7 @@ function checkRule(rule: Loose<DispatchRule>, path: string, out: FieldErrors): v
   }
   for (const [index, account] of (rule.serviceAccounts ?? []).entries()) {
     if (account === undefined || ((account.namespace ?? '') !== '' && (account.name ?? '') !== '')) continue
-    out.warning(`${path}.serviceAccounts[${index}]`, 'matches nobody', 'give both namespace and name')
+    out.warning(`${path}.serviceAccounts[${index}]`, 'matches no service account', 'give both namespace and name')
   }
   checkEmptyLists(rule, path, out)
 }
@@ -129,7 +129,7 @@ export function checkShareWeights(
     checkList(users, `${at}.users`, out)
     checkExactList(userGroups, `${at}.userGroups`, out)
     if (users.length + userGroups.length > 0) continue
-    out.warning(at, 'names nobody, so all users have this weight', 'add users or userGroups')
+    out.warning(at, 'names no user or group, so all users have this weight', 'add users or userGroups')
   }
 }
 

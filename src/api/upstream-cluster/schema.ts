@@ -99,7 +99,7 @@ const healthCheck = object('How servers are probed.', {
 })
 
 const accessControl = object('Who may use the cluster at all.', {
-  allow: list('When not empty, everybody that it does not name is refused.', ACCESS_RULE_SCHEMA),
+  allow: list('When not empty, users that it does not name are refused.', ACCESS_RULE_SCHEMA),
   deny: list('Checked first.', ACCESS_RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
 })
@@ -142,7 +142,7 @@ const degrade = object('The degrade switch, for incidents.', {
   ),
   reason: text('Shown in every refusal.', { maxLength: 1024 }),
   expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
-  since: text('When the mode was set (RFC 3339). Whoever sets mode Limited sets it, too.', { format: 'date-time' }),
+  since: text('When the mode was set (RFC 3339). To be set together with mode Limited.', { format: 'date-time' }),
   limited: degradeLimit,
   exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
   shadow: defaultsTo(false, flag('Count and warn, but let pass.')),

@@ -35,7 +35,7 @@ const BAD: readonly (readonly [object, string, RegExp])[] = [
   [weights({ weight: 1.5, users: ['a'] }), 'error spec.shares.weights[0].weight', /./],
   [weights({ weight: 2, users: ['-*'] }), 'error spec.shares.weights[0].users[0]', /-\*/],
   [weights({ weight: 2, userGroups: ['a*'] }), 'warning spec.shares.weights[0].userGroups[0]', /not a pattern/],
-  [weights({ weight: 2 }), 'warning spec.shares.weights[0]', /names nobody/],
+  [weights({ weight: 2 }), 'warning spec.shares.weights[0]', /names no user or group/],
   [weights(...Array.from({ length: 65 }, () => ({ weight: 2, users: ['a'] }))), 'error spec.shares.weights', /./],
 ]
 for (const [shares, place, message] of BAD) {

@@ -88,7 +88,7 @@ const recoveryCheck = object(
 )
 
 const degrade = object('What the leader among the gateways sees of an incident.', {
-  readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: nobody has seen it.', 0, 100),
+  readyNodesBefore: integer('Share of Ready nodes before it, in per cent; absent: it was not observed.', 0, 100),
   auto: AUTO_DEGRADE_STATUS_SCHEMA,
   recovery: object(
     'How far spec.degrade.recovery is.',

@@ -40,7 +40,7 @@ test('one user may have all of it, and another one still gets something', () => 
   assert.throws(
     () => second.add(PIECE),
     tooMany(
-      /^user "mallory" of the control plane is sending 800 of 800 bytes that bodies of tests .*its share .* is 800;/,
+      /^user "mallory" of the control plane is sending 800 of 800 bytes that bodies of tests .*its fair share .* is 800;/,
     ),
   )
   new BodyReader(10_000, 0, memory, ALICE).add(PIECE)
@@ -83,7 +83,7 @@ test('who has all of it unread gets no more until it is read, and others do', ()
   assert.throws(
     () => memory.admit(MALLORY),
     tooMany(
-      /^user "mallory" of the control plane has not read 900 of 800 bytes .*its share .* is 800; come back in 1 s$/,
+      /^user "mallory" of the control plane has not read 900 of 800 bytes .*its fair share .* is 800; retry in 1 s$/,
     ),
   )
   memory.admit(ALICE)

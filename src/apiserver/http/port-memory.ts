@@ -76,7 +76,7 @@ export class PortMemory extends SharedResource<PortLimit> {
     const share = Math.floor(shares.shareOf(source, weight))
     const message =
       `${source} ${this.#words.has} ${shares.heldBy(source)} of ${shares.capacity} bytes that ${this.#words.for}, ` +
-      `and its share while others need theirs is ${share}; come back in ${RETRY_SECONDS} s`
+      `and its fair share under contention is ${share}; retry in ${RETRY_SECONDS} s`
     return statusError('TooManyRequests', message, { retryAfterSeconds: RETRY_SECONDS })
   }
 }

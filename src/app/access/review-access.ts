@@ -48,7 +48,7 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
   const failed = ({ message, retryAfterSeconds }: Unanswered): AccessRefusal => {
     if (retryAfterSeconds > 0) return { code: 429, message, retryAfterSeconds }
     if (message !== reported) {
-      log.warn(`nobody can be allowed ${what}: the API server does not review`, { reason: message })
+      log.warn(`access to ${what} cannot be granted: the API server does not answer reviews`, { reason: message })
     }
     reported = message
     return { code: 503, message: 'the API server that reviews tokens does not answer', retryAfterSeconds: 1 }
@@ -85,8 +85,8 @@ export function accessReviews(post: PostReview, monotonic: () => number, log: Lo
 }
 
 function tooManyReviews(source: string, seconds: number): string {
-  const limit = `${REVIEW_RATE.qps} a second are sent, and every address has a share`
-  return `too many reviews of tokens and rights because of ${source}: ${limit}; come back in ${seconds} s`
+  const limit = `${REVIEW_RATE.qps} a second are sent, shared fairly among addresses`
+  return `too many reviews of tokens and rights because of ${source}: ${limit}; retry in ${seconds} s`
 }
 
 export function refusal(code: AccessRefusal['code'], message: string): AccessRefusal {

@@ -8,7 +8,7 @@ import type { SettingsReader } from './settings-reader.ts'
 
 export const ADMIN = settings({
   /** Both '' (no TLS) or both set. */
-  adminTlsCertFile: file('certificate (PEM) of --admin-listen; whoever uses it has to log in then; default: no TLS'),
+  adminTlsCertFile: file('certificate (PEM) of --admin-listen; its clients then have to log in; default: no TLS'),
   adminTlsPrivateKeyFile: file('private key (PEM) of --admin-tls-cert-file'),
   /** '' = none. */
   adminTokenFile: file('file with a bearer token that may use all of --admin-listen; default: none'),
@@ -47,7 +47,7 @@ export function checkAdmin(
   if (adminTlsPrivateKeyFile !== '' && adminTlsCertFile === '') needs(key, cert)
   if (source === 'files' && adminTlsCertFile !== '' && adminTokenFile === '') {
     const fix = `give ${namesOf(token)}: no API server knows users here`
-    addProblem(reader, cert, 'is given, and nobody can log in', fix)
+    addProblem(reader, cert, 'is given, but there is no way to log in', fix)
   }
   if (listen.address === undefined || isLoopback(listen.address.host) || adminTlsCertFile !== '') return
   const fix = `give ${namesOf(cert)}, or a loopback address; for /metrics alone there is --health-listen`

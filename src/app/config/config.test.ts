@@ -211,7 +211,7 @@ test('settings of one source are refused with another', () => {
       '--redis-sentinel-user: is given without a password',
     ],
     [{ redisTlsServerName: 'n' }, '--redis-tls-server-name: is given without --redis-url'],
-    [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names nobody'],
+    [{ controlAdmin: ['alice'] }, '--control-admin: ["alice"] names no user'],
     [{ controlListen: '0.0.0.0:8443' }, '--control-listen: 0.0.0.0:8443 is also in --listen as 0.0.0.0:8443'],
   ]
   for (const [flags, problem] of errors) assert.deepEqual(problemsOf(flags), [problem])
@@ -426,7 +426,7 @@ test('an admin listener that others can reach has TLS, and somebody who can log 
       /^--admin-listen: is not a loopback address, and has no TLS and no login$/,
     ],
     [{ configDir: 'd', adminListen: '0.0.0.0:1', ...token }, /^--admin-listen: is not a loopback address/],
-    [{ configDir: 'd', ...tls }, /^--admin-tls-cert-file: is given, and nobody can log in/],
+    [{ configDir: 'd', ...tls }, /^--admin-tls-cert-file: is given, but there is no way to log in/],
     [{ adminTlsCertFile: 'c' }, /^--admin-tls-cert-file: is given without --admin-tls-private-key-file/],
     [{ adminTlsPrivateKeyFile: 'k' }, /^--admin-tls-private-key-file: is given without --admin-tls-cert-file/],
   ] as const) {
@@ -499,7 +499,7 @@ test('ranges whose PROXY headers are believed: one that has everybody, and one t
   assert.deepEqual(warningsOf('10.0.0.0/24', '192.0.2.7', 'fd00::/64', '::1'), [])
   for (const range of ['0.0.0.0/0', '::/0']) {
     assert.deepEqual(warningsOf('10.0.0.0/24', range), [
-      `--proxy-protocol-from: ${range} is everybody; whoever connects chooses its own client address`,
+      `--proxy-protocol-from: ${range} covers every address: each client can choose its own source address`,
     ])
   }
   assert.deepEqual(warningsOf('10.0.7.1/8'), [

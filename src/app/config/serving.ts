@@ -86,7 +86,7 @@ export const SERVING = settings({
   auditLogPath: file('file for audit events of all requests; - is stdout'),
   logLevel: choice('<level>', 'info', LOG_LEVELS, 'debug, info, warn or error'),
   /** Whether who asks most is counted. */
-  top: toggle(true, 'whether it is counted who asks most, for portcullis top'),
+  top: toggle(true, 'count requests by user, resource and so on, for portcullis top'),
   /** What has metrics of its first ten. */
   topMetrics: list(
     '<dimension>',
@@ -157,7 +157,7 @@ function warnOfWideRanges(reader: SettingsReader): void {
     const cidr = parseCidr(text)
     const bits = text.slice(text.indexOf('/') + 1)
     if (cidr?.bits === 0) {
-      reader.warnings.push(`${where}: ${text} is everybody; whoever connects chooses its own client address`)
+      reader.warnings.push(`${where}: ${text} covers every address: each client can choose its own source address`)
     } else if (cidr !== undefined && text.includes('/') && hasHostBits(text, cidr)) {
       const message = `${text} is the whole of its /${bits}; for one address leave the prefix out`
       reader.warnings.push(`${where}: ${message}`)

@@ -99,7 +99,7 @@ export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
   const subjects = textsOf(raw)
   const wrong = subjects.find((subject) => !/^(user|group):./.test(subject))
   if (wrong === undefined && subjects.length > 0) return { value: subjects }
-  return { message: subjects.length > 1 ? `: "${wrong ?? ''}" names nobody` : 'names nobody', fix }
+  return { message: subjects.length > 1 ? `: "${wrong ?? ''}" names no user` : 'names no user', fix }
 }
 
 /** Names of namespaces: a list, or a text with commas. */

@@ -118,7 +118,7 @@ describe('/metrics by the API server of the objects', () => {
     for (const refusal of refusals) {
       if (refusal?.code !== 429) continue
       const { message, retryAfterSeconds } = refusal
-      const end = `10 a second are sent, and every address has a share; come back in ${retryAfterSeconds} s`
+      const end = `10 a second are sent, shared fairly among addresses; retry in ${retryAfterSeconds} s`
       assert.equal(message, `too many reviews of tokens and rights because of address 192.0.2.1: ${end}`)
       assert.ok(retryAfterSeconds >= 1)
     }

@@ -68,7 +68,7 @@ async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly
   try {
     return await replicas.others()
   } catch (error) {
-    replicas.log.debug('nobody says which replicas there are', { reason: adminFault(error) })
+    replicas.log.debug('the replicas are not known', { reason: adminFault(error) })
     missing.push('(the list of replicas)')
     return []
   }

@@ -52,7 +52,7 @@ export function createOwnPortAdmission(
       const shares = shared.of(charge)
       const message =
         `${charge.source} is sending ${shares.heldBy(charge.source)} of ${shares.capacity} bytes that heads of requests to control plane ` +
-        `and webhooks may take at the same time; come back in ${RETRY_SECONDS} s`
+        `and webhooks may take at the same time; retry in ${RETRY_SECONDS} s`
       return refuse('share-exceeded', message, { retryAfterSeconds: RETRY_SECONDS })
     },
   })

@@ -96,7 +96,7 @@ function printList(objects: readonly JsonObject[], out: (text: string) => void):
     const { user, subject, revokedAt = '', reason = '' } = specOf(object)
     return [nameOf(object), user === undefined ? (subject ?? '') : `user ${user}`, revokedAt, reason]
   })
-  out(rows.length === 0 ? 'nobody is revoked\n' : textTable([['NAME', 'WHO', 'SINCE', 'REASON'], ...rows]))
+  out(rows.length === 0 ? 'no credential is revoked\n' : textTable([['NAME', 'WHO', 'SINCE', 'REASON'], ...rows]))
   return 0
 }
 
@@ -105,7 +105,7 @@ function readNamed(options: ControlRevokeOptions): Named {
   const given = [user, certificateFile, tokenFile, credentialId].filter((one) => one !== undefined).length
   if (given !== 1) {
     const ways = 'give one of --user USER, --certificate FILE, --token-file FILE and --credential-id ID, or --list'
-    throw new UserError(given === 0 ? 'nobody is named' : 'more than one is named', ways)
+    throw new UserError(given === 0 ? 'no user or credential is named' : 'more than one is named', ways)
   }
   if (certificateFile !== undefined) {
     const { name, subjects, fingerprint, text } = certificateSubject(certificateFile)

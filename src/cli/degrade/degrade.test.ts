@@ -631,7 +631,7 @@ describe('revoke', () => {
   }
 
   const errors: [string, Partial<RevokeOptions>, RegExp][] = [
-    ['nobody', { cluster: 'prod' }, /nobody is named; give one of --user/],
+    ['nobody', { cluster: 'prod' }, /no user or credential is named; give one of --user/],
     ['two at once', { cluster: 'prod', user: 'a', tokenFile: 'b' }, /more than one is named/],
     ['an empty user', { cluster: 'prod', user: '' }, /the user has no name/],
     ['no cluster', { user: 'a' }, /no cluster is named; name one, or give --all/],

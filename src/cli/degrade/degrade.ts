@@ -37,7 +37,7 @@ export function degrade(options: DegradeOptions): Promise<number> {
     const after = await write(client, before, change, recovery, options)
     out(`${describe(after, now())}\n`)
     if (change !== undefined && change.mode !== 'Off' && change.expiresAt === null) {
-      err('warning: without --ttl the mode stays until somebody switches it off\n')
+      err('warning: without --ttl the mode stays until it is switched off\n')
     }
     if (change !== undefined && !status) out('written; --status shows where it is in force\n')
     if (recovery !== undefined && !status) out('written; --status --watch shows the steps\n')

@@ -114,7 +114,7 @@ function noteRule(rule: Readonly<Record<string, unknown>>, path: string, note: N
     else if (inverted.length > 1)
       note(at, 'matches what is none of these; in KubeGateway, two inverted entries match everything')
     else if (field === 'users' && inverted.some((entry) => String(entry).endsWith('*'))) {
-      note(at, 'matches who has no such name; in KubeGateway an inverted glob matches everybody')
+      note(at, 'matches users without such a name; in KubeGateway an inverted glob matches every user')
     }
   }
 }

@@ -145,7 +145,7 @@ function isBelow({ protector }: LiveProtector): boolean {
 function whyBelow(protector: PodProtector): string {
   const { spec, status } = protector
   if (status === undefined || status.cells.length === 0) {
-    return `requires ${spec.minAvailable} pods, and nobody has counted them; is a gateway with podProtection running?`
+    return `requires ${spec.minAvailable} pods, which have not been counted; is a gateway with podProtection running?`
   }
   return `is below its minimum: ${spec.minAvailable} required, ${estimatedOf(protector)} estimated`
 }

@@ -222,7 +222,7 @@ function protectorLines(
   const lines = [`PodProtector ${key}: ${required} required, ${count} counted, ${lag} being deleted: ${says}`]
   if (fault !== '') lines.push(`  ${fault}`)
   const status = protector.status?.cells.find(({ cellID }) => cellID === cell)
-  if (status?.aggregation === undefined) lines.push(`  nobody has counted its pods in cell ${cell}`)
+  if (status?.aggregation === undefined) lines.push(`  its pods in cell ${cell} have not been counted`)
   else if (status.stale === true) lines.push(`  cell ${cell} is silent: its pods do not count`)
   return lines
 }

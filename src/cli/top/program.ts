@@ -9,7 +9,7 @@ const SORTS = ['requests', 'bytes', 'latency', 'upstream-seconds', 'listed-bytes
 
 export function addTop(program: Command, { out, done }: CommandContext): void {
   forAdmin(program.command('top'))
-    .description('who asks most, refreshed in place (q ends it); once where there is no terminal')
+    .description('top talkers, refreshed in place (q quits); printed once if there is no terminal')
     .addOption(new Option('--by <dimension>', 'what to tell requests apart by').choices(BY).default('user'))
     .addOption(new Option('--sort <number>', 'what to sort by').choices(SORTS).default('requests'))
     .addOption(new Option('--minutes <n>', 'of the last minutes').choices(['1', '5', '60']).default('1'))

@@ -37,7 +37,7 @@ export function settleSwitch(
   const own = readDegrade(degrade)
   if (sameSwitch(own, local)) return { kind: 'same' }
   const unchanged = base !== undefined && base.uid === uid && sameJson(base.degrade ?? {}, degrade ?? {})
-  if (unchanged) return { kind: 'write', because: 'nobody has changed the mode of the object since' }
+  if (unchanged) return { kind: 'write', because: 'the mode of the object has not changed since' }
   const what = `the mode of the object was changed to ${own.mode} in the meantime`
   return strictness(local, nowMs) > strictness(own, nowMs)
     ? { kind: 'write', because: `${what}, and ${local.mode} is stricter` }

@@ -29,7 +29,7 @@ export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): 
 
 /** What a limit's message ends with where it helps to come back. */
 export function comeBackText(seconds: number): string {
-  return `; come back in ${seconds} s`
+  return `; retry in ${seconds} s`
 }
 
 /**
@@ -45,8 +45,9 @@ export function callLimitMessage(
   atMost: number | undefined,
   retryAfterSeconds: number,
 ): string {
-  const limit = atMost === undefined ? 'spec.clientConfig.qps allows no more' : `${atMost} are under way at most`
-  return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, and everybody has a share; come back in ${retryAfterSeconds} s`
+  const limit =
+    atMost === undefined ? 'the rate of spec.clientConfig.qps is used up' : `at most ${atMost} may be in flight`
+  return `too many ${what} for cluster "${cluster}" because of ${source}: ${limit}, shared fairly among callers; retry in ${retryAfterSeconds} s`
 }
 
 /**
@@ -60,7 +61,7 @@ export function deletionTurnMessage(
   atMost: number,
   retryAfterSeconds: number,
 ): string {
-  return `too many deletions of pods of cluster "${cluster}" wait to be evaluated because of ${source}: ${atMost} are evaluated at a time, and everybody has a share; come back in ${retryAfterSeconds} s`
+  return `too many deletions of pods of cluster "${cluster}" wait to be evaluated because of ${source}: ${atMost} are evaluated at a time, shared fairly among callers; retry in ${retryAfterSeconds} s`
 }
 
 export function misdirectedMessage(serverName: string, cluster: string): string {
@@ -101,7 +102,7 @@ export function blockedAddressMessage(source: string, seconds: number, blockedSe
  * @param served who is not refused
  */
 export function tooManyFailuresMessage(source: string, seconds: number, served: string): string {
-  return `too many credentials or TLS handshakes of ${source} have failed (--max-authentication-failures): come back in ${seconds} s; ${served}`
+  return `too many failed logins or TLS handshakes from ${source} (--max-authentication-failures): retry in ${seconds} s; ${served}`
 }
 
 /** @param maxBytes name, value and 32 for each field; infinite = not known */

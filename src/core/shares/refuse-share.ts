@@ -29,12 +29,12 @@ export function refuseShare(limit: ShareLimit, shares: Shares, charge: Charge, r
 function shareMessage(limit: ShareLimit, shares: Shares, charge: Charge, retryAfterSeconds: number): string {
   const { source, weight } = charge
   const held = shares.heldBy(source)
-  const whose = charge.known ? '' : ' of those who are not authenticated'
+  const whose = charge.known ? '' : ' of unauthenticated clients'
   const share = Math.max(1, Math.floor(shares.shareOf(source, weight)))
   const why =
     held >= share
-      ? `${source} has ${held} of ${shares.capacity} ${UNITS[limit]}${whose}, and its share while others need theirs is ${share}`
+      ? `${source} has ${held} of ${shares.capacity} ${UNITS[limit]}${whose}, and its fair share under contention is ${share}`
       : `all ${shares.capacity} ${UNITS[limit]}${whose} and the reserve are taken, by ${shares.holders} sources; ${source} has ${held}`
   const setting = FIXED.has(limit) ? '' : ` (--max-${limit})`
-  return `${why}${setting}; come back in ${retryAfterSeconds} s`
+  return `${why}${setting}; retry in ${retryAfterSeconds} s`
 }

@@ -23,7 +23,7 @@ function actionText({ action, mode = '' }: AutoDegradeStatus): string {
     case 'Stricter':
       return 'a mode that is at least as strict is in force already'
     case 'Overruled':
-      return `${mode} was entered, and somebody has set a less strict mode; it is not entered again before the cluster was good once`
+      return `${mode} was entered, and a less strict mode was set since; it is not entered again until the cluster has been healthy once`
     default:
       return 'a stricter mode is about to be entered'
   }

@@ -384,9 +384,5 @@ function podProtection(
     return pending(inForce, `no replica ${counted ? 'counts the pods of' : 'evaluates deletions for'} cell ${cell} yet`)
   if (shadow) return say('False', 'Shadow', 'deletions are evaluated and counted, nothing is refused')
   if (counted) return say('True', 'Protecting', `deletions are evaluated, the pods of cell ${cell} are counted`)
-  return say(
-    'True',
-    'CountedElsewhere',
-    `deletions are evaluated; the pods of cell ${cell} are counted by somebody else`,
-  )
+  return say('True', 'CountedElsewhere', `deletions are evaluated; the pods of cell ${cell} are counted elsewhere`)
 }

@@ -26,20 +26,20 @@ const LONGEST_RETRY_SECONDS = 30
 export function refuseWaiting(cluster: string, charge: Charge, why: WaitRefusal, random: number): Refusal {
   const spread = Math.min(LONGEST_RETRY_SECONDS, Math.max(LEAST_SPREAD_SECONDS, why.likelySeconds))
   const retryAfterSeconds = 1 + Math.floor(random * spread)
-  const message = `${messageOf(cluster, charge.source, why)}; come back in ${retryAfterSeconds} s`
+  const message = `${messageOf(cluster, charge.source, why)}; retry in ${retryAfterSeconds} s`
   return refuse('share-exceeded', message, { retryAfterSeconds, rule: why.limit })
 }
 
 function messageOf(cluster: string, source: string, { limit, waiting, held }: WaitRefusal): string {
-  const whose = `${source} has ${held} under way and ${waiting} more that wait`
+  const whose = `${source} has ${held} in flight and ${waiting} waiting`
   switch (limit) {
     case 'upstream-requests':
-      return `too many requests wait for a stream to cluster "${cluster}": ${whose}, and others need their share`
+      return `too many requests wait for a stream to cluster "${cluster}": ${whose}, at least its fair share`
     case 'upstream-bytes':
-      return `requests that wait for a stream to cluster "${cluster}" keep too much of their bodies: ${whose}, and others need their share`
+      return `requests that wait for a stream to cluster "${cluster}" buffer too much of their bodies: ${whose}, at least its fair share`
     case 'upstream-wait':
       return `no stream to cluster "${cluster}" became free in time: ${whose}`
     case 'relists':
-      return `lists and watches of cluster "${cluster}" are let in one after the other since its connections broke: ${whose}`
+      return `lists and watches of cluster "${cluster}" are admitted gradually since its connections broke: ${whose}`
   }
 }

@@ -20,7 +20,7 @@ export function SwitchLine({ degrade }: { readonly degrade: DegradeInForce }): V
         {expiresAt > 0 ? (
           <span title={instant(expiresAt)}>ends in {duration(expiresAt - now)}</span>
         ) : (
-          'until somebody switches it off'
+          'until it is switched off'
         )}
       </span>
     </p>

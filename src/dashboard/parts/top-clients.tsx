@@ -1,4 +1,4 @@
-// Who asks most: the users and programs of `portcullis top`. Missing where the gateway does not count them.
+// Top talkers: the users and programs of `portcullis top`. Missing where the gateway does not count them.
 
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
@@ -61,7 +61,7 @@ export function TopClients({ cluster }: { readonly cluster: string }): VNode | n
     <section class="pane" aria-labelledby="top">
       <div class="bar">
         <h2 id="top">
-          Who asks most <small>last 5 minutes</small>
+          Top talkers <small>last 5 minutes</small>
         </h2>
         <div class="chooser">
           <select aria-label="Who" value={by} onChange={(event) => setBy(event.currentTarget.value)}>
@@ -95,7 +95,7 @@ function Rows({ top, sort }: { readonly top: Top; readonly sort: string }): VNod
         ? ['#refused', (row) => whole(row.refused)]
         : ['#upstream', (row) => (total.upstreamSeconds > 0 ? share(row.upstreamSeconds / total.upstreamSeconds) : '–')]
   return (
-    <Table label="Who asks most" head={['Name', '#req/s', '#share', '#mean', last[0]]}>
+    <Table label="Top talkers" head={['Name', '#req/s', '#share', '#mean', last[0]]}>
       {rows.map((row) => (
         <tr key={row.name}>
           <th scope="row">{row.name}</th>

@@ -55,8 +55,8 @@ test('who gets no turn is told which limit it is: calls under way, also where cl
   const start = /too many token reviews for cluster "prod" because of address 192.0.2.1: /
   const busy = await refusedFor(new CallTurns(2), { qps: 1000, burst: 1000 })
   assert.match(busy, start)
-  assert.match(busy, /: 2 are under way at most, and everybody has a share; come back in 1 s$/)
+  assert.match(busy, /: at most 2 may be in flight, shared fairly among callers; retry in 1 s$/)
   const slow = await refusedFor(new CallTurns(), { qps: 0.2, burst: 1 })
   assert.match(slow, start)
-  assert.match(slow, /: spec.clientConfig.qps allows no more, and everybody has a share; come back in \d+ s$/)
+  assert.match(slow, /: the rate of spec.clientConfig.qps is used up, shared fairly among callers; retry in \d+ s$/)
 })

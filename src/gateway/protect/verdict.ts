@@ -39,7 +39,7 @@ export const NO_GATE: ProtectionGate = {
   review: (requests: readonly ProtectionRequest[]) =>
     Promise.resolve(
       requests.map((request) =>
-        unanswered(request, 'this gateway has no pod protection: nobody can evaluate the deletion'),
+        unanswered(request, 'this gateway has no pod protection: the deletion cannot be evaluated'),
       ),
     ),
   reviewScaleDown: () => Promise.resolve({ protectors: [], unknown: 'this gateway has no pod protection' }),

@@ -102,7 +102,7 @@ interface GuideSection {
 
 /** Every line of the section that leads to the client that asks too much. */
 export async function followWhoAsksGuide({ guide, kubeconfig, home }: DemoGuide): Promise<void> {
-  const { next, end } = await section(guide, ['Who asks most', 'The dashboard'], kubeconfig, home)
+  const { next, end } = await section(guide, ['Top talkers', 'The dashboard'], kubeconfig, home)
   await next('bin/portcullis top', 0, /ci-bot/)
   await next('bin/portcullis top', 0, /ci-bot/)
   await next('bin/portcullis tap', 0, /ci-bot +list +pods/)

@@ -186,7 +186,11 @@ describe('changes', () => {
         { ...down(1_000), replicas: ['a'] },
       ],
     ],
-    ['of one replica alone nobody is named', [[down(9_000, 'x'), down(1_000)]], [down(9_000, 'x'), down(1_000)]],
+    [
+      'of one replica alone no user or credential is named',
+      [[down(9_000, 'x'), down(1_000)]],
+      [down(9_000, 'x'), down(1_000)],
+    ],
     ['an Event is the same for all', [[{ ...down(1), kind: 'event' }], []], [{ ...down(1), kind: 'event' }]],
   ] as const) {
     test(what, () => assert.deepEqual(mergeChanges(of<readonly Change[]>(...parts)), expected))
