@@ -112,7 +112,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   },
   'a lease': {
     words: ['lease', 'leases', 'election', 'leadership'],
-    owners: ['io/kube/leader-lease'],
+    owners: ['io/kube/leader-lease', 'controllers/kernel/leadership'],
     decided: { 'core/limits/global-slots': 10 },
     otherwise: {
       'api/kinds/lease-kind': 'the kind of object',

@@ -1,6 +1,5 @@
 // The cells of pod protection: for each, the aggregator that counts its pods, and a client for its API server. Follows the UpstreamClusters.
 
-import { randomUUID } from 'node:crypto'
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
@@ -11,12 +10,12 @@ import {
   type PodAggregatorDescription,
   startPodAggregator,
 } from '../../controllers/aggregator/pod-aggregator.ts'
+import { type Leadership, leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
 import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import { distinctClusters } from '../../core/protection/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
-import { type LeaderElection, startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { contentHash } from '../../io/sources/files/content-hash.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
@@ -42,23 +41,14 @@ export interface ProtectionCellsDeps {
 /** Where Leases are: a namespace that every API server has. */
 const LEASE_NAMESPACE = 'default'
 
-/** Elects a leader among replicas; without other replicas, always leads. */
-export function holdElection(
+/** What runs only in one of the replicas; without other replicas, in this one. */
+export function leadershipOf(
   { core, alone, replica, log, metrics }: Pick<ProtectionCellsDeps, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
   name: string,
-  onChange: () => void,
-): LeaderElection {
-  if (alone) return { isLeader: () => true, stop: () => Promise.resolve() }
-  return startLeaderElection(core, {
-    namespace: LEASE_NAMESPACE,
-    name,
-    identity: `${replica}_${randomUUID()}`,
-    log,
-    onChange: (leads) => {
-      metrics.leader(name, leads)
-      onChange()
-    },
-  })
+): Leadership {
+  if (alone) return leadAlone(log)
+  const onChange = (leads: boolean): void => metrics.leader(name, leads)
+  return leadByLease(core, { namespace: LEASE_NAMESPACE, name, replica, log, onChange })
 }
 
 /** Part of an object name that may have 253 characters, as a cell may. */
@@ -71,7 +61,7 @@ function leaseOf(cell: string): string {
 class Cell {
   readonly aggregator: PodAggregator
   readonly #deps: ProtectionCellsDeps
-  readonly #lease: LeaderElection
+  readonly #leadership: Leadership
   /** By the name of their UpstreamCluster. */
   readonly #clients = new Map<string, KubeClient>()
   readonly #closing = new Set<Promise<void>>()
@@ -82,19 +72,23 @@ class Cell {
     const { core, protectors, settings, clock, clocks, log, metrics } = deps
     this.#deps = deps
     this.#names = names
-    this.#lease = holdElection(deps, leaseOf(cell), () => this.aggregator?.leaderChanged())
+    this.#leadership = leadershipOf(deps, leaseOf(cell))
     this.aggregator = startPodAggregator({
       cell,
       core,
       members: () => this.#members(),
       protectors,
-      isLeader: () => this.#lease.isLeader(),
+      isLeader: () => this.#leadership.isLeader(),
       settings,
       clock,
       clocks,
       random: Math.random,
       log,
       events: metrics.aggregator(cell),
+    })
+    this.#leadership.run('the pod aggregator', () => {
+      this.aggregator.leaderChanged()
+      return { stop: () => this.aggregator.leaderChanged() }
     })
   }
 
@@ -114,7 +108,7 @@ class Cell {
 
   async stop(): Promise<void> {
     await this.aggregator.stop()
-    await this.#lease.stop()
+    await this.#leadership.stop()
     for (const client of this.#clients.values()) this.#close(client)
     await Promise.all(this.#closing)
   }

@@ -14,6 +14,7 @@ import type { RevocationCheck } from '../../apiserver/access/revoked-credentials
 import { type StaleCellSweeper, startStaleCellSweeper } from '../../controllers/aggregator/stale-cell-sweeper.ts'
 import { type ProtectorGenerator, startProtectorGenerator } from '../../controllers/generator/protector-generator.ts'
 import { monitorProtectors, ProtectorMonitor } from '../../controllers/generator/protector-monitor.ts'
+import type { Leadership } from '../../controllers/kernel/leadership.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../controllers/ledger/ledger.ts'
 import { RefusalEvents } from '../../controllers/ledger/refusal-events.ts'
 import { parseSocketAddress } from '../../core/cluster/listen-address.ts'
@@ -24,7 +25,6 @@ import type { ProtectionEvents } from '../../core/protection/requests/protection
 import { metaTime } from '../../core/text/meta-time.ts'
 import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
-import type { LeaderElection } from '../../io/kube/leader-lease.ts'
 import { sharedFollow } from '../../io/kube/shared-follow.ts'
 import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
@@ -36,7 +36,7 @@ import { stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import { type KeptProtectors, keepProtectors } from '../last-good/kept-protectors.ts'
 import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
-import { holdElection, ProtectionCells } from './cells.ts'
+import { leadershipOf, ProtectionCells } from './cells.ts'
 import type { ProtectionPort } from './port.ts'
 import { type ProtectorRows, protectorRows } from './protector-rows.ts'
 import { createWebhook, type WebhookDeps } from './webhook.ts'
@@ -76,7 +76,7 @@ interface Running {
   readonly ledger: ProtectionLedger
   readonly refusals: RefusalEvents
   readonly cells: ProtectionCells
-  readonly lease: LeaderElection
+  readonly leadership: Leadership
   readonly sweeper: StaleCellSweeper
   readonly generator: ProtectorGenerator
 }
@@ -176,12 +176,12 @@ export class Protection {
   /** For /debug/config; null = nothing runs. */
   describe(): object | null {
     if (this.#running === undefined) return null
-    const { ledger, cells, lease } = this.#running
+    const { ledger, cells, leadership } = this.#running
     const { protectors } = ledger
     return {
       protectorsKnown: protectors.synced,
       protectors: [...protectors.values()].length,
-      leader: lease.isLeader(),
+      leader: leadership.isLeader(),
       generator: this.#generatorMessage(),
       cells: cells.describe(),
       clocks: Object.fromEntries(this.#skews()),
@@ -229,10 +229,10 @@ export class Protection {
   async stop(): Promise<void> {
     this.#unfollow()
     this.#kept?.stop()
-    const { lease, ledger, cells, refusals, sweeper, generator } = this.#running ?? {}
+    const { leadership, ledger, cells, refusals, sweeper, generator } = this.#running ?? {}
     const clients = [this.#ownWorkloads, this.#ownCore].map((client) => ({ stop: () => client?.close() }))
     const webhook = { stop: () => this.#port?.close() }
-    const parts = [...clients, lease, ledger, cells, refusals, sweeper, generator, webhook]
+    const parts = [...clients, leadership, ledger, cells, refusals, sweeper, generator, webhook]
     await stopInReverse(parts, this.#deps.log)
   }
 
@@ -293,7 +293,7 @@ export class Protection {
     const alone = config.source === 'embedded' && this.#ownCore === undefined
     const replica = config.replicaName
     const cells = new ProtectionCells({ ...this.#deps, core, alone, replica, protectors, settings, metrics })
-    const lease = holdElection({ core, alone, replica, log, metrics }, LEADER_LEASE, () => undefined)
+    const leadership = leadershipOf({ core, alone, replica, log, metrics }, LEADER_LEASE)
     const refusals = new RefusalEvents({
       core,
       worker: (cell) => cells.clients(cell)[0],
@@ -302,7 +302,7 @@ export class Protection {
       clock,
       log,
     })
-    const isLeader = (): boolean => lease.isLeader()
+    const isLeader = (): boolean => leadership.isLeader()
     const sweeper = startStaleCellSweeper({ core, protectors, isLeader, settings, clock, log })
     const generator = startProtectorGenerator({
       workloads: this.#ownWorkloads ?? core,
@@ -317,7 +317,7 @@ export class Protection {
     })
     monitorProtectors(this.#monitor, protectors)
     if (kept !== undefined) this.#kept = keepProtectors(ledger, kept, this.#deps.lastGood.waitMs)
-    this.#running = { core, ledger, refusals, cells, lease, sweeper, generator }
+    this.#running = { core, ledger, refusals, cells, leadership, sweeper, generator }
     cells.update()
   }
 

@@ -1,6 +1,7 @@
 // Leader election on a Lease (coordination.k8s.io/v1), with the semantics of client-go (tools/leaderelection): clocks of
 // other machines are never compared with ours; what counts is how long ago the Lease was seen to change here.
 
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LEASES } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -39,7 +40,7 @@ export interface LeaderElection {
   stop(): Promise<void>
 }
 
-type LeaseClient = Pick<ObjectClient, 'get' | 'create' | 'update'>
+export type LeaseClient = Pick<ObjectClient, 'get' | 'create' | 'update'>
 
 interface LeaseRecord {
   readonly holderIdentity: string
@@ -61,6 +62,11 @@ export function startLeaderElection(client: LeaseClient, options: LeaseOptions):
       await running
     },
   }
+}
+
+/** Of a candidate in this process. @param replica its name, which another process may have, too */
+export function candidateIdentity(replica: string): string {
+  return `${replica}_${randomUUID()}`
 }
 
 class Candidate {
