@@ -7,6 +7,7 @@ import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
 import type { Logger } from '../../src/api/ports/ports.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/api/ports/protection.ts'
 import { startPodAggregator } from '../../src/controllers/aggregator/pod-aggregator.ts'
+import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/controllers/ledger/ledger.ts'
 import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
 import { CellClocks } from '../../src/core/protection/clocks/cell-clock.ts'
@@ -182,7 +183,7 @@ export class PortcullisAggregator {
         core: client,
         members: () => members,
         protectors,
-        isLeader: () => true,
+        leadership: leadAlone(silent),
         settings,
         clock: process.clock,
         clocks,

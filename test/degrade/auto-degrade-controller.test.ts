@@ -10,6 +10,7 @@ import {
   type AutoDegradeController,
   startAutoDegradeController,
 } from '../../src/controllers/auto-degrade/auto-degrade.ts'
+import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
@@ -55,8 +56,8 @@ function begin(t: TestContext, nodes?: NodesSeen): Scene {
     return { stop: () => Promise.resolve() }
   }
   const clock = { now: () => Date.UTC(2026, 0), monotonic: () => 0 }
-  const isLeader = (): boolean => true
-  const controller = startAutoDegradeController({ client, isLeader, clusters, health, clock, log: SILENT, lookMs: 1 })
+  const leadership = leadAlone(SILENT)
+  const controller = startAutoDegradeController({ client, leadership, clusters, health, clock, log: SILENT, lookMs: 1 })
   t.after(() => controller.stop())
   return { client, controller, events: () => events ?? assert.fail('nobody follows') }
 }

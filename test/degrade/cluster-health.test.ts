@@ -11,6 +11,7 @@ import type { Degrade } from '../../src/api/upstream-cluster/upstream-cluster.ts
 import { type ClusterHealthObserver, startClusterHealth } from '../../src/controllers/cluster-health/cluster-health.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
+import { Election } from '../harness/election.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -35,14 +36,14 @@ class World {
   readonly objects = new Clients()
   readonly clusters = new ClusterTable()
   readonly health: ClusterHealthObserver
-  leads = true
+  readonly election = new Election()
   nowMs = 0
   #revision = 0
 
   constructor(t: TestContext) {
     this.health = startClusterHealth({
       clusters: this.clusters,
-      isLeader: () => this.leads,
+      leadership: this.election.leadership,
       client: () => {
         this.objects.open++
         return this.objects
@@ -89,10 +90,10 @@ test('nodes are watched by the leader, for clusters that ask for a decision, and
     await world.until('the nodes', ({ complete }) => complete)
     assert.equal(world.objects.open, 1)
     await waitFor('answers', () => world.health.upstream(NAME))
-    world.leads = false
+    world.election.leads = false
     await waitFor('the watch to end', () => world.objects.open === 0)
     assert.equal(world.health.nodes(NAME), undefined)
-    world.leads = true
+    world.election.leads = true
     await world.until('the nodes again', ({ complete }) => complete)
     world.degrade({})
     await waitFor('the watch to end', () => world.objects.open === 0)

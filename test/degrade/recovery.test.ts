@@ -15,10 +15,12 @@ import { createInProcessClient } from '../../src/apiserver/registry/in-process-c
 import { Registry } from '../../src/apiserver/registry/registry.ts'
 import { type DegradeRecovery, startDegradeRecovery } from '../../src/controllers/degrade/recovery.ts'
 import { RECOVERY_MANAGER } from '../../src/controllers/degrade/recovery-writer.ts'
+import { type Leading, leadAlone } from '../../src/controllers/kernel/leadership.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { openSqliteStore } from '../../src/io/store/store.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
+import { Election } from '../harness/election.ts'
 import { ALLOW_ALL } from '../harness/objects/objects.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -84,12 +86,12 @@ class World implements ClusterHealth {
     live.endpoints.onProbe(endpoint, true, '', live.compiled.healthCheck, clock.monotonic())
   }
 
-  replica(replica: string, isLeader: () => boolean = () => true): DegradeRecovery {
+  replica(replica: string, leadership: Leading = leadAlone(SILENT)): DegradeRecovery {
     const { client, clusters } = this
     const started = startDegradeRecovery({
       client,
       replica,
-      isLeader,
+      leadership,
       clusters,
       health: this,
       clock,
@@ -261,13 +263,13 @@ describe('recovery by steps', () => {
 
   test('another leader goes on from where it is, with where it began', async () => {
     const it = await worldOf({ mode: 'HeartbeatsOnly', reason: 'x', recovery: RECOVERY })
-    let leader = 'a'
-    it.replica('a', () => leader === 'a')
-    it.replica('b', () => leader === 'b')
+    const [a, b] = [new Election(), new Election(false)]
+    it.replica('a', a.leadership)
+    it.replica('b', b.leadership)
     await it.until('the second step', ({ recovery }) => recovery?.step === 'ReadOnly')
-    leader = ''
+    a.leads = false
     const held = (await it.degrade()).mode
-    leader = 'b'
+    b.leads = true
     it.failed5xx = 50
     await it.untilMode('HeartbeatsOnly')
     assert.notEqual(held, 'HeartbeatsOnly')

@@ -24,6 +24,7 @@ import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 import { openSqliteStore } from '../../src/io/store/store.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
+import { Election } from '../harness/election.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { ALLOW_ALL, base64 } from '../harness/objects/objects.ts'
 import { waitFor } from '../harness/wait.ts'
@@ -55,7 +56,7 @@ class Replica {
   readonly objects: MemoryObjects | undefined
   readonly generations = new Map<string, number>()
   readonly clock: Clock
-  leads: boolean
+  readonly election: Election
   problems: readonly SourceError[] = []
   /** What every cluster says of the rights of the gateway. */
   rights: ClusterRights = { kind: 'granted' }
@@ -70,12 +71,12 @@ class Replica {
 
   constructor(objects: ObjectClient, name = 'replica-a', leads = true) {
     this.objects = objects instanceof MemoryObjects ? objects : undefined
-    this.leads = leads
+    this.election = new Election(leads)
     this.clock = { now: () => Date.now() + this.laterMs, monotonic: () => performance.now() + this.laterMs }
     const parts: ClusterStatusDeps = {
       client: objects,
       replica: name,
-      isLeader: () => this.leads,
+      leadership: this.election.leadership,
       clusters: this.clusters,
       rights: () => this.rights,
       podProtection: () => this.protects,
@@ -385,8 +386,8 @@ test('a new leader that has not checked yet keeps what the previous one has foun
   second.rights = { kind: 'unasked' }
   second.apply('prod')
   for (const url of [FIRST, SECOND]) second.probed('prod', url)
-  first.leads = false
-  second.leads = true
+  first.election.leads = false
+  second.election.leads = true
   put(objects, 'witness')
   await waitFor('the second one leads', () => reasonOf(objects, 'witness', 'Ready') === 'Unknown Pending')
   assert.equal(reasonOf(objects, 'prod', 'Ready'), 'True Serving')

@@ -27,6 +27,7 @@ import { protectorName } from '../../src/core/protection/generator/names.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { openSqliteStore } from '../../src/io/store/store.ts'
 import type { Json } from '../harness/clients/control-client.ts'
+import { Election } from '../harness/election.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const PROTECTED = { protect: 'true' }
@@ -49,7 +50,7 @@ class World {
   readonly found: string[] = []
   readonly errors: string[] = []
   readonly writes: string[] = []
-  leads = true
+  readonly election = new Election()
   /** What a call is answered with instead. */
   refuse: (call: string) => Error | undefined = () => undefined
   readonly #store = openSqliteStore({ file: ':memory:', key: undefined })
@@ -81,7 +82,7 @@ class World {
       workloads: watched,
       core: watched,
       kinds,
-      isLeader: () => this.leads,
+      leadership: this.election.leadership,
       limits: { maxConcurrentLag: 0, compactThreshold: 100, aggregationRateMs: 1_000, staleAfterMs: 0 },
       clock: { now: Date.now, monotonic: () => performance.now() },
       random: () => 0,
@@ -303,12 +304,12 @@ test('manual changes of a protector are reverted, and tunable fields stay', asyn
   assert.deepEqual(repaired.metadata.labels, { ...original.metadata.labels, team: 'x' })
   assert.deepEqual(finalizers(repaired), [GENERATOR_FINALIZER])
   // One that is taken away by force comes again.
-  world.leads = false
+  world.election.leads = false
   await world.change(POD_PROTECTORS, 'deployment-www', (object) => {
     object.metadata.finalizers = []
   })
   await world.delete(POD_PROTECTORS, 'deployment-www')
-  world.leads = true
+  world.election.leads = true
   await world.protector('deployment-www', 3)
 })
 
@@ -377,12 +378,12 @@ test('a protector outlives a workload that was erased', async () => {
   await world.deploy('www')
   await world.protector('deployment-www', 3)
   // As when etcd loses it: nobody is asked.
-  world.leads = false
+  world.election.leads = false
   await world.change(DEPLOYMENTS, 'www', (object) => {
     object.metadata.finalizers = []
   })
   await world.delete(DEPLOYMENTS, 'www')
-  world.leads = true
+  world.election.leads = true
   await waitFor('the loss to be found', () => world.found.includes('Dangling'))
   await world.settled()
   const protector = await world.protector('deployment-www', 3)
@@ -449,9 +450,9 @@ test('a protector of an old name is deleted when the new one exists', async () =
 
 test('only the leader writes, and a new one looks at everything', async () => {
   const world = await World.create()
-  world.leads = false
+  world.election.leads = false
   await world.deploy('before')
-  const generator = world.generate()
+  world.generate()
   await world.deploy('after')
   const both = new World()
   await both.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
@@ -459,8 +460,7 @@ test('only the leader writes, and a new one looks at everything', async () => {
   // As long as another process takes for all of it.
   await both.settled()
   assert.deepEqual(world.writes, [])
-  world.leads = true
-  generator.leaderChanged()
+  world.election.leads = true
   await world.protector('deployment-before', 3)
   await world.protector('deployment-after', 3)
 })
@@ -468,7 +468,7 @@ test('only the leader writes, and a new one looks at everything', async () => {
 test('a replica that loses leadership in the middle stops there', async () => {
   const world = await World.create()
   world.refuse = (call) => {
-    if (call.startsWith('update deployment')) world.leads = false
+    if (call.startsWith('update deployment')) world.election.leads = false
     return undefined
   }
   world.generate()
@@ -488,9 +488,9 @@ test('a right that is missing is a problem of the whole generator, until it is g
   assert.equal(generator.problem, '')
   await world.deploy('www')
   await waitFor('the problem', () => generator.problem === 'may not create podprotectors')
-  world.leads = false
+  world.election.leads = false
   assert.equal(generator.problem, '')
-  world.leads = true
+  world.election.leads = true
   refusing = false
   await world.protector('deployment-www', 3)
   await waitFor('the end of the problem', () => generator.problem === '')

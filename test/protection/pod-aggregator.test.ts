@@ -26,6 +26,7 @@ import {
 } from '../../src/core/protection/requests/protection-settings.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
 import { ProtectorTable } from '../../src/state/protectors.ts'
+import { Election } from '../harness/election.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'
 import { NO_AGGREGATOR_EVENTS } from '../harness/objects/ignored-events.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
@@ -68,7 +69,8 @@ function start(t: TestContext, options: Options = {}) {
     updateTrigger: undefined,
     ...options.aggregation,
   }
-  const state = { leader: true, aggregation: aggregation as CompiledAggregation }
+  const state = { aggregation: aggregation as CompiledAggregation }
+  const election = new Election()
   const others = options.others ?? new Map<string, MemoryObjects>()
   const members = (): CellMember[] =>
     [['first', worker] as const, ...others].map(([name, client]) => ({ name, client, aggregation: state.aggregation }))
@@ -85,7 +87,7 @@ function start(t: TestContext, options: Options = {}) {
   })
   const clock = options.clock ?? systemClock
   const clocks = agreeingClocks(clock, cell)
-  const shared = { core, protectors, settings, clock, clocks, log, isLeader: () => state.leader }
+  const shared = { core, protectors, settings, clock, clocks, log, leadership: election.leadership }
   const aggregator = startPodAggregator({
     ...shared,
     cell,
@@ -97,7 +99,7 @@ function start(t: TestContext, options: Options = {}) {
     await aggregator.stop()
     await following.stop()
   })
-  return { core, worker, aggregator, protectors, lines, reconciled, enqueued, state, shared }
+  return { core, worker, aggregator, protectors, lines, reconciled, enqueued, state, election, shared }
 }
 
 function protector(spec: Partial<PodProtectorSpec> = {}, cells?: readonly CellStatus[], name = 'web'): JsonObject {
@@ -571,28 +573,27 @@ test('one protector that cannot be written does not hold up others', async (t) =
 })
 
 test('a replica that is not leader holds nothing and writes nothing; it begins when it becomes leader', async (t) => {
-  const { core, worker, aggregator, state, reconciled } = start(t)
+  const { core, worker, aggregator, election, reconciled } = start(t)
   core.put(POD_PROTECTORS, protector())
   worker.put(PODS, pod('a'))
   await summed(core, 1, 1, 1)
-  state.leader = false
+  election.lapse()
   // Before anybody has told it.
   worker.put(PODS, pod('b'))
   await quiet(reconciled)
   assert.deepEqual(sums(core), [1, 1, 1])
-  aggregator.leaderChanged()
+  election.leads = false
   await waitFor('the watch to end', () => worker.followers(PODS) === 0)
   assert.deepEqual([aggregator.describe().active, aggregator.describe().pods], [false, 0])
   worker.put(PODS, pod('c'))
-  state.leader = true
-  aggregator.leaderChanged()
+  election.leads = true
   await summed(core, 3, 3, 3)
   assert.equal(worker.followers(PODS), 1)
   await aggregator.stop()
   assert.equal(worker.followers(PODS), 0)
   const writes = core.writes.length
   worker.put(PODS, pod('d'))
-  aggregator.leaderChanged()
+  aggregator.update()
   await quiet(reconciled)
   assert.deepEqual([core.writes.length, worker.followers(PODS)], [writes, 0])
 })
@@ -606,7 +607,7 @@ test('only pods that the cell selects are read, and another selector lists again
   await summed(core, 1, 1, 1)
   assert.equal(aggregator.describe().pods, 1)
   state.aggregation = { ...state.aggregation, podSelector: undefined }
-  aggregator.leaderChanged()
+  aggregator.update()
   await summed(core, 2, 2, 2)
 })
 

@@ -112,6 +112,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   },
   'a lease': {
     words: ['lease', 'leases', 'election', 'leadership'],
+    shape: /\bstartLeaderElection\(/,
     owners: ['io/kube/leader-lease', 'controllers/kernel/leadership'],
     decided: { 'core/limits/global-slots': 10 },
     otherwise: {

@@ -20,6 +20,7 @@ import { compileGuard } from '../../src/core/scale/scale-up-guard/compile-guard.
 import type { Inaction } from '../../src/core/scale/scale-up-guard/evaluate-group.ts'
 import type { GuardInForce } from '../../src/core/scale/scale-up-guard/guards-in-force.ts'
 import { systemClock } from '../../src/io/world/clock.ts'
+import { Election } from '../harness/election.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -69,7 +70,7 @@ class Server extends MemoryObjects {
 interface Scene {
   readonly control: Server
   readonly cluster: Server
-  leads: boolean
+  readonly election: Election
   /** Terms that have begun. */
   terms: number
   inForce(): readonly GuardInForce[]
@@ -100,7 +101,7 @@ function scene(t: TestContext, spec: Json = {}, failed = 2, blind = false): Scen
     control,
     cluster,
     inForce: () => inForce,
-    leads: true,
+    election: new Election(),
     terms: 0,
     status: () => (control.find(SCALE_UP_GUARDS, 'g') as Json).status ?? {},
     target: () => (cluster.find(DEPLOYMENTS, 'a', 'default') as Json).spec.replicas,
@@ -111,7 +112,7 @@ function scene(t: TestContext, spec: Json = {}, failed = 2, blind = false): Scen
       made.terms++
       return cluster
     },
-    elect: () => ({ isLeader: () => made.leads, stop: async () => undefined }),
+    elect: () => made.election.leadership,
     onInForce: (now) => {
       inForce = now
     },
@@ -248,7 +249,7 @@ test('while the Nodes cannot be watched, nobody is without one', async (t) => {
 
 test('who does not lead enforces and writes nothing', async (t) => {
   const made = scene(t)
-  made.leads = false
+  made.election.leads = false
   const until = new Date(Date.now() + 3_600_000).toISOString()
   const group = {
     name: 'MachineDeployment/default/a',

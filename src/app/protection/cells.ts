@@ -78,7 +78,7 @@ class Cell {
       core,
       members: () => this.#members(),
       protectors,
-      isLeader: () => this.#leadership.isLeader(),
+      leadership: this.#leadership,
       settings,
       clock,
       clocks,
@@ -86,15 +86,11 @@ class Cell {
       log,
       events: metrics.aggregator(cell),
     })
-    this.#leadership.run('the pod aggregator', () => {
-      this.aggregator.leaderChanged()
-      return { stop: () => this.aggregator.leaderChanged() }
-    })
   }
 
   follow(names: readonly string[]): void {
     this.#names = names
-    this.aggregator.leaderChanged()
+    this.aggregator.update()
     for (const [name, client] of this.#clients) {
       if (names.includes(name)) continue
       this.#clients.delete(name)

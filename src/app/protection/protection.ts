@@ -302,13 +302,12 @@ export class Protection {
       clock,
       log,
     })
-    const isLeader = (): boolean => leadership.isLeader()
-    const sweeper = startStaleCellSweeper({ core, protectors, isLeader, settings, clock, log })
+    const sweeper = startStaleCellSweeper({ core, protectors, leadership, settings, clock, log })
     const generator = startProtectorGenerator({
       workloads: this.#ownWorkloads ?? core,
       core,
       kinds: this.#kinds,
-      isLeader,
+      leadership,
       limits: settings,
       clock,
       random: Math.random,

@@ -2,6 +2,7 @@
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { Leading } from '../../controllers/kernel/leadership.ts'
 import { CostSweeper } from '../../controllers/scale-down/cost-sweeper.ts'
 import { ScaleDownPolicyController } from '../../controllers/scale-down/policies.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
@@ -18,14 +19,14 @@ export function startScaleDowns(
   },
   client: ObjectClient,
   replica: string,
-  isLeader: () => boolean,
+  leadership: Leading,
 ) {
   // The first list comes later.
   let sweeper: CostSweeper | undefined
   const controller = new ScaleDownPolicyController({
     client,
     replica,
-    isLeader,
+    leadership,
     clock,
     random: Math.random,
     log,
@@ -37,17 +38,13 @@ export function startScaleDowns(
   sweeper = new CostSweeper({
     clusters: () => clusters.names(),
     connect: clientOf,
-    isLeader,
+    leadership,
     policies: () => controller.policies,
     clock,
     log,
   })
   pool.onScaledDown((report) => controller.report(report))
   return {
-    leaderChanged: () => {
-      controller.leaderChanged()
-      sweeper?.update()
-    },
     stop: async () => {
       await sweeper?.stop()
       await controller.stop()

@@ -1,6 +1,5 @@
 // Wires the scale-up guards: the controllers of the main thread, their clients and Lease, and what gateway threads enforce.
 
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
@@ -8,12 +7,12 @@ import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { apiVersionOf } from '../../api/ports/resource-kind.ts'
 import { EventRecorder, type Involved, involvedIn } from '../../controllers/events/event-recorder.ts'
+import { leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
 import type { GuardEvents } from '../../controllers/scale-up-guard/guard-events.ts'
 import { ScaleUpGuards } from '../../controllers/scale-up-guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../../core/scale/scale-up-guard/compile-guard.ts'
 import type { StatusTransition } from '../../core/status/status-transition.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
-import { startLeaderElection } from '../../io/kube/leader-lease.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import type { Config } from '../config/config.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
@@ -48,11 +47,8 @@ export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuard
   const guards = new ScaleUpGuards({
     control: client,
     clientOf,
-    elect: (onChange) => {
-      // Nobody else has the store.
-      if (config.source === 'embedded') return { isLeader: () => true, stop: () => Promise.resolve() }
-      return startLeaderElection(client, { ...LEASE, identity: `${replica}_${randomUUID()}`, log, onChange })
-    },
+    // No other process has the embedded store.
+    elect: () => (config.source === 'embedded' ? leadAlone(log) : leadByLease(client, { ...LEASE, replica, log })),
     onInForce: (inForce) => pool.scaleUpGuards(inForce),
     clock,
     log,

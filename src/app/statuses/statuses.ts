@@ -1,16 +1,15 @@
 // Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
 
-import { randomUUID } from 'node:crypto'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { startAutoDegradeController } from '../../controllers/auto-degrade/auto-degrade.ts'
 import { AutoscalerStatuses } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
 import { startClusterHealth } from '../../controllers/cluster-health/cluster-health.ts'
 import { startDegradeRecovery } from '../../controllers/degrade/recovery.ts'
+import { leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
 import { startClusterStatus } from '../../controllers/status/cluster-status.ts'
 import { LEADER_LEASE } from '../../core/status/gateways.ts'
 import { REDIS_AWAY } from '../../core/status/messages.ts'
-import { startLeaderElection } from '../../io/kube/leader-lease.ts'
 import { type Running, stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import type { Protection } from '../protection/protection.ts'
@@ -40,8 +39,8 @@ function limitsMessage({ sharing, clusters }: StatusParts, cluster: string): str
 export function startStatuses(parts: StatusParts, adminAddress: string): Running {
   const { config, client, protection, log, clusters, clock, clocks, clientOf, pool, changes } = parts
   const { replicaName: replica } = config
-  let leads = (): boolean => client === undefined
-  const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, isLeader: () => leads(), clock })
+  const leadership = client === undefined ? leadAlone(log) : leadByLease(client, { ...LEADER_LEASE, replica, log })
+  const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, leadership, clock })
   const leaveAutoscalers = changes.onApplied((_, changed) => autoscalers.update(changed))
   const following: Running = {
     metricsText: () => autoscalersText(autoscalers),
@@ -51,29 +50,21 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     },
   }
   if (client === undefined) return following
-  const identity = `${replica}_${randomUUID()}`
-  let scaleDowns: ReturnType<typeof startScaleDowns> | undefined
-  const onChange = (): void => {
-    autoscalers.update()
-    scaleDowns?.leaderChanged()
-  }
-  const lease = startLeaderElection(client, { ...LEADER_LEASE, identity, log, onChange })
-  leads = () => lease.isLeader()
-  scaleDowns = startScaleDowns(parts, client, replica, leads)
+  const scaleDowns = startScaleDowns(parts, client, replica, leadership)
   const health = startClusterHealth({
     clusters,
-    isLeader: leads,
+    leadership,
     refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
     client: clientOf,
     clock,
     log,
   })
-  const autoDegrade = startAutoDegradeController({ client, isLeader: leads, clusters, health, clock, log })
+  const autoDegrade = startAutoDegradeController({ client, leadership, clusters, health, clock, log })
   const controller = startClusterStatus({
     client,
     replica,
     adminAddress,
-    isLeader: leads,
+    leadership,
     clusters,
     rights: (cluster) => parts.rights.get(cluster),
     podProtection: (cluster) => protection.stateOf(cluster),
@@ -86,7 +77,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     log,
     ...(parts.sharing !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
   })
-  const recovery = startDegradeRecovery({ client, replica, isLeader: leads, clusters, health, clock, log })
+  const recovery = startDegradeRecovery({ client, replica, leadership, clusters, health, clock, log })
   const leave = changes.onApplied((generations, changed) => {
     controller.applied(generations, pool.slots.length, changed)
     health.update(changed)
@@ -95,7 +86,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     metricsText: () => `${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade, health)}`,
     stop: () => {
       leave()
-      return stopInReverse([lease, following, controller, health, scaleDowns, recovery, autoDegrade], log)
+      return stopInReverse([leadership, following, controller, health, scaleDowns, recovery, autoDegrade], log)
     },
   }
 }

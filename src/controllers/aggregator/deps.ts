@@ -6,6 +6,7 @@ import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { ProtectorTable } from '../../state/protectors.ts'
+import type { Leading } from '../kernel/leadership.ts'
 import type { CellMember } from './member.ts'
 
 export interface PodAggregatorDeps {
@@ -15,8 +16,8 @@ export interface PodAggregatorDeps {
   /** The clusters that have the pods of the cell now, by name; none = the pods are not counted. */
   members(): readonly CellMember[]
   readonly protectors: ProtectorTable
-  /** Whether this replica counts the pods of this cell; asked before each write. */
-  isLeader(): boolean
+  /** By which it is decided which replica counts the pods of this cell. */
+  readonly leadership: Leading
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly clocks: CellClocks

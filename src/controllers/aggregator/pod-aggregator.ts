@@ -2,6 +2,7 @@
 // histories. Only one replica does so at a time; the others keep no pods.
 
 import { errorMessage } from '../../api/validation/error-message.ts'
+import type { Tenant } from '../kernel/leadership.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'
@@ -14,14 +15,11 @@ export interface PodAggregator {
   describe(): PodAggregatorDescription
   /** undefined = this replica does not count them, or does not know all of them now. */
   pods(): CountedPods | undefined
-  /** Call when leadership or the cell's spec has changed; otherwise it is noticed within a second. */
-  leaderChanged(): void
+  /** Call it when the cell's members or their specs have changed. */
+  update(): void
   /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
-
-/** How often leadership and spec are checked without a call of `leaderChanged`. */
-const BEAT_MS = 1_000
 
 /** Counts from now on, while this replica leads. */
 export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
@@ -30,19 +28,17 @@ export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
 
 class Aggregator implements PodAggregator {
   readonly #deps: PodAggregatorDeps
-  readonly #beating: NodeJS.Timeout
+  readonly #tenant: Tenant
   /** The work as leader, and the configuration it was made for. */
   #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
   /** By cluster. */
   readonly #triggers = new Map<string, { readonly made: string; readonly work: UpdateTrigger }>()
   readonly #ending = new Set<Promise<void>>()
-  #stopped = false
 
   constructor(deps: PodAggregatorDeps) {
     this.#deps = deps
-    this.#beating = setInterval(() => this.leaderChanged(), BEAT_MS)
-    this.#beating.unref()
-    this.leaderChanged()
+    const ended = (): Promise<unknown> => Promise.all(this.#ending)
+    this.#tenant = deps.leadership.settle(`the pod aggregator of ${deps.cell}`, () => this.update(), ended)
   }
 
   describe(): PodAggregatorDescription {
@@ -53,18 +49,14 @@ class Aggregator implements PodAggregator {
     return this.#term?.work.pods()
   }
 
-  leaderChanged(): void {
-    const leads = !this.#stopped && this.#deps.isLeader()
-    const members = leads ? this.#deps.members().filter(({ aggregation }) => aggregation.enabled) : []
+  update(): void {
+    const members = this.#tenant.holds() ? this.#deps.members().filter(({ aggregation }) => aggregation.enabled) : []
     this.#settleTerm(members)
     this.#settleTriggers(members)
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    clearInterval(this.#beating)
-    this.leaderChanged()
-    await Promise.all(this.#ending)
+  stop(): Promise<void> {
+    return this.#tenant.leave()
   }
 
   #settleTerm(members: readonly CellMember[]): void {

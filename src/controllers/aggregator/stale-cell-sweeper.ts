@@ -11,12 +11,12 @@ import { limitsOf } from '../../core/protection/history/limits.ts'
 import { staleChanged } from '../../core/protection/ledger/cells.ts'
 import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
+import type { Leading, Term } from '../kernel/leadership.ts'
 
 export interface StaleCellSweeperDeps {
   readonly core: ObjectClient
   readonly protectors: ProtectorTable
-  /** Whether this replica does it; asked before each write. */
-  isLeader(): boolean
+  readonly leadership: Leading
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly log: Logger
@@ -30,21 +30,25 @@ export interface StaleCellSweeper {
 /** The shortest interval, however short staleAfter is. */
 const MIN_SWEEP_MS = 100
 
-/** Sweeps three times per staleAfter; does nothing when that is 0. */
+/** Sweeps three times per staleAfter while this replica leads; does nothing when that is 0. */
 export function startStaleCellSweeper(deps: StaleCellSweeperDeps): StaleCellSweeper {
+  const tenant = deps.leadership.run('the sweeper of silent cells', (term) => startSweeping(deps, term))
+  return { stop: () => tenant.leave() }
+}
+
+function startSweeping(deps: StaleCellSweeperDeps, term: Term): StaleCellSweeper {
   const { staleAfterMs } = deps.settings
   let running = Promise.resolve()
-  let stopped = false
   let sweeping = false
   const sweep = async (): Promise<void> => {
     const found = staleChanged(deps.protectors.values(), staleAfterMs, deps.clock.now() * 1000)
     for (const live of found) {
-      if (stopped || !deps.isLeader()) return
+      if (!term.holds()) return
       await resummarize(deps, live)
     }
   }
   const begin = (): void => {
-    if (sweeping || !deps.isLeader()) return
+    if (sweeping || !term.holds()) return
     sweeping = true
     running = sweep().finally(() => {
       sweeping = false
@@ -54,7 +58,6 @@ export function startStaleCellSweeper(deps: StaleCellSweeperDeps): StaleCellSwee
   timer?.unref()
   return {
     stop: async () => {
-      stopped = true
       clearInterval(timer)
       await running
     },

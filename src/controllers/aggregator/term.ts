@@ -212,7 +212,7 @@ export class AggregatorTerm {
   }
 
   #mayWrite(): boolean {
-    return !this.#stopped && this.#pods.complete && this.#deps.isLeader()
+    return !this.#stopped && this.#pods.complete && this.#deps.leadership.isLeader()
   }
 
   #countNow({ key, protector }: LiveProtector): Counted {

@@ -24,11 +24,12 @@ import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { readSwitch, type SwitchedCluster, slimCluster } from '../degrade/switched-cluster.ts'
 import { Controller } from '../kernel/controller.ts'
+import type { Leading } from '../kernel/leadership.ts'
 import { patchAsSeen } from '../kernel/object-patch.ts'
 
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
-  isLeader(): boolean
+  readonly leadership: Leading
   /** Of the main thread. */
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly health: ClusterHealth
@@ -77,6 +78,7 @@ class AutoDegrade implements AutoDegradeController {
     this.#deps = deps
     this.#controller = new Controller<Known>({
       ...deps,
+      name: 'the automatic degrade switch',
       kind: UPSTREAM_CLUSTERS,
       choice: { transform: slimCluster },
       keep: keepSwitch,

@@ -7,6 +7,7 @@ import type { Clock } from '../../api/ports/ports.ts'
 import type { CompiledAutoscaler, CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { FollowedStatus, slimConfigMap } from './followed-status.ts'
 
 export interface AutoscalerStatusesDeps {
@@ -17,7 +18,7 @@ export interface AutoscalerStatusesDeps {
   }
   /** As the gateway itself, wherever a server of the cluster is healthy. */
   connect(cluster: string): ClosableClient
-  isLeader(): boolean
+  readonly leadership: Leading
   readonly clock: Clock
 }
 
@@ -40,14 +41,16 @@ export class AutoscalerStatuses {
   readonly #deps: AutoscalerStatusesDeps
   readonly #followed = new Map<string, Followed>()
   readonly #ending = new Set<Promise<void>>()
-  #stopped = false
+  readonly #tenant: Tenant
 
   constructor(deps: AutoscalerStatusesDeps) {
     this.#deps = deps
+    const ended = (): Promise<unknown> => Promise.all(this.#ending)
+    this.#tenant = deps.leadership.settle('the statuses of cluster-autoscalers', () => this.update(), ended)
   }
 
   /**
-   * Call it when UpstreamClusters or the leader have changed.
+   * Call it when UpstreamClusters have changed.
    * @param changed clusters that may have changed; default: all
    */
   update(changed?: ReadonlySet<string>): void {
@@ -56,8 +59,8 @@ export class AutoscalerStatuses {
   }
 
   #updateOne(name: string): void {
-    const { clusters, isLeader } = this.#deps
-    const wanted = !this.#stopped && isLeader() ? clusters.get(name)?.compiled.autoscaler : undefined
+    const isLed = this.#tenant.holds()
+    const wanted = isLed ? this.#deps.clusters.get(name)?.compiled.autoscaler : undefined
     const followed = this.#followed.get(name)
     if (followed !== undefined && sameJson(wanted, followed.settings)) return
     if (followed !== undefined) this.#end(name, followed)
@@ -75,10 +78,8 @@ export class AutoscalerStatuses {
     })
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.update()
-    await Promise.all(this.#ending)
+  stop(): Promise<void> {
+    return this.#tenant.leave()
   }
 
   #begin(cluster: string, settings: CompiledAutoscaler): void {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../test/harness/clusters/autoscaler.ts'
+import { Election } from '../../../test/harness/election.ts'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
@@ -187,14 +188,14 @@ describe('several clusters', () => {
   class World {
     readonly settings = new Map<string, CompiledAutoscaler | undefined>()
     readonly servers = new Map<string, MemoryObjects>()
-    leads = true
+    readonly election = new Election(false)
     readonly statuses = new AutoscalerStatuses({
       clusters: {
         names: () => this.settings.keys(),
         get: (name) => (this.settings.has(name) ? { compiled: { autoscaler: this.settings.get(name) } } : undefined),
       },
       connect: (name) => Object.assign(this.server(name), { close: () => Promise.resolve() }),
-      isLeader: () => this.leads,
+      leadership: this.election.leadership,
       clock,
     })
 
@@ -211,15 +212,13 @@ describe('several clusters', () => {
 
   test('only those that ask for it are followed, only by the leader, and only the one ConfigMap', async () => {
     const world = new World()
-    world.leads = false
     world.settings.set('a', SETTINGS).set('b', undefined)
     const other = statusConfigMap('hello', 0)
     world.server('a').put(CONFIG_MAPS, { ...other, metadata: { ...Object(other['metadata']), name: 'other' } })
     world.server('a').put(CONFIG_MAPS, written())
     world.statuses.update()
     assert.equal(world.statuses.get('a'), undefined)
-    world.leads = true
-    world.statuses.update()
+    world.election.leads = true
     await waitFor('the status of a', () => world.statuses.get('a')?.seen === 'current')
     assert.deepEqual(world.followers(), [1])
     assert.equal(world.statuses.get('b'), undefined)
@@ -240,8 +239,7 @@ describe('several clusters', () => {
     world.settings.set('b', SETTINGS)
     world.statuses.update()
     assert.notEqual(world.statuses.get('b'), undefined)
-    world.leads = false
-    world.statuses.update()
+    world.election.leads = false
     assert.equal(world.statuses.get('b'), undefined)
     await world.statuses.stop()
     assert.deepEqual(world.followers(), [0, 0])

@@ -11,11 +11,13 @@ import type { NodeTrigger } from '../../core/incident/auto-degrade.ts'
 import { READINESS_DEFAULTS } from '../../core/scale/cluster-state/rules.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { NodeWatch } from './node-watch.ts'
 
 export interface ClusterHealthDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined; names(): Iterable<string> }
-  isLeader(): boolean
+  /** The leader watches the nodes. */
+  readonly leadership: Leading
   /** A new client of the cluster itself, with the gateway's own credential. */
   client(cluster: string): ClosableClient
   /** Distinct disruptive requests that were refused in the last minute. Default: not counted, 0. */
@@ -58,10 +60,13 @@ class Observer implements ClusterHealthObserver {
   readonly #deps: ClusterHealthDeps
   readonly #observed = new Map<string, Observed>()
   readonly #ending = new Set<Promise<void>>()
+  readonly #tenant: Tenant
   #timer: NodeJS.Timeout | undefined
 
   constructor(deps: ClusterHealthDeps) {
     this.#deps = deps
+    const ended = (): Promise<unknown> => Promise.all(this.#ending)
+    this.#tenant = deps.leadership.settle('the node watches', () => this.#step(), ended)
   }
 
   nodes(cluster: string): NodesSeen | undefined {
@@ -102,11 +107,11 @@ class Observer implements ClusterHealthObserver {
     clearInterval(this.#timer)
     for (const observed of this.#observed.values()) this.#endWatch(observed)
     this.#observed.clear()
-    await Promise.all(this.#ending)
+    await Promise.all([this.#tenant.leave(), ...this.#ending])
   }
 
   #step(): void {
-    const leads = this.#deps.isLeader()
+    const leads = this.#tenant.holds()
     for (const [name, observed] of this.#observed) {
       const live = this.#deps.clusters.get(name)
       if (live === undefined) continue

@@ -21,6 +21,7 @@ import type { StatusTransition } from '../../core/status/status-transition.ts'
 import { formatDuration } from '../../core/text/duration.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { Controller } from '../kernel/controller.ts'
+import type { Leading } from '../kernel/leadership.ts'
 import { ReadyBefore } from './ready-before.ts'
 import { recoveryFacts } from './recovery-facts.ts'
 import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
@@ -31,7 +32,7 @@ export interface DegradeRecoveryDeps {
   readonly client: ObjectClient
   /** Unique among the replicas. */
   readonly replica: string
-  isLeader(): boolean
+  readonly leadership: Leading
   /** Of the main thread. */
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly health: ClusterHealth
@@ -79,6 +80,7 @@ class Recoveries implements DegradeRecovery {
     this.#writer = new RecoveryWriter(deps)
     this.#controller = new Controller<Known>({
       ...deps,
+      name: 'the recovery by steps',
       kind: UPSTREAM_CLUSTERS,
       choice: { transform: slimCluster },
       keep: keepSwitch,

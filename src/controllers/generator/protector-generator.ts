@@ -10,6 +10,7 @@ import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
 import type { HistoryLimits } from '../../core/protection/history/limits.ts'
 import { errorName } from '../error-name.ts'
 import { Informer } from '../kernel/informer.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { GeneratorCache } from './cache.ts'
 import { GeneratorReports } from './reports.ts'
@@ -22,7 +23,7 @@ export interface ProtectorGeneratorDeps {
   readonly core: ObjectClient
   /** None = only cells are removed, on request. */
   readonly kinds: readonly GeneratorKind[]
-  isLeader(): boolean
+  readonly leadership: Leading
   /** Of the process; used to sum up after cells were removed. */
   readonly limits: HistoryLimits
   readonly clock: Clock
@@ -39,8 +40,6 @@ export interface ProtectorGenerator {
   readonly queued: number
   /** Why PodProtectors are not generated or repaired; '' = they are. */
   readonly problem: string
-  /** Leadership has changed; otherwise it is noticed within a second. */
-  leaderChanged(): void
   /** Nothing is written afterwards. */
   stop(): Promise<void>
 }
@@ -61,13 +60,12 @@ class Generator implements ProtectorGenerator {
   readonly #cache: GeneratorCache
   readonly #queue: WorkQueue
   readonly #informers: Informer<string>[] = []
-  #ticking: NodeJS.Timeout | undefined
   /** Kinds that were listed at least once, and 'protectors'. */
   readonly #heard = new Set<GeneratorKind | 'protectors'>()
   readonly #reports: GeneratorReports
   /** By kind: why its objects cannot be followed. */
   readonly #away = new Map<string, string>()
-  #wasLeader = false
+  #tenant: Tenant | undefined
   /** Position of the current sweep. */
   #swept: Iterator<string> = [].values()
   #stopped = false
@@ -92,33 +90,27 @@ class Generator implements ProtectorGenerator {
   get problem(): string {
     for (const [kind, message] of this.#away) return `${kind} objects cannot be followed: ${message}`
     // What was refused while it led is not tried again until it leads again.
-    return this.#deps.isLeader() ? this.#reports.forbidden : ''
+    return this.#deps.leadership.isLeader() ? this.#reports.forbidden : ''
   }
 
   start(): void {
     const { core, workloads, kinds, resyncMs = DEFAULT_RESYNC_MS } = this.#deps
-    this.#wasLeader = this.#deps.isLeader()
     this.#informers.push(this.#followProtectors(core))
     for (const kind of kinds) this.#informers.push(this.#followSources(workloads, kind))
     const tickMs = Math.min(TICK_MS, resyncMs)
-    this.#ticking = setInterval(() => {
-      this.leaderChanged()
-      // In slices, so that many workloads do not block other work.
-      this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
-    }, tickMs)
-    this.#ticking.unref()
-  }
-
-  leaderChanged(): void {
-    const leads = this.#deps.isLeader()
-    const begins = leads && !this.#wasLeader
-    this.#wasLeader = leads
-    if (begins) this.#lookAtAll()
+    // In slices, so that many workloads do not block other work.
+    const sweep = (): void => this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
+    this.#tenant = this.#deps.leadership.run('the generator of PodProtectors', () => {
+      const ticking = setInterval(sweep, tickMs)
+      ticking.unref()
+      this.#lookAtAll()
+      return { stop: () => clearInterval(ticking) }
+    })
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    clearInterval(this.#ticking)
+    await this.#tenant?.leave()
     await Promise.all(this.#informers.map((informer) => informer.stop()))
     await this.#queue.stop()
   }
@@ -258,9 +250,6 @@ class Generator implements ProtectorGenerator {
   }
 
   #mayWrite(): boolean {
-    const leads = this.#deps.isLeader()
-    // So that work left undone now is done when it leads again, however soon.
-    if (!leads) this.#wasLeader = false
-    return leads && !this.#stopped
+    return !this.#stopped && this.#deps.leadership.isLeader()
   }
 }

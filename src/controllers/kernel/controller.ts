@@ -2,13 +2,17 @@
 // and knows the objects as they are, and not about an object that it is writing to.
 
 import { Informer, type InformerOptions } from './informer.ts'
+import type { Leading, Tenant, Term } from './leadership.ts'
 import { Writes } from './writes.ts'
 
 export interface ControllerOptions<T> extends InformerOptions<T> {
-  isLeader(): boolean
+  /** For the log. */
+  readonly name: string
+  /** Decides while this replica leads. */
+  readonly leadership: Leading
   /** Decides about one object. @returns the write under way, which may reject; undefined = nothing is written */
   reconcile(key: string, kept: T): Promise<void> | undefined
-  /** Nothing may be decided: another replica leads, or the API server is away, where somebody may have changed the object. */
+  /** Nothing may be decided: another replica leads now, or the API server is away, where somebody may have changed the object. */
   pause(key: string, kept: T): void
   /** Between two looks at an object, milliseconds. */
   readonly everyMs: number
@@ -20,15 +24,13 @@ export class Controller<T> {
   readonly #options: ControllerOptions<T>
   readonly #informer: Informer<T>
   readonly #writes: Writes
-  readonly #timer: NodeJS.Timeout
-  #stopped = false
+  readonly #tenant: Tenant
 
   constructor(options: ControllerOptions<T>) {
     this.#options = options
     this.#writes = new Writes(options.onFault)
     this.#informer = new Informer({ ...options, onGone: (kept, key) => this.#gone(kept, key) })
-    this.#timer = setInterval(() => this.#look(), options.everyMs)
-    this.#timer.unref()
+    this.#tenant = options.leadership.run(options.name, (term) => this.#lead(term))
   }
 
   get objects(): ReadonlyMap<string, T> {
@@ -36,8 +38,7 @@ export class Controller<T> {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
-    clearInterval(this.#timer)
+    await this.#tenant.leave()
     await this.#informer.stop()
     await this.#writes.ended()
   }
@@ -47,8 +48,19 @@ export class Controller<T> {
     this.#options.onGone?.(kept, key)
   }
 
-  #look(): void {
-    const mayDecide = this.#options.isLeader() && this.#informer.current && !this.#stopped
+  #lead(term: Term): { stop(): void } {
+    const timer = setInterval(() => this.#look(term), this.#options.everyMs)
+    timer.unref()
+    return {
+      stop: () => {
+        clearInterval(timer)
+        for (const [key, kept] of this.objects) this.#options.pause(key, kept)
+      },
+    }
+  }
+
+  #look(term: Term): void {
+    const mayDecide = term.holds() && this.#informer.current
     for (const [key, kept] of this.objects) {
       if (!mayDecide) this.#options.pause(key, kept)
       else if (!this.#writes.has(key)) {

@@ -17,24 +17,24 @@ export interface Term {
 }
 
 interface Stoppable {
-  stop(): void | Promise<void>
+  stop(): unknown
 }
 
-export interface Tenant<T> {
-  /** What `start` returned, while this replica leads. */
-  readonly running: T | undefined
+export interface Tenant {
+  /** Whether its term lasts; false when it has left. */
+  holds(): boolean
   /** Stops it, for good. Resolves when nothing of any term runs any more; never rejects. */
   leave(): Promise<void>
 }
 
 /** What a controller needs of a Leadership. */
-export type Leading = Pick<Leadership, 'isLeader' | 'run'>
+export type Leading = Pick<Leadership, 'isLeader' | 'run' | 'settle'>
 
 export class Leadership {
   readonly #log: Logger
   readonly #election: LeaderElection
   /** In the order in which they start. */
-  readonly #tenants = new Set<RunningTenant<Stoppable>>()
+  readonly #tenants = new Set<RunningTenant>()
   readonly #leaving = new Set<Promise<void>>()
   #term: CurrentTerm | undefined
   #stopped = false
@@ -42,8 +42,8 @@ export class Leadership {
   /** @param elect begins the election; `onChange` is to be called, later, whenever the lease was won or lost */
   constructor(elect: (onChange: () => void) => LeaderElection, log: Logger) {
     this.#log = log
-    this.#election = elect(() => this.#settle())
-    this.#settle()
+    this.#election = elect(() => this.#look())
+    this.#look()
   }
 
   isLeader(): boolean {
@@ -51,39 +51,55 @@ export class Leadership {
   }
 
   /**
-   * Starts something whenever this replica begins to lead (at once if it does), and stops it when it no longer does. The next term does not wait
+   * Starts something whenever this replica begins to lead (soon if it does), and stops it when it no longer does. The next term does not wait
    * for what the last one began: that has to ask its own term.
    * @param name for the log
    * @param start what it returns is stopped; undefined = there is nothing to stop
    */
-  run<T extends Stoppable>(name: string, start: (term: Term) => T | undefined): Tenant<T> {
+  run(name: string, start: (term: Term) => Stoppable | undefined): Tenant {
     const tenant = new RunningTenant(name, start, this.#log)
     this.#tenants.add(tenant)
-    if (this.#term !== undefined) tenant.begin(this.#term)
+    const term = this.#term
+    // The caller has the tenant by then.
+    if (term !== undefined) queueMicrotask(() => this.#term === term && this.#tenants.has(tenant) && tenant.begin(term))
     return {
-      get running() {
-        return tenant.running
-      },
+      holds: () => tenant.term?.holds() ?? false,
       leave: () => this.#leave(tenant),
     }
+  }
+
+  /**
+   * For what has many parts, and begins and ends each of them by what is wanted now: nothing unless the tenant `holds`.
+   * @param update called when a term has begun, and when it is over
+   * @param ended resolves when the parts that `update` has ended are over
+   */
+  settle(name: string, update: () => void, ended: () => Promise<unknown>): Tenant {
+    const stop = (): Promise<unknown> => {
+      update()
+      return ended()
+    }
+    return this.run(name, () => {
+      update()
+      return { stop }
+    })
   }
 
   /** Resolves when the tenants have stopped and the lease is released. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#settle()
+    this.#look()
     await Promise.all([...this.#leaving, ...[...this.#tenants].map((tenant) => tenant.ended())])
     await this.#election.stop()
   }
 
-  #settle(): void {
+  #look(): void {
     const leads = !this.#stopped && this.#election.isLeader()
     if (this.#term !== undefined && !(leads && this.#term.holds())) this.#end(this.#term)
     if (leads && this.#term === undefined) this.#begin()
   }
 
   #begin(): void {
-    const term = new CurrentTerm(this.#election, () => this.#settle())
+    const term = new CurrentTerm(this.#election, () => this.#look())
     this.#term = term
     for (const tenant of this.#tenants) tenant.begin(term)
   }
@@ -94,7 +110,7 @@ export class Leadership {
     for (const tenant of [...this.#tenants].toReversed()) tenant.end()
   }
 
-  #leave(tenant: RunningTenant<Stoppable>): Promise<void> {
+  #leave(tenant: RunningTenant): Promise<void> {
     this.#tenants.delete(tenant)
     tenant.end()
     const left = tenant.ended()
@@ -149,31 +165,35 @@ class CurrentTerm implements Term {
   }
 }
 
-class RunningTenant<T extends Stoppable> {
-  running: T | undefined
+class RunningTenant {
+  term: Term | undefined
+  #running: Stoppable | undefined
   readonly #name: string
-  readonly #start: (term: Term) => T | undefined
+  readonly #start: (term: Term) => Stoppable | undefined
   readonly #log: Logger
   /** What earlier terms began and what is not stopped yet. */
   readonly #ending = new Set<Promise<void>>()
 
-  constructor(name: string, start: (term: Term) => T | undefined, log: Logger) {
+  constructor(name: string, start: (term: Term) => Stoppable | undefined, log: Logger) {
     this.#name = name
     this.#start = start
     this.#log = log
   }
 
   begin(term: Term): void {
+    if (this.term === term) return
+    this.term = term
     try {
-      this.running = this.#start(term)
+      this.#running = this.#start(term)
     } catch (error) {
       this.#log.error('a tenant of the lease could not start', { tenant: this.#name, error })
     }
   }
 
   end(): void {
-    const { running } = this
-    this.running = undefined
+    const running = this.#running
+    this.term = undefined
+    this.#running = undefined
     if (running === undefined) return
     const ending = this.#stop(running)
     this.#ending.add(ending)
@@ -184,7 +204,7 @@ class RunningTenant<T extends Stoppable> {
     await Promise.all(this.#ending)
   }
 
-  async #stop(running: T): Promise<void> {
+  async #stop(running: Stoppable): Promise<void> {
     try {
       await running.stop()
     } catch (error) {

@@ -13,13 +13,14 @@ import { countOf } from '../../core/scale/rank/replica-set-pods.ts'
 import { OWN_COST_ANNOTATION, ownCost, podCost, withoutCost } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { Informer } from '../kernel/informer.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { patchAsSeen } from '../kernel/object-patch.ts'
 
 export interface CostSweeperDeps {
   clusters(): Iterable<string>
   /** As the gateway itself. */
   connect(cluster: string): ClosableClient
-  isLeader(): boolean
+  readonly leadership: Leading
   policies(): readonly CompiledScaleDownPolicy[]
   readonly clock: Clock
   readonly log: Logger
@@ -57,25 +58,26 @@ export class CostSweeper {
   readonly #deps: CostSweeperDeps
   readonly #pace: SweepPace
   readonly #followed = new Map<string, Followed>()
+  readonly #tenant: Tenant
   readonly #timer: NodeJS.Timeout
   readonly #ending = new Set<Promise<void>>()
   #sweeping: Promise<void> | undefined
-  #stopped = false
 
   constructor(deps: CostSweeperDeps, pace: SweepPace = PACE) {
     this.#deps = deps
     this.#pace = pace
+    const ended = (): Promise<unknown> => Promise.all([this.#sweeping, ...this.#ending])
+    this.#tenant = deps.leadership.settle('the sweeper of deletion costs', () => this.update(), ended)
     this.#timer = setInterval(() => this.update(), pace.everyMs)
     this.#timer.unref()
   }
 
-  /** Call it when policies, clusters or the leader have changed; otherwise it is noticed within seconds. */
+  /** Call it when policies or clusters have changed; otherwise it is noticed within seconds. */
   update(): void {
     const wanted = this.#wanted()
     for (const [key, followed] of this.#followed) {
       // What is left of a policy that is gone is taken back first.
-      if (!wanted.has(key) && (this.#stopped || !this.#deps.isLeader() || followed.pods.objects.size === 0))
-        this.#end(key)
+      if (!wanted.has(key) && (!this.#tenant.holds() || followed.pods.objects.size === 0)) this.#end(key)
     }
     for (const [key, { cluster, namespace }] of wanted)
       if (!this.#followed.has(key)) this.#begin(key, cluster, namespace)
@@ -84,17 +86,14 @@ export class CostSweeper {
     })
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
+  stop(): Promise<void> {
     clearInterval(this.#timer)
-    this.update()
-    await this.#sweeping
-    await Promise.all(this.#ending)
+    return this.#tenant.leave()
   }
 
   #wanted(): Map<string, { readonly cluster: string; readonly namespace: string }> {
     const wanted = new Map<string, { readonly cluster: string; readonly namespace: string }>()
-    if (this.#stopped || !this.#deps.isLeader()) return wanted
+    if (!this.#tenant.holds()) return wanted
     const clusters = [...this.#deps.clusters()]
     for (const { namespace, clusters: named, shadow } of this.#deps.policies()) {
       if (shadow) continue
@@ -143,7 +142,7 @@ export class CostSweeper {
     for (const { client, pods } of [...this.#followed.values()]) {
       const done = new Map<string, Promise<boolean>>()
       for (const { pod, sinceMs } of [...pods.objects.values()]) {
-        if (this.#stopped || !this.#deps.isLeader()) return
+        if (!this.#tenant.holds()) return
         try {
           if (await this.#isOver(client, pod, sinceMs, done)) await this.#takeBack(client, pod)
         } catch (error) {

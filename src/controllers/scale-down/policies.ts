@@ -22,6 +22,7 @@ import { metaTime } from '../../core/text/meta-time.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { EVENTS_OF_REQUESTS_MS, type EventPace, EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { Informer } from '../kernel/informer.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { afterFailedWrite, patchAsSeen } from '../kernel/object-patch.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 
@@ -30,7 +31,8 @@ export interface ScaleDownPolicyDeps {
   readonly client: ObjectClient
   /** The name of this process, for Events. */
   readonly replica: string
-  isLeader(): boolean
+  /** The leader says whether a policy is in force. */
+  readonly leadership: Leading
   /** Called with all that are in force, whenever they have changed. */
   onPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   readonly clock: Clock
@@ -59,6 +61,7 @@ export class ScaleDownPolicyController {
   readonly #reports = new Map<string, ScaleDownReport>()
   readonly #queue: WorkQueue
   readonly #events: EventRecorder
+  readonly #tenant: Tenant
   #stopped = false
 
   constructor(deps: ScaleDownPolicyDeps) {
@@ -83,6 +86,10 @@ export class ScaleDownPolicyController {
         else deps.log.warn('ScaleDownPolicies cannot be followed', { why: message })
       },
     })
+    this.#tenant = deps.leadership.run('the statuses of ScaleDownPolicies', () => {
+      for (const key of this.#known.objects.keys()) this.#queue.add(key)
+      return undefined
+    })
   }
 
   get policies(): readonly CompiledScaleDownPolicy[] {
@@ -100,13 +107,9 @@ export class ScaleDownPolicyController {
     this.#queue.add(key, REPORT_EVERY_MS)
   }
 
-  /** Call it when this replica has become the leader. */
-  leaderChanged(): void {
-    for (const key of this.#known.objects.keys()) this.#queue.add(key)
-  }
-
   async stop(): Promise<void> {
     this.#stopped = true
+    await this.#tenant.leave()
     await this.#known.stop()
     await Promise.all([this.#queue.stop(), this.#events.stop()])
   }
@@ -149,7 +152,7 @@ export class ScaleDownPolicyController {
     const nowMs = this.#deps.clock.now()
     const { generation } = recordOf(object['metadata'])
     const observedGeneration = typeof generation === 'number' ? generation : 0
-    const leads = this.#deps.isLeader()
+    const leads = this.#deps.leadership.isLeader()
     let conditions = conditionsOf<PolicyCondition>(object)
     if (leads) conditions = withCondition(conditions, readyCondition(read, observedGeneration), nowMs)
     if (report !== undefined) conditions = withCondition(conditions, steeredBy(report), nowMs)

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
+import { Election } from '../../../test/harness/election.ts'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { waitFor } from '../../../test/harness/wait.ts'
 import { DEPLOYMENTS, PODS } from '../../api/kinds/foreign-kinds.ts'
@@ -14,6 +15,7 @@ import { subdomainErrors } from '../../api/validation/name-errors.ts'
 import { OWN_COST_ANNOTATION } from '../../core/scale/victim-choice/own-cost.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import { systemClock } from '../../io/world/clock.ts'
+import { type Leading, leadAlone } from '../kernel/leadership.ts'
 import { CostSweeper, type SweepPace } from './cost-sweeper.ts'
 import { ScaleDownPolicyController } from './policies.ts'
 
@@ -64,15 +66,15 @@ function own(workload = 'deployments/web', id = 'one'): Readonly<Record<string, 
 interface SweeperOptions {
   readonly pace?: Partial<SweepPace>
   readonly policies?: () => readonly CompiledScaleDownPolicy[]
-  readonly leads?: () => boolean
+  readonly leadership?: Leading
 }
 
 function sweeper(
   cluster: Cluster,
-  { pace = {}, policies = () => [POLICY], leads = () => true }: SweeperOptions = {},
+  { pace = {}, policies = () => [POLICY], leadership = leadAlone(silent) }: SweeperOptions = {},
 ): CostSweeper {
   const connect = (): Cluster => cluster
-  const deps = { clusters: () => ['prod'], connect, isLeader: leads, policies, clock: systemClock, log: silent }
+  const deps = { clusters: () => ['prod'], connect, leadership, policies, clock: systemClock, log: silent }
   const made = new CostSweeper(deps, { ...QUICK, ...pace })
   cleanups.push(() => made.stop())
   return made
@@ -120,13 +122,12 @@ test('only the leader takes costs back, also those of a policy that is gone', as
   const cluster = new Cluster()
   cluster.deployment(1, 3)
   cluster.pod('a', own())
-  let leads = false
+  const election = new Election(false)
   let policies: readonly CompiledScaleDownPolicy[] = [POLICY]
-  const running = sweeper(cluster, { leads: () => leads, policies: () => policies })
+  const running = sweeper(cluster, { leadership: election.leadership, policies: () => policies })
   running.update()
   assert.equal(cluster.followers(PODS), 0)
-  leads = true
-  running.update()
+  election.leads = true
   assert.equal(cluster.followers(PODS), 1)
   await waitFor('the list', () => cluster.followers(PODS) === 1)
   await new Promise(setImmediate)
@@ -156,7 +157,7 @@ test('one policy that is not valid affects no other, and says why', async () => 
   const controller = new ScaleDownPolicyController({
     client: store,
     replica: 'gw-0',
-    isLeader: () => true,
+    leadership: leadAlone(silent),
     onPolicies: (policies) => {
       inForce = policies
     },
@@ -214,7 +215,7 @@ test('the Event of a policy with a long name has a valid name, and counts what h
   const controller = new ScaleDownPolicyController({
     client: store,
     replica: 'gw-0',
-    isLeader: () => false,
+    leadership: new Election(false).leadership,
     onPolicies: (policies) => {
       inForce = policies
     },
@@ -261,9 +262,9 @@ class Refusing extends MemoryObjects {
   }
 }
 
-function policies(store: MemoryObjects, isLeader: () => boolean): ScaleDownPolicyController {
+function policies(store: MemoryObjects, leadership: Leading): ScaleDownPolicyController {
   const deps = { replica: 'gw-0', clock: systemClock, random: () => 0, log: silent }
-  const controller = new ScaleDownPolicyController({ ...deps, client: store, isLeader, onPolicies: () => undefined })
+  const controller = new ScaleDownPolicyController({ ...deps, client: store, leadership, onPolicies: () => undefined })
   cleanups.push(() => controller.stop())
   return controller
 }
@@ -279,7 +280,7 @@ test('a status that could not be written is written later', async () => {
   store.failures.push(() => {
     throw new Error('connect ECONNREFUSED')
   })
-  policies(store, () => true)
+  policies(store, leadAlone(silent))
   await waitFor('the condition', () => store.status().conditions?.[0]?.type === 'Ready')
 })
 
@@ -291,7 +292,7 @@ test('what somebody else has written to a status in the meantime stays', async (
     const foreign = { type: 'Other', status: 'True', reason: 'R', message: '', lastTransitionTime: 't' }
     store.put(SCALE_DOWN_POLICIES, { ...known, status: { conditions: [foreign] } })
   })
-  policies(store, () => true)
+  policies(store, leadAlone(silent))
   await waitFor('both', () => (store.status().conditions?.length ?? 0) > 1)
   assert.deepEqual(
     store.status().conditions?.map(({ type }) => type),
@@ -303,7 +304,7 @@ test('the scale-down of a policy that was deleted and created again is not in th
   const store = new Refusing()
   store.policy()
   let refused = false
-  const controller = policies(store, () => false)
+  const controller = policies(store, new Election(false).leadership)
   await waitFor('the policy', () => controller.policies.length === 1)
   store.failures.push(() => {
     refused = true

@@ -12,6 +12,7 @@ import { type GuardInForce, guardInForce } from '../../core/scale/scale-up-guard
 import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
 import { sameJson } from '../../core/text/same-json.ts'
 import { Informer } from '../kernel/informer.ts'
+import type { Leadership, Tenant } from '../kernel/leadership.ts'
 import { patchAsSeen } from '../kernel/object-patch.ts'
 import { Writes } from '../kernel/writes.ts'
 import { guardCondition, statusOfGuards } from './guard-conditions.ts'
@@ -23,8 +24,8 @@ export interface ScaleUpGuardsDeps {
   readonly control: ObjectClient
   /** A client of an UpstreamCluster for one term, with the gateway's identity. Its calls reject while there is no such cluster. */
   clientOf(cluster: string): ClosableClient
-  /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. */
-  elect(onChange: () => void): { isLeader(): boolean; stop(): Promise<void> }
+  /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. Stopped here. */
+  elect(): Leadership
   /** The guards that back off a group have changed: all of them. */
   onInForce(guards: readonly GuardInForce[]): void
   readonly clock: Clock
@@ -43,13 +44,14 @@ interface Known {
   toldWrong: string
 }
 
-/** How often leadership is looked at without a change of it. */
+/** How often it is looked at which backoffs are over. */
 const BEAT_MS = 1_000
 
 export class ScaleUpGuards {
   readonly #deps: ScaleUpGuardsDeps
   readonly #known: Informer<Known>
-  #election: { isLeader(): boolean; stop(): Promise<void> } | undefined
+  #leadership: Leadership | undefined
+  #tenant: Tenant | undefined
   #beating: NodeJS.Timeout | undefined
   #inForce = '[]'
   #synced = false
@@ -93,7 +95,7 @@ export class ScaleUpGuards {
     const guards = [...this.#known.objects].map(([name, { guard, serving }]) => {
       return { name, served: serving !== undefined, problem: typeof guard === 'string' ? guard : '' }
     })
-    return { leader: this.#election?.isLeader() ?? false, guards, enforced: JSON.parse(this.#inForce) }
+    return { leader: this.#leadership?.isLeader() ?? false, guards, enforced: JSON.parse(this.#inForce) }
   }
 
   async stop(): Promise<void> {
@@ -102,7 +104,7 @@ export class ScaleUpGuards {
     await this.#known.stop()
     for (const [name, known] of this.#known.objects) this.#end(name, known)
     await Promise.all([...this.#endings.values(), this.#writes.ended()])
-    await this.#election?.stop()
+    await this.#leadership?.stop()
   }
 
   #keep(object: JsonObject, known: Known | undefined): Known {
@@ -114,8 +116,10 @@ export class ScaleUpGuards {
 
   /** Nothing runs, and no Lease is held, where there is no guard. */
   #begin(): void {
-    if (this.#election !== undefined || this.#stopped) return
-    this.#election = this.#deps.elect(() => this.#settle())
+    if (this.#leadership !== undefined || this.#stopped) return
+    this.#leadership = this.#deps.elect()
+    const ended = (): Promise<unknown> => Promise.all(this.#endings.values())
+    this.#tenant = this.#leadership.settle('the scale-up guards', () => this.#settle(), ended)
     this.#beating = setInterval(() => this.#settle(), BEAT_MS)
     this.#beating.unref()
   }
@@ -123,7 +127,7 @@ export class ScaleUpGuards {
   #settle(): void {
     if (this.#stopped) return
     this.#enforce()
-    const leads = this.#election?.isLeader() === true
+    const leads = this.#tenant?.holds() === true
     for (const [name, known] of this.#known.objects) {
       const { guard } = known
       const wanted = leads && typeof guard !== 'string' ? `${guard.uid} ${guard.generation}` : ''
@@ -152,7 +156,7 @@ export class ScaleUpGuards {
     const { control, clientOf, clock, log, events } = this.#deps
     const management = clientOf(guard.management)
     const workload = guard.workload === guard.management ? management : clientOf(guard.workload)
-    const isLeader = (): boolean => !this.#stopped && this.#election?.isLeader() === true
+    const isLeader = (): boolean => !this.#stopped && this.#tenant?.holds() === true
     const term = new GuardTerm({ control, management, workload, isLeader, clock, log, events }, guard, object)
     const end = async (): Promise<void> => {
       await term.stop()

@@ -13,6 +13,7 @@ import type { AutoscalerFact, ServerFact, StatusFacts } from '../../core/status/
 import { sameJson } from '../../core/text/same-json.ts'
 import { EventRecorder, involvedIn } from '../events/event-recorder.ts'
 import { Informer } from '../kernel/informer.ts'
+import type { Leading, Tenant } from '../kernel/leadership.ts'
 import { afterFailedWrite } from '../kernel/object-patch.ts'
 import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { clientsSeen } from './clients-seen.ts'
@@ -31,7 +32,7 @@ export interface ClusterStatusDeps {
   readonly replica: string
   /** Where other replicas reach its admin listener; default: nowhere. */
   readonly adminAddress?: string
-  isLeader(): boolean
+  readonly leadership: Leading
   /** Of the main thread. */
   readonly clusters: LiveClusters
   /** What a cluster says of the rights of the gateway. */
@@ -104,6 +105,7 @@ class ClusterStatuses implements ClusterStatusController {
   readonly #problems = new ProblemIndex()
   /** undefined = not followed yet. */
   #informer: Informer<KnownCluster> | undefined
+  readonly #tenant: Tenant
   #sweeping: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -128,6 +130,10 @@ class ClusterStatuses implements ClusterStatusController {
       isGone: (replica) => this.#replicas.isGone(replica),
       onChanged: (cluster) => this.#queue.add(cluster),
     })
+    this.#tenant = deps.leadership.run('the statuses of UpstreamClusters', () => {
+      for (const name of this.#known.keys()) this.#queue.add(name)
+      return undefined
+    })
   }
 
   start(): void {
@@ -146,6 +152,7 @@ class ClusterStatuses implements ClusterStatusController {
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#sweeping)
+    await this.#tenant.leave()
     await this.#informer?.stop()
     await this.#queue.stop()
     await this.#events.stop()
@@ -221,7 +228,7 @@ class ClusterStatuses implements ClusterStatusController {
     const author = {
       replica,
       threads: this.#threads,
-      leads: this.#deps.isLeader(),
+      leads: this.#deps.leadership.isLeader(),
       limitsMessage,
       podProtection,
       lastSeen,
@@ -243,7 +250,8 @@ class ClusterStatuses implements ClusterStatusController {
       known.wanted = wanted
       known.answered = statusOf(answer)
       if (this.#known.get(name) === known && generationOf(answer) >= known.generation) known.object = answer
-      if (this.#deps.isLeader()) this.#events.record(client, involvedIn(answer), ...statusTransitions(before, wanted))
+      if (this.#deps.leadership.isLeader())
+        this.#events.record(client, involvedIn(answer), ...statusTransitions(before, wanted))
       return 'written'
     } catch (error) {
       const { outcome, current } = await afterFailedWrite({ client, kind: UPSTREAM_CLUSTERS }, known.object, error)

@@ -1,4 +1,4 @@
-// Notices what changes in statuses without an event: endpoints, certificates, shared limits, dead replicas, and leadership. Sweeps over
+// Notices what changes in statuses without an event: endpoints, certificates, shared limits, and dead replicas. Sweeps over
 // all clusters again and again, a slice at a time.
 
 import type { Clock } from '../../api/ports/ports.ts'
@@ -6,6 +6,7 @@ import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
 import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import type { Leading } from '../kernel/leadership.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
 import type { KnownCluster } from './known.ts'
@@ -18,7 +19,7 @@ export interface LiveState {
   readonly clock: Clock
   rights(cluster: string): ClusterRights
   readonly clocks?: CellClocks
-  isLeader(): boolean
+  readonly leadership: Pick<Leading, 'isLeader'>
   limitsMessage?(cluster: string): string
   podProtection?(cluster: string): GatewayProtection | undefined
   autoscaler?(cluster: string): AutoscalerFact | undefined
@@ -40,7 +41,6 @@ export const SWEEP_SLICES = 10
 
 export class StatusSweep {
   readonly #deps: StatusSweepDeps
-  #wasLeader = false
   /** Position of the current sweep. */
   #swept: Iterator<[string, KnownCluster], undefined> = [].values()
   #nextOwnMs = 0
@@ -53,12 +53,8 @@ export class StatusSweep {
   step(): void {
     const { live } = this.#deps
     const known = this.#deps.known()
-    const leads = live.isLeader()
-    const everything = leads && !this.#wasLeader
-    this.#wasLeader = leads
     this.#lookAtOwn()
-    if (!leads) return
-    if (everything) for (const name of known.keys()) this.#deps.onChanged(name)
+    if (!live.leadership.isLeader()) return
     for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
       const { value, done } = this.#swept.next()
       if (done === true) {

@@ -11,6 +11,7 @@ import type { Logger } from '../../../src/api/ports/ports.ts'
 import { createInProcessClient } from '../../../src/apiserver/registry/in-process-client.ts'
 import { Registry } from '../../../src/apiserver/registry/registry.ts'
 import { type PodAggregator, startPodAggregator } from '../../../src/controllers/aggregator/pod-aggregator.ts'
+import { leadAlone } from '../../../src/controllers/kernel/leadership.ts'
 import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
 import type { CompiledAggregation } from '../../../src/core/cluster/compiled-cluster.ts'
 import { formatMicros } from '../../../src/core/protection/history/micro-time.ts'
@@ -130,7 +131,7 @@ function aggregate(t: TestContext, more: Partial<CompiledAggregation> = {}): Pod
     core,
     members: () => [{ name: 'worker-1', client: worker, aggregation }],
     protectors,
-    isLeader: () => true,
+    leadership: leadAlone(log),
     settings: { ...DEFAULT_PROTECTION_SETTINGS, aggregationRateMs: 50 },
     clock: systemClock,
     random: Math.random,
