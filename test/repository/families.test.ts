@@ -33,7 +33,6 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'core/limits/call-turns': 'a rate and a number of calls in flight, around a TurnQueue',
       'io/upstream/stream-queue': 'when streams that wait in a TurnQueue are refused',
       'io/listener/handshakes/reading-turns': 'the kernel holds what waits',
-      'controllers/servers/look-up-turns': 'counts what runs, keeps nothing in order',
     },
   },
   'a bucket or budget': {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import fc from 'fast-check'
 import type { Logger } from '../../api/ports/ports.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
 import type { UpstreamServer } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileCluster } from '../../core/cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { type LookedUp, MIN_TTL_MS } from '../../core/endpoints/resolution.ts'
+import { type LookedUp, MIN_TTL_MS, nextLookUpMs } from '../../core/endpoints/resolution.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { FollowedServers } from './followed-servers.ts'
 
@@ -163,3 +164,147 @@ test('many names are looked up some at a time', async (t) => {
   assert.ok(most() <= 64, String(most()))
   for (let i = 0; i < 1_000; i++) assert.match(endpoints(`c${i}`)[0] ?? '', /10\.0\.0\./)
 })
+
+// === when names are looked up ===
+
+const STEP_MS = 50
+
+/** What a resolver says to the nth question for a name, and how long it takes. */
+interface Said {
+  readonly afterMs: number
+  readonly ttlSeconds: number
+  readonly fails: boolean
+}
+
+/** Servers come and go; times are multiples of STEP_MS. */
+type Change = { readonly name: string; readonly comes: boolean } | { readonly waitMs: number }
+
+type LookUp = (name: string) => Promise<LookedUp>
+
+/** Servers whose names are looked up. */
+interface Followers {
+  set(names: ReadonlySet<string>): void
+  stop(): void
+}
+
+/** Each server has a loop and a timer of its own, as it was before they stood in a queue. */
+function loops(lookUp: LookUp): Followers {
+  const ends = new Map<string, () => void>()
+  const loop = (name: string): (() => void) => {
+    let [timer, failures, ended]: [NodeJS.Timeout | undefined, number, boolean] = [undefined, 0, false]
+    const turn = async (): Promise<void> => {
+      const found = await lookUp(name)
+      if (ended) return
+      failures = found.message === '' ? 0 : failures + 1
+      timer = setTimeout(() => void turn(), nextLookUpMs(found, failures))
+    }
+    void turn()
+    return () => {
+      ended = true
+      clearTimeout(timer)
+    }
+  }
+  const set = (names: ReadonlySet<string>): void => {
+    for (const name of names) if (!ends.has(name)) ends.set(name, loop(name))
+    for (const [name, end] of ends) {
+      if (names.has(name)) continue
+      ends.delete(name)
+      end()
+    }
+  }
+  return { set, stop: () => set(new Set()) }
+}
+
+function followed(lookUp: LookUp, clock: { monotonic(): number }): Followers {
+  const servers = new FollowedServers({
+    client: () => assert.fail('no EndpointSlice is followed'),
+    lookUp,
+    clusters: new ClusterTable(),
+    clock,
+    log: QUIET,
+    onChange: () => undefined,
+  })
+  return {
+    set: (names) => {
+      const written = [...names].map((name) => ({ endpoint: `https://${name}`, resolve: true }))
+      const spec = {
+        servers: [...written, { endpoint: 'https://10.9.9.9' }],
+        clientConfig: { insecure: true },
+        dispatchPolicies: [{ rules: [{ verbs: ['*'] }] }],
+      }
+      const metadata = { name: 'prod' }
+      const object = { apiVersion: 'proxy.kubegateway.io/v1alpha1', kind: 'UpstreamCluster', metadata, spec } as const
+      servers.change([compileCluster({ object, revision: '1' }, UPSTREAM_CLUSTER_SPEC_SCHEMA)], [])
+    },
+    stop: () => servers.stop(),
+  }
+}
+
+/** When each name was asked for. */
+async function asked(
+  t: TestContext,
+  changes: readonly Change[],
+  said: readonly Said[],
+  make: (lookUp: LookUp, clock: { monotonic(): number }) => Followers,
+): Promise<Map<string, number[]>> {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let nowMs = 0
+  const times = new Map<string, number[]>()
+  const lookUp: LookUp = async (name) => {
+    const before = times.get(name) ?? []
+    times.set(name, [...before, nowMs])
+    const { afterMs, ttlSeconds, fails } = said[(before.length + name.charCodeAt(0)) % said.length] ?? assert.fail()
+    if (afterMs > 0) await new Promise<void>((resolve) => setTimeout(resolve, afterMs))
+    return fails
+      ? { v4: undefined, v6: undefined, ttlSeconds: 0, message: 'SERVFAIL' }
+      : { v4: ['10.0.0.1'], v6: [], ttlSeconds, message: '' }
+  }
+  const followers = make(lookUp, { monotonic: () => nowMs })
+  const names = new Set<string>()
+  for (const change of changes) {
+    if ('name' in change) {
+      names[change.comes ? 'add' : 'delete'](change.name)
+      followers.set(names)
+      continue
+    }
+    for (let left = change.waitMs; left > 0; left -= STEP_MS) {
+      nowMs += STEP_MS
+      t.mock.timers.tick(STEP_MS)
+      await nextTurn()
+    }
+  }
+  followers.stop()
+  t.mock.timers.reset()
+  return times
+}
+
+test('names are looked up when a loop for each of them would, whatever comes, goes and fails', async (t) => {
+  const multiple = (max: number): fc.Arbitrary<number> => fc.nat({ max }).map((n) => n * STEP_MS)
+  const said = fc.record({ afterMs: multiple(60), ttlSeconds: fc.constantFrom(0, 1, 7, 20), fails: fc.boolean() })
+  const change = fc.oneof(
+    fc.record({ name: fc.constantFrom('a.test', 'b.test', 'c.test'), comes: fc.boolean() }),
+    multiple(400).map((waitMs) => ({ waitMs })),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(change), fc.array(said, { minLength: 1 }), async (changes, answers) => {
+      // What has come is to be asked for before the next change.
+      const spaced = changes.flatMap((one): Change[] => [one, { waitMs: STEP_MS }])
+      const [now, before] = [await asked(t, spaced, answers, followed), await asked(t, spaced, answers, loops)]
+      assert.deepEqual([...now.keys()].sort(byText), [...before.keys()].sort(byText))
+      for (const [name, times] of before) {
+        const found = now.get(name) ?? []
+        // The queue begins with a timer; the last one may be a step too late to be seen.
+        assert.ok(times.length - found.length <= 1 && found.length <= times.length, `${name}: ${times} ${found}`)
+        for (const [i, atMs] of found.entries()) {
+          const lateMs = atMs - (times[i] ?? Number.NaN)
+          assert.ok(lateMs >= 0 && lateMs <= STEP_MS, `${name}: ${times} ${found}`)
+        }
+      }
+    }),
+    { numRuns: 40 },
+  )
+})
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : 1
+}

@@ -15,8 +15,8 @@ import {
 } from '../../core/endpoints/resolution.ts'
 import type { ServerFact } from '../../core/status/status-facts.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
+import { type TurnOutcome, WorkQueue } from '../kernel/work-queue.ts'
 import { FollowedSlices } from './followed-slices.ts'
-import { LookUpTurns } from './look-up-turns.ts'
 import type { FollowedServerState, LookUpCounts } from './server-state.ts'
 import { SettlingAddresses } from './settling-addresses.ts'
 
@@ -32,16 +32,30 @@ export interface FollowedServersDeps {
   onChange(cluster: string): void
 }
 
+/** At the same time: each has sockets of its own, and with thousands of clusters all begin at once. */
+const MAX_LOOK_UPS = 64
+
 export class FollowedServers {
   readonly #deps: FollowedServersDeps
   /** By cluster, then server. */
   readonly #entries = new Map<string, Map<string, Entry>>()
-  readonly #turns = new LookUpTurns()
+  /** Their look-ups, by a key that no other entry ever has: one that comes back does not wait for what is asked of the one before. */
+  readonly #byKey = new Map<string, Entry>()
+  readonly #lookUps: WorkQueue
+  #made = 0
   /** By cluster. */
   readonly #slices = new Map<string, FollowedSlices>()
 
   constructor(deps: FollowedServersDeps) {
     this.#deps = deps
+    const { clock, log } = deps
+    this.#lookUps = new WorkQueue({
+      turn: (key) => this.#lookUp(key),
+      onError: (_, error) => log.error('the addresses of a server could not be put in force', { error }),
+      clock,
+      random: Math.random,
+      limit: MAX_LOOK_UPS,
+    })
   }
 
   /** Of the servers of a cluster, as far as they are known. */
@@ -67,7 +81,7 @@ export class FollowedServers {
       const after = new Map<string, Entry>()
       for (const of of endpoints.flatMap(serversOf)) {
         if (of.slice === true || after.has(of.url)) continue
-        after.set(of.url, before?.get(of.url) ?? new Entry(name, of, this.#deps, this.#turns))
+        after.set(of.url, before?.get(of.url) ?? this.#begin(name, of))
       }
       this.#keepOnly(name, after)
     }
@@ -92,8 +106,26 @@ export class FollowedServers {
     const before = this.#entries.get(cluster)
     if (after.size === 0) this.#entries.delete(cluster)
     else this.#entries.set(cluster, after)
-    for (const [server, entry] of before ?? []) if (!after.has(server)) entry.stop()
-    for (const entry of after.values()) entry.start()
+    for (const [server, entry] of before ?? []) if (!after.has(server)) this.#end(entry)
+  }
+
+  #begin(cluster: string, server: FollowedServer): Entry {
+    const entry = new Entry(String(++this.#made), cluster, server, this.#deps)
+    this.#byKey.set(entry.key, entry)
+    this.#lookUps.add(entry.key)
+    return entry
+  }
+
+  #end(entry: Entry): void {
+    this.#byKey.delete(entry.key)
+    this.#lookUps.forget(entry.key)
+    entry.stop()
+  }
+
+  async #lookUp(key: string): Promise<TurnOutcome> {
+    const nextMs = await this.#byKey.get(key)?.lookUp()
+    if (nextMs !== undefined) this.#lookUps.add(key, nextMs)
+    return 'done'
   }
 
   /** In the order of their endpoints; undefined = the cluster has none that is followed. */
@@ -113,6 +145,7 @@ export class FollowedServers {
   }
 
   stop(): void {
+    void this.#lookUps.stop()
     for (const name of [...this.#entries.keys()]) this.#keepOnly(name, new Map())
     for (const name of [...this.#slices.keys()]) this.#endSlices(name)
   }
@@ -124,21 +157,19 @@ function serversOf({ of, also = [] }: CompiledEndpoint): readonly FollowedServer
 }
 
 class Entry {
+  readonly key: string
   readonly #cluster: string
   readonly #server: FollowedServer
   readonly #deps: FollowedServersDeps
-  readonly #turns: LookUpTurns
   readonly #counts: LookUpCounts = { found: 0, empty: 0, error: 0 }
   readonly #addresses: SettlingAddresses
   #known: Resolution | undefined
   #failures = 0
   #message = ''
-  #started = false
   #stopped = false
-  #lookUpTimer: NodeJS.Timeout | undefined
 
-  constructor(cluster: string, server: FollowedServer, deps: FollowedServersDeps, turns: LookUpTurns) {
-    this.#turns = turns
+  constructor(key: string, cluster: string, server: FollowedServer, deps: FollowedServersDeps) {
+    this.key = key
     this.#cluster = cluster
     this.#server = server
     this.#deps = deps
@@ -171,29 +202,19 @@ class Entry {
     }
   }
 
-  start(): void {
-    if (this.#started) return
-    this.#started = true
-    void this.#lookUp()
-  }
-
   stop(): void {
     this.#stopped = true
-    clearTimeout(this.#lookUpTimer)
     this.#addresses.stop()
   }
 
-  async #lookUp(): Promise<void> {
-    await this.#turns.begin()
-    const found = this.#stopped ? undefined : await this.#deps.lookUp(this.#server.name)
-    this.#turns.end()
-    if (found === undefined || this.#stopped) return
+  /** @returns when it is to be looked up again, milliseconds from now; undefined = no longer */
+  async lookUp(): Promise<number | undefined> {
+    const found = await this.#deps.lookUp(this.#server.name)
+    if (this.#stopped) return undefined
     this.#count(found)
-    const before = this.#known
-    this.#known = resolution(before, found)
-    this.#lookUpTimer = setTimeout(() => void this.#lookUp(), nextLookUpMs(found, this.#failures))
-    this.#lookUpTimer.unref()
+    this.#known = resolution(this.#known, found)
     if (this.#known !== undefined) this.#addresses.want(addressesIn(this.#known))
+    return nextLookUpMs(found, this.#failures)
   }
 
   #count({ v4, v6, message }: LookedUp): void {
