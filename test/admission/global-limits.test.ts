@@ -9,7 +9,8 @@ import { afterEach, describe, test } from 'node:test'
 import type { FlowControlSchema } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import type { KeptPart } from '../../src/controllers/limits/global-limits.ts'
 import type { ReplicaPart } from '../../src/core/limits/global-replicas.ts'
-import { globalLimitSeriesText } from '../../src/io/metrics/global-limit-series.ts'
+import { textOf } from '../../src/io/metrics/exposition.ts'
+import { exposeGlobalLimits } from '../../src/io/metrics/global-limit-series.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 import { redisAddress } from '../../src/io/redis/address.ts'
 import { limitName } from '../../src/io/redis/keys.ts'
@@ -178,7 +179,7 @@ describe('a token bucket of all replicas', { concurrency: false }, () => {
     const status = first.limits.status()
     assert.deepEqual(status.limits[0]?.mode, 'parted')
     assert.notEqual(status.message, '')
-    const text = globalLimitSeriesText(status)
+    const text = await textOf((into) => exposeGlobalLimits(into, status))
     assert.match(text, /portcullis_global_limit_redis_up 0\n/)
     assert.match(text, /portcullis_global_limit_state\{cluster="prod",schema="rate"\} 0\n/)
     assert.match(text, /portcullis_global_limit_replicas 3\n/)

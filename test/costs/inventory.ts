@@ -123,6 +123,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/io/local-switches/switch-file.ts': notInput(OPERATOR),
   'src/io/local-switches/switch-state.ts': notInput(OWN),
   'src/io/metrics/cluster-series.ts': notInput(OWN),
+  'src/io/metrics/node-metrics.ts': notInput(OWN),
   'src/io/oidc/fetch-json.ts': row('JWK Set'),
   'src/io/pki/certificate-subject.ts': row('subject of a certificate'),
   'src/io/pki/certificate-validity.ts': row('certificates and keys'),

@@ -5,7 +5,7 @@ export const NOT_SHOWN: Readonly<Record<string, string>> = {
   '(process_cpu_(user|system)_seconds_total|process_(virtual_memory|heap)_bytes|process_start_time_seconds|heartbeat)':
     'said better by process_cpu_seconds_total and process_resident_memory_bytes; for whoever looks at one process',
   'nodejs_(active_.*|version_info|gc_duration_seconds|heap_s.*_bytes|eventloop_lag_.*)':
-    'prom-client, of the main thread, which serves no requests: one number for its delay and one for its memory are shown',
+    'of the main thread, which serves no requests: one number for its delay and one for its memory are shown',
   thread_waiting_bytes: 'for whoever looks for memory; limited_total says who waits',
   last_good_file_bytes: "its size is nobody's concern while it can be written",
   control_oidc_tokens_total: 'logins at the API server of the objects: for whoever debugs them',

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { ProtectorMonitor } from '../../src/controllers/generator/protector-monitor.ts'
 import { builtInKind } from '../../src/core/protection/generator/kinds.ts'
+import { textOf } from '../../src/io/metrics/exposition.ts'
 import { createProcessMetrics } from '../../src/io/metrics/process-metrics.ts'
 import { createProtectionMetrics } from '../../src/io/metrics/protection-metrics.ts'
 import { deletionOf, verdictOf } from '../harness/objects/protection-requests.ts'
@@ -158,5 +159,5 @@ async function everythingOnce(): Promise<string> {
   process.calls.answered(target, '200')
   process.calls.ended(target, 1, 0, 1)
   process.calls.resent(target, 429)
-  return `${await metrics.text()}${await process.text()}`
+  return textOf(metrics.expose, process.expose)
 }

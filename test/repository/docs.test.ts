@@ -174,7 +174,6 @@ test('the Helm chart has every setting as a value, and the CRDs, rights and webh
 test('operating has every metric with its type and labels, and no other', async () => {
   const described = new Map(METRICS.map(({ name, type, labels }) => [name, [type, labels.join(', ')]]))
   assert.ok(described.size > 40, 'the descriptors are found')
-  // What prom-client registers has a descriptor, too.
   const registered = [...(await createMetrics().text()).matchAll(/^# TYPE (portcullis_(?!process_|nodejs_)\w+) /gm)]
   for (const [, name = ''] of registered) assert.ok(described.has(name), name)
   const rows = tableRows(OPERATING).filter((row) => codeOf(row[0]).startsWith('portcullis_'))

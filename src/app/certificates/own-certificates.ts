@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { certificateEnds, endsSoon } from '../../controllers/status/certificates.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
-import { type CertificateEnd, certificateSeriesText } from '../../io/metrics/certificate-series.ts'
+import { type CertificateEnd, exposeCertificates } from '../../io/metrics/certificate-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 import { certificateTimes } from '../../io/pki/certificate-validity.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 
@@ -32,12 +33,13 @@ export interface OwnCertificate {
 const CLUSTERS_AT_ONCE = 100
 const WARN_EVERY_MS = 12 * 60 * 60 * 1000
 
-/** The metrics, in the Prometheus text format. */
-export async function certificatesText(
+/** The metrics. */
+export async function exposeCertificateEnds(
+  into: Exposition,
   own: readonly OwnCertificate[],
   clusters: ClusterTable,
   reloads: ReadonlyMap<string, boolean>,
-): Promise<string> {
+): Promise<void> {
   const ends: CertificateEnd[] = own.flatMap(({ name, pem }) => {
     const [times] = certificateTimes(pem)
     return times === undefined ? [] : [{ cluster: '', certificate: name, endsMs: times.endsMs }]
@@ -49,7 +51,7 @@ export async function certificatesText(
     }
     if (++seen % CLUSTERS_AT_ONCE === 0) await nextTurn()
   }
-  return certificateSeriesText(ends, reloads)
+  exposeCertificates(into, ends, reloads)
 }
 
 /** Says at once and twice a day which certificates of the gateway expire soon. @returns ends it */

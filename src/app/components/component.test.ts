@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SILENT } from '../../api/ports/ports.ts'
+import { CONFIG_CLUSTERS, CONFIG_GENERATION } from '../../io/metrics/descriptors.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 import { type Component, Components, Started, stopInReverse } from './component.ts'
 
 /** Writes down what it is told. */
@@ -11,6 +13,10 @@ function recorded(name: string, calls: string[], fails: 'start' | 'stop' | 'neve
     if (fails === what) throw new Error(`${name} fails`)
   }
   return { name, start: () => call('start'), stop: () => call('stop') }
+}
+
+function samplesOf(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
 test('starts one after the other in order, stops in reverse, and leaves out what is switched off', async () => {
@@ -59,14 +65,17 @@ test('collects what all parts tell', async () => {
     {
       name: 'a',
       checks: () => [check('one'), check('two')],
-      metricsText: () => 'a 1\n',
+      exposeMetrics: (into) => into.addMetric(CONFIG_CLUSTERS, 1),
       reloads: new Map([['x', true]]),
     },
     { name: 'silent' },
     {
       name: 'b',
       checks: () => [check('three')],
-      metricsText: () => Promise.resolve('b 2\n'),
+      exposeMetrics: async (into) => {
+        await Promise.resolve()
+        into.addMetric(CONFIG_GENERATION, 2)
+      },
       certificates: [{ name: 'serving', pem: 'pem' }],
       reloads: new Map([['y', false]]),
     },
@@ -75,7 +84,10 @@ test('collects what all parts tell', async () => {
     components.checks().map(({ name }) => name),
     ['one', 'two', 'three'],
   )
-  assert.equal(await components.metricsText(), 'a 1\nb 2\n')
+  assert.deepEqual(samplesOf(await components.metricsText()), [
+    'portcullis_config_clusters 1',
+    'portcullis_config_generation 2',
+  ])
   assert.deepEqual(components.certificates, [{ name: 'serving', pem: 'pem' }])
   assert.deepEqual(
     [...components.reloads],
@@ -90,7 +102,11 @@ test('one that is created at its start tells nothing before', async () => {
   const calls: string[] = []
   const started = new Started('late', async () => {
     await Promise.resolve()
-    return { metricsText: () => 'late 1\n', reloads: new Map([['file', true]]), stop: () => void calls.push('stop') }
+    return {
+      exposeMetrics: (into: Exposition) => into.addMetric(CONFIG_CLUSTERS, 1),
+      reloads: new Map([['file', true]]),
+      stop: () => void calls.push('stop'),
+    }
   })
   const components = new Components(SILENT)
   components.add(started, new Started('off', () => undefined))
@@ -99,7 +115,7 @@ test('one that is created at its start tells nothing before', async () => {
   await components.stop()
   assert.deepEqual(calls, [])
   await components.start()
-  assert.equal(await components.metricsText(), 'late 1\n')
+  assert.deepEqual(samplesOf(await components.metricsText()), ['portcullis_config_clusters 1'])
   assert.deepEqual([...components.reloads], [['file', true]])
   assert.deepEqual([components.certificates, components.checks()], [[], []])
   await components.stop()

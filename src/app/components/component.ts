@@ -3,6 +3,7 @@
 
 import type { Check } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import { type Exposition, sharedText, textOf } from '../../io/metrics/exposition.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 
 /** What a part does once it runs. */
@@ -11,8 +12,8 @@ export interface Running {
   stop?(): void | Promise<void>
   /** What must be true before /readyz succeeds. */
   checks?(): readonly Check[]
-  /** In the Prometheus text format. */
-  metricsText?(): string | Promise<string>
+  /** Adds its metrics to a scrape. */
+  exposeMetrics?(into: Exposition): void | Promise<void>
   /** The certificates in use. */
   readonly certificates?: readonly OwnCertificate[]
   /** Files that are read again when they change, by label: whether their content is in force. */
@@ -55,8 +56,8 @@ export class Started<T extends Running> implements Component {
     return this.#running?.checks?.() ?? []
   }
 
-  metricsText(): string | Promise<string> {
-    return this.#running?.metricsText?.() ?? ''
+  exposeMetrics(into: Exposition): void | Promise<void> {
+    return this.#running?.exposeMetrics?.(into)
   }
 
   get certificates(): readonly OwnCertificate[] {
@@ -95,9 +96,10 @@ export class Components {
     return this.#list.flatMap((one) => one.checks?.() ?? [])
   }
 
-  async metricsText(): Promise<string> {
-    return (await Promise.all(this.#list.map((one) => one.metricsText?.() ?? ''))).join('')
-  }
+  /** The metrics of all of them in the Prometheus text format. Concurrent calls share one rendering. */
+  readonly metricsText: () => Promise<string> = sharedText(() =>
+    textOf(...this.#list.map((one) => (into: Exposition) => one.exposeMetrics?.(into))),
+  )
 
   get certificates(): readonly OwnCertificate[] {
     return this.#list.flatMap((one) => one.certificates ?? [])

@@ -6,7 +6,8 @@ import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'
 import { TopWindows } from '../../core/top/windows.ts'
-import { topSeriesText } from '../../io/metrics/top-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { exposeTop } from '../../io/metrics/top-series.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 
 const EVERY_MS = 10_000
@@ -55,9 +56,9 @@ export class TopCounts {
   }
 
   /** The first ten of each exposed dimension in the last five minutes, as they were known at the last fetch. */
-  metricsText(): string {
+  exposeMetrics(into: Exposition): void {
     const firstTen = (by: Dimension): TopReport => this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
-    return topSeriesText(this.#deps.exposed.map(firstTen))
+    exposeTop(into, this.#deps.exposed.map(firstTen))
   }
 
   #reportNow(query: TopQuery): TopReport {

@@ -11,7 +11,8 @@ import { LastGoodFile } from '../../io/last-good/file.ts'
 import { lastGoodKey } from '../../io/last-good/format.ts'
 import { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
-import { lastGoodSeriesText } from '../../io/metrics/last-good-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { exposeLastGood } from '../../io/metrics/last-good-series.ts'
 import { readStoreKey } from '../../io/store/key.ts'
 import type { Config } from '../config/config.ts'
 
@@ -104,9 +105,9 @@ export class LastGoodStates {
     })
   }
 
-  metricsText(): string {
+  exposeMetrics(into: Exposition): void {
     const statuses = [...this.#keepers.values()].map(({ status }) => status)
-    return lastGoodSeriesText(statuses, this.#clock.now())
+    exposeLastGood(into, statuses, this.#clock.now())
   }
 
   /** Writes what is not on disk yet. */

@@ -1,17 +1,17 @@
 // The components of a gateway in the order in which they start. They stop in the reverse order, after the gateway threads have drained.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { serverSeriesText } from '../../io/metrics/server-series.ts'
+import { exposeServers } from '../../io/metrics/server-series.ts'
 import { followWebhookKubeconfig } from '../audit/outputs.ts'
 import { followAuditPolicy } from '../audit/policy-file.ts'
-import { certificatesText, warnOfExpiry } from '../certificates/own-certificates.ts'
+import { exposeCertificateEnds, warnOfExpiry } from '../certificates/own-certificates.ts'
 import { type Component, Components, Started } from '../components/component.ts'
 import { advertisedAddress } from '../insight/known-replicas.ts'
 import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startScaleUpGuards } from '../scale/scale-up-guards.ts'
 import { reportStalls } from '../stalls/report-stalls.ts'
 import { startStatuses } from '../statuses/statuses.ts'
-import { metricsText } from '../wiring/metrics-text.ts'
+import { exposeGateway } from '../wiring/expose-gateway.ts'
 import type { GatewayParts } from './build-parts.ts'
 import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -79,8 +79,8 @@ function listComponents(
     admin,
     health,
     { name: 'log-level', stop: () => logLevels.stop() },
-    { name: 'metrics', metricsText: metricsText(parts) },
-    { name: 'process-metrics', metricsText: () => parts.processMetrics.text() },
+    { name: 'metrics', exposeMetrics: exposeGateway(parts) },
+    { name: 'process-metrics', exposeMetrics: (into) => parts.processMetrics.expose(into) },
     { name: 'upstreams', stop: () => parts.upstreams.destroy() },
     // Stops after the threads, and so sends what they have recorded to their end.
     parts.tracing,
@@ -109,7 +109,7 @@ function listComponents(
     // Gives up its Leases early, so that other replicas lead soon.
     new Started('statuses', () => startStatuses(parts, advertisedAddress(config, admin.running?.port ?? 0))),
     { name: 'rights', stop: () => rights.stop() },
-    { name: 'servers', metricsText: () => serverSeriesText(servers.all()), stop: () => servers.stop() },
+    { name: 'servers', exposeMetrics: (into) => exposeServers(into, servers.all()), stop: () => servers.stop() },
     { name: 'probes', stop: () => parts.probes.stop() },
     new Started('stalls', () => {
       const { stallThresholdMs: thresholdMs } = config
@@ -117,7 +117,7 @@ function listComponents(
     }),
     {
       name: 'certificates',
-      metricsText: () => certificatesText(components.certificates, clusters, components.reloads),
+      exposeMetrics: (into) => exposeCertificateEnds(into, components.certificates, clusters, components.reloads),
     },
     new Started('certificate-expiry', () => ({ stop: warnOfExpiry(() => components.certificates, clock, log) })),
     new Started('audit-webhook', () => auditWebhook && followWebhookKubeconfig(auditWebhook, log)),

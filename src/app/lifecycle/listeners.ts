@@ -18,7 +18,7 @@ import type { GatewayParts } from './build-parts.ts'
 export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
   const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
   const { audit } = parts.outputs
-  const metrics = { contentType: parts.metrics.contentType, text: () => components.metricsText() }
+  const metrics = { contentType: parts.metrics.contentType, text: components.metricsText }
   const ready = () => {
     const checks = components.checks()
     for (const { name, ok } of checks) if (!ok) processMetrics.checkFailed(name)

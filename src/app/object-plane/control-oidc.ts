@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
-import { type OidcCounts, oidcSeriesText } from '../../io/metrics/oidc-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { exposeOidc, type OidcCounts } from '../../io/metrics/oidc-series.ts'
 import { createIdTokens, type IdTokens } from '../../io/oidc/id-tokens.ts'
 import { IssuerKeys } from '../../io/oidc/issuer-keys.ts'
 import { certificateTimes } from '../../io/pki/certificate-validity.ts'
@@ -14,8 +15,7 @@ import type { ControlOidcConfig } from '../config/control-oidc.ts'
 export interface ControlOidc {
   readonly tokens: IdTokens
   readonly keys: IssuerKeys
-  /** Its metrics, in the Prometheus text format. */
-  metricsText(): string
+  exposeMetrics(into: Exposition): void
 }
 
 /** undefined = there is no provider. @throws {UserError} when the file of its CAs cannot be used */
@@ -51,7 +51,7 @@ export function createControlOidc(config: ControlOidcConfig, log: Logger): Contr
     log,
     onToken: (result) => void tokensBy.set(result, (tokensBy.get(result) ?? 0) + 1),
   })
-  return { tokens, keys, metricsText: () => oidcSeriesText(counts) }
+  return { tokens, keys, exposeMetrics: (into) => exposeOidc(into, counts) }
 }
 
 /** Each `CLAIM=VALUE`; the value may have `=` in it. */

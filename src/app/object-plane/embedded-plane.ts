@@ -22,6 +22,7 @@ import { type ControlHandler, createControlHandler } from '../../apiserver/serve
 import type { PortAdmission } from '../../io/listener/connections.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { replaceFile } from '../../io/pki/pki-files.ts'
@@ -129,8 +130,8 @@ export class EmbeddedPlane implements ObjectPlane {
     return this.#control.reloads
   }
 
-  metricsText(): string {
-    return this.#oidc?.metricsText() ?? ''
+  exposeMetrics(into: Exposition): void {
+    this.#oidc?.exposeMetrics(into)
   }
 
   get adminKubeconfig(): string {

@@ -28,6 +28,7 @@ import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { sharedFollow } from '../../io/kube/shared-follow.ts'
 import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import type { PortAdmission } from '../../io/listener/connections.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../../io/metrics/protection-metrics.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
@@ -149,8 +150,8 @@ export class Protection {
     return new Map([...(this.#port?.reloads ?? []), ...inForce])
   }
 
-  metricsText(): Promise<string> {
-    return this.metrics.text()
+  exposeMetrics(into: Exposition): void {
+    this.metrics.expose(into)
   }
 
   /** Follows the UpstreamClusters, and opens the webhook, if configured. @throws {UserError} */

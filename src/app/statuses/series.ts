@@ -5,12 +5,12 @@ import type { AutoDegradeController } from '../../controllers/auto-degrade/auto-
 import type { AutoscalerStatuses, FollowedAutoscaler } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
 import { isBackedOff, isUnhealthy } from '../../core/scale/autoscaler-status/report.ts'
 import { autoscalerVerdict } from '../../core/status/autoscaler-health.ts'
-import { type AutoDegradeSeries, autoDegradeSeriesText } from '../../io/metrics/auto-degrade-series.ts'
-import { type AutoscalerSeries, autoscalerSeriesText } from '../../io/metrics/autoscaler-series.ts'
+import { type AutoDegradeSeries, exposeAutoDegrade } from '../../io/metrics/auto-degrade-series.ts'
+import { type AutoscalerSeries, exposeAutoscalers } from '../../io/metrics/autoscaler-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 
-/** In the Prometheus text format. */
-export function autoscalersText(autoscalers: AutoscalerStatuses): string {
-  return autoscalerSeriesText(autoscalers.all().map(seriesOf))
+export function exposeAutoscalerStatuses(into: Exposition, autoscalers: AutoscalerStatuses): void {
+  exposeAutoscalers(into, autoscalers.all().map(seriesOf))
 }
 
 function seriesOf({ cluster, fact, unreadable }: FollowedAutoscaler): AutoscalerSeries {
@@ -28,9 +28,13 @@ function seriesOf({ cluster, fact, unreadable }: FollowedAutoscaler): Autoscaler
   }
 }
 
-/** In the Prometheus text format. */
-export function autoDegradeText(controller: AutoDegradeController, health: Pick<ClusterHealth, 'nodes'>): string {
-  return autoDegradeSeriesText(
+export function exposeAutoDegradePhases(
+  into: Exposition,
+  controller: AutoDegradeController,
+  health: Pick<ClusterHealth, 'nodes'>,
+): void {
+  exposeAutoDegrade(
+    into,
     controller.describe().map(({ cluster, status: { phase }, actions }) => {
       return { cluster, phase, actions, nodes: nodesOf(health, cluster) }
     }),

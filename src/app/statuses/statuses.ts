@@ -15,7 +15,7 @@ import type { Config } from '../config/config.ts'
 import type { Protection } from '../protection/protection.ts'
 import { startScaleDowns } from '../scale/scale-downs.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
-import { autoDegradeText, autoscalersText } from './series.ts'
+import { exposeAutoDegradePhases, exposeAutoscalerStatuses } from './series.ts'
 
 export interface StatusParts
   extends Pick<WiredGateway, 'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers'>,
@@ -43,7 +43,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
   const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, leadership, clock })
   const leaveAutoscalers = changes.onApplied((_, changed) => autoscalers.update(changed))
   const following: Running = {
-    metricsText: () => autoscalersText(autoscalers),
+    exposeMetrics: (into) => exposeAutoscalerStatuses(into, autoscalers),
     stop: () => {
       leaveAutoscalers()
       return autoscalers.stop()
@@ -83,7 +83,10 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     health.update(changed)
   })
   return {
-    metricsText: () => `${autoscalersText(autoscalers)}${autoDegradeText(autoDegrade, health)}`,
+    exposeMetrics: (into) => {
+      exposeAutoscalerStatuses(into, autoscalers)
+      exposeAutoDegradePhases(into, autoDegrade, health)
+    },
     stop: () => {
       leave()
       return stopInReverse([leadership, following, controller, health, scaleDowns, recovery, autoDegrade], log)

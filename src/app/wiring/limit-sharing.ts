@@ -4,7 +4,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { startGlobalLimits } from '../../controllers/limits/global-limits.ts'
-import { globalLimitSeriesText } from '../../io/metrics/global-limit-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { exposeGlobalLimits } from '../../io/metrics/global-limit-series.ts'
 import { readRedisCredentials, redisFiles } from '../../io/redis/credentials.ts'
 import { createRedisLimits } from '../../io/redis/limits.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
@@ -66,7 +67,7 @@ export function shareLimits(
     get reloads(): ReadonlyMap<string, boolean> {
       return new Map(reloaded && [[reloaded.label, reloaded.inForce && redis.renewalProblem === '']])
     },
-    metricsText: () => globalLimitSeriesText(limits.status()),
+    exposeMetrics: (into: Exposition) => exposeGlobalLimits(into, limits.status()),
     stop: () => {
       reloaded?.stop()
       return limits.stop()

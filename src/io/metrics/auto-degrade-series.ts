@@ -1,7 +1,7 @@
 // Metrics of spec.degrade.auto and of the nodes that it goes by, which only the main thread of the leading replica knows.
 
 import { AUTO_DEGRADE_ACTIONS, AUTO_DEGRADE_PHASE, CLUSTER_NODES } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 /** One cluster. Labels come from closed sets. */
 export interface AutoDegradeSeries {
@@ -14,15 +14,12 @@ export interface AutoDegradeSeries {
 
 const PHASES = ['Normal', 'Suspect', 'Degraded', 'Unknown']
 
-/** In the Prometheus text format; '' when no cluster asks for it. */
-export function autoDegradeSeriesText(clusters: readonly AutoDegradeSeries[]): string {
-  const exposition = new Exposition()
+export function exposeAutoDegrade(into: Exposition, clusters: readonly AutoDegradeSeries[]): void {
   for (const { cluster, phase, actions, nodes } of clusters) {
-    for (const one of PHASES) exposition.addMetric(AUTO_DEGRADE_PHASE, one === phase ? 1 : 0, cluster, one)
-    for (const [action, count] of actions) exposition.addMetric(AUTO_DEGRADE_ACTIONS, count, cluster, action)
+    for (const one of PHASES) into.addMetric(AUTO_DEGRADE_PHASE, one === phase ? 1 : 0, cluster, one)
+    for (const [action, count] of actions) into.addMetric(AUTO_DEGRADE_ACTIONS, count, cluster, action)
     for (const [state, count] of Object.entries(nodes ?? {})) {
-      exposition.addMetric(CLUSTER_NODES, count, cluster, state)
+      into.addMetric(CLUSTER_NODES, count, cluster, state)
     }
   }
-  return exposition.text()
 }

@@ -10,7 +10,7 @@ import {
   NODEGROUP_TARGET,
   NODEGROUP_UNHEALTHY,
 } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 /** One cluster's autoscaler; of at most as many groups as the status of an UpstreamCluster lists. */
 export interface AutoscalerSeries {
@@ -32,23 +32,20 @@ export interface NodeGroupSeries {
   readonly registered: number
 }
 
-/** In the Prometheus text format; '' when none is followed. */
-export function autoscalerSeriesText(followed: readonly AutoscalerSeries[]): string {
-  const exposition = new Exposition()
+export function exposeAutoscalers(into: Exposition, followed: readonly AutoscalerSeries[]): void {
   for (const { cluster, healthy, writtenAtMs, unreadable, omittedGroups, groups } of followed) {
-    exposition.addMetric(AUTOSCALER_HEALTHY, healthy ? 1 : 0, cluster)
-    if (writtenAtMs > 0) exposition.addMetric(AUTOSCALER_LAST_UPDATED, writtenAtMs / 1000, cluster)
-    exposition.addMetric(AUTOSCALER_UNREADABLE, unreadable, cluster)
-    exposition.addMetric(AUTOSCALER_OMITTED_GROUPS, omittedGroups, cluster)
+    into.addMetric(AUTOSCALER_HEALTHY, healthy ? 1 : 0, cluster)
+    if (writtenAtMs > 0) into.addMetric(AUTOSCALER_LAST_UPDATED, writtenAtMs / 1000, cluster)
+    into.addMetric(AUTOSCALER_UNREADABLE, unreadable, cluster)
+    into.addMetric(AUTOSCALER_OMITTED_GROUPS, omittedGroups, cluster)
     // Two groups of one name, cut or not, would be two samples of one series: Prometheus would refuse the whole scrape.
     for (const { name, backoff, unhealthy, target, registered } of new Map(
       groups.map((one) => [one.name, one]),
     ).values()) {
-      exposition.addMetric(NODEGROUP_BACKOFF, backoff ? 1 : 0, cluster, name)
-      exposition.addMetric(NODEGROUP_TARGET, target, cluster, name)
-      exposition.addMetric(NODEGROUP_REGISTERED, registered, cluster, name)
-      exposition.addMetric(NODEGROUP_UNHEALTHY, unhealthy ? 1 : 0, cluster, name)
+      into.addMetric(NODEGROUP_BACKOFF, backoff ? 1 : 0, cluster, name)
+      into.addMetric(NODEGROUP_TARGET, target, cluster, name)
+      into.addMetric(NODEGROUP_REGISTERED, registered, cluster, name)
+      into.addMetric(NODEGROUP_UNHEALTHY, unhealthy ? 1 : 0, cluster, name)
     }
   }
-  return exposition.text()
 }

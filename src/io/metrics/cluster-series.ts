@@ -4,22 +4,21 @@ import { createHash } from 'node:crypto'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import { CONFIG_HASH, DEGRADE_EXPIRATION, DEGRADE_MODE, FLOW_LIMIT } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 /** Bytes of the hash: a number that a double holds exactly. */
 const HASH_BYTES = 6
 
-/** In the Prometheus text format. `nowMs`: wall clock. */
-export function clusterSeriesText(clusters: Iterable<CompiledCluster>, nowMs: number): string {
-  const exposition = new Exposition()
+/** @param nowMs wall clock */
+export function exposeClusters(into: Exposition, clusters: Iterable<CompiledCluster>, nowMs: number): void {
   const revisions: string[] = []
   for (const { name, revision, degrade, schemas } of clusters) {
     const mode = effectiveMode(degrade, nowMs)
-    exposition.addMetric(DEGRADE_MODE, 1, name, mode, String(degrade.shadow))
-    if (mode !== 'Off') exposition.addMetric(DEGRADE_EXPIRATION, degrade.expiresAtMs / 1000, name)
+    into.addMetric(DEGRADE_MODE, 1, name, mode, String(degrade.shadow))
+    if (mode !== 'Off') into.addMetric(DEGRADE_EXPIRATION, degrade.expiresAtMs / 1000, name)
     for (const { name: schema, kind, max, perUser } of schemas) {
       // Of a limit for each user there is no sum that could be full.
-      if (kind === 'maxRequestsInflight' && !perUser) exposition.addMetric(FLOW_LIMIT, max, name, schema)
+      if (kind === 'maxRequestsInflight' && !perUser) into.addMetric(FLOW_LIMIT, max, name, schema)
     }
     // Behind the first space stand addresses, which each replica looks up by itself.
     revisions.push(`${name} ${revision.split(' ')[0] ?? ''}`)
@@ -27,6 +26,5 @@ export function clusterSeriesText(clusters: Iterable<CompiledCluster>, nowMs: nu
   const digest = createHash('sha256')
     .update(revisions.sort((a, b) => (a < b ? -1 : 1)).join('\n'))
     .digest()
-  exposition.addMetric(CONFIG_HASH, digest.readUIntBE(0, HASH_BYTES))
-  return exposition.text()
+  into.addMetric(CONFIG_HASH, digest.readUIntBE(0, HASH_BYTES))
 }

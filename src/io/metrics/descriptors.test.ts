@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { BUILD_INFO, GUARD_ACTIONS, KINDS, METRICS, WATCHERS } from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
+import { NODE_METRICS } from './node-descriptors.ts'
+import { PROTECTION_METRICS } from './protection-descriptors.ts'
 import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
 
-/** With more names than a row has room for: the main thread keeps them itself, by prom-client (event-metrics.ts). */
+/** With more names than a row has room for: the main thread keeps them itself (main-families.ts). */
 const NO_ROWS: readonly Metric[] = [BUILD_INFO, GUARD_ACTIONS]
 /** Those with rows that stand alone: what the rows of verbs have is tested with requests. */
 const ALONE: readonly Metric[] = METRICS.filter(
@@ -37,6 +41,18 @@ test('the number of a row is the place of its kind in the table, and names are t
     KINDS.map((_, index) => index),
   )
   assert.equal(new Set(METRICS.map(({ name }) => name)).size, METRICS.length)
+})
+
+// test/prometheus/golden.test.ts compares the same file with a running gateway.
+test('the descriptors are those of the file on which dashboards and alerts depend', () => {
+  const file = join(import.meta.dirname, '../../../test/data/metrics.json')
+  const golden: Record<string, { type: string; help: string }> = JSON.parse(readFileSync(file, 'utf8'))
+  const all = new Map([...METRICS, ...PROTECTION_METRICS, ...NODE_METRICS].map((metric) => [metric.name, metric]))
+  assert.equal(all.size, METRICS.length + PROTECTION_METRICS.length + NODE_METRICS.length, 'no name is there twice')
+  for (const [name, { type, help }] of Object.entries(golden)) {
+    const metric = all.get(name)
+    assert.deepEqual([metric?.type, metric?.help], [type, help], name)
+  }
 })
 
 test('a descriptor is all that a metric needs to be in the text, with its labels in their order', async () => {

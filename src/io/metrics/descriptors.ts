@@ -1,4 +1,5 @@
-// All metrics of the gateway except those of pod protection: name, labels, help. The rows in which threads count, how rows of
+// All metrics of the gateway except those of pod protection (protection-descriptors.ts) and of Node (node-descriptors.ts): name, labels,
+// help. The rows in which threads count, how rows of
 // several threads are merged, and the text follow from it; test/repository/docs.test.ts compares docs/operating.md with it.
 // Names are kube-apiserver's where it has one, after `portcullis_`.
 
@@ -324,7 +325,7 @@ export const LAST_GOOD_FAILURES: Metric<[string]> = table.counter(
   ['state'],
   'Last good states that could not be written to disk',
 )
-export const BUILD_INFO: Metric = table.gauge(
+export const BUILD_INFO: Metric<[string, string, string, string, string]> = table.gauge(
   'build_info',
   ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],
   'Always 1; its labels say which build of the program runs, and on which Node',
@@ -398,7 +399,7 @@ export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
   'Answers that were complete before the body of their request, by what became of the rest of it',
 )
 
-// What only the main thread knows: thread-series.ts, global-limit-series.ts, event-metrics.ts.
+// What only the main thread knows: event-metrics.ts, guard-metrics.ts, and what is looked up at a scrape, *-series.ts.
 export const THREAD_ANSWERS: Metric = table.gauge(
   'thread_answers',
   ['thread'],
@@ -519,17 +520,17 @@ export const NODEGROUP_UNHEALTHY: Metric = table.gauge(
   ['cluster', 'group'],
   '1 while the cluster-autoscaler finds the node group unhealthy',
 )
-export const ENDPOINT_HEALTHY: Metric = table.gauge(
+export const ENDPOINT_HEALTHY: Metric<[string, string]> = table.gauge(
   'endpoint_healthy',
   ['cluster', 'endpoint'],
   '1 when the endpoint takes new requests',
 )
-export const CREDENTIAL_VALID: Metric = table.gauge(
+export const CREDENTIAL_VALID: Metric<[string]> = table.gauge(
   'upstream_credential_valid',
   ['cluster'],
   '1 when the cluster accepts the credential of the gateway and grants every right that it needs',
 )
-export const CONFIG_GENERATION: Metric = table.gauge(
+export const CONFIG_GENERATION: Metric<[]> = table.gauge(
   'config_generation',
   [],
   'How often the configuration in force has changed',
@@ -539,32 +540,32 @@ export const CONFIG_HASH: Metric = table.gauge(
   [],
   'Hash of the UpstreamClusters in force, with their Secrets: replicas with the same objects have the same',
 )
-export const CONFIG_SUCCESSFUL: Metric = table.gauge(
+export const CONFIG_SUCCESSFUL: Metric<[]> = table.gauge(
   'config_last_reload_successful',
   [],
   '1 when the configuration was last read without an error',
 )
-export const CONFIG_SUCCESS_TIME: Metric = table.gauge(
+export const CONFIG_SUCCESS_TIME: Metric<[]> = table.gauge(
   'config_last_reload_success_timestamp_seconds',
   [],
   'When the configuration was last read without an error',
 )
-export const CONFIG_PROBLEMS: Metric = table.gauge(
+export const CONFIG_PROBLEMS: Metric<['error' | 'warning']> = table.gauge(
   'config_problems',
   ['severity'],
   'Problems in the configuration, by severity',
 )
-export const GUARDED_GROUPS: Metric = table.gauge(
+export const GUARDED_GROUPS: Metric<[string, string]> = table.gauge(
   'scale_up_guard_groups',
   ['cluster', 'guard'],
   'Node groups that a ScaleUpGuard looks at, in the replica that leads',
 )
-export const GUARDED_BACKED_OFF: Metric = table.gauge(
+export const GUARDED_BACKED_OFF: Metric<[string, string]> = table.gauge(
   'scale_up_guard_groups_backed_off',
   ['cluster', 'guard'],
   'Node groups that a ScaleUpGuard backs off, in the replica that leads',
 )
-export const GUARD_ACTIONS: Metric = table.counter(
+export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.counter(
   'scale_up_guard_actions_total',
   ['cluster', 'guard', 'action', 'result'],
   'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
@@ -599,7 +600,7 @@ export const MEMORY_LIMIT: Metric<[]> = table.gauge(
   [],
   'Memory that the process may take: --memory-limit, the limit of its control group, or half of the machine',
 )
-export const CONFIG_CLUSTERS: Metric = table.gauge('config_clusters', [], 'UpstreamClusters in force')
+export const CONFIG_CLUSTERS: Metric<[]> = table.gauge('config_clusters', [], 'UpstreamClusters in force')
 export const CONTROL_OIDC_TOKENS: Metric = table.counter(
   'control_oidc_tokens_total',
   ['result'],

@@ -1,7 +1,5 @@
-// Events of the main thread, which are rare enough for prom-client. Labels are names from the
-// configuration and closed sets.
+// Events of the main thread. Labels are names from the configuration and closed sets.
 
-import { Gauge, type Registry } from 'prom-client'
 import { BUILD, treeState } from '../program/build.ts'
 import {
   BUILD_INFO,
@@ -13,7 +11,7 @@ import {
   CREDENTIAL_VALID,
   ENDPOINT_HEALTHY,
 } from './descriptors.ts'
-import type { Metric } from './metric.ts'
+import type { MainFamilies } from './main-families.ts'
 
 /** What happens on the main thread. */
 export interface MainEvents {
@@ -40,45 +38,41 @@ export interface ConfigState {
 export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 
 /** The functions of `MainEvents`, and one that drops endpoints that left the configuration. */
-export function createMainEvents(registry: Registry): {
+export function createMainEvents(families: MainFamilies): {
   events: MainEvents
   forget(cluster: string, endpoints: Iterable<string>): void
   /** A cluster that was removed. */
   forgetCluster(cluster: string): void
 } {
-  const gauge = ({ name, help, labels }: Metric): Gauge =>
-    new Gauge({ name, help, labelNames: [...labels], registers: [registry] })
-  const healthy = gauge(ENDPOINT_HEALTHY)
-  const credential = gauge(CREDENTIAL_VALID)
-  const { version, commit: git_commit, from: build } = BUILD
-  const about = { version, git_commit, git_tree_state: treeState(BUILD), build, node_version: process.version }
-  gauge(BUILD_INFO).set(about, 1)
+  const healthy = families.of(ENDPOINT_HEALTHY)
+  const credential = families.of(CREDENTIAL_VALID)
+  families.of(BUILD_INFO).set(1, BUILD.version, BUILD.commit, treeState(BUILD), BUILD.from, process.version)
   return {
     events: {
-      rightsAsked: (cluster, state) => credential.set({ cluster }, state === 'granted' ? 1 : 0),
+      rightsAsked: (cluster, state) => credential.set(state === 'granted' ? 1 : 0, cluster),
       endpointHealth: (cluster, endpoint, ok) => {
-        healthy.set({ cluster, endpoint }, ok ? 1 : 0)
+        healthy.set(ok ? 1 : 0, cluster, endpoint)
       },
-      configApplied: createConfigMetrics(gauge),
+      configApplied: createConfigMetrics(families),
     },
     forget: (cluster, endpoints) => {
-      for (const endpoint of endpoints) healthy.remove({ cluster, endpoint })
+      for (const endpoint of endpoints) healthy.remove(cluster, endpoint)
     },
-    forgetCluster: (cluster) => credential.remove({ cluster }),
+    forgetCluster: (cluster) => credential.remove(cluster),
   }
 }
 
-function createConfigMetrics(gauge: (metric: Metric) => Gauge): MainEvents['configApplied'] {
-  const generation = gauge(CONFIG_GENERATION)
-  const success = gauge(CONFIG_SUCCESSFUL)
-  const since = gauge(CONFIG_SUCCESS_TIME)
-  const problems = gauge(CONFIG_PROBLEMS)
-  const clusters = gauge(CONFIG_CLUSTERS)
+function createConfigMetrics(families: MainFamilies): MainEvents['configApplied'] {
+  const generation = families.of(CONFIG_GENERATION)
+  const success = families.of(CONFIG_SUCCESSFUL)
+  const since = families.of(CONFIG_SUCCESS_TIME)
+  const problems = families.of(CONFIG_PROBLEMS)
+  const clusters = families.of(CONFIG_CLUSTERS)
   return (state) => {
     generation.set(state.generation)
     clusters.set(state.clusters)
-    problems.set({ severity: 'error' }, state.errors)
-    problems.set({ severity: 'warning' }, state.warnings)
+    problems.set(state.errors, 'error')
+    problems.set(state.warnings, 'warning')
     success.set(state.errors === 0 ? 1 : 0)
     if (state.errors === 0) since.set(state.nowMs / 1000)
   }

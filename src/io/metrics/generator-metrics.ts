@@ -1,24 +1,19 @@
 // Metrics of the generator of PodProtectors.
 
 import type { GeneratorEvents } from '../../core/protection/generator/events.ts'
-import type { GeneratorKind } from '../../core/protection/generator/kinds.ts'
-import type { Labels, MetricFamilies, WorkerTurn } from './protection-families.ts'
+import type { MainFamilies } from './main-families.ts'
+import { GENERATOR_ACTION, GENERATOR_RECONCILE } from './protection-descriptors.ts'
+import type { WorkerTurn } from './worker-metrics.ts'
 
-export function generatorEvents(families: MetricFamilies, worker: WorkerTurn): GeneratorEvents {
-  const on = ['group', 'version', 'resource', ...families.ofNamespace]
-  const reconcile = families.histogram('generator_reconcile', 'Workloads that the generator has looked at', [
-    ...on,
-    'error',
-  ])
-  const act = families.counter('generator_action', 'What the generator found to do', [...on, 'action'])
-  const labelsOf = ({ resource: { group, version, plural } }: GeneratorKind, namespace: string): Labels => {
-    return { group, version, resource: plural, ...families.inNamespace(namespace) }
-  }
+export function generatorEvents(families: MainFamilies, worker: WorkerTurn): GeneratorEvents {
+  const reconcile = families.of(GENERATOR_RECONCILE)
+  const act = families.of(GENERATOR_ACTION)
   return {
-    reconciled: (kind, namespace, error, durationMs) => {
-      reconcile.observe({ ...labelsOf(kind, namespace), error: error === '' ? 'nil' : error }, durationMs / 1000)
+    reconciled: ({ resource: { group, version, plural } }, namespace, error, durationMs) => {
+      reconcile.observe(durationMs / 1000, group, version, plural, namespace, error || 'nil')
       worker('generator', '', error, durationMs)
     },
-    found: (kind, namespace, finding) => act.inc({ ...labelsOf(kind, namespace), action: finding }),
+    found: ({ resource: { group, version, plural } }, namespace, finding) =>
+      act.add(1, group, version, plural, namespace, finding),
   }
 }

@@ -1,7 +1,7 @@
 // Metrics of the limits that replicas share, which only the main thread knows.
 
 import { GLOBAL_LIMIT_AT_HAND, GLOBAL_LIMIT_STATE, REDIS_UP, REPLICAS } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 /** The state of one limit. */
 export interface GlobalLimitState {
@@ -18,15 +18,13 @@ export interface GlobalLimitsState {
   readonly limits: readonly GlobalLimitState[]
 }
 
-/** In the Prometheus text format; '' without Redis. */
-export function globalLimitSeriesText(state: GlobalLimitsState | undefined): string {
-  if (state === undefined) return ''
-  const exposition = new Exposition()
-  exposition.addMetric(REDIS_UP, state.mode === 'parted' ? 0 : 1)
-  exposition.addMetric(REPLICAS, state.replicas.length)
+/** @param state undefined = there is no Redis, and nothing to show */
+export function exposeGlobalLimits(into: Exposition, state: GlobalLimitsState | undefined): void {
+  if (state === undefined) return
+  into.addMetric(REDIS_UP, state.mode === 'parted' ? 0 : 1)
+  into.addMetric(REPLICAS, state.replicas.length)
   for (const { cluster, schema, mode, atHand } of state.limits) {
-    exposition.addMetric(GLOBAL_LIMIT_STATE, mode === 'shared' ? 1 : 0, cluster, schema)
-    exposition.addMetric(GLOBAL_LIMIT_AT_HAND, atHand, cluster, schema)
+    into.addMetric(GLOBAL_LIMIT_STATE, mode === 'shared' ? 1 : 0, cluster, schema)
+    into.addMetric(GLOBAL_LIMIT_AT_HAND, atHand, cluster, schema)
   }
-  return exposition.text()
 }

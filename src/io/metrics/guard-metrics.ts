@@ -1,7 +1,7 @@
 // What scale-up guards do on the main thread. Guards are objects, and what they do is a closed set: the labels are bounded.
 
-import { Counter, Gauge, type Registry } from 'prom-client'
 import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from './descriptors.ts'
+import type { MainFamilies } from './main-families.ts'
 
 export interface GuardMetrics {
   counted(cluster: string, guard: string, groups: number, backedOff: number): void
@@ -10,22 +10,19 @@ export interface GuardMetrics {
   forget(cluster: string, guard: string): void
 }
 
-export function createGuardMetrics(registry: Registry): GuardMetrics {
-  const registers = [registry]
-  const [groups, backedOff] = [GUARDED_GROUPS, GUARDED_BACKED_OFF].map(
-    ({ name, help, labels }) => new Gauge({ name, help, labelNames: [...labels], registers }),
-  )
-  const { name, help, labels } = GUARD_ACTIONS
-  const actions = new Counter({ name, help, labelNames: [...labels], registers })
+export function createGuardMetrics(families: MainFamilies): GuardMetrics {
+  const groups = families.of(GUARDED_GROUPS)
+  const backedOff = families.of(GUARDED_BACKED_OFF)
+  const actions = families.of(GUARD_ACTIONS)
   return {
     counted: (cluster, guard, all, off) => {
-      groups?.set({ cluster, guard }, all)
-      backedOff?.set({ cluster, guard }, off)
+      groups.set(all, cluster, guard)
+      backedOff.set(off, cluster, guard)
     },
-    acted: (cluster, guard, action, result) => actions.inc({ cluster, guard, action, result }),
+    acted: (cluster, guard, action, result) => actions.add(1, cluster, guard, action, result),
     forget: (cluster, guard) => {
-      groups?.remove({ cluster, guard })
-      backedOff?.remove({ cluster, guard })
+      groups.remove(cluster, guard)
+      backedOff.remove(cluster, guard)
     },
   }
 }

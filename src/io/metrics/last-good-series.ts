@@ -2,17 +2,14 @@
 
 import type { LastGoodStatus } from '../last-good/keeper.ts'
 import { LAST_GOOD_AGE, LAST_GOOD_BYTES, LAST_GOOD_FAILURES, LAST_GOOD_WRITTEN } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
-/** In the Prometheus text format. */
-export function lastGoodSeriesText(states: readonly LastGoodStatus[], nowMs: number): string {
-  const exposition = new Exposition()
+export function exposeLastGood(into: Exposition, states: readonly LastGoodStatus[], nowMs: number): void {
   for (const { name, servedFromMs, writtenMs, bytes, failures } of states) {
     const ageMs = servedFromMs === 0 ? 0 : Math.max(1, nowMs - servedFromMs)
-    exposition.addMetric(LAST_GOOD_AGE, ageMs / 1000, name)
-    exposition.addMetric(LAST_GOOD_WRITTEN, writtenMs / 1000, name)
-    exposition.addMetric(LAST_GOOD_BYTES, bytes, name)
-    exposition.addMetric(LAST_GOOD_FAILURES, failures, name)
+    into.addMetric(LAST_GOOD_AGE, ageMs / 1000, name)
+    into.addMetric(LAST_GOOD_WRITTEN, writtenMs / 1000, name)
+    into.addMetric(LAST_GOOD_BYTES, bytes, name)
+    into.addMetric(LAST_GOOD_FAILURES, failures, name)
   }
-  return exposition.text()
 }

@@ -188,7 +188,6 @@ test('resources that upstream knows are limited too', async () => {
   )
 })
 
-// prom-client writes NaN as Nan; Prometheus reads both.
 test('the text is in the Prometheus format', async () => {
   const metrics = metricsFor('prod', 'other')
   metrics.observe(record(LIST_PODS))
@@ -199,7 +198,7 @@ test('the text is in the Prometheus format', async () => {
   for (const line of text.split('\n').filter((candidate) => candidate !== '')) {
     const comment = /^# (HELP|TYPE) (\w+) \S/.exec(line)
     if (comment === null) {
-      assert.match(line, /^[a-z_]\w*(\{(\w+="([^"\\\n]|\\["\\n])*",?)*\})? (-?[\d.e+-]+|\+Inf|Nan)$/)
+      assert.match(line, /^[a-z_]\w*(\{(\w+="([^"\\\n]|\\["\\n])*",?)*\})? (-?[\d.e+-]+|\+Inf|NaN)$/)
       assert.ok(line.startsWith(family), `${line} is outside ${family}`)
     } else if (comment[1] === 'HELP') {
       family = comment[2] ?? ''

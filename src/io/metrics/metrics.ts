@@ -1,12 +1,13 @@
-// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), and
-// in a registry of prom-client what only the main thread knows (event-metrics.ts) and the process itself.
+// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), what only the main thread
+// knows (event-metrics.ts), and the process itself (node-metrics.ts).
 
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { inStep } from '../stalls/steps.ts'
 import { createMainEvents, type MainEvents } from './event-metrics.ts'
-import { Exposition } from './exposition.ts'
+import { CONTENT_TYPE, type Exposition, sharedText, textOf } from './exposition.ts'
 import { createGuardMetrics, type GuardMetrics } from './guard-metrics.ts'
+import { MainFamilies } from './main-families.ts'
+import { nodeMetrics } from './node-metrics.ts'
 import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 import type { StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
@@ -30,41 +31,35 @@ export interface GatewayMetrics extends MainEvents {
   readonly threads: ThreadMetrics
   /** What all threads have counted, as of their latest reports. */
   totals(): Promise<MetricsSnapshot>
-  /** The Prometheus text format. Concurrent calls share one rendering. */
+  expose(into: Exposition): Promise<void>
+  /** All of it in the Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
 }
 
 /** Clusters that are summed up in one turn of the event loop: about a millisecond. */
 const CLUSTERS_AT_ONCE = 50
-/** The lag of the main thread is looked at so often, milliseconds. Each look wakes a core, on which a gateway thread may be working. */
-const LAG_LOOK_MS = 50
 /** The main thread, among threads. */
 const MAIN_THREAD = 0
 
 /** All counters at zero; instances share nothing but the process that they measure. */
 export function createMetrics(): GatewayMetrics {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'portcullis_', eventLoopMonitoringPrecision: LAG_LOOK_MS })
-  // Gauges with the suffix of counters; the series without it have the same numbers by type.
-  for (const what of ['handles', 'requests', 'resources']) {
-    registry.removeSingleMetric(`portcullis_nodejs_active_${what}_total`)
-  }
-  const { events, forget, forgetCluster } = createMainEvents(registry)
+  const families = new MainFamilies()
+  const exposeNode = nodeMetrics()
+  const { events, forget, forgetCluster } = createMainEvents(families)
   const recorder = new MetricsRecorder()
   const threads = new ThreadMetrics()
   const updates: (() => void | Promise<void>)[] = []
   const known = new Map<string, ReadonlySet<string>>()
-  const scrape = async (): Promise<string> => {
+  const expose = async (into: Exposition): Promise<void> => {
     for (const update of updates) await update()
     threads.latest(MAIN_THREAD, recorder.snapshot())
     const { process: own, clusters } = await threads.mergedInTurns()
-    const exposition = new Exposition()
-    for (const cluster of clusters) await exposeCluster(exposition, cluster, known, nextTurn)
-    exposeProcess(exposition, own)
-    return `${exposition.text()}${await registry.metrics()}`
+    for (const cluster of clusters) await exposeCluster(into, cluster, known, nextTurn)
+    exposeProcess(into, own)
+    families.expose(into)
+    await exposeNode(into)
   }
-  let running: Promise<string> | undefined
   return {
     ...events,
     // A probe may finish after its endpoint was removed.
@@ -94,16 +89,12 @@ export function createMetrics(): GatewayMetrics {
       updates.push(update)
     },
     recorder,
-    guards: createGuardMetrics(registry),
+    guards: createGuardMetrics(families),
     threads,
     totals: () => threads.mergedInTurns(),
-    text: () => {
-      running ??= scrape().finally(() => {
-        running = undefined
-      })
-      return running
-    },
-    contentType: registry.contentType,
+    expose,
+    text: sharedText(() => textOf(expose)),
+    contentType: CONTENT_TYPE,
   }
 }
 

@@ -1,7 +1,7 @@
 // Metrics of the OpenID provider of the embedded API server.
 
 import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 export interface OidcCounts {
   /** By what came of a token: `accepted`, or why it was refused. */
@@ -12,12 +12,9 @@ export interface OidcCounts {
   readonly fetchedAtMs: number
 }
 
-/** In the Prometheus text format. */
-export function oidcSeriesText({ tokens, fetched, notFetched, fetchedAtMs }: OidcCounts): string {
-  const exposition = new Exposition()
-  for (const [result, count] of tokens) exposition.addMetric(CONTROL_OIDC_TOKENS, count, result)
-  exposition.addMetric(CONTROL_OIDC_FETCHES, fetched, 'success')
-  exposition.addMetric(CONTROL_OIDC_FETCHES, notFetched, 'error')
-  exposition.addMetric(CONTROL_OIDC_KEYS_TIME, fetchedAtMs / 1000)
-  return exposition.text()
+export function exposeOidc(into: Exposition, { tokens, fetched, notFetched, fetchedAtMs }: OidcCounts): void {
+  for (const [result, count] of tokens) into.addMetric(CONTROL_OIDC_TOKENS, count, result)
+  into.addMetric(CONTROL_OIDC_FETCHES, fetched, 'success')
+  into.addMetric(CONTROL_OIDC_FETCHES, notFetched, 'error')
+  into.addMetric(CONTROL_OIDC_KEYS_TIME, fetchedAtMs / 1000)
 }

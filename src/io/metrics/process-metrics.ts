@@ -1,73 +1,59 @@
-// Metrics of the process as a whole, and of its calls to API servers: Podseidon's, by their names and labels, with the prefix
-// `portcullis_`. All of it happens on the main thread.
+// Metrics of the process as a whole, and of its calls to API servers: Podseidon's, by their names and labels. All of it happens on the
+// main thread.
 
-import { Registry } from 'prom-client'
 import type { KubeCallEvents, KubeCallTarget } from '../kube/client-events.ts'
-import { type Labels, MetricFamilies } from './protection-families.ts'
+import type { Exposition } from './exposition.ts'
+import { MainFamilies } from './main-families.ts'
+import {
+  CALL_DURATION,
+  CALL_RECEIVED,
+  CALL_RETRIES,
+  CALL_SENT,
+  CALLS,
+  CHECK_FAILURES,
+  HEARTBEAT,
+} from './protection-descriptors.ts'
 
 export interface ProcessMetrics {
   /** Calls of all clients of API servers, except those that serve requests. */
   readonly calls: KubeCallEvents
   /** A health request found this check failing. */
   checkFailed(check: string): void
-  /** In the Prometheus text format. */
-  text(): Promise<string>
+  expose(into: Exposition): void
 }
-
-/** Seconds, as client-go's (component-base/metrics/prometheus/restclient). */
-const CALL_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
-/** 64 bytes to 16 MiB. */
-const CALL_BYTES = [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216]
 
 /** @param monotonic milliseconds */
 export function createProcessMetrics(monotonic: () => number): ProcessMetrics {
-  const registry = new Registry()
-  const families = new MetricFamilies(registry)
+  const families = new MainFamilies()
   const startMs = monotonic()
-  const heartbeat = families.gauge('heartbeat', 'Seconds since the process began', [])
-  const failures = families.counter('healthck_failure', 'Failed checks, counted each time health was queried', [
-    'check',
-    'error',
-  ])
+  const heartbeat = families.of(HEARTBEAT)
+  const failures = families.of(CHECK_FAILURES)
   return {
     calls: callEvents(families),
-    checkFailed: (check) => failures.inc({ check, error: 'NotReady' }),
-    text: () => {
+    checkFailed: (check) => failures.add(1, check, 'NotReady'),
+    expose: (into) => {
       heartbeat.set((monotonic() - startMs) / 1000)
-      return registry.metrics()
+      families.expose(into)
     },
   }
 }
 
-function callEvents(families: MetricFamilies): KubeCallEvents {
-  const on = ['verb', 'host']
-  const calls = families.counter('kube_client_requests_total', 'Attempts, by the code of the answer', [
-    'code',
-    'method',
-    'host',
-  ])
-  const durations = families.histogram(
-    'kube_client_request_duration_seconds',
-    'Until the whole answer, of a watch until its head',
-    on,
-    CALL_SECONDS,
-  )
-  const sent = families.histogram('kube_client_request_size_bytes', 'Bytes of the body', on, CALL_BYTES)
-  const received = families.histogram('kube_client_response_size_bytes', 'Bytes of the body', on, CALL_BYTES)
-  const resent = families.counter(
-    'kube_client_request_retries_total',
-    'Calls sent again because the server said when',
-    ['code', ...on],
-  )
+function callEvents(families: MainFamilies): KubeCallEvents {
+  const calls = families.of(CALLS)
+  const durations = families.of(CALL_DURATION)
+  const sent = families.of(CALL_SENT)
+  const received = families.of(CALL_RECEIVED)
+  const resent = families.of(CALL_RETRIES)
   return {
-    answered: (target, code) => calls.inc({ code, method: target.method, host: hostOf(target) }),
+    answered: (target, code) => calls.add(1, code, target.method, hostOf(target)),
     ended(target, durationMs, requestBytes, answerBytes) {
-      const labels: Labels = { verb: target.method, host: hostOf(target) }
-      durations.observe(labels, durationMs / 1000)
-      sent.observe(labels, requestBytes)
-      if (answerBytes !== undefined) received.observe(labels, answerBytes)
+      const { method } = target
+      const host = hostOf(target)
+      durations.observe(durationMs / 1000, method, host)
+      sent.observe(requestBytes, method, host)
+      if (answerBytes !== undefined) received.observe(answerBytes, method, host)
     },
-    resent: (target, code) => resent.inc({ code, verb: target.method, host: hostOf(target) }),
+    resent: (target, code) => resent.add(1, String(code), target.method, hostOf(target)),
   }
 }
 

@@ -1,16 +1,28 @@
 // Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
 // main thread.
 
-import { type Gauge, Registry } from 'prom-client'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/ports/protection.ts'
 import type { ClockSkew } from '../../core/protection/clocks/cell-clock.ts'
 import type { GeneratorEvents } from '../../core/protection/generator/events.ts'
 import type { AggregatorEvents } from '../../core/protection/requests/aggregator-events.ts'
 import type { ProtectionEvents } from '../../core/protection/requests/protection-events.ts'
 import { aggregatorEvents } from './aggregator-metrics.ts'
+import type { Exposition } from './exposition.ts'
 import { generatorEvents } from './generator-metrics.ts'
 import { ledgerEvents } from './ledger-metrics.ts'
-import { type Labels, MetricFamilies, type WorkerTurn } from './protection-families.ts'
+import { MainFamilies, type MainFamily } from './main-families.ts'
+import {
+  CELL_CLOCK_SKEW,
+  LEADER,
+  LEADER_EVENT,
+  LEADER_HEARTBEAT,
+  MONITORS,
+  WEBHOOK_HANDLED,
+  WEBHOOK_HTTP_ERROR,
+  WEBHOOK_REQUEST,
+  WORKER_QUEUE_LENGTH,
+} from './protection-descriptors.ts'
+import { workerTurns } from './worker-metrics.ts'
 
 export interface ProtectionMetricsOptions {
   /** A label for the namespace; as many series as there are namespaces. Default false. */
@@ -61,44 +73,41 @@ export interface ProtectionMetrics {
   monitor(values: ReadonlyMap<string, number>): void
   /** Called before every scrape. */
   beforeScrape(update: () => void): void
-  /** In the Prometheus text format. */
-  text(): Promise<string>
+  expose(into: Exposition): void
 }
 
 export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
-  const registry = new Registry()
-  const families = new MetricFamilies(registry, options.byNamespace)
+  const { byNamespace = false, byUser = false, monotonic } = options
+  const families = new MainFamilies([...(byNamespace ? [] : ['namespace']), ...(byUser ? [] : ['user'])])
   const updates: (() => void)[] = []
-  const { reviewed, webhookAnswered } = reviewEvents(families, options)
-  const reconciles = families.histogram('worker_reconcile', 'Turns of the workers', ['worker', 'cell', 'error'])
-  const worker: WorkerTurn = (name, cell, error, durationMs) => {
-    reconciles.observe({ worker: name, cell, error: error === '' ? 'nil' : error }, durationMs / 1000)
-  }
+  const worker = workerTurns(families)
   const ledger = ledgerEvents(families)
+  const { reviewed, webhookAnswered } = reviewEvents(families)
   return {
     events: { ...ledger.events, reviewed },
     webhookAnswered,
-    aggregator: aggregatorEvents(families, updates, options.monotonic, worker),
+    aggregator: aggregatorEvents(families, updates, monotonic, worker),
     generator: generatorEvents(families, worker),
     queued: queuedGauges(families, ledger.writing),
     clocks: showClocks(families),
-    ...otherEvents(families, updates, options),
+    leader: leaderEvents(families, updates, options),
+    monitor: monitorGauges(families),
     beforeScrape: (update) => void updates.push(update),
-    text: () => {
+    expose: (into) => {
       for (const update of updates) update()
-      return registry.metrics()
+      families.expose(into)
     },
   }
 }
 
-function queuedGauges(families: MetricFamilies, writing: (keys: number) => void): ProtectionMetrics['queued'] {
-  const lengths = families.gauge('worker_queue_length', 'What waits for a turn of a worker', ['worker', 'cell'])
+function queuedGauges(families: MainFamilies, writing: (keys: number) => void): ProtectionMetrics['queued'] {
+  const lengths = families.of(WORKER_QUEUE_LENGTH)
   return (work) => {
     writing(work.writing)
     // Drops the series of cells that no longer exist.
-    lengths.reset()
-    lengths.set({ worker: 'generator', cell: '' }, work.generator)
-    for (const [cell, length] of work.cells) lengths.set({ worker: 'aggregator', cell }, length)
+    lengths.clear()
+    lengths.set(work.generator, 'generator', '')
+    for (const [cell, length] of work.cells) lengths.set(length, 'aggregator', cell)
   }
 }
 
@@ -107,90 +116,70 @@ function shownUser(user: string): string {
   return user.startsWith('system:node:') ? 'system:node' : user
 }
 
-function showClocks(families: MetricFamilies): ProtectionMetrics['clocks'] {
-  const help = "Bounds of the seconds by which the clocks of a cell's API servers are ahead of this replica's"
-  const gauge = families.gauge('cell_clock_skew_seconds', help, ['cell', 'bound'])
+function showClocks(families: MainFamilies): ProtectionMetrics['clocks'] {
+  const gauge = families.of(CELL_CLOCK_SKEW)
   return (skews) => {
-    gauge.reset()
+    gauge.clear()
     for (const [cell, { leastMs, mostMs }] of skews) {
-      gauge.set({ cell, bound: 'least' }, leastMs / 1000)
-      gauge.set({ cell, bound: 'most' }, mostMs / 1000)
+      gauge.set(leastMs / 1000, cell, 'least')
+      gauge.set(mostMs / 1000, cell, 'most')
     }
   }
 }
 
 function reviewEvents(
-  families: MetricFamilies,
-  { byUser = false }: ProtectionMetricsOptions,
+  families: MainFamilies,
 ): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
-  const requests = families.histogram('webhook_request', 'Pod deletions that were evaluated, and how long that took', [
-    'cell',
-    'status',
-    'cause',
-  ])
-  const extra = [...families.ofNamespace, ...(byUser ? ['user'] : [])]
-  const handled = families.histogram(
-    'webhook_handle_pod_in_ppr',
-    'Pod deletions that were evaluated, once for each PodProtector of the pod',
-    ['pod_cell', 'request_type', 'rejected', ...extra],
-  )
-  const http = families.counter(
-    'webhook_http_error',
-    'Requests to the webhook that were not a review from a known caller',
-    ['cell', 'error'],
-  )
+  const requests = families.of(WEBHOOK_REQUEST)
+  const handled = families.of(WEBHOOK_HANDLED)
+  const http = families.of(WEBHOOK_HTTP_ERROR)
   return {
     webhookAnswered({ cell, cause, status, code, durationMs }) {
-      if (status === 'HttpError') http.inc({ cell, error: String(code) })
-      else if (WITHOUT_LEDGER.has(status)) requests.observe({ cell, status, cause }, durationMs / 1000)
+      if (status === 'HttpError') http.add(1, cell, String(code))
+      else if (WITHOUT_LEDGER.has(status)) requests.observe(durationMs / 1000, cell, status, cause)
     },
     reviewed(request: ProtectionRequest, verdict: ProtectionVerdict, protectors, durationMs) {
-      const { cell, cause, pod, user } = request
-      requests.observe({ cell, status: verdict.status, cause }, durationMs / 1000)
-      const rejected = String(!verdict.admitted)
-      const labels: Labels = {
-        pod_cell: cell,
-        request_type: cause,
-        rejected,
-        ...families.inNamespace(pod.namespace),
-        ...(byUser && { user: shownUser(user) }),
-      }
-      for (const _ of protectors) handled.observe(labels, durationMs / 1000)
+      const { cell, cause, pod } = request
+      requests.observe(durationMs / 1000, cell, verdict.status, cause)
+      const rejected = verdict.admitted ? 'false' : 'true'
+      const user = shownUser(request.user)
+      for (const _ of protectors) handled.observe(durationMs / 1000, cell, cause, rejected, pod.namespace, user)
     },
   }
 }
 
-function otherEvents(
-  families: MetricFamilies,
+function leaderEvents(
+  families: MainFamilies,
   updates: (() => void)[],
   { monotonic, identity }: ProtectionMetricsOptions,
-): Pick<ProtectionMetrics, 'leader' | 'monitor'> {
-  const on = ['cluster_class', 'elector_name', 'identity']
-  const leads = families.gauge('leader', '1 when this replica leads', on)
-  const held = families.gauge('leader_heartbeat', 'Seconds since this replica began to lead, where it does', on)
+): (elector: string, leading: boolean) => void {
+  const leads = families.of(LEADER)
+  const held = families.of(LEADER_HEARTBEAT)
+  const changes = families.of(LEADER_EVENT)
   const since = new Map<string, number>()
   // All Leases are where the PodProtectors are.
-  const labelsOf = (name: string): Labels => ({ cluster_class: 'core', elector_name: name, identity })
+  const cluster = 'core'
   updates.push(() => {
-    for (const [name, sinceMs] of since) held.set(labelsOf(name), (monotonic() - sinceMs) / 1000)
+    for (const [elector, sinceMs] of since) held.set((monotonic() - sinceMs) / 1000, cluster, elector, identity)
   })
-  const changes = families.counter('leader_event', 'Changes of leadership: acquired or lost', [...on, 'event'])
-  const monitors = new Map<string, Gauge>()
-  return {
-    leader(elector, leading) {
-      const labels = labelsOf(elector)
-      leads.set(labels, leading ? 1 : 0)
-      changes.inc({ ...labels, event: leading ? 'acquired' : 'lost' })
-      if (leading) since.set(elector, monotonic())
-      else if (since.delete(elector)) held.remove(labels)
-    },
-    monitor(values) {
-      for (const [name, value] of values) {
-        const full = `generator_monitor_workloads_${name}`
-        const gauge = monitors.get(name) ?? families.gauge(full, 'Over all PodProtectors; see docs/protection.md', [])
-        monitors.set(name, gauge)
-        gauge.set(value)
-      }
-    },
+  return (elector, leading) => {
+    leads.set(leading ? 1 : 0, cluster, elector, identity)
+    changes.add(1, cluster, elector, identity, leading ? 'acquired' : 'lost')
+    if (leading) since.set(elector, monotonic())
+    else if (since.delete(elector)) held.remove(cluster, elector, identity)
+  }
+}
+
+/** They are shown from the first time that they are known. */
+function monitorGauges(families: MainFamilies): ProtectionMetrics['monitor'] {
+  const shown = new Map<string, MainFamily<[]>>()
+  return (values) => {
+    for (const [name, value] of values) {
+      const metric = MONITORS.get(name)
+      if (metric === undefined) continue
+      const gauge = shown.get(name) ?? families.of(metric)
+      shown.set(name, gauge)
+      gauge.set(value)
+    }
   }
 }

@@ -1,7 +1,7 @@
 // Metrics of servers whose names are looked up.
 
 import { SERVER_ADDRESSES, SERVER_LOOKUPS } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 export interface ServerSeries {
   readonly cluster: string
@@ -11,14 +11,11 @@ export interface ServerSeries {
   readonly counts: { readonly found: number; readonly empty: number; readonly error: number }
 }
 
-/** In the Prometheus text format; '' when there is none. */
-export function serverSeriesText(servers: readonly ServerSeries[]): string {
-  const exposition = new Exposition()
+export function exposeServers(into: Exposition, servers: readonly ServerSeries[]): void {
   for (const { cluster, server, addresses, counts } of servers) {
-    exposition.addMetric(SERVER_ADDRESSES, addresses.length, cluster, server)
+    into.addMetric(SERVER_ADDRESSES, addresses.length, cluster, server)
     for (const [result, count] of Object.entries(counts)) {
-      exposition.addMetric(SERVER_LOOKUPS, count, cluster, server, result)
+      into.addMetric(SERVER_LOOKUPS, count, cluster, server, result)
     }
   }
-  return exposition.text()
 }

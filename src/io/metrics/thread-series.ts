@@ -9,7 +9,7 @@ import {
   THREAD_RESTARTS,
   USER_OVERFLOWS,
 } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 /** The state of one gateway thread. */
 export interface ThreadState {
@@ -35,19 +35,20 @@ export interface OverflowState {
   readonly overflows: number
 }
 
-/** In the Prometheus text format. */
-export function threadSeriesText(threads: readonly ThreadState[], overflows: readonly OverflowState[]): string {
-  const exposition = new Exposition()
+export function exposeThreads(
+  into: Exposition,
+  threads: readonly ThreadState[],
+  overflows: readonly OverflowState[],
+): void {
   for (const { thread, answers, generation, restarts, connections, requestRate, busySeconds } of threads) {
-    exposition.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
-    exposition.addMetric(THREAD_GENERATION, generation, String(thread))
-    exposition.addMetric(THREAD_RESTARTS, restarts, String(thread))
-    exposition.addMetric(THREAD_CONNECTIONS, connections, String(thread))
-    exposition.addMetric(THREAD_BUSY, busySeconds, String(thread))
-    exposition.addMetric(THREAD_REQUEST_RATE, requestRate, String(thread))
+    into.addMetric(THREAD_ANSWERS, answers ? 1 : 0, String(thread))
+    into.addMetric(THREAD_GENERATION, generation, String(thread))
+    into.addMetric(THREAD_RESTARTS, restarts, String(thread))
+    into.addMetric(THREAD_CONNECTIONS, connections, String(thread))
+    into.addMetric(THREAD_BUSY, busySeconds, String(thread))
+    into.addMetric(THREAD_REQUEST_RATE, requestRate, String(thread))
   }
   for (const { cluster, schema, overflows: count } of overflows) {
-    exposition.addMetric(USER_OVERFLOWS, count, cluster, schema)
+    into.addMetric(USER_OVERFLOWS, count, cluster, schema)
   }
-  return exposition.text()
 }

@@ -3,22 +3,20 @@
 
 import type { TopReport } from '../../core/top/report.ts'
 import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from './descriptors.ts'
-import { Exposition } from './exposition.ts'
+import type { Exposition } from './exposition.ts'
 
 const MAX_NAMES = 10
 
-/** In the Prometheus text format: rates over the time that a report is of. */
-export function topSeriesText(reports: readonly TopReport[]): string {
-  const exposition = new Exposition()
+/** Rates over the time that a report is of. */
+export function exposeTop(into: Exposition, reports: readonly TopReport[]): void {
   for (const { by, rows, seconds } of reports) {
     if (seconds === 0) continue
     for (const { name, requests, refused, bytes, upstreamSeconds } of rows.slice(0, MAX_NAMES)) {
       const label = name.toWellFormed()
-      exposition.addMetric(TOP_REQUESTS, requests / seconds, by, label)
-      exposition.addMetric(TOP_REFUSED, refused / seconds, by, label)
-      exposition.addMetric(TOP_BYTES, bytes / seconds, by, label)
-      exposition.addMetric(TOP_UPSTREAM_SECONDS, upstreamSeconds / seconds, by, label)
+      into.addMetric(TOP_REQUESTS, requests / seconds, by, label)
+      into.addMetric(TOP_REFUSED, refused / seconds, by, label)
+      into.addMetric(TOP_BYTES, bytes / seconds, by, label)
+      into.addMetric(TOP_UPSTREAM_SECONDS, upstreamSeconds / seconds, by, label)
     }
   }
-  return exposition.text()
 }

@@ -1,16 +1,17 @@
-// The text of /metrics: what all threads have counted, and what only the main thread sees.
+// The metrics of the gateway: what all threads have counted, and what only the main thread sees.
 
 import type { Clock } from '../../api/ports/ports.ts'
 import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
-import { clusterSeriesText } from '../../io/metrics/cluster-series.ts'
+import { exposeClusters } from '../../io/metrics/cluster-series.ts'
 import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
+import type { ExposeMetrics } from '../../io/metrics/exposition.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
-import { threadSeriesText } from '../../io/metrics/thread-series.ts'
+import { exposeThreads } from '../../io/metrics/thread-series.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 import type { Outputs } from './outputs.ts'
 
-export interface MetricsTextDeps {
+export interface ExposeGatewayDeps {
   readonly metrics: GatewayMetrics
   readonly pool: ThreadPool
   readonly clusters: ClusterTable
@@ -18,7 +19,7 @@ export interface MetricsTextDeps {
   readonly clock: Clock
 }
 
-export function metricsText(deps: MetricsTextDeps): () => Promise<string> {
+export function exposeGateway(deps: ExposeGatewayDeps): ExposeMetrics {
   const { metrics, pool, clusters, outputs, clock } = deps
   const overflows: { cluster: string; schema: string; overflows: number }[] = []
   metrics.beforeScrape(async () => {
@@ -42,13 +43,14 @@ export function metricsText(deps: MetricsTextDeps): () => Promise<string> {
       metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
     }
   })
-  return async () => {
-    const text = await metrics.text()
+  return async (into) => {
+    await metrics.expose(into)
     const states = pool.slots.map((slot) => {
       const { index, answers, applied, restarts, busySeconds } = slot
       return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
     })
     const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
-    return `${threadSeriesText(states, overflows)}${clusterSeriesText(inForce, clock.now())}${text}`
+    exposeThreads(into, states, overflows)
+    exposeClusters(into, inForce, clock.now())
   }
 }
