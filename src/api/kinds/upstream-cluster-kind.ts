@@ -6,7 +6,7 @@ import { kubeObject } from '../kube/json-schema.ts'
 import { isRecord } from '../kube/object-shape.ts'
 import type { PrinterColumn, ResourceKind } from '../ports/resource-kind.ts'
 import { type ClusterCheckOptions, checkUpstreamCluster } from '../upstream-cluster/checks.ts'
-import { claimKeysOf, conflictsWith } from '../upstream-cluster/conflicts.ts'
+import { claimKeysOf, conflictsWith } from '../upstream-cluster/cluster-conflicts.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../upstream-cluster/schema.ts'
 import { UPSTREAM_CLUSTER_STATUS_SCHEMA } from '../upstream-cluster/status-schema.ts'
 import { UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from '../upstream-cluster/upstream-cluster.ts'
@@ -40,7 +40,7 @@ export interface ResolvedReferences {
   readonly origins: ReadonlyMap<string, string>
 }
 
-export interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'> {
+interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'> {
   /** Follows references. Default: they are not followed. */
   resolve?(object: JsonObject): ResolvedReferences
 }

@@ -14,23 +14,23 @@ import { checkObjectHead } from '../validation/object-head-checks.ts'
 import type { PemChecks } from '../validation/pem-checks.ts'
 import { createSchemaCheck, MOST_SUGGESTIONS, type ShapeErrors } from '../validation/schema-errors.ts'
 import { checkAutoDegrade } from './auto-degrade-checks.ts'
-import { checkAutoscaler } from './cluster-autoscaler-checks.ts'
-import { checkPodProtection } from './cluster-protection-checks.ts'
+import { checkAutoscaler, checkPodProtection, checkScaleProtection } from './cluster-protection-checks.ts'
 import { checkClientConfig, checkSecureServing, type ServerScheme } from './credential-checks.ts'
 import { parseFeatureGates } from './feature-gates.ts'
 import { checkFlowControlSchemas } from './flow-control-checks.ts'
 import { checkRevocations } from './revocation-checks.ts'
 import { checkAccessRules, checkRules, checkShareWeights } from './rule-checks.ts'
-import { checkScaleProtection } from './scale-protection-checks.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from './schema.ts'
-import type {
-  DegradeLimit,
-  DegradeRecovery,
-  DispatchPolicy,
-  UpstreamCluster,
-  UpstreamClusterSpec,
+import {
+  type DegradeLimit,
+  type DegradeRecovery,
+  type DispatchPolicy,
+  FEATURE_GATES_ANNOTATION,
+  UPSTREAM_CLUSTER_API_VERSION,
+  UPSTREAM_CLUSTER_KIND,
+  type UpstreamCluster,
+  type UpstreamClusterSpec,
 } from './upstream-cluster.ts'
-import { FEATURE_GATES_ANNOTATION, UPSTREAM_CLUSTER_API_VERSION, UPSTREAM_CLUSTER_KIND } from './upstream-cluster.ts'
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 

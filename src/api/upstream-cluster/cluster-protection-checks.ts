@@ -1,11 +1,13 @@
-// What can be wrong with spec.podProtection beyond its schema.
+// What can be wrong with spec.podProtection, spec.autoscaler and spec.scaleProtection beyond their schemas.
 
 import type { Loose } from '../kube/object-shape.ts'
 import { checkLabelSelector, isEmptySelector } from '../pod-protector/label-selector-checks.ts'
 import type { LabelSelector } from '../pod-protector/pod-protector.ts'
 import { type FieldErrors, shown } from '../validation/field-errors.ts'
 import { isDnsLabel, isLabelKey, isObjectName } from '../validation/name-syntax.ts'
+import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { CellAggregation, PodProtection } from './cluster-protection.ts'
+import type { ScaleProtection } from './scale-protection.ts'
 
 const NAME_FIX = 'use lower-case letters, digits, - and ., beginning and ending with a letter or digit'
 const NAMESPACE_FIX = 'write one as Kubernetes has it: at most 63 lower-case letters, digits and -; no patterns'
@@ -21,7 +23,7 @@ export function checkPodProtection(protection: Loose<PodProtection>, path: strin
   if (aggregation !== undefined) checkAggregation(aggregation, `${path}.aggregation`, out)
 }
 
-export function checkNamespaces(namespaces: readonly (string | undefined)[], path: string, out: FieldErrors): void {
+function checkNamespaces(namespaces: readonly (string | undefined)[], path: string, out: FieldErrors): void {
   const seen = new Set<string>()
   for (const [index, namespace] of namespaces.entries()) {
     if (namespace === undefined) continue
@@ -56,8 +58,36 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   }
 }
 
+/** What can be wrong with spec.autoscaler beyond its schema. */
+export function checkAutoscaler({ statusConfigMap }: Loose<Autoscaler>, path: string, out: FieldErrors): void {
+  const { namespace, name } = statusConfigMap ?? {}
+  if (namespace !== undefined && !isDnsLabel(namespace)) {
+    out.invalid(`${path}.statusConfigMap.namespace`, `${shown(namespace)} is not a valid namespace`, NAMESPACE_FIX)
+  }
+  if (name !== undefined && !isObjectName(name)) {
+    out.invalid(`${path}.statusConfigMap.name`, `${shown(name)} is not a valid ConfigMap name`, NAME_FIX)
+  }
+}
+
+/**
+ * What can be wrong with spec.scaleProtection beyond its schema.
+ * @param protectsPods spec.podProtection is present
+ */
+export function checkScaleProtection(
+  { excludedNamespaces = [], objectSelector }: Loose<ScaleProtection>,
+  protectsPods: boolean,
+  path: string,
+  out: FieldErrors,
+): void {
+  checkNamespaces(excludedNamespaces, `${path}.excludedNamespaces`, out)
+  if (objectSelector !== undefined) checkSelector(objectSelector, `${path}.objectSelector`, out, 'workloads')
+  if (protectsPods) return
+  const message = 'asks no PodProtector without spec.podProtection: answers only name the pods that go'
+  out.warning(path, message, 'add podProtection, in shadow mode if need be')
+}
+
 /** @param what it selects, for people */
-export function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors, what = 'pods'): void {
+function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors, what = 'pods'): void {
   checkLabelSelector(selector, path, out)
   if (isEmptySelector(selector)) out.warning(path, `is empty: it selects all ${what}`, 'remove it, or name labels')
 }

@@ -34,11 +34,48 @@ import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
 import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
 import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
 import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
-import { LIST_GUARD_SCHEMA } from './list-guard-schema.ts'
 import { ACCESS_RULE_SCHEMA, ENTRY_SCHEMA, RULE_SCHEMA } from './rule-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
-import { SHARES_SCHEMA } from './shares-schema.ts'
 import { STRATEGIES } from './strategies.ts'
+
+// The schema of spec.listGuard.
+const LIST_GUARD_SCHEMA = object(
+  'When present, even if empty, lists without a limit of what is known to be large are refused with 429, of all namespaces or of one. ' +
+    'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: none is refused.',
+  {
+    shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+    maxBytesUnlimited: defaultsTo(
+      50_000_000,
+      integer(
+        'The largest list that is answered to who sets no limit, in bytes without compression, as last seen. What was never seen passes.',
+        100_000,
+      ),
+    ),
+    exempt: list('Lists that pass, whatever they cost. What spec.degrade.exempt names passes, too.', RULE_SCHEMA),
+  },
+)
+
+// The schema of spec.shares.
+const weight = object(
+  'Users with another weight than 1: all fields given must match.',
+  {
+    weight: integer('How many shares of a user with weight 1 each of them has.', 1, 100),
+    users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
+    userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),
+  },
+  ['weight'],
+)
+
+const SHARES_SCHEMA = object(
+  'How much of what the gateway divides among users those of this cluster have beside others, where there is not enough for all: requests in ' +
+    'flight, watches, memory, reviews. Heartbeats of nodes need no weight.',
+  {
+    weights: atMost(
+      SIZES.shareWeights,
+      list('In order; the first that matches decides. Everybody else has weight 1.', weight),
+    ),
+  },
+)
 
 const LOG_MODES = ['on', 'off', ''] as const
 const ENTRY_PATTERN = '^([^-]|-[^*]|-[*]+[^*]|-?$)'
