@@ -8,8 +8,7 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { logMemoryPlan, planMemory } from '../../src/app/memory/memory-plan.ts'
-import { BOUNDS, type MemoryBounds } from '../../src/core/memory/ceiling.ts'
-import { YOUNG_GENERATION } from '../../src/core/memory/costs.ts'
+import { BOUNDS, type MemoryBounds, YOUNG_GENERATION } from '../../src/core/memory/ceiling.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const GIB = 1024 ** 3

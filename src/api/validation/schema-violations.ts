@@ -1,5 +1,5 @@
 // The one validator: where a value does not fit its schema. What is said about it is the callers': kube-apiserver's words in
-// core/objects/shape-errors.ts, words with a fix in schema-errors.ts. The order is that of k8s.io/kube-openapi/pkg/validation/validate.
+// core/objects/structural-schema.ts, words with a fix in schema-errors.ts. The order is that of k8s.io/kube-openapi/pkg/validation/validate.
 
 import { isRecord } from '../kube/object-shape.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView } from '../kube/schema-view.ts'
@@ -24,10 +24,10 @@ export interface Violation {
 }
 
 /** Takes a violation; false = enough, nothing more is looked at. */
-export type Violations = (violation: Violation) => boolean
+type Violations = (violation: Violation) => boolean
 
 /** How the path of a member is written. */
-export type MemberPath = (path: string, key: string) => string
+type MemberPath = (path: string, key: string) => string
 
 /**
  * Every violation, and then what is twice in lists that may have it once (x-kubernetes-list-type). Linear in the value; the walk ends

@@ -1,8 +1,7 @@
 // The status ConfigMap of one cluster's autoscaler, as a watch brings it: what it says, and whether somebody still writes it. Clocks of
 // other machines are not compared with ours to tell that it is stale: what counts is how long no write was seen here.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { nameOf } from '../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { FollowEvents } from '../../api/ports/object-client.ts'
 import type { Clock } from '../../api/ports/ports.ts'
@@ -14,10 +13,8 @@ import {
   readAutoscalerStatus,
 } from '../../core/scale/autoscaler-status/autoscaler-status.ts'
 import { reportOf } from '../../core/scale/autoscaler-status/report.ts'
-import { goTime } from '../../core/scale/autoscaler-status/status.ts'
-import { withoutProbeTimes, writtenAt } from '../../core/scale/autoscaler-status/without-probe-times.ts'
+import { goTime, withoutProbeTimes, writtenAt } from '../../core/scale/autoscaler-status/status.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
-
 /** Characters of a status: some 300 node groups. */
 export const MAX_STATUS: number = 256 * 1024
 /** Between two readings of a status that differs: the autoscaler writes every ten seconds, others who may write could at any rate. */

@@ -4,12 +4,14 @@ import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api
 import type { ResolvedCluster } from '../../api/ports/ports.ts'
 import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
-import type { DispatchPolicy, UpstreamClusterSpec } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import {
+  type DispatchPolicy,
+  FEATURE_GATES_ANNOTATION,
+  type UpstreamClusterSpec,
+} from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
-import { compileProtection } from './compile-protection.ts'
+import { compileProtection, compileScaleProtection } from './compile-protection.ts'
 import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
-import { compileScaleProtection } from './compile-scale-protection.ts'
 import {
   compileAuthentication,
   compileAutoscaler,
@@ -25,7 +27,6 @@ import {
   type ServerAddresses,
 } from './compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
-
 /**
  * Everything that the request path needs, with the defaults of the schema. Does not throw on an object that validation
  * accepts, and fails closed on what it would not: an unknown endpoint in a subset serves nothing.

@@ -5,7 +5,9 @@ import { isEmptySelector } from '../../api/pod-protector/label-selector-checks.t
 import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { CellAggregation, PodProtection, UpdateTrigger } from '../../api/upstream-cluster/cluster-protection.ts'
 import { POD_PROTECTION_SCHEMA } from '../../api/upstream-cluster/cluster-protection-schema.ts'
-import type { CompiledAggregation, CompiledProtection } from './compiled-cluster.ts'
+import type { ScaleProtection } from '../../api/upstream-cluster/scale-protection.ts'
+import { SCALE_PROTECTION_SCHEMA } from '../../api/upstream-cluster/scale-protection-schema.ts'
+import type { CompiledAggregation, CompiledProtection, CompiledScaleProtection } from './compiled-cluster.ts'
 
 const SECOND_MS = 1000
 
@@ -50,6 +52,20 @@ function compileTrigger({
 }
 
 /** A selector that matches everything is treated as absent. */
-export function narrowing(selector: LabelSelector | undefined): LabelSelector | undefined {
+function narrowing(selector: LabelSelector | undefined): LabelSelector | undefined {
   return selector === undefined || isEmptySelector(selector) ? undefined : selector
+}
+
+// spec.scaleProtection with its defaults.
+export function compileScaleProtection(
+  protection: ScaleProtection,
+  schema: Schema<ScaleProtection> = SCALE_PROTECTION_SCHEMA,
+): CompiledScaleProtection {
+  const { shadow, failurePolicy } = complete(schema, protection)
+  return {
+    shadow,
+    failurePolicy,
+    excludedNamespaces: new Set(protection.excludedNamespaces ?? []),
+    objectSelector: narrowing(protection.objectSelector),
+  }
 }

@@ -2,23 +2,26 @@
 // switch, authentication. Defaults come from the schema.
 
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
+import { isEmptySelector } from '../../api/pod-protector/label-selector-checks.ts'
+import type { AutoDegrade, AutoDegradeNodes, AutoDegradeUpstream } from '../../api/upstream-cluster/auto-degrade.ts'
+import { AUTO_DEGRADE_SCHEMA } from '../../api/upstream-cluster/auto-degrade-schema.ts'
 import type { Autoscaler } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
-import type {
-  Authentication,
-  ClientConfig,
-  Degrade,
-  DegradeLimit,
-  DegradeRecovery,
-  FlowControlSchema,
-  HealthCheck,
-  ListGuard,
-  UpstreamServer,
+import {
+  type Authentication,
+  type ClientConfig,
+  type Degrade,
+  type DegradeLimit,
+  type DegradeRecovery,
+  FEATURE_GATES_ANNOTATION,
+  type FlowControlSchema,
+  type HealthCheck,
+  type ListGuard,
+  type UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
+import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../incident/auto-degrade.ts'
 import { parseDuration } from '../text/duration.ts'
-import { compileAutoDegrade } from './compile-auto-degrade.ts'
 import { compileRule } from './compile-rules.ts'
 import type {
   CompiledAuthentication,
@@ -303,4 +306,51 @@ export function compileAuthentication(
     anonymous,
     revoked: compileRevocation(revoked),
   }
+}
+
+// spec.degrade.auto with its defaults.
+export function compileAutoDegrade(
+  given: AutoDegrade,
+  schema: Schema<AutoDegrade> = AUTO_DEGRADE_SCHEMA,
+): AutoDegradeOptions {
+  const { nodes, upstream, shadow, recovery = {} } = complete(schema, given)
+  return {
+    nodes: nodes === undefined ? undefined : compileNodes(nodes, fieldOf(schema, 'nodes')),
+    upstream: upstream === undefined ? undefined : compileUpstream(upstream, fieldOf(schema, 'upstream')),
+    shadow,
+    recovery,
+  }
+}
+
+function compileNodes(given: AutoDegradeNodes, schema: Schema<AutoDegradeNodes>): NodeTrigger {
+  const { okUnready, maxUnreadyPercent, exitPercent, ...times } = complete(schema, given)
+  const { selector } = given
+  return {
+    okUnready,
+    maxUnreadyPercent,
+    exitPercent,
+    enterAfterMs: ms(times.enterAfter),
+    exitAfterMs: ms(times.exitAfter),
+    startupMs: ms(times.maxStartupTime),
+    staleAfterMs: ms(times.staleAfter),
+    // One that matches everything is treated as absent.
+    selector: selector === undefined || isEmptySelector(selector) ? undefined : selector,
+  }
+}
+
+function compileUpstream(given: AutoDegradeUpstream, schema: Schema<AutoDegradeUpstream>): UpstreamTrigger {
+  const { maxErrorPercent, minRequests, ...times } = complete(schema, given)
+  return {
+    maxErrorPercent,
+    maxLatencyMs: ms(times.maxLatency),
+    minRequests,
+    windowMs: ms(times.window),
+    enterAfterMs: ms(times.enterAfter),
+    exitAfterMs: ms(times.exitAfter),
+  }
+}
+
+/** One that is none has not passed the schema. */
+function ms(text: string): number {
+  return parseDuration(text) ?? 0
 }

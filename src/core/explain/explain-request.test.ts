@@ -5,8 +5,7 @@ import { buildClusterIndex } from '../cluster/cluster-index.ts'
 import { compileCluster } from '../cluster/compile-cluster.ts'
 import type { CompiledCluster } from '../cluster/compiled-cluster.ts'
 import { ListSizes } from '../list-cost/list-sizes.ts'
-import { parseExplainLine } from './explain-input.ts'
-import { type ExplainInput, type ExplainOutput, explainRequest } from './explain-request.ts'
+import { type ExplainInput, type ExplainOutput, explainRequest, parseExplainLine } from './explain-request.ts'
 
 const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'], nonResourceURLs: ['*'] }
 const A = 'https://10.0.0.1:6443'

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { NodesSeen, UpstreamSeen } from '../../api/ports/cluster-health.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import { compileAutoDegrade } from '../cluster/compile-auto-degrade.ts'
+import { compileAutoDegrade } from '../cluster/compile-settings.ts'
 import {
   type AutoDegradeEffect,
   type AutoDegradeInput,

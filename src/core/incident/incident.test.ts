@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { compileAutoDegrade } from '../cluster/compile-auto-degrade.ts'
+import { compileAutoDegrade } from '../cluster/compile-settings.ts'
+import { nodesText, observeNodes } from './auto-degrade.ts'
 import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
-import { nodesText, observeNodes } from './node-health.ts'
 import { answersText, observeAnswers } from './upstream-health.ts'
 
 /** With the defaults of the schema. */

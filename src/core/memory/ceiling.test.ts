@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { SharedResource } from '../shares/shared-resource.ts'
-import { MEMORY_LEVERS, type MemorySettings, memoryCeiling } from './ceiling.ts'
-import { CONNECTION, REQUEST, WATCH } from './costs.ts'
+import { CONNECTION, MEMORY_LEVERS, type MemorySettings, memoryCeiling, REQUEST, WATCH } from './ceiling.ts'
 import { fitMemory, LEAST } from './fit.ts'
 
 const MIB = 1024 * 1024

@@ -6,10 +6,10 @@ import type { JsonObject } from '../../api/kube/json-object.ts'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { StatusError, statusError } from '../../api/kube/status.ts'
 import { sameJson } from '../text/same-json.ts'
-import { type Atom, objectAtom } from './atom.ts'
+import { type Atom, deduced, memberAtom, objectAtom } from './atom.ts'
 import { MOST_ERRORS } from './field-error.ts'
 import { FieldSet } from './field-set.ts'
-import { appliedByClient, KUBECTL, withLastApplied } from './last-applied.ts'
+import { goJson } from './go-values.ts'
 import {
   decodeManagedFields,
   type ManagedEntries,
@@ -29,12 +29,13 @@ import {
   type Writing,
   withoutUntracked,
 } from './ownership.ts'
+import { memberElement } from './path-element.ts'
 import { withDefaults } from './structural-schema.ts'
-import { fieldsOf, typeErrors } from './typed-fields.ts'
+import { compareValues } from './typed-compare.ts'
+import { elementOf, fieldsOf, typeErrors } from './typed-fields.ts'
 import { mergeValues } from './typed-merge.ts'
-import { removeFields, withNamedFields } from './typed-remove.ts'
 
-export interface ApplyChange extends Writing {
+interface ApplyChange extends Writing {
   /** undefined = the object is created. */
   readonly live: JsonObject | undefined
   /** The fields that the manager wants, as it sent them: neither shaped nor with defaults. */
@@ -163,4 +164,107 @@ function withoutHoles(before: unknown, after: unknown): unknown {
       withoutHoles(Object.hasOwn(before, key) ? before[key] : undefined, member),
     ]),
   )
+}
+
+// A value without some of its fields (sigs.k8s.io/structured-merge-diff/v6/typed/remove.go), and sets with the fields that
+// lead to their members (fieldpath/set.go, EnsureNamedFieldsAreMembers).
+
+/** null where nothing is left of a map or a list that itself was not to be removed. */
+function removeFields(atom: Atom, value: unknown, fields: FieldSet): unknown {
+  const { map, list, scalar } = deduced(atom, value)
+  if (map !== undefined) {
+    if (!isRecord(value) || map.atomic) return null
+    const kept: [string, unknown][] = []
+    for (const [key, member] of Object.entries(value)) {
+      const below = fields.children.get(memberElement(key))
+      const of = memberAtom(map, key)
+      if (below?.member === true) continue
+      const some = below !== undefined && !below.isEmpty() && of !== undefined
+      kept.push([key, some ? removeFields(of, member, below) : member])
+    }
+    return kept.length === 0 ? null : Object.fromEntries(kept)
+  }
+  if (scalar !== undefined) return value
+  if (list === undefined || !Array.isArray(value) || list.atomic) return null
+  const kept: unknown[] = []
+  for (const item of value) {
+    const below = fields.children.get(elementOf(list, item))
+    if (below?.member === true) continue
+    kept.push(below !== undefined && !below.isEmpty() ? removeFields(list.items, item, below) : item)
+  }
+  return kept.length === 0 ? null : kept
+}
+
+/** The set, and the fields named by the schema on the way to its members: `a` for `a.b.c`, but not a key of a map. */
+function withNamedFields(atom: Atom | undefined, set: FieldSet): FieldSet {
+  const children = new Map<string, FieldSet>()
+  for (const [element, child] of set.children) {
+    const name = element.startsWith('f:') ? element.slice(2) : undefined
+    const map = atom?.map
+    const named = name !== undefined && map?.field(name) !== undefined && child.children.size > 0
+    let below: Atom | undefined
+    if (name !== undefined) below = map === undefined ? undefined : memberAtom(map, name)
+    else if (element.startsWith('k:')) below = atom?.list?.items
+    const inner = withNamedFields(below, child)
+    children.set(element, new FieldSet(child.member || named, inner.children))
+  }
+  return new FieldSet(set.member, children)
+}
+
+// kubectl moves objects from client-side to server-side apply with the help of the server: `kubectl apply --server-side` may
+// take over what `kubectl apply` wrote before, and the annotation that the latter leaves is kept up to date for a way back
+// (k8s.io/apimachinery/pkg/util/managedfields/internal/{lastappliedmanager,lastappliedupdater}.go).
+const ANNOTATION = 'kubectl.kubernetes.io/last-applied-configuration'
+const MAX_ANNOTATIONS_BYTES = 256 * 1024
+
+/** The only manager for which the server does this. */
+const KUBECTL = 'kubectl'
+
+/** Paths (`.spec.x`) that client-side apply wrote, and that nothing changed since. */
+function appliedByClient(atom: Atom, live: JsonObject, apiVersion: string): ReadonlySet<string> {
+  const applied = lastApplied(live)
+  if (applied === undefined || applied['apiVersion'] !== apiVersion) return new Set()
+  if (typeErrors(atom, applied).length > 0) return new Set()
+  const { modified, added, removed } = compareValues(atom, applied, withoutManagedFields(live))
+  return new Set(fieldsOf(atom, applied).difference(modified).difference(added).difference(removed).paths())
+}
+
+function lastApplied(object: JsonObject): JsonObject | undefined {
+  const text = annotationsOf(object)?.[ANNOTATION]
+  if (typeof text !== 'string') return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The object whose annotation, if it has one, says what was applied now. */
+function withLastApplied(object: JsonObject, applied: JsonObject): JsonObject {
+  const annotations = annotationsOf(object)
+  const before = annotations?.[ANNOTATION]
+  if (annotations === undefined || typeof before !== 'string' || before === '') return object
+  const updated: Record<string, unknown> = { ...annotations, [ANNOTATION]: `${goJson(withoutAnnotation(applied))}\n` }
+  const size = Object.entries(updated).reduce((sum, [key, text]) => sum + Buffer.byteLength(key + String(text)), 0)
+  if (size > MAX_ANNOTATIONS_BYTES) delete updated[ANNOTATION]
+  return withAnnotations(object, updated)
+}
+
+function withoutAnnotation(applied: JsonObject): JsonObject {
+  const annotations = annotationsOf(applied)
+  if (annotations === undefined) return applied
+  const { [ANNOTATION]: _, ...others } = annotations
+  return withAnnotations(applied, others)
+}
+
+function annotationsOf(object: JsonObject): JsonObject | undefined {
+  const metadata = object['metadata']
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  return isRecord(annotations) ? annotations : undefined
+}
+
+function withAnnotations(object: JsonObject, annotations: JsonObject): JsonObject {
+  const metadata = object['metadata']
+  return { ...object, metadata: { ...(isRecord(metadata) ? metadata : {}), annotations } }
 }

@@ -62,7 +62,7 @@ class FirstError {
 function createComposer(errors: FirstError): Composer<ParsedNode, false> {
   const composer = new Composer<ParsedNode, false>({
     version: '1.1',
-    // Every scalar is text; what it means is decided by yaml-scalars.ts.
+    // Every scalar is text; what it means is decided by yaml-text.ts.
     schema: 'failsafe',
     resolveKnownTags: false,
     merge: false,

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { CRC32C_BEGIN, crc32cAdd, crc32cEnd } from './crc32c.ts'
-import type { DeclaredEnds } from './header-reader.ts'
-import { type ProxyHeader, ProxyHeaderReader } from './proxy-header.ts'
+import {
+  CRC32C_BEGIN,
+  crc32cAdd,
+  crc32cEnd,
+  type DeclaredEnds,
+  type ProxyHeader,
+  ProxyHeaderReader,
+} from './proxy-header.ts'
 
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 const BEHIND = Buffer.from('\x16\x03\x01 the ClientHello')

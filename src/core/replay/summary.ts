@@ -1,7 +1,6 @@
 // What a replay has found, in sums: for each pair of what was done and what would be, how many requests, whose, and of which kind,
 // with a few examples. Memory is bounded by the number of groups and of names, whatever the log holds.
 
-import { type Counted, Counts } from './counts.ts'
 import { type LimitTotal, LimitTotals } from './limit-totals.ts'
 import type { LogEntry } from './log-entry.ts'
 import {
@@ -13,7 +12,7 @@ import {
   withoutShadowOfLimits,
 } from './outcome.ts'
 
-export interface Example {
+interface Example {
   readonly auditID: string
   readonly time: string
   readonly user: string
@@ -186,4 +185,39 @@ function shadowText(shadow: readonly string[]): string {
 
 function timeText(ms: number): string {
   return Number.isFinite(ms) ? new Date(ms).toISOString() : ''
+}
+
+// How often names occur, for names that clients choose: no more of them are kept than the limit, the rest is counted together.
+interface Counted {
+  readonly name: string
+  readonly requests: number
+}
+
+/** Different names that are counted one by one. */
+const MAX_NAMES = 10_000
+const OTHERS = '(others)'
+
+class Counts {
+  readonly #counts = new Map<string, number>()
+  readonly #maxNames: number
+
+  constructor(maxNames: number = MAX_NAMES) {
+    this.#maxNames = maxNames
+  }
+
+  add(name: string): void {
+    const known = this.#counts.get(name)
+    const as = known === undefined && this.#counts.size >= this.#maxNames ? OTHERS : name
+    this.#counts.set(as, (this.#counts.get(as) ?? 0) + 1)
+  }
+
+  /** The most frequent first. */
+  top(n: number): Counted[] {
+    const all = [...this.#counts].map(([name, requests]) => ({ name, requests }))
+    return all.sort((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1)).slice(0, n)
+  }
+
+  get names(): number {
+    return this.#counts.size
+  }
 }

@@ -2,7 +2,7 @@
 // rest when the counts are taken, is added up over all clusters.
 
 import type { RequestRecord } from '../../api/ports/request-record.ts'
-import { addressKey } from './address-key.ts'
+import { ipText, parseIp } from '../../api/validation/ip-address.ts'
 import {
   BYTES,
   DIMENSIONS,
@@ -240,4 +240,16 @@ function pushRow(rows: number[], sums: Float64Array, at: number, error: (measure
 /** Whether upstream has begun to answer: it counts since then. */
 function runsForLong({ longRunning, refusal, code }: RequestRecord): boolean {
   return longRunning && refusal === '' && (code === 200 || code === 101)
+}
+
+// By what clients are told apart as addresses: an IPv4 address, or the /64 of an IPv6 address, of which one machine has as many as it likes.
+const IPV6_BYTES = 16
+const PREFIX_BYTES = 8
+
+/** Anything else stays as it is. */
+function addressKey(address: string): string {
+  if (!address.includes(':')) return address
+  const bytes = parseIp(address)
+  if (bytes === undefined) return address
+  return bytes.length < IPV6_BYTES ? ipText(bytes) : `${ipText(bytes.slice().fill(0, PREFIX_BYTES))}/64`
 }

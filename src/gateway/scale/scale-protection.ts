@@ -1,9 +1,9 @@
 // The check of writes that lower replicas: which pods go, what PodProtectors will say to that once the number is the new one, and what
 // the caller is told. The write itself goes upstream byte for byte as it came.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { mapOf } from '../../api/kube/json-object.ts'
+import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
 import type { ProtectorAnswer } from '../../api/ports/protection.ts'
+import { ALLOW_UNTIL_ANNOTATION } from '../../api/upstream-cluster/scale-protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
 import { scaleProtectionOf } from '../../core/admission/scale-write.ts'
 import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluster.ts'
@@ -11,7 +11,6 @@ import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { leavingPods, withoutTemplate } from '../../core/scale/protection/leaving-pods.ts'
 import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
-import { isAllowed } from '../../core/scale/scale-write/allow-until.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
 import {
@@ -213,4 +212,13 @@ function unchecked(
 
 function count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedReason | '' = ''): undefined {
   exchange.gw.events.scaleWrite(exchange.record.cluster, outcome, reason)
+}
+
+// The annotation by which people let a scale-down pass that PodProtectors refuse, for a time.
+const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i
+
+/** @param workload as it was before the write: one write cannot both allow itself and lower the number */
+export function isAllowed(workload: JsonObject, nowMs: number): boolean {
+  const until = mapOf(workload, 'annotations')[ALLOW_UNTIL_ANNOTATION] ?? ''
+  return RFC3339.test(until) && Date.parse(until) > nowMs
 }

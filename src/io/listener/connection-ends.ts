@@ -1,8 +1,7 @@
 // The two ends of a connection: the addresses of its socket, or those that a load balancer in front declared in a PROXY header.
 
 import type { Socket } from 'node:net'
-import type { DeclaredEnds } from '../../core/proxy-protocol/header-reader.ts'
-
+import type { DeclaredEnds } from '../../core/proxy-protocol/proxy-header.ts'
 export interface ConnectionEnds {
   readonly localAddress: string
   readonly localPort: number

@@ -3,7 +3,7 @@
 import { createRecord } from '../../../src/api/ports/request-record.ts'
 import { canonicalIp } from '../../../src/api/validation/ip-address.ts'
 import { nearestName } from '../../../src/api/validation/nearest-name.ts'
-import { parseExplainLine } from '../../../src/core/explain/explain-input.ts'
+import { parseExplainLine } from '../../../src/core/explain/explain-request.ts'
 import { redactText } from '../../../src/core/identity/redact.ts'
 import { selectorShape } from '../../../src/core/list-cost/selector-shape.ts'
 import { clientClassOf } from '../../../src/core/policy/client-class.ts'

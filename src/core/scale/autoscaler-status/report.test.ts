@@ -5,8 +5,7 @@ import { test } from 'node:test'
 import { recordedStatus, statusConfigMap, withoutBackoff } from '../../../../test/harness/clusters/autoscaler.ts'
 import { readAutoscalerStatus } from './autoscaler-status.ts'
 import { MAX_GROUPS, reportOf } from './report.ts'
-import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
-import { withoutProbeTimes, writtenAt } from './without-probe-times.ts'
+import { type AutoscalerStatus, type NodeGroupStatus, withoutProbeTimes, writtenAt } from './status.ts'
 
 const NOW = Date.UTC(2026, 6, 31, 12, 0, 30, 250)
 

@@ -1,11 +1,11 @@
 // What the body of a write says about spec.replicas, in every format that kube-apiserver takes. What is not certain here is
 // upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
 import { decodeObject } from '../../objects/strict-decode.ts'
 import { isPlainYaml } from '../../objects/yaml-plain.ts'
-import { readJsonPatch } from './json-patch-replicas.ts'
-import { readProtobuf } from './protobuf-replicas.ts'
+import { openEnvelope, UnreadableBody } from '../../protection/requests/deletion-request-body.ts'
+import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import type { ScaleTarget } from './scale-target.ts'
 import { ASK_UPSTREAM, type ReplicasWritten, replicasValue, UNCHANGED } from './written.ts'
 
@@ -132,4 +132,64 @@ function absent({ isScale, builtIn }: ScaleWrite['target']): ReplicasWritten {
 
 function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
   return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+// spec.replicas in a JSON patch (RFC 6902), as kube-apiserver applies it (gopkg.in/evanphx/json-patch.v4).
+const REPLICAS = '/spec/replicas'
+/** What an operation on one of these does to the replicas depends on what is there. */
+const ABOVE: ReadonlySet<string> = new Set(['', '/', '/spec', '/spec/'])
+/** They do what they do to the place that they name, and nowhere else. */
+const PLAIN: ReadonlySet<string> = new Set(['add', 'replace', 'remove'])
+
+/** Certain is only `add` or `replace` of the field itself, beside operations that cannot touch it. */
+function readJsonPatch(operations: unknown): ReplicasWritten {
+  if (!Array.isArray(operations)) return ASK_UPSTREAM
+  let written: ReplicasWritten = UNCHANGED
+  for (const operation of operations as readonly unknown[]) {
+    if (!isRecord(operation)) return ASK_UPSTREAM
+    const op = textOf(operation['op'])
+    // Whether the patch is applied, and not what it does. As a dry run it could fail, and a moment later, as the write itself, succeed.
+    if (op === 'test') continue
+    const path = operation['path']
+    // The library drops what stands before the first slash.
+    if (!PLAIN.has(op) || typeof path !== 'string' || !path.startsWith('/')) return ASK_UPSTREAM
+    if (ABOVE.has(path) || path.startsWith(`${REPLICAS}/`)) return ASK_UPSTREAM
+    if (path !== REPLICAS) continue
+    const value = operation['value']
+    if (op === 'remove' || value === undefined || value === null) return ASK_UPSTREAM
+    written = replicasValue(value)
+    if (written.kind !== 'replicas') return written
+  }
+  return written
+}
+
+// spec.replicas in protocol buffers: of Deployments, ReplicaSets, StatefulSets, ReplicationControllers and Scales alike it is field 1
+// of field 2 (k8s.io/api/{apps/v1,core/v1,autoscaling/v1}/generated.proto).
+const SPEC_FIELD = 2
+const REPLICAS_FIELD = 1
+const MAX_INT32 = 2 ** 31 - 1
+
+function readProtobuf(body: Buffer, { isScale, builtIn }: Pick<ScaleTarget, 'isScale' | 'builtIn'>): ReplicasWritten {
+  if (!isScale && !builtIn) return ASK_UPSTREAM
+  try {
+    const replicas = readSpecs(new ProtobufReader(openEnvelope(body).raw))
+    // Go cuts a larger number down to 32 bits.
+    if (replicas !== undefined && Math.abs(replicas) > MAX_INT32) return ASK_UPSTREAM
+    // A Scale has no default, and zero may be left out.
+    return replicasValue(replicas ?? (isScale ? 0 : 1))
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof UnreadableBody) return ASK_UPSTREAM
+    throw error
+  }
+}
+
+/** Several of them are merged, and the last field holds. */
+function readSpecs(object: ProtobufReader): number | undefined {
+  let replicas: number | undefined
+  while (object.next()) {
+    if (object.number !== SPEC_FIELD) continue
+    const spec = new ProtobufReader(object.bytes())
+    while (spec.next()) if (spec.number === REPLICAS_FIELD) replicas = spec.integer()
+  }
+  return replicas
 }
