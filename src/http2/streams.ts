@@ -1,7 +1,6 @@
 // The streams of a connection: open ones and recently closed ones, what they send, and how they end.
 
 import type { HeaderList } from '../api/ports/stream.ts'
-import { ClosedStreams } from './closed-streams.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import { INTERNAL_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
 import type { Http2Limits } from './limits.ts'
@@ -186,5 +185,37 @@ export class Streams implements StreamCarrier {
       // Its last event is being delivered now: it is complete.
       if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
     }
+  }
+}
+
+// The most recently closed streams of a connection: frames still under way for them are not an error (RFC 9113 section 5.1, closed).
+const REMEMBERED = 128
+
+class ClosedStreams {
+  /** A ring; negative: reset by us. */
+  readonly #ids: Int32Array = new Int32Array(REMEMBERED)
+  #at = 0
+  #forgottenTo = 0
+
+  add(id: number, resetByUs: boolean): void {
+    const forgotten = Math.abs(this.#ids[this.#at] ?? 0)
+    if (forgotten > this.#forgottenTo) this.#forgottenTo = forgotten
+    this.#ids[this.#at] = resetByUs ? -id : id
+    this.#at = (this.#at + 1) % REMEMBERED
+  }
+
+  /** The peer may not know about it yet. */
+  wasResetByUs(id: number): boolean {
+    return this.#ids.includes(-id)
+  }
+
+  /** By the peer's END_STREAM or RST_STREAM, so it knows. */
+  wasEndedByPeer(id: number): boolean {
+    return this.#ids.includes(id)
+  }
+
+  /** It may have been open, but long ago. */
+  isForgotten(id: number): boolean {
+    return id <= this.#forgottenTo
   }
 }

@@ -305,7 +305,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   const block = maxHeaderListBytes + slack
   const output = 3 * SERVER_LIMITS.maxBacklogBytes
   const hpack =
-    2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/hpack/literal-memo.ts', 'MAX_OCTETS') ?? Number.NaN)
+    2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/hpack/literals.ts', 'MAX_OCTETS') ?? Number.NaN)
   const parts = [heads, requests, answers, connectionWindowBytes, block, maxFrameBytes, output, hpack]
   const [, part = ''] = ARCHITECTURE.split('### Memory of a connection')
   const rows = tableRows(part).slice(1)

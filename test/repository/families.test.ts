@@ -106,7 +106,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     },
     otherwise: {
       'controllers/generator/cache': 'all that its informers know, and nothing is dropped',
-      'http2/hpack/literal-memo': 'found by octets, before there is a string',
+      'http2/hpack/literals': 'LiteralMemo: found by octets, before there is a string',
     },
   },
   'a lease': {
@@ -125,10 +125,9 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     decided: { 'app/failures/address-failures': 44, 'state/blocked-sources': 44, 'app/threads/thread/failures': 44 },
     otherwise: {
       'app/wiring/create-failures': 'chooses between this process and Redis',
-      'gateway/exchange/refuse-blocked': 'the refusal',
       'core/upstream/offenders': 'which penalty it is, around Penalties',
       'io/upstream/offences': 'which end of a connection is an offence',
-      'http2/suspects': 'which streams a GOAWAY can be about',
+      'http2/client': 'Suspects: which streams a GOAWAY can be about',
     },
   },
   'places that are taken and given up': {

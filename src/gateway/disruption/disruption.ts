@@ -3,17 +3,17 @@
 
 import { guardedDisruption, limitDisruption, refuseDisruption } from '../../core/admission/disruption.ts'
 import type { Filter } from '../../core/admission/filter.ts'
-import { isDryRunQuery } from '../../core/policy/disruption.ts'
+import { isDryRunQuery, isEviction } from '../../core/policy/disruption.ts'
 import { dependsOnMoment } from '../../core/policy/write-body.ts'
+import { UnreadableBody } from '../../core/protection/requests/deletion-request-body.ts'
 import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
 import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
 import { scaleName, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
 import { reviewRight } from '../calls/access.ts'
-import { contentTypeOf } from '../calls/request-bodies.ts'
+import { contentTypeOf, readRemoval } from '../calls/request-bodies.ts'
 import { answerAsTried, writeEffect } from '../calls/write-effect.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { scaleChange } from '../scale/scale-change.ts'
-import { isDryRunRemoval, mayBeDryRun } from './removal.ts'
 
 export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
@@ -135,4 +135,24 @@ function decide(decision: Decision, what: string): Refusal | undefined {
   if (degrade.mode === 'Limited' && live.incident.tryDisrupt(degrade.ramp, moment.nowMs)) return undefined
   if (!degrade.shadow) countRefused(decision)
   return degrade.mode === 'Limited' ? limitDisruption(decision, what) : refuseDisruption(decision, what)
+}
+
+// Whether a deletion or an eviction is a dry run, which disrupts nothing. Its body says so: kube-apiserver reads the query of a deletion
+// only where there is no body (apiserver/pkg/endpoints/handlers/delete.go).
+
+/** Without a body and without a query that says so it is none, and need not wait. */
+function mayBeDryRun({ exchange, info }: Decision): boolean {
+  return isEviction(info) || !exchange.requestEnded || exchange.bytes !== undefined || isDryRunQuery(exchange.target)
+}
+
+/** No right is asked about first: no more is read than any request may bring along. What cannot be read is not a dry run. */
+async function isDryRunRemoval({ exchange, info }: Decision): Promise<boolean | Refusal> {
+  if (exchange.upgrade !== undefined) return false
+  try {
+    const removal = await readRemoval(exchange, isEviction(info), 'in this degrade mode')
+    return isRefusal(removal) ? removal : removal.dryRun
+  } catch (error) {
+    if (error instanceof UnreadableBody) return false
+    throw error
+  }
 }

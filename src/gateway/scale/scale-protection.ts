@@ -2,6 +2,7 @@
 // the caller is told. The write itself goes upstream byte for byte as it came.
 
 import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { ProtectorAnswer } from '../../api/ports/protection.ts'
 import { ALLOW_UNTIL_ANNOTATION } from '../../api/upstream-cluster/scale-protection.ts'
 import type { Filter } from '../../core/admission/filter.ts'
@@ -10,7 +11,10 @@ import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluste
 import { isGuarded } from '../../core/protection/quota/guarded-pods.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { leavingPods, withoutTemplate } from '../../core/scale/protection/leaving-pods.ts'
+import { podSelectors } from '../../core/scale/rank/pods-to-read.ts'
+import { podSelector } from '../../core/scale/rank/replica-set-pods.ts'
 import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
+import { controllerUid } from '../../core/scale/rank/scale-pod.ts'
 import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
 import type { ScaleChange } from '../../core/scale/scale-write/scale-change.ts'
 import {
@@ -23,12 +27,12 @@ import {
 import { scalableKind, scaleName } from '../../core/scale/scale-write/scale-target.ts'
 import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
 import { mayList } from '../calls/access.ts'
-import { refuseLimited, UpstreamReader } from '../calls/upstream-reader.ts'
+import { type Limited, refuseLimited, UpstreamReader } from '../calls/upstream-reader.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { NO_GATE } from '../protect/verdict.ts'
 import { chosenVictims } from './chosen-victims.ts'
-import { type ReadPods, readPods } from './read-pods.ts'
 import { scaleChange } from './scale-change.ts'
+import { withoutBulks } from './upstream-objects.ts'
 
 /** How long the ledger of pod protection may take. */
 const LEDGER_TIMEOUT_MS = 5_000
@@ -221,4 +225,76 @@ const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})
 export function isAllowed(workload: JsonObject, nowMs: number): boolean {
   const until = mapOf(workload, 'annotations')[ALLOW_UNTIL_ANNOTATION] ?? ''
   return RFC3339.test(until) && Date.parse(until) > nowMs
+}
+
+// The pods of a workload that is scaled, and what decides about them: read as the gateway, and no more of them than can be compared.
+
+/** Pods that are compared: equal ones cost the square of their number. */
+const MAX_PODS = 500
+/** A Deployment's; its history has ten. */
+const MAX_REPLICA_SETS = 200
+
+interface ReadPods {
+  readonly kind: 'pods'
+  /** Those of a Deployment. */
+  readonly replicaSets: readonly JsonObject[]
+  readonly pods: readonly JsonObject[]
+}
+
+interface UnreadPods {
+  readonly kind: 'unread'
+  readonly reason: UncheckedReason
+  /** For people. */
+  readonly why: string
+}
+
+async function readPods(
+  upstream: UpstreamReader,
+  kind: ScalableKind,
+  workload: JsonObject,
+  namespace: string,
+): Promise<ReadPods | UnreadPods | Limited> {
+  const within = `/namespaces/${encodeURIComponent(namespace)}`
+  let replicaSets: readonly JsonObject[] = []
+  if (kind === 'Deployment') {
+    const selector = podSelector(workload)?.text ?? ''
+    const found = await readList(upstream, `/apis/apps/v1${within}/replicasets`, selector, MAX_REPLICA_SETS)
+    if ('kind' in found) return found
+    replicaSets = found
+  }
+  const uid = textOf(recordOf(workload['metadata'])['uid'])
+  const own = replicaSets.filter((one) => controllerUid(one) === uid)
+  const pods = new Map<string, JsonObject>()
+  for (const selector of podSelectors(kind, workload, own)) {
+    const found = await readList(upstream, `/api/v1${within}/pods`, selector, MAX_PODS)
+    if ('kind' in found) return found
+    for (const pod of found) pods.set(textOf(recordOf(pod['metadata'])['uid']), pod)
+    if (pods.size > MAX_PODS) return tooMany('pods', MAX_PODS)
+  }
+  return { kind: 'pods', replicaSets: own, pods: [...pods.values()] }
+}
+
+async function readList(
+  upstream: UpstreamReader,
+  path: string,
+  selector: string,
+  most: number,
+): Promise<readonly JsonObject[] | UnreadPods | Limited> {
+  const what = path.slice(path.lastIndexOf('/') + 1)
+  // One more, so that it is seen that there are more.
+  const found = await upstream.list(path, `labelSelector=${encodeURIComponent(selector)}`, most + 1, withoutBulks)
+  switch (found.kind) {
+    case 'limited':
+      return found
+    case 'unknown': {
+      const unlisted = found.answered === undefined ? 'the pods' : what
+      return { kind: 'unread', reason: 'not-read', why: `${unlisted} cannot be listed: ${found.why}` }
+    }
+    case 'found':
+      return found.value.items.length > most ? tooMany(what, most) : found.value.items
+  }
+}
+
+function tooMany(what: string, most: number): UnreadPods {
+  return { kind: 'unread', reason: 'too-many-pods', why: `there are more than ${most} ${what} to compare` }
 }
