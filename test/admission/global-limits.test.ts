@@ -13,7 +13,7 @@ import { textOf } from '../../src/io/metrics/exposition.ts'
 import { exposeGlobalLimits } from '../../src/io/metrics/global-limit-series.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 import { redisAddress } from '../../src/io/redis/address.ts'
-import { limitName } from '../../src/io/redis/keys.ts'
+import { limitName } from '../../src/io/redis/limits.ts'
 import {
   type LimitReplica,
   mostInWindow,

@@ -3,10 +3,10 @@
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { truncateEvent } from '../../core/audit/truncation.ts'
 import { AuditWebhook } from '../../io/audit-webhook/audit-webhook.ts'
 import { WebhookKubeconfig } from '../../io/audit-webhook/webhook-kubeconfig.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
-import { auditBackends, truncatingWriter } from '../../io/logs/audit-backends.ts'
 import { type LineWriter, type LineWriterOptions, openLineWriter } from '../../io/logs/line-writer.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import type { Config } from '../config/config.ts'
@@ -21,7 +21,7 @@ export interface AuditOutputs {
   readonly auditWebhook: OpenWebhook | undefined
 }
 
-export interface OpenWebhook {
+interface OpenWebhook {
   readonly writer: AuditWebhook
   readonly kubeconfig: WebhookKubeconfig
 }
@@ -119,4 +119,39 @@ function auditFileOptions(path: string, config: Config, log: Logger): LineWriter
     now: () => systemClock.now(),
   }
   return { onError, rotation }
+}
+
+// The backends of the audit log: the file, with events truncated or not, and the webhook.
+
+/** Events that stay too large are dropped. @param maxBytes of one event */
+function truncatingWriter(writer: LineWriter, maxBytes: number): LineWriter {
+  let tooLarge = 0
+  return {
+    write: (line) => {
+      const event = truncateEvent(line, maxBytes)
+      if (event === undefined) tooLarge++
+      else writer.write(event)
+    },
+    dropped: () => writer.dropped() + tooLarge,
+    flush: () => writer.flush(),
+    close: () => writer.close(),
+  }
+}
+
+/** Each takes every event. What the webhook loses is not among what is dropped: it has its own metric. */
+function auditBackends(file: LineWriter | undefined, webhook: LineWriter | undefined): LineWriter | undefined {
+  if (webhook === undefined) return file
+  const all = file === undefined ? [webhook] : [file, webhook]
+  return {
+    write: (line) => {
+      for (const one of all) one.write(line)
+    },
+    dropped: () => file?.dropped() ?? 0,
+    flush: async () => {
+      await Promise.all(all.map((one) => one.flush()))
+    },
+    close: async () => {
+      await Promise.all(all.map((one) => one.close()))
+    },
+  }
 }

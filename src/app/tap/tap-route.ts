@@ -1,19 +1,17 @@
 // GET /api/v1/tap: who may begin how many taps, and the record of each. What a tap shows names users, so it is audited as reading is.
 
 import { randomUUID } from 'node:crypto'
-import type { AdminRoute, AdminUser } from '../../admin/route.ts'
-import { TEXT } from '../../admin/route.ts'
+import { type AdminRoute, type AdminUser, TEXT } from '../../admin/route.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
+import { tapAuditLine } from '../../io/logs/audit-event.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
-import { tapAuditLine } from '../../io/logs/tap-audit.ts'
 import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
-
 export interface TapDeps {
   readonly replica: string
   readonly pool: Pick<ThreadPool, 'subscribe'>

@@ -1,12 +1,16 @@
 // The signing keys of an OpenID provider: fetched at the start, every ten minutes, and when a token is signed with a key that is not
 // known, but then no more often than every five seconds, whatever clients send. What was fetched stays while the provider is away.
 
+import { readFileSync } from 'node:fs'
+import { getCACertificates } from 'node:tls'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { fetchJson } from './fetch-json.ts'
+import { DOCUMENT } from '../../core/answers/answer-limits.ts'
+import { serverCharge } from '../../core/shares/charge.ts'
+import { faultText, fetchBounded } from '../answers/fetch-bounded.ts'
 import { readKeySet, type SigningKey } from './signing-keys.ts'
 
-export interface IssuerKeysOptions {
+interface IssuerKeysOptions {
   readonly issuer: string
   /** '' = the CAs of the machine. */
   readonly caFile: string
@@ -108,4 +112,36 @@ export class IssuerKeys {
     if (keys.length === 0) throw new Error(`${uri} has no key that verifies signatures`)
     return keys
   }
+}
+
+// One GET of a JSON document over https, within a bounded time.
+const TIMEOUT_MS = 10_000
+
+/**
+ * @param caFile PEM; read each time, so that it may be replaced. '' = what Node and the machine trust
+ * @throws (rejects) with one line of what went wrong
+ */
+async function fetchJson(url: string, caFile: string): Promise<unknown> {
+  const ca = caFile === '' ? trustedCAs() : readFileSync(caFile)
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const text = await fetchText(url, ca, signal).catch((error: unknown) => {
+    throw new Error(`${url}: ${signal.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : faultText(error)}`)
+  })
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error(`${url} does not answer with JSON`)
+  }
+}
+
+/** It may be parsed. */
+async function fetchText(url: string, ca: Buffer | string[], signal: AbortSignal): Promise<string> {
+  const reply = await fetchBounded(url, { headers: { accept: 'application/json' }, tls: { ca }, signal })
+  if (reply.code === 200) return reply.countedText(DOCUMENT, serverCharge(new URL(url).origin))
+  reply.discard()
+  throw new Error(`answers with ${reply.code}`)
+}
+
+function trustedCAs(): string[] {
+  return [...getCACertificates('default'), ...getCACertificates('system')]
 }

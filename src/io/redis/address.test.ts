@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { UserError } from '../../api/validation/field-errors.ts'
 import { parseRedisAddress, redisAddress } from './address.ts'
-import { RedisKeys, slotOf } from './keys.ts'
+import { RedisKeys, slotOf } from './limits.ts'
 
 const NOTHING = { master: '', database: 0, user: '', password: '', tls: false }
 

@@ -2,10 +2,9 @@
 
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
-import { Cluster, Redis } from 'ioredis'
-import { parseRedisAddress, type RedisAddress } from './address.ts'
+import { Cluster, type RedisOptions as IoRedisOptions, Redis } from 'ioredis'
+import { parseRedisAddress, type RedisAddress, textOfNode } from './address.ts'
 import type { RedisCredentials } from './credentials.ts'
-import { type ServerOptions, watchFailovers } from './sentinel-watch.ts'
 
 export interface RedisOptions extends RedisCredentials {
   /** See address.ts. */
@@ -155,4 +154,47 @@ function tlsOptions(
 function retryDelayMs(attempt: number, random: number): number {
   const most = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10), MAX_RETRY_MS)
   return Math.ceil(most * (0.5 + random / 2))
+}
+
+// Tells a connection when Sentinels have made another server the master. A master that was cut off from them, but not from this
+// replica of the gateway, would go on answering, and count by itself.
+
+/** The options of one connection. */
+type ServerOptions = Omit<IoRedisOptions, 'replyMapping' | 'himportFieldsets'>
+
+const SWITCHED = '+switch-master'
+
+/** Follows all Sentinels of the address. @returns ends it */
+function watchFailovers(redis: Redis, { nodes, master }: RedisAddress, options: ServerOptions): () => void {
+  const watches = nodes.map((node) => {
+    const watch = new Redis({
+      ...options,
+      ...node,
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      maxRetriesPerRequest: null,
+      connectionName: 'portcullis-failover',
+    })
+    // ioredis itself only says that the connection to a Sentinel is closed.
+    watch.on('error', ({ message }: Error) => {
+      redis.emit('sentinelError', new Error(`failed to connect to sentinel ${textOfNode(node)} because ${message}`))
+    })
+    watch.on('message', (channel: string, message: string) => {
+      if (channel !== SWITCHED || !message.startsWith(`${master} `)) return
+      // Each Sentinel says it; a connection that is being made asks them anyway.
+      if (redis.status === 'ready' && !isAt(redis, message)) redis.disconnect(true)
+    })
+    watch.subscribe(SWITCHED).catch(() => undefined)
+    return watch
+  })
+  return () => {
+    for (const watch of watches) watch.disconnect()
+  }
+}
+
+/** `NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT` */
+function isAt(redis: Redis, message: string): boolean {
+  const [, , , host, port] = message.split(' ')
+  const { remoteAddress, remotePort } = redis.stream
+  return host === remoteAddress && Number(port) === remotePort
 }

@@ -1,5 +1,6 @@
 // Limits that replicas share, kept in Redis: buckets through rate-limiter-flexible, leases of slots, and which replicas are alive.
 
+import { createHash } from 'node:crypto'
 import { Cluster } from 'ioredis'
 import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Logger } from '../../api/ports/ports.ts'
@@ -12,11 +13,10 @@ import { parseRedisAddress, type RedisAddress, redisAddress, textOfNode } from '
 import type { RedisConnection, RedisOptions } from './client.ts'
 import type { RedisCredentials } from './credentials.ts'
 import { explained } from './errors.ts'
-import { limitName, RedisKeys, slotOf } from './keys.ts'
 import { RenewableConnection } from './renewable-connection.ts'
 import { BUCKET_SCRIPT, HEARTBEAT_SCRIPT, LEASE_SCRIPT } from './scripts.ts'
 
-export interface RedisLimitsOptions extends RedisOptions {
+interface RedisLimitsOptions extends RedisOptions {
   /** Separates several installations in one Redis. Default `portcullis`. */
   readonly keyPrefix?: string
 }
@@ -36,7 +36,7 @@ export interface SharedBucket {
   take(wanted: number): Promise<{ readonly change: number; readonly level: number }>
 }
 
-export interface LeaseRequest {
+interface LeaseRequest {
   readonly replica: string
   /** Requests that run. */
   readonly used: number
@@ -234,4 +234,59 @@ class RedisLimitStore implements RedisLimits {
 function defineScripts(connection: RedisConnection): void {
   connection.defineCommand('portcullisLease', { numberOfKeys: 1, lua: LEASE_SCRIPT })
   connection.defineCommand('portcullisHeartbeat', { numberOfKeys: 1, lua: HEARTBEAT_SCRIPT })
+}
+
+// Names of keys in Redis. They include a version, so that two versions that count differently share nothing.
+const VERSION = 'v1'
+const LONGEST = 128
+const PLAIN = /^[\w./-]+$/
+
+export class RedisKeys {
+  readonly #prefix: string
+
+  /**
+   * @param prefix separates several installations in one Redis
+   * @param together keeps all keys in one slot of a Redis Cluster: limits and the list of who is alive, by which replicas return to
+   *   sharing them, then fail and come back together
+   */
+  constructor(prefix: string, together = false) {
+    this.#prefix = `${together ? `{${prefix}}` : prefix}:${VERSION}`
+  }
+
+  /** Who is alive. */
+  get replicas(): string {
+    return `${this.#prefix}:replicas`
+  }
+
+  /** The prefix that RateLimiterRedis puts before the name of a bucket. */
+  get buckets(): string {
+    return `${this.#prefix}:bucket`
+  }
+
+  /** The prefix that RateLimiterRedis puts before what is counted. */
+  counter(name: string): string {
+    return `${this.#prefix}:${name}`
+  }
+
+  leases(cluster: string, schema: string): string {
+    return `${this.#prefix}:leases:${limitName(cluster, schema)}`
+  }
+}
+
+/** Names of clusters have no slash; names of schemas may be any text of any length. */
+export function limitName(cluster: string, schema: string): string {
+  const name = `${cluster}/${schema}`
+  if (name.length <= LONGEST && PLAIN.test(name)) return name
+  return `#${createHash('sha256').update(name).digest('hex')}`
+}
+
+/** The slot of a key in a Redis Cluster: CRC16/XMODEM of the part in braces, if there is one. */
+export function slotOf(key: string): number {
+  const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key
+  let crc = 0
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? (crc << 1) & 0xffff : ((crc << 1) ^ 0x1021) & 0xffff
+  }
+  return crc % 16_384
 }
