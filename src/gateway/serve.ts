@@ -7,31 +7,26 @@ import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../
 import type { ClientUpgrade, UpgradeHandler } from '../api/ports/upgrade.ts'
 import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
-import { lookupCluster } from '../core/cluster/lookup-cluster.ts'
 import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
 import { listRequestOf } from '../core/list-cost/list-request.ts'
 import { clientClassOf } from '../core/policy/client-class.ts'
-import { unknownClusterMessage } from '../core/policy/policy-messages.ts'
-import {
-  misdirectedMessage,
-  tooManyCancelledMessage,
-  upgradeUnsupportedMessage,
-} from '../core/policy/traffic-messages.ts'
+import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
 import { type Refusal, refuse } from '../core/refusal/refusal.ts'
 import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
 import { AT, endStep, nextStepAt, workOn } from '../io/stalls/steps.ts'
-import type { LiveCluster } from '../state/clusters.ts'
 import { admit, recheck, resumeAdmission } from './admit.ts'
 import { authenticate } from './authenticate.ts'
 import type { Asked, Decision, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
+import { refuseCancelled } from './exchange/refuse-cancelled.ts'
 import { respond } from './exchange/respond.ts'
 import { takeShare, takeUnknownShare } from './exchange/running-share.ts'
 import { forward } from './forward.ts'
 import { impersonate } from './impersonation.ts'
+import { lookup } from './lookup.ts'
 import { upgrade } from './upgrade.ts'
 
 /** A refusal that is still to be sent; undefined = the request is on its way, or waits. */
@@ -300,48 +295,4 @@ function onBug(exchange: Exchange, error: unknown): void {
     return
   }
   respond(exchange, refuse('internal', 'the gateway failed; its log has the details under this Audit-ID'))
-}
-
-/**
- * Which cluster a request is for, if its connection may be used for it. The target that the cluster is asked for, without the
- * `/clusters/<name>` prefix, goes into the exchange.
- */
-function lookup(exchange: Exchange): LiveCluster | Refusal {
-  const { gw, peer, head } = exchange
-  const { localAddress, localPort } = peer
-  const found = lookupCluster(gw.clusters.index, { authority: head.host, target: head.target, localAddress, localPort })
-  if ('unknown' in found) return refuse('unknown-cluster', unknownClusterMessage(found.unknown))
-  // A connection whose TLS was made for one cluster does not serve another (RFC 9110 section 15.5.20): its client
-  // certificate was verified, and its server certificate shown, for the one that SNI named.
-  if (peer.serverName !== '' && peer.tlsCluster !== '' && peer.tlsCluster !== found.cluster.name) {
-    return refuse('misdirected', misdirectedMessage(peer.serverName, found.cluster.name))
-  }
-  const live = gw.clusters.get(found.cluster.name)
-  if (live === undefined) return refuse('unknown-cluster', unknownClusterMessage(found.cluster.name))
-  exchange.target = found.target
-  return live
-}
-
-// The requests of a user who gives them up faster than anyone who wants answers are not sent on for a moment (CVE-2023-44487, of many
-// connections together): upstream still works on each of them, beside the requests of others.
-const RETRY_AFTER_SECONDS = 1
-
-/** Asked of whoever sends a request, before anything is done for it. Undefined = it may go on. */
-function refuseCancelled(exchange: Exchange): Refusal | undefined {
-  const { gw, record, monotonicMs } = exchange
-  const { cancelledRequests, cancelledLongRunning } = gw.budgets
-  // So that it costs nothing while no user gives up any.
-  if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
-  const { cluster, longRunning } = record
-  const who = exchange.charge.source
-  let budget = cancelledRequests
-  if (!budget.isSpent(cluster, who, monotonicMs)) {
-    // Who ends many watches at once goes on with everything else.
-    if (!longRunning) return undefined
-    budget = cancelledLongRunning
-    if (!budget.isSpent(cluster, who, monotonicMs)) return undefined
-  }
-  return refuse('too-many-cancelled', tooManyCancelledMessage(who, budget.size, budget === cancelledLongRunning), {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
 }
