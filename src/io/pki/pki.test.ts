@@ -1,9 +1,10 @@
 // Certificates as OpenSSL reads them: what is put into a name comes out of it, and chains verify.
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import forge from 'node-forge'
 import { createCA, generateKey, issueCertificate } from './pki.ts'
 
 const ca = createCA({ commonName: 'Prüf-CA, a/b' })
@@ -30,6 +31,34 @@ test('a certificate belongs to its key and to its issuer, also when the issuer i
   const other = issueCertificate(ca, { commonName: 'bob', usage: 'client' })
   assert.notEqual(certificate.serialNumber, new X509Certificate(other.certPem).serialNumber)
   assert.equal(certificate.publicKey.equals(new X509Certificate(other.certPem).publicKey), false)
+})
+
+test('signatures are those that forge makes itself', () => {
+  const signedByForge = (certPem: string, signer: string): string => {
+    const certificate = forge.pki.certificateFromPem(certPem)
+    const signed = Buffer.from(forge.asn1.toDer(certificate.tbsCertificate).getBytes(), 'latin1')
+    const digest = forge.md.sha256.create().update(signed.toString('latin1'))
+    return forge.pki.privateKeyFromPem(signer).sign(digest)
+  }
+  const signatureOf = (certPem: string): string => forge.pki.certificateFromPem(certPem).signature
+  assert.equal(signatureOf(ca.certPem), signedByForge(ca.certPem, ca.keyPem))
+  fc.assert(
+    fc.property(fc.string({ minLength: 1 }), fc.constantFrom('client', 'server', 'both', 'none'), (name, usage) => {
+      const { certPem } = issueCertificate(ca, { commonName: name, usage, keyPem })
+      assert.equal(signatureOf(certPem), signedByForge(certPem, ca.keyPem))
+    }),
+    { numRuns: 10 },
+  )
+})
+
+test('a CA with a key of another kind than RSA is refused', () => {
+  const { privateKey } = generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  })
+  assert.throws(() => createCA({ commonName: 'x', keyPem: privateKey }), /RSA/)
+  assert.throws(() => issueCertificate({ ...ca, keyPem: privateKey }, { commonName: 'x', usage: 'client' }), /RSA/)
 })
 
 test('names survive: spaces, commas, slashes, percent signs, UTF-8, several organizations in order', () => {

@@ -1,8 +1,8 @@
-// Issues certificates for the demo, for `portcullis certs` and for tests. Keys come from OpenSSL (node:crypto), which is
-// fast; certificates are built and signed with node-forge, because node:crypto cannot. Nothing is verified
+// Issues certificates for the demo, for `portcullis certs` and for tests. Keys and signatures come from OpenSSL (node:crypto),
+// which is fast; certificates are put together by node-forge, because node:crypto cannot. Nothing is verified
 // here: verification is OpenSSL's, through node:tls.
 
-import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import forge from 'node-forge'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
@@ -54,7 +54,7 @@ export function createCA(options: CAOptions): KeyPair {
   certificate.setSubject(name)
   certificate.setIssuer(name)
   certificate.setExtensions([...CA_EXTENSIONS, { name: 'subjectKeyIdentifier' }])
-  certificate.sign(key, forge.md.sha256.create())
+  signWith(keyPem, certificate)
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
 }
 
@@ -69,7 +69,7 @@ export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyP
   certificate.setSubject(subject)
   certificate.setIssuer(issuer.subject.attributes.map(decoded))
   certificate.setExtensions(extensions(issuer, options))
-  certificate.sign(forge.pki.privateKeyFromPem(ca.keyPem), forge.md.sha256.create())
+  signWith(ca.keyPem, certificate)
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
 }
 
@@ -152,6 +152,16 @@ function newCertificate(key: forge.pki.rsa.PrivateKey, { notBefore, notAfter }: 
   certificate.validity.notBefore = notBefore
   certificate.validity.notAfter = notAfter
   return certificate
+}
+
+/** By OpenSSL: the same bytes as forge's own signature, without 50 ms of JavaScript. Throws when it is no RSA key. */
+function signWith(keyPem: string, certificate: forge.pki.Certificate): void {
+  const key = forge.pki.privateKeyFromPem(keyPem)
+  const signature = (): string => {
+    const signed = Buffer.from(forge.asn1.toDer(certificate.tbsCertificate).getBytes(), 'latin1')
+    return sign('sha256', signed, keyPem).toString('latin1')
+  }
+  certificate.sign({ ...key, sign: signature }, forge.md.sha256.create())
 }
 
 /** Positive and at most 20 octets (RFC 5280 section 4.1.2.2). */
