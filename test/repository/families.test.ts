@@ -130,6 +130,21 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'http2/client': 'Suspects: which streams a GOAWAY can be about',
     },
   },
+  'a call with an answer': {
+    words: ['calls', 'questions', 'asking', 'rpc'],
+    // Posts a message with an id.
+    shape: /\b(?:post|postMessage|send)\(\{ type: [^}]*\bid\b/,
+    owners: ['app/threads/calls'],
+    decided: {
+      'app/threads/pool/subscriptions': 66,
+      'app/threads/thread/streams': 66,
+      'app/connections/thread-line': 66,
+    },
+    otherwise: {
+      'app/threads/thread-calls': 'the types of its calls',
+      'controllers/limits/global-limit-flows': 'scripts of Redis, whose client has their answers',
+    },
+  },
   'places that are taken and given up': {
     words: ['places', 'room', 'slots', 'seats', 'held'],
     owners: ['core/places/places'],

@@ -5,7 +5,7 @@ import { seatsOf } from '../../core/list-cost/seats.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
-import type { ThreadReport } from '../threads/messages.ts'
+import type { ThreadReport } from '../threads/thread-calls.ts'
 import type { GatewayParts } from './build-parts.ts'
 
 /** A thread that does not answer within a second shows as such. */

@@ -5,26 +5,19 @@
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
 import type { ListSize } from '../../api/ports/list-request.ts'
-import type {
-  ProtectionRequest,
-  ProtectionVerdict,
-  Reservation,
-  ScaleDownAnswer,
-  ScaleDownQuestion,
-} from '../../api/ports/protection.ts'
+import type { Reservation } from '../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
 import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { ListenAddress } from '../../core/cluster/listen-address.ts'
 import type { GuardInForce } from '../../core/scale/scale-up-guard/guards-in-force.ts'
 import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
 import type { ServingPair } from '../../io/listener/tls-contexts.ts'
-import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
-import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
 import type { ClusterHandle } from '../../state/clusters.ts'
 import type { ThreadPlace } from '../../state/thread-place.ts'
 import type { Config } from '../config/config.ts'
 import type { Block } from '../failures/address-failures.ts'
-import type { FromAnswering, ToAnswering } from './questions.ts'
+import type { FromStreams, ToStreams } from './streams.ts'
+import type { CallsFromThread, CallsToThread, ThreadReport } from './thread-calls.ts'
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -44,7 +37,8 @@ export interface ThreadData {
 }
 
 export type ToThread =
-  | ToAnswering
+  | CallsToThread
+  | ToStreams
   /** A cluster that is new or has changed; in force with the next `commit`. */
   | { readonly type: 'cluster'; readonly handle: ClusterHandle }
   /** Puts the clusters since the last commit in force, and drops others. Answered by `applied`. */
@@ -59,8 +53,6 @@ export type ToThread =
   | { readonly type: 'line'; readonly thread: number; readonly port: MessagePort }
   /** A connection to an inherited socket, from which nothing was read, and which has a place in this thread; `listener` is the place of its address in `listen`. */
   | { readonly type: 'connection'; readonly listener: number; readonly socket: Socket }
-  /** Answered by `report`. */
-  | { readonly type: 'report'; readonly id: number }
   /** The listeners of the process, as far as they are open. */
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
   /** In which namespaces pods may have a protector; undefined = in any. */
@@ -75,10 +67,6 @@ export type ToThread =
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
   /** What other threads have learned of the size of a cluster's lists. */
   | { readonly type: 'list-sizes'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** The answer to `protect`, one for each request. */
-  | { readonly type: 'verdicts'; readonly id: number; readonly verdicts: readonly ProtectionVerdict[] }
-  /** The answer to `scale-down`. */
-  | { readonly type: 'scale-down-answer'; readonly id: number; readonly answer: ScaleDownAnswer }
   /** Each answer over HTTP/1.1 is the last of its connection; all else goes on. */
   | { readonly type: 'leave' }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
@@ -89,7 +77,8 @@ export type ToThread =
   | { readonly type: 'end' }
 
 export type FromThread =
-  | FromAnswering
+  | CallsFromThread
+  | FromStreams
   /** Ready for messages. */
   | { readonly type: 'online' }
   | { readonly type: 'applied'; readonly generation: number }
@@ -97,17 +86,13 @@ export type FromThread =
   | { readonly type: 'listening'; readonly ports: readonly number[] }
   /** An address cannot be listened on. */
   | { readonly type: 'failed'; readonly address: ListenAddress; readonly message: string; readonly code: string }
-  /** Also sent every few seconds without a request, so that little is lost with a thread; `id` is 0 then. */
-  | { readonly type: 'report'; readonly id: number; readonly report: ThreadReport }
+  /** Every few seconds, so that little is lost with a thread. */
+  | { readonly type: 'report'; readonly report: ThreadReport }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
   /** What answers have shown of the size of a cluster's lists. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** Deletions to be evaluated together. Answered by `verdicts`. */
-  | { readonly type: 'protect'; readonly id: number; readonly requests: readonly ProtectionRequest[] }
   /** What came of a scale-down that has a policy. */
   | { readonly type: 'scaled-down'; readonly report: ScaleDownReport }
-  /** Replicas that are to be lowered. Answered by `scale-down-answer`. */
-  | { readonly type: 'scale-down'; readonly id: number; readonly question: ScaleDownQuestion }
   /** Deletions that upstream has refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
   /** Credentials and handshakes that have failed, by source. */
@@ -119,17 +104,6 @@ export type FromThread =
 export interface FailedSource {
   readonly source: string
   readonly count: number
-}
-
-/** How a thread is doing. */
-export interface ThreadReport {
-  readonly metrics: MetricsSnapshot
-  /** Requests that run. */
-  readonly running: number
-  /** Connections of clients. */
-  readonly clients: number
-  readonly tokensRemembered: number
-  readonly upstreams: readonly EndpointDescription[]
 }
 
 /** The log lines and events of one turn of a thread's event loop; at most one message per turn. */

@@ -56,13 +56,16 @@ class FakeThread {
       this.say({ type: 'listening', ports: message.addresses.map(({ port }) => port || PORT) })
     if (message.type === 'drain') this.say({ type: 'drained' })
     if (message.type === 'end') this.say({ type: 'ended' })
-    if (message.type === 'report') this.say({ type: 'report', id: message.id, report: emptyReport() })
+    if (message.type === 'call' && message.name === 'report')
+      this.say({ type: 'answer', id: message.id, name: 'report', answer: emptyReport() })
   }
 
   types(): string[] {
     return this.received.map(({ type }) => type)
   }
 }
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 function emptyReport() {
   return { metrics: new MetricsRecorder().snapshot(), running: 3, clients: 0, tokensRemembered: 0, upstreams: [] }
@@ -386,12 +389,11 @@ describe('pod protection for the threads', () => {
   it('passes requests on, and answers back to the thread', async () => {
     const { gate, answers, released } = heldGate()
     const { fake } = await started(2, gate)
-    fake(1).say({ type: 'protect', id: 7, requests })
+    fake(1).say({ type: 'call', id: 7, name: 'protect', argument: requests })
     answers[0]?.()
-    await Promise.resolve()
-    await Promise.resolve()
-    assert.deepEqual(fake(1).received.at(-1), { type: 'verdicts', id: 7, verdicts })
-    assert.ok(!fake(0).types().includes('verdicts'))
+    await turn()
+    assert.deepEqual(fake(1).received.at(-1), { type: 'answer', id: 7, name: 'protect', answer: verdicts })
+    assert.ok(!fake(0).types().includes('answer'))
     fake(1).say({ type: 'release', reservations: [reservation] })
     assert.deepEqual(released, [reservation])
   })
@@ -399,26 +401,26 @@ describe('pod protection for the threads', () => {
   it('passes scale-downs on, and answers back to the thread; without a ledger nobody can say', async () => {
     const { gate, answers } = heldGate()
     const { fake } = await started(2, gate)
-    fake(1).say({ type: 'scale-down', id: 9, question })
+    fake(1).say({ type: 'call', id: 9, name: 'scaleDown', argument: question })
     answers[0]?.()
-    for (let i = 0; i < 4; i++) await Promise.resolve()
-    assert.deepEqual(fake(1).received.at(-1), { type: 'scale-down-answer', id: 9, answer: scaleDownAnswer })
-    assert.ok(!fake(0).types().includes('scale-down-answer'))
+    await turn()
+    const answer = { type: 'answer', id: 9, name: 'scaleDown', answer: scaleDownAnswer }
+    assert.deepEqual(fake(1).received.at(-1), answer)
+    assert.ok(!fake(0).types().includes('answer'))
     const { fake: alone } = await started(1)
-    alone(0).say({ type: 'scale-down', id: 9, question })
-    for (let i = 0; i < 4; i++) await Promise.resolve()
+    alone(0).say({ type: 'call', id: 9, name: 'scaleDown', argument: question })
+    await turn()
     const last = alone(0).received.at(-1)
-    assert.ok(last?.type === 'scale-down-answer' && last.answer.unknown !== '')
+    assert.ok(last?.type === 'answer' && last.name === 'scaleDown' && last.answer.unknown !== '')
   })
 
   it('without a ledger the answer is an error', async () => {
     const { fake } = await started(1)
-    fake(0).say({ type: 'protect', id: 1, requests })
-    await Promise.resolve()
-    await Promise.resolve()
+    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
+    await turn()
     const last = fake(0).received.at(-1)
-    assert.ok(last?.type === 'verdicts')
-    assert.deepEqual([last.id, last.verdicts[0]?.status, last.verdicts.length], [1, 'Error', 1])
+    assert.ok(last?.type === 'answer' && last.name === 'protect')
+    assert.deepEqual([last.id, last.answer[0]?.status, last.answer.length], [1, 'Error', 1])
     fake(0).say({ type: 'release', reservations: [reservation] })
   })
 
@@ -426,23 +428,22 @@ describe('pod protection for the threads', () => {
     const { gate } = heldGate()
     const review = (): Promise<never> => Promise.reject(new Error('a bug'))
     const { fake } = await started(1, { ...gate, review })
-    fake(0).say({ type: 'protect', id: 1, requests })
-    for (let i = 0; i < 4; i++) await Promise.resolve()
+    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
+    await turn()
     const last = fake(0).received.at(-1)
-    assert.ok(last?.type === 'verdicts')
-    assert.deepEqual([last.id, last.verdicts[0]?.status], [1, 'Error'])
+    assert.ok(last?.type === 'answer' && last.name === 'protect')
+    assert.deepEqual([last.id, last.answer[0]?.status], [1, 'Error'])
   })
 
   it('releases what was reserved for a thread that has died by then', async () => {
     const { gate, answers, released } = heldGate()
     const { fake } = await started(1, gate)
-    fake(0).say({ type: 'protect', id: 1, requests })
+    fake(0).say({ type: 'call', id: 1, name: 'protect', argument: requests })
     fake(0).crash()
     fake(1).say({ type: 'online' })
     answers[0]?.()
-    await Promise.resolve()
-    await Promise.resolve()
-    assert.ok(!fake(1).types().includes('verdicts'))
+    await turn()
+    assert.ok(!fake(1).types().includes('answer'))
     assert.deepEqual(released, [reservation])
   })
 

@@ -3,7 +3,7 @@
 
 import type { ListSize } from '../../../api/ports/list-request.ts'
 import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { ProtectionGate } from '../../../api/ports/protection.ts'
+import type { ProtectionGate, ProtectionVerdict } from '../../../api/ports/protection.ts'
 import type { ScaleDownReport } from '../../../api/ports/scale-down.ts'
 import { UserError } from '../../../api/validation/field-errors.ts'
 import type { AuditPolicy } from '../../../core/audit/policy.ts'
@@ -22,13 +22,16 @@ import type { ClusterTable } from '../../../state/clusters.ts'
 import { ConnectionPlaces } from '../../../state/connection-places.ts'
 import { KnownTokens } from '../../../state/known-tokens.ts'
 import type { AddressFailures } from '../../failures/address-failures.ts'
-import type { FromThread, ThreadData, ThreadLines, ThreadReport } from '../messages.ts'
-import type { QuestionKind, Questions, StreamKind, Streams } from '../questions.ts'
-import { type AskOptions, type SubscribeOptions, type ThreadAnswer, ThreadQuestions } from './asking.ts'
+import type { ArgumentOf, CallHandlers } from '../calls.ts'
+import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
+import type { StreamKind, Streams } from '../streams.ts'
+import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
+import { type AskOptions, askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
 import { ThreadDeletions } from './deletions.ts'
 import { InheritedPorts } from './inherited-ports.ts'
 import { ThreadProgress } from './progress.ts'
 import { StandingMessages } from './standing-messages.ts'
+import { type SubscribeOptions, ThreadSubscriptions } from './subscriptions.ts'
 import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
 
 export interface PoolDeps {
@@ -58,11 +61,15 @@ const LINES = 32
 
 export class ThreadPool implements WorkerSlotOwner {
   readonly slots: readonly WorkerSlot[]
+  readonly handlers: CallHandlers<GatewayCalls> = {
+    protect: (requests) => this.#deletions.evaluate(requests),
+    scaleDown: (question) => this.#deletions.evaluateScaleDown(question),
+  }
   readonly #deps: PoolDeps
   readonly #progress: ThreadProgress
   readonly #deletions: ThreadDeletions
   readonly #inherited: InheritedPorts
-  readonly #questions: ThreadQuestions
+  readonly #subscriptions: ThreadSubscriptions
   readonly #standing: StandingMessages
   /** undefined = that of the settings. */
   #logLevel: LogLevel | undefined
@@ -96,7 +103,7 @@ export class ThreadPool implements WorkerSlotOwner {
     })
     this.#progress = new ThreadProgress(this.slots)
     this.#standing = new StandingMessages(this.slots)
-    this.#questions = new ThreadQuestions(this.slots, deps.log)
+    this.#subscriptions = new ThreadSubscriptions(this.slots, deps.log)
     this.#inherited = new InheritedPorts(this.slots, this.#places)
     deps.failures?.onBlocked((blocks) => this.#standing.sendOnce({ type: 'blocked', blocks }))
     this.#deletions = new ThreadDeletions(() => this.#protection(), deps.log)
@@ -215,16 +222,24 @@ export class ThreadPool implements WorkerSlotOwner {
 
   /** What each thread reports; undefined for one that does not answer in a second. */
   async reports(): Promise<readonly (ThreadReport | undefined)[]> {
-    return await Promise.all(this.slots.map((slot) => slot.ask(ANSWER_MS)))
+    return await Promise.all(this.slots.map((slot) => this.#report(slot)))
+  }
+
+  async #report(slot: WorkerSlot): Promise<ThreadReport | undefined> {
+    const { threadId } = slot
+    const answered = await askThread(slot, this.#deps.log, 'report', undefined, { timeoutMs: ANSWER_MS })
+    slot.answers = answered !== undefined
+    if (answered !== undefined) this.#deps.metrics.threads.latest(threadId, answered.answer.metrics)
+    return answered?.answer
   }
 
   /** One answer a thread; threads that are gone, fail or take too long are left out. Never rejects. */
-  askThreads<K extends QuestionKind>(
-    kind: K,
-    question: Questions[K]['question'],
+  askThreads<K extends MainCall>(
+    name: K,
+    argument: ArgumentOf<MainCalls, K>,
     options?: AskOptions,
   ): Promise<readonly ThreadAnswer<K>[]> {
-    return this.#questions.ask(kind, question, options)
+    return askThreads(this.slots, this.#deps.log, name, argument, options)
   }
 
   /** Of all threads, also of those that start later. */
@@ -235,7 +250,7 @@ export class ThreadPool implements WorkerSlotOwner {
 
   /** What all threads stream, also those that start later, until the function that it returns is called. */
   subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
-    return this.#questions.subscribe(kind, question, options)
+    return this.#subscriptions.subscribe(kind, question, options)
   }
 
   /** A drain is to come: clients of HTTP/1.1, which cannot be told when they are idle, open another connection for their next request. */
@@ -275,6 +290,10 @@ export class ThreadPool implements WorkerSlotOwner {
     await Promise.all(this.slots.map((slot) => slot.terminate()))
   }
 
+  onUnclaimed(verdicts: readonly ProtectionVerdict[]): void {
+    this.#deletions.unclaimed(verdicts)
+  }
+
   onMessage(slot: WorkerSlot, message: FromThread): void {
     switch (message.type) {
       case 'online':
@@ -292,22 +311,15 @@ export class ThreadPool implements WorkerSlotOwner {
       case 'lists-learned':
         this.#onListsLearned(slot, message.cluster, message.sizes)
         break
-      case 'protect':
-        void this.#deletions.evaluate(slot, message.id, message.requests)
-        break
       case 'failures':
         for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
         break
       case 'scaled-down':
         this.#onScaledDown(message.report)
         break
-      case 'scale-down':
-        void this.#deletions.evaluateScaleDown(slot, message.id, message.question)
-        break
-      case 'answer':
-      case 'no-answer':
+      case 'no-stream':
       case 'events':
-        this.#questions.receive(slot, message)
+        this.#subscriptions.receive(slot, message)
         break
       case 'release':
         this.#deletions.release(message.reservations)
@@ -325,9 +337,8 @@ export class ThreadPool implements WorkerSlotOwner {
     const blocks = this.#deps.failures?.blocks() ?? []
     if (blocks.length > 0) slot.post({ type: 'blocked', blocks })
     this.#join(slot)
-    this.#questions.online(slot)
-    // Nobody waits for the answer.
-    if (this.#logLevel !== undefined) slot.post({ type: 'ask', id: 0, kind: 'logLevel', question: this.#logLevel })
+    this.#subscriptions.online(slot)
+    if (this.#logLevel !== undefined) void askThread(slot, this.#deps.log, 'logLevel', this.#logLevel)
     if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
   }
 
@@ -337,7 +348,6 @@ export class ThreadPool implements WorkerSlotOwner {
     clusters.releaseThread(slot.index)
     this.#places.died(slot.index)
     metrics.threads.died(slot.threadId)
-    this.#questions.gone(slot)
     if (this.#state === 'starting') {
       this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
     } else if (this.#state === 'running') {

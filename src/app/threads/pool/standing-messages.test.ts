@@ -4,7 +4,8 @@ import type { ToThread } from '../messages.ts'
 import { StandingMessages } from './standing-messages.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
-const NOBODY = { onMessage: () => undefined, onExit: () => undefined }
+const handlers = { protect: () => assert.fail('no call'), scaleDown: () => assert.fail('no call') }
+const NOBODY = { handlers, onUnclaimed: () => undefined, onMessage: () => undefined, onExit: () => undefined }
 const MEMORY = new Int32Array(new SharedArrayBuffer(4))
 
 /** A slot whose thread keeps what it is told. */

@@ -1,9 +1,12 @@
 // One slot among the gateway threads, as the main thread sees it: its current thread and that thread's state. A thread that
 // dies is replaced in the same slot, and so in the same columns of shared memory.
 
+import type { ProtectionVerdict } from '../../../api/ports/protection.ts'
 import { createRestartHistory, type RestartHistory } from '../../../core/endpoints/restart-delay.ts'
 import type { Movable, Thread, ThreadEvents } from '../../../io/world/threads.ts'
-import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
+import { type AnswerOf, type ArgumentOf, CallError, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
+import type { FromThread, ThreadData, ToThread } from '../messages.ts'
+import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 
 /** Makes a thread: a worker, or one inside the main thread. */
 export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
@@ -13,7 +16,11 @@ export type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 
 /** The owner of all slots. */
 export interface WorkerSlotOwner {
-  /** Called with each message after the slot has processed it. */
+  /** How calls of threads are answered. */
+  readonly handlers: CallHandlers<GatewayCalls>
+  /** Verdicts for a thread that has ended. */
+  onUnclaimed(verdicts: readonly ProtectionVerdict[]): void
+  /** Called with each message after the slot has processed it; not with calls and their answers. */
   onMessage(slot: WorkerSlot, message: FromThread): void
   /** The thread has ended; `error` is the reason, if known. */
   onExit(slot: WorkerSlot, error: Error | undefined): void
@@ -25,10 +32,10 @@ export class WorkerSlot {
   readonly #start: StartThread
   readonly #data: Omit<ThreadData, 'linesTaken'>
   readonly #owner: WorkerSlotOwner
-  readonly #asked = new Map<number, (report: ThreadReport) => void>()
   #thread: Thread<ToThread> | undefined
+  /** With the current thread. */
+  #calls: Calls<MainCalls, GatewayCalls> | undefined
   #linesTaken = new Int32Array(new SharedArrayBuffer(4))
-  #nextAsk = 1
   state: WorkerSlotState = 'gone'
   /** Whether requests depend on it: not while the replacement of a dead thread starts. */
   counts = false
@@ -72,6 +79,7 @@ export class WorkerSlot {
     this.ended = false
     this.#linesTaken = new Int32Array(new SharedArrayBuffer(4))
     this.#thread = undefined
+    this.#calls = this.#createCalls()
     const events: ThreadEvents<FromThread> = {
       onMessage: (message) => this.#onMessage(message),
       onError: (cause) => {
@@ -90,7 +98,7 @@ export class WorkerSlot {
   #onExit(error: Error | undefined): void {
     this.state = 'gone'
     this.counts = false
-    this.#asked.clear()
+    this.#calls?.end('the thread has ended')
     this.#owner.onExit(this, error)
   }
 
@@ -103,28 +111,36 @@ export class WorkerSlot {
     await this.#thread?.terminate()
   }
 
-  /** What the thread reports; undefined when it has not answered in time. */
-  ask(timeoutMs: number): Promise<ThreadReport | undefined> {
-    if (this.state === 'gone' || this.state === 'starting') {
-      this.answers = false
-      return Promise.resolve(undefined)
-    }
-    return new Promise((resolve) => {
-      const id = this.#nextAsk++
-      const settle = (report: ThreadReport | undefined): void => {
-        clearTimeout(deadline)
-        this.#asked.delete(id)
-        this.answers = report !== undefined
-        resolve(report)
-      }
-      const deadline = setTimeout(() => settle(undefined), timeoutMs)
-      this.#asked.set(id, settle)
-      this.post({ type: 'report', id })
+  /** The answer of the current thread. @throws {CallError} when there is none */
+  call<K extends keyof MainCalls>(
+    name: K,
+    argument: ArgumentOf<MainCalls, K>,
+    options: CallOptions,
+  ): Promise<AnswerOf<MainCalls, K>> {
+    if (this.#calls === undefined || !this.takesMessages)
+      return Promise.reject(new CallError('ended', 'the thread takes no messages'))
+    return this.#calls.call(name, argument, options)
+  }
+
+  #createCalls(): Calls<MainCalls, GatewayCalls> {
+    return new Calls({
+      post: (message) => this.post(message),
+      handlers: this.#owner.handlers,
+      onUnclaimed: (late) => {
+        if (late.name === 'protect') this.#owner.onUnclaimed(late.answer)
+        // Its numbers are the latest all the same.
+        else if (late.name === 'report') this.#owner.onMessage(this, { type: 'report', report: late.answer })
+      },
     })
   }
 
   #onMessage(message: FromThread): void {
     switch (message.type) {
+      case 'call':
+      case 'answer':
+      case 'failure':
+        this.#calls?.receive(message)
+        return
       case 'online':
         this.state = 'online'
         break
@@ -148,6 +164,5 @@ export class WorkerSlot {
       default:
     }
     this.#owner.onMessage(this, message)
-    if (message.type === 'report') this.#asked.get(message.id)?.(message.report)
   }
 }

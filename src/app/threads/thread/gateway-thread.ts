@@ -32,10 +32,11 @@ import { ScaleDownPolicies } from '../../../state/scale-down-policies.ts'
 import { ConnectionSpread } from '../../connections/connection-spread.ts'
 import { HeldConnections } from '../../connections/held-connections.ts'
 import { reportStalls } from '../../stalls/report-stalls.ts'
-import type { FromThread, ThreadData, ThreadReport, ToThread } from '../messages.ts'
-import type { QuestionHandlers, StreamHandlers } from '../questions.ts'
+import { type CallHandlers, Calls } from '../calls.ts'
+import type { FromThread, ThreadData, ToThread } from '../messages.ts'
+import type { StreamHandlers } from '../streams.ts'
+import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
 import { createAdmission } from './admission.ts'
-import { ThreadAnswers } from './answers.ts'
 import { createGateway } from './create-gateway.ts'
 import { drainThread } from './drain.ts'
 import { ThreadFailures } from './failures.ts'
@@ -45,6 +46,7 @@ import { gatewayEvents } from './observers.ts'
 import { ThreadOutbox } from './outbox.ts'
 import { ThreadProtection } from './protection.ts'
 import { proxyProtocolOptions } from './proxy-protocol-options.ts'
+import { ThreadStreams } from './streams.ts'
 import { ThreadTaps } from './taps.ts'
 import { ThreadTop } from './top.ts'
 import { ThreadTraces } from './traces.ts'
@@ -59,9 +61,10 @@ export class GatewayThread {
   readonly #post: (message: FromThread) => void
   readonly #outbox: ThreadOutbox
   readonly #metrics = new MetricsRecorder()
+  readonly #calls: Calls<GatewayCalls, MainCalls>
   readonly #protection: ThreadProtection
   readonly #failures: ThreadFailures
-  readonly #answers: ThreadAnswers
+  readonly #streams: ThreadStreams
   readonly #taps: ThreadTaps
   readonly #lists: ListLearning
   readonly #top: ThreadTop | undefined
@@ -87,7 +90,14 @@ export class GatewayThread {
     this.#guard = new DialGuard(config.allowLocalServers)
     this.#post = post
     this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
-    this.#protection = new ThreadProtection(post)
+    this.#calls = new Calls({
+      post,
+      handlers: this.#callHandlers(),
+      onUnclaimed: (late) => {
+        if (late.name === 'protect') this.#protection.unclaimed(late.answer)
+      },
+    })
+    this.#protection = new ThreadProtection(this.#calls, (reservations) => post({ type: 'release', reservations }))
     this.#failures = new ThreadFailures(post, data.knownTokens, systemClock.monotonic)
     this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
     this.#top = config.top ? new ThreadTop() : undefined
@@ -95,7 +105,7 @@ export class GatewayThread {
       config.tracingOtlpEndpoint === ''
         ? undefined
         : new ThreadTraces(config, place.threads, this.#metrics, systemClock.monotonic)
-    this.#answers = new ThreadAnswers(post, this.#questionHandlers(), this.#streamHandlers())
+    this.#streams = new ThreadStreams(post, this.#streamHandlers())
     this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
     this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
     this.#audit = createPolicyAudit(data, this.#outbox)
@@ -153,9 +163,6 @@ export class GatewayThread {
       case 'connection':
         this.#spread.handed(message.listener, message.socket)
         return
-      case 'report':
-        this.#post({ type: 'report', id: message.id, report: this.#report() })
-        return
       case 'list-sizes':
         this.#lists.merge(message.cluster, message.sizes)
         return
@@ -179,17 +186,15 @@ export class GatewayThread {
         if (live !== undefined) live.credentialFault = message.fault
         return
       }
-      case 'verdicts':
-        this.#protection.settle(message.id, message.verdicts)
+      case 'call':
+      case 'answer':
+      case 'failure':
+        this.#calls.receive(message)
         return
-      case 'scale-down-answer':
-        this.#protection.settleScaleDown(message.id, message.answer)
-        return
-      case 'ask':
       case 'subscribe':
       case 'credit':
       case 'unsubscribe':
-        this.#answers.receive(message)
+        this.#streams.receive(message)
         return
       case 'leave':
         this.#leaving = true
@@ -264,12 +269,12 @@ export class GatewayThread {
     this.#spread.close()
     for (const listener of this.#listeners) listener.close()
     this.#gateway.upstreams.destroy()
-    this.#protection.end()
+    this.#calls.end('the gateway is shutting down')
     // Requests may have ended since the drain was abandoned.
     this.#traces?.flush()
-    this.#answers.end()
+    this.#streams.end()
     this.#outbox.flush()
-    this.#post({ type: 'report', id: 0, report: this.#report() })
+    this.#post({ type: 'report', report: this.#report() })
     this.#post({ type: 'ended' })
   }
 
@@ -277,7 +282,7 @@ export class GatewayThread {
     this.#reporting = setTimeout(() => {
       const { clock } = this.#gateway
       const startMs = clock.monotonic()
-      this.#post({ type: 'report', id: 0, report: this.#report() })
+      this.#post({ type: 'report', report: this.#report() })
       this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
     }, delayMs)
     this.#reporting.unref()
@@ -353,8 +358,9 @@ export class GatewayThread {
     ])
   }
 
-  #questionHandlers(): QuestionHandlers {
+  #callHandlers(): CallHandlers<MainCalls> {
     return {
+      report: () => this.#report(),
       profile: ({ kind, seconds }) => profileThread(kind, seconds),
       logLevel: (level) => {
         if (level !== undefined) this.#outbox.level = level

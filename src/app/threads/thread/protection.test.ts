@@ -6,9 +6,12 @@ import type {
   ProtectionRequest,
   ProtectionVerdict,
   Reservation,
+  ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../api/ports/protection.ts'
+import { Calls } from '../calls.ts'
 import type { FromThread } from '../messages.ts'
+import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 import { ThreadProtection } from './protection.ts'
 
 function requestOf(pod: object): ProtectionRequest {
@@ -21,7 +24,17 @@ const ADMITTED = { status: 'AdmittedAll', admitted: true, reservation: RESERVATI
 
 function setUp() {
   const said: FromThread[] = []
-  return { said, protection: new ThreadProtection((message) => said.push(message)) }
+  const calls: Calls<GatewayCalls, MainCalls> = new Calls<GatewayCalls, MainCalls>({
+    post: (message) => said.push(message),
+    handlers: Object(),
+    onUnclaimed: (late) => {
+      if (late.name === 'protect') protection.unclaimed(late.answer)
+    },
+  })
+  const protection = new ThreadProtection(calls, (reservations) => said.push({ type: 'release', reservations }))
+  const settle = (id: number, answer: readonly ProtectionVerdict[]): void =>
+    calls.receive({ type: 'answer', id, name: 'protect', answer })
+  return { said, calls, protection, settle }
 }
 
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
@@ -38,22 +51,22 @@ describe('protection in a gateway thread', () => {
   })
 
   it('gives each question its own answer', async () => {
-    const { said, protection } = setUp()
+    const { said, protection, settle } = setUp()
     const first = protection.review([REQUEST])
     const second = protection.review([REQUEST, REQUEST])
     assert.deepEqual(said, [
-      { type: 'protect', id: 1, requests: [REQUEST] },
-      { type: 'protect', id: 2, requests: [REQUEST, REQUEST] },
+      { type: 'call', id: 1, name: 'protect', argument: [REQUEST] },
+      { type: 'call', id: 2, name: 'protect', argument: [REQUEST, REQUEST] },
     ])
-    protection.settle(2, [ADMITTED, ADMITTED])
-    protection.settle(1, [ADMITTED])
+    settle(2, [ADMITTED, ADMITTED])
+    settle(1, [ADMITTED])
     assert.deepEqual([(await first).length, (await second).length], [1, 2])
     mock.timers.tick(60_000)
     assert.equal(said.length, 2)
   })
 
   it('a main thread that does not answer is an error, and reservations of a late answer are released', async () => {
-    const { said, protection } = setUp()
+    const { said, protection, settle } = setUp()
     const asked = protection.review([REQUEST, REQUEST])
     mock.timers.tick(2_499)
     mock.timers.tick(1)
@@ -66,7 +79,7 @@ describe('protection in a gateway thread', () => {
       ],
     )
     assert.match(verdicts[0]?.message ?? '', /did not answer within 2000 ms/)
-    protection.settle(1, [ADMITTED, { ...ADMITTED, reservation: undefined }])
+    settle(1, [ADMITTED, { ...ADMITTED, reservation: undefined }])
     assert.deepEqual(said.slice(1), [{ type: 'release', reservations: [RESERVATION] }])
   })
 
@@ -86,26 +99,28 @@ describe('protection in a gateway thread', () => {
   })
 
   it('answers open requests when it ends', async () => {
-    const { protection } = setUp()
+    const { calls, protection } = setUp()
     const asked = protection.review([REQUEST])
-    protection.end()
+    calls.end('the gateway is shutting down')
     assert.equal((await asked)[0]?.status, 'Error')
   })
 
   it('scale-downs: its own answer, none in time, and the end of the thread', async () => {
-    const { said, protection } = setUp()
+    const { said, calls, protection } = setUp()
+    const settle = (id: number, answer: ScaleDownAnswer): void =>
+      calls.receive({ type: 'answer', id, name: 'scaleDown', answer })
     const question = { timeoutMs: 1_000 } as ScaleDownQuestion
     const [answered, late, ended] = [1, 2, 3].map(() => protection.reviewScaleDown(question))
-    assert.deepEqual(said[1], { type: 'scale-down', id: 2, question })
+    assert.deepEqual(said[1], { type: 'call', id: 2, name: 'scaleDown', argument: question })
     const answer = { protectors: [], unknown: '' }
-    protection.settleScaleDown(1, answer)
+    settle(1, answer)
     assert.equal(await answered, answer)
     mock.timers.tick(1_000)
     assert.match((await late)?.unknown ?? '', /did not answer within 1000 ms/)
     assert.match((await ended)?.unknown ?? '', /did not answer/)
-    protection.settleScaleDown(2, answer)
+    settle(2, answer)
     const last = protection.reviewScaleDown(question)
-    protection.end()
+    calls.end('the gateway is shutting down')
     assert.match((await last).unknown, /is shutting down/)
   })
 })

@@ -1,18 +1,7 @@
-// The thread's side of questions and streams of the main thread: answers by the handler of the kind, and never sends more events than it has
-// credit for.
+// The thread's side of streams: begins them by the handler of the kind, and never sends more events than it has credit for.
 
 import { errorMessage } from '../../../api/validation/error-message.ts'
-import type {
-  Asked,
-  Emit,
-  FromAnswering,
-  QuestionHandlers,
-  QuestionKind,
-  StreamHandlers,
-  StreamKind,
-  Subscribed,
-  ToAnswering,
-} from '../questions.ts'
+import type { Emit, FromStreams, StreamHandlers, StreamKind, Subscribed, ToStreams } from '../streams.ts'
 
 interface Subscription {
   credit: number
@@ -22,23 +11,18 @@ interface Subscription {
   end: () => void
 }
 
-export class ThreadAnswers {
-  readonly #post: (message: FromAnswering) => void
-  readonly #questions: QuestionHandlers
-  readonly #streams: StreamHandlers
+export class ThreadStreams {
+  readonly #post: (message: FromStreams) => void
+  readonly #handlers: StreamHandlers
   readonly #subscriptions = new Map<number, Subscription>()
 
-  constructor(post: (message: FromAnswering) => void, questions: QuestionHandlers, streams: StreamHandlers) {
+  constructor(post: (message: FromStreams) => void, handlers: StreamHandlers) {
     this.#post = post
-    this.#questions = questions
-    this.#streams = streams
+    this.#handlers = handlers
   }
 
-  receive(message: ToAnswering): void {
+  receive(message: ToStreams): void {
     switch (message.type) {
-      case 'ask':
-        void this.#answer(message)
-        return
       case 'subscribe':
         this.#subscribe(message)
         return
@@ -67,15 +51,6 @@ export class ThreadAnswers {
     this.#subscriptions.clear()
   }
 
-  async #answer<K extends QuestionKind>({ id, kind, question }: Asked<K>): Promise<void> {
-    try {
-      const answer = await this.#questions[kind](question)
-      this.#post({ type: 'answer', id, answer })
-    } catch (error) {
-      this.#post({ type: 'no-answer', id, reason: errorMessage(error) })
-    }
-  }
-
   #subscribe<K extends StreamKind>({ id, kind, question, credit }: Subscribed<K>): void {
     const subscription: Subscription = { credit, events: [], dropped: 0, scheduled: false, end: () => undefined }
     this.#subscriptions.set(id, subscription)
@@ -90,11 +65,11 @@ export class ThreadAnswers {
       return true
     }
     try {
-      subscription.end = this.#streams[kind](question, emit)
+      subscription.end = this.#handlers[kind](question, emit)
     } catch (error) {
       // A bug, which must not end the thread.
       this.#subscriptions.delete(id)
-      this.#post({ type: 'no-answer', id, reason: errorMessage(error) })
+      this.#post({ type: 'no-stream', id, reason: errorMessage(error) })
     }
   }
 
