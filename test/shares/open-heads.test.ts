@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Charge, HeaderList } from '../../src/api/ports/stream.ts'
-import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
+import type { SharesAnswer } from '../../src/app/insight/routes.ts'
 import { type Refusal, refuse } from '../../src/core/refusal/refusal.ts'
 import { addressCharge, userCharge } from '../../src/core/shares/charge.ts'
 import { OpenHeads } from '../../src/core/shares/open-heads.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { RequestRecord } from '../../src/api/ports/request-record.ts'
-import type { SharesAnswer } from '../../src/app/insight/shares-route.ts'
+import type { SharesAnswer } from '../../src/app/insight/routes.ts'
 import { ThreadTop } from '../../src/app/threads/thread/top.ts'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'

@@ -1,4 +1,4 @@
-// The settings of the admin listener where other machines reach it: TLS and login.
+// The settings of the admin listener where other machines reach it, TLS and login, and of the health listener.
 
 import { isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
@@ -31,7 +31,7 @@ export const ADMIN = settings({
   ),
 })
 
-export type AdminConfig = ValuesOf<typeof ADMIN>
+type AdminConfig = ValuesOf<typeof ADMIN>
 
 /** Errors in combinations of settings. @param listen with its address; undefined = reported before */
 export function checkAdmin(
@@ -52,4 +52,51 @@ export function checkAdmin(
   if (listen.address === undefined || isLoopback(listen.address.host) || adminTlsCertFile !== '') return
   const fix = `give ${namesOf(cert)}, or a loopback address; for /metrics alone there is --health-listen`
   addProblem(reader, listen.setting, 'is not a loopback address, and has no TLS and no login', fix)
+}
+
+// The settings of the health listener: what probes, load balancers and Prometheus reach from other machines.
+export const HEALTH = settings({
+  /** undefined = it is not opened. */
+  healthListen: optional(
+    '<host:port>',
+    parseHostPort,
+    'address of /livez, /readyz and /metrics for probes, load balancers and Prometheus; default: none',
+  ),
+  /** Both '' (no TLS) or both set. */
+  healthTlsCertFile: file('certificate (PEM) of --health-listen; default: no TLS'),
+  healthTlsPrivateKeyFile: file('private key (PEM) of --health-tls-cert-file'),
+  /** '' = none. */
+  metricsTokenFile: file('file with the bearer token that /metrics of --health-listen asks for'),
+})
+
+type HealthConfig = ValuesOf<typeof HEALTH>
+
+/** Errors and warnings about combinations of settings. */
+export function checkHealth(
+  { healthListen, healthTlsCertFile, healthTlsPrivateKeyFile, metricsTokenFile }: HealthConfig,
+  source: 'embedded' | 'files' | 'kubernetes',
+  reader: SettingsReader,
+): void {
+  const { healthTlsCertFile: cert, healthTlsPrivateKeyFile: key, metricsTokenFile: token } = HEALTH
+  const needs = (at: Setting, other: Setting, otherwise: string): void =>
+    addProblem(reader, at, `is given without ${other.flag}`, `give ${namesOf(other)} too, or ${otherwise}`)
+  if (healthTlsCertFile !== '' && healthTlsPrivateKeyFile === '') needs(cert, key, 'neither')
+  if (healthTlsPrivateKeyFile !== '' && healthTlsCertFile === '') needs(key, cert, 'neither')
+  if (healthListen === undefined) {
+    const given: [string, Setting][] = [
+      [healthTlsCertFile, cert],
+      [healthTlsPrivateKeyFile, key],
+      [metricsTokenFile, token],
+    ]
+    // An address that is wrong has been reported.
+    if (reader.isGiven(HEALTH.healthListen)) return
+    for (const [value, at] of given) if (value !== '') needs(at, HEALTH.healthListen, 'remove it')
+    return
+  }
+  const tokens = metricsTokenFile !== '' || source === 'kubernetes'
+  if (tokens && healthTlsCertFile === '' && !isLoopback(healthListen.host)) {
+    reader.warnings.push(
+      `${reader.where(HEALTH.healthListen)}: has no TLS; bearer tokens for /metrics cross the network in clear`,
+    )
+  }
 }

@@ -1,8 +1,21 @@
-// The settings of the audit log beside its path: the policy, the size of events, and the rotation of the file. Names and defaults are kube-apiserver's, but for the
-// size at which the file is rotated, where 0 is what the audit log did before, and for truncation: the size alone switches it on.
+// The settings of the audit log beside its path (the policy, the size of events, the rotation of the file), and of the audit webhook. Names
+// and defaults are kube-apiserver's, but for the size at which the file is rotated, where 0 is what the audit log did before, and for
+// truncation: the size alone switches it on.
 
+import { MAX_BATCH_BYTES } from '../../core/audit/truncation.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
-import { bytes, file, integer, type Row, type Setting, settings, toggle, type ValuesOf } from './setting-rows.ts'
+import {
+  bytes,
+  decimal,
+  duration,
+  file,
+  integer,
+  type Row,
+  type Setting,
+  settings,
+  toggle,
+  type ValuesOf,
+} from './setting-rows.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
 const MOST_DAYS = 36_500
@@ -40,10 +53,10 @@ export const AUDIT = settings({
   ]),
 })
 
-export type AuditConfig = ValuesOf<typeof AUDIT>
+type AuditConfig = ValuesOf<typeof AUDIT>
 
 /** @param where events go @param replaces settings of before */
-export function maxEventSize(where: string, most: number, replaces: readonly string[]): Row<number> {
+function maxEventSize(where: string, most: number, replaces: readonly string[]): Row<number> {
   const help = `largest event for ${where}; a larger one loses its bodies, and is dropped if it is too large even so; default: any size`
   return bytes('', LEAST_EVENT_BYTES, most, help, { replaces })
 }
@@ -59,3 +72,40 @@ export function checkAudit(
   const message = `is given without ${backends.map(({ flag }) => flag).join(' and ')}: nothing would be recorded`
   addProblem(reader, AUDIT.auditPolicyFile, message, `give ${backends.map(namesOf).join(', or ')} too`)
 }
+
+// The settings of the audit webhook. Names and defaults are kube-apiserver's.
+const HOUR_MS = 3_600_000
+const MOST_WAITING = 1_000_000
+const MOST_IN_BATCH = 100_000
+const LEAST_QPS = 0.01
+const MOST_QPS = 10_000
+
+export const AUDIT_WEBHOOK = settings({
+  /** A kubeconfig; '' = no webhook. */
+  auditWebhookConfigFile: file('kubeconfig of a receiver of audit events (audit.k8s.io/v1 EventList)'),
+  auditWebhookInitialBackoffMs: duration(
+    '10s',
+    1,
+    HOUR_MS,
+    'how long after the first failed attempt a batch of events is sent to the webhook again',
+  ),
+  /** Events. */
+  auditWebhookBatchBufferSize: integer('10000', 1, MOST_WAITING, 'events that wait for the webhook; more are dropped'),
+  /** Events. */
+  auditWebhookBatchMaxSize: integer('400', 1, MOST_IN_BATCH, 'largest number of events in one request to the webhook'),
+  auditWebhookBatchMaxWaitMs: duration('30s', 1, HOUR_MS, 'how long events for the webhook wait for others'),
+  auditWebhookBatchThrottleEnable: toggle(true, 'whether the rate of requests to the webhook is limited'),
+  /** Batches a second. */
+  auditWebhookBatchThrottleQps: decimal('10', LEAST_QPS, MOST_QPS, 'requests to the webhook a second'),
+  auditWebhookBatchThrottleBurst: integer(
+    '15',
+    1,
+    MOST_QPS,
+    'requests to the webhook at once, when fewer were sent before',
+  ),
+  /** Bytes; 0 = any size. */
+  auditWebhookTruncateMaxEventSize: maxEventSize('the audit webhook', MAX_BATCH_BYTES, [
+    'auditWebhookTruncateEnabled',
+    'auditWebhookTruncateMaxBatchSize',
+  ]),
+})

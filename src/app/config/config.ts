@@ -1,19 +1,16 @@
 // The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
 // precedence. All errors are reported at once, each with its origin, the value and the fix.
 
-import { type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
-import { ADMIN, checkAdmin } from './admin.ts'
-import { AUDIT, checkAudit } from './audit.ts'
-import { AUDIT_WEBHOOK } from './audit-webhook.ts'
-import { CLIENT_LIMITS } from './client-limits.ts'
+import { formatListenAddress, type ListenAddress, parseSocketAddress } from '../../core/cluster/listen-address.ts'
+import { ADMIN, checkAdmin, checkHealth, HEALTH } from './admin.ts'
+import { AUDIT, AUDIT_WEBHOOK, checkAudit } from './audit.ts'
+import { CLIENT_LIMITS, MEMORY, type MemoryConfig, readMemory } from './client-limits.ts'
 import { CONTROL_OIDC, checkControlOidc } from './control-oidc.ts'
-import { checkHealth, HEALTH } from './health.ts'
-import { checkListeners, type Listeners } from './listen-checks.ts'
-import { MEMORY, type MemoryConfig, readMemory } from './memory.ts'
 import { checkObjects, OBJECTS, type ObjectsConfig, readObjects } from './objects.ts'
 import { checkProtection, PROTECTION, PROTECTION_LEDGER, type ProtectionConfig, readProtection } from './protection.ts'
 import { checkReplicas, REPLICAS } from './replicas.ts'
 import { checkServing, SERVING } from './serving.ts'
+import { addProblem } from './setting-problems.ts'
 import { file, nameRow, type Setting, type ValuesOf } from './setting-rows.ts'
 import { type SettingError, type SettingsInput, SettingsReader } from './settings-reader.ts'
 import { checkTracing, TRACING } from './tracing.ts'
@@ -138,4 +135,53 @@ function listenersOf(values: Omit<Config, 'warnings'>): Listeners {
 function readAddress(text: string): ListenAddress | undefined {
   const address = parseSocketAddress(text)
   return 'error' in address ? undefined : address
+}
+
+// Addresses that the process listens on: all different.
+interface Listener {
+  readonly setting: Setting
+  /** undefined = not opened, or invalid, which was already reported. */
+  readonly address: ListenAddress | undefined
+}
+
+interface Listeners {
+  readonly listen: { readonly setting: Setting; readonly addresses: readonly ListenAddress[] }
+  readonly admin: Listener
+  readonly others: readonly Listener[]
+}
+
+function checkListeners({ listen, admin, others }: Listeners, reader: SettingsReader): void {
+  const problem = (at: Setting, message: string): void => {
+    addProblem(reader, at, message, 'give it a port of its own')
+  }
+  const seen = new Set<string>()
+  for (const address of listen.addresses) {
+    const text = formatListenAddress(address)
+    if ((address.port !== 0 || address.inherited !== undefined) && seen.has(text)) {
+      addProblem(reader, listen.setting, `${text} is given twice`, 'remove one')
+    }
+    seen.add(text)
+    for (const { setting, address: other } of [...others, admin]) {
+      if (other === undefined || !overlap(address, other)) continue
+      problem(setting, `${formatListenAddress(other)} is also in ${listen.setting.flag} as ${text}`)
+    }
+  }
+  const single = [admin, ...others]
+  for (const [index, { setting, address }] of single.entries()) {
+    const before = single.slice(0, index).find((other) => sameAddress(other.address, address))
+    if (before === undefined || address === undefined) continue
+    problem(setting, `${formatListenAddress(address)} is also ${before.setting.flag}`)
+  }
+}
+
+function sameAddress(a: ListenAddress | undefined, b: ListenAddress | undefined): boolean {
+  return a !== undefined && b !== undefined && overlap(a, b)
+}
+
+function overlap(a: ListenAddress, b: ListenAddress): boolean {
+  return a.port !== 0 && a.port === b.port && (a.host === b.host || isWildcard(a.host) || isWildcard(b.host))
+}
+
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
 }

@@ -1,15 +1,18 @@
-// What the dashboard shows of this process, kept whether somebody looks or not: samples every ten seconds, changes every two.
+// What the dashboard shows of this process, kept whether it is looked at or not: samples every ten seconds, changes every two.
 
 import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
 import { assetRoutes } from '../../admin/dashboard/assets.ts'
 import type { AdminRoute } from '../../admin/route.ts'
 import type { ProtectionPane } from '../../api/insight/cluster-page.ts'
-import { STEP_SECONDS } from '../../api/insight/overview.ts'
+import { type Change, STEP_SECONDS } from '../../api/insight/overview.ts'
+import { EVENTS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Clock, Logger, ResolvedCluster, SourceError } from '../../api/ports/ports.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import { explainRequest } from '../../core/explain/explain-request.ts'
-import { ChangeLog } from '../../core/insight/change-log.ts'
+import { ChangeLog, clip } from '../../core/insight/change-log.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 import { BUILD } from '../../io/program/build.ts'
 import { dashboardFiles } from '../../io/program/dashboard-files.ts'
@@ -19,13 +22,12 @@ import type { Config } from '../config/config.ts'
 import type { Replicas } from '../insight/replicas.ts'
 import type { Protection } from '../protection/protection.ts'
 import { AllReplicas, type ThisReplica } from './all-replicas.ts'
-import { ClusterEvents } from './cluster-events.ts'
 import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
 import { overviewPart } from './overview.ts'
 import { Samples } from './samples.ts'
 import { ChangeWatch } from './watch-changes.ts'
 
-export interface DashboardDeps {
+interface DashboardDeps {
   readonly config: Pick<Config, 'dataDir' | 'replicaName'>
   readonly clusters: ClusterTable
   readonly clock: Clock
@@ -143,4 +145,80 @@ function protectionPane(
   const state = inForce.stateOf(name)
   const { rows, omitted } = inForce.protectorsIn(cell)
   return { cell, shadow, state: state?.state ?? 'Starting', message: state?.message ?? '', protectors: rows, omitted }
+}
+
+// Events about UpstreamClusters, out of the API server of the objects: read when a page is looked at, and at most once in ten seconds.
+
+/** Where Events of cluster-scoped objects are. */
+const NAMESPACE = 'default'
+const KEPT_MS = 10_000
+const PATIENCE_MS = 2_000
+const RECENT_MS = 30 * 60 * 1000
+
+class ClusterEvents {
+  readonly #client: ObjectClient | undefined
+  readonly #clock: { now(): number; monotonic(): number }
+  #known: readonly Change[] = []
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #reading: Promise<void> | undefined
+
+  constructor(client: ObjectClient | undefined, clock: { now(): number; monotonic(): number }) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  /** Those of the last half hour; what was known before, where the API server does not answer. */
+  async of(cluster: string): Promise<readonly Change[]> {
+    const reading = this.#refresh()
+    if (reading !== undefined) {
+      let timer: NodeJS.Timeout | undefined
+      const patience = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, PATIENCE_MS)
+      })
+      await Promise.race([reading, patience])
+      clearTimeout(timer)
+    }
+    return this.#recent().filter((event) => event.cluster === cluster)
+  }
+
+  /** Those of the last half hour, of all clusters, as known: the API server is not waited for, the next look knows more. */
+  ofAll(): readonly Change[] {
+    void this.#refresh()
+    return this.#recent()
+  }
+
+  #recent(): readonly Change[] {
+    const since = this.#clock.now() - RECENT_MS
+    return this.#known.filter(({ at }) => at >= since)
+  }
+
+  /** undefined = what is known is fresh. */
+  #refresh(): Promise<void> | undefined {
+    if (this.#clock.monotonic() - this.#readAtMs <= KEPT_MS) return undefined
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const { items = [] } = (await this.#client?.list(EVENTS, NAMESPACE)) ?? {}
+      this.#known = items.flatMap(changeOf)
+    } catch {
+      // They are an extra: the gateway may not have the right to read them.
+    }
+    this.#readAtMs = this.#clock.monotonic()
+  }
+}
+
+function changeOf(event: JsonObject): Change[] {
+  const about = recordOf(event['involvedObject'])
+  if (about['kind'] !== 'UpstreamCluster') return []
+  const at = Date.parse(textOf(event['lastTimestamp']))
+  if (Number.isNaN(at)) return []
+  const count = typeof event['count'] === 'number' && event['count'] > 1 ? ` (${event['count']} times)` : ''
+  const text = clip(`${textOf(event['reason'])}: ${textOf(event['message'])}${count}`)
+  const severity = event['type'] === 'Warning' ? 'bad' : 'neutral'
+  return [{ at, kind: 'event', cluster: textOf(about['name']), severity, text, by: '' }]
 }

@@ -1,14 +1,15 @@
 // The admin listener (--admin-listen) with what belongs to it: certificate, token and client CA, which are read again when they change, and
 // who may use it.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { loginSessions } from '../../admin/dashboard/sessions.ts'
-import type { AdminAccess, AdminRoute } from '../../admin/route.ts'
+import type { AdminAccess, AdminRoute, AdminUser } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { startAdminServer } from '../../admin/server.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import type { PlainServer, PlainTls } from '../../io/listener/http-plain.ts'
+import type { PlainRequest, PlainServer, PlainTls } from '../../io/listener/http-plain.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import { auditLine } from '../../io/logs/audit-event.ts'
 import { dashboardFiles } from '../../io/program/dashboard-files.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { type AdminLogin, localAccess, loginAccess } from '../access/admin-access.ts'
@@ -17,13 +18,12 @@ import type { OwnCertificate } from '../certificates/own-certificates.ts'
 import { PortFiles } from '../certificates/port-files.ts'
 import type { Config } from '../config/config.ts'
 import type { OwnPortFailures } from '../failures/own-ports.ts'
-import { audited, type WriteAudit } from './audited.ts'
 
 const SESSION_ID_BYTES = 32
 /** How often to look whether other CAs sign client certificates. */
 const CA_LOOK_MS = 1_000
 
-export interface AdminPortOptions {
+interface AdminPortOptions {
   readonly config: Config
   readonly state: AdminState
   readonly metrics: MetricsText
@@ -145,4 +145,51 @@ export class AdminPort {
     this.#clientCA = clientCA
     this.#server?.setServing(serving, clientCA)
   }
+}
+
+// Who has used what shows or changes the inside of the process, or has opened a tap: one line in the log, and an audit event.
+
+/** Takes a line, without its end. */
+type WriteAudit = (line: string) => void
+
+/** Characters of what a client says, in logs. */
+const MAX_TEXT = 256
+
+function audited(access: AdminAccess, log: Logger, audit: WriteAudit | undefined): AdminAccess {
+  return async (request, route) => {
+    const admitted = await access(request, route)
+    if (!(route.audited ?? route.access === 'admin')) return admitted
+    const { method, path, remoteAddress } = request
+    const code = 'refused' in admitted ? admitted.refused.code : 200
+    const user = 'refused' in admitted ? undefined : admitted.user
+    // Refusals are in the audit log alone: whoever has no credential could fill the log.
+    const fields = { method, path: path.slice(0, MAX_TEXT), user: nameOf(user), address: remoteAddress }
+    if (user !== undefined) log.info('admin listener used', fields)
+    audit?.(eventLine(request, user, code))
+    return admitted
+  }
+}
+
+function nameOf(user: AdminUser | undefined): string {
+  return (user?.name ?? '').slice(0, MAX_TEXT) || '(on this machine)'
+}
+
+function eventLine(request: PlainRequest, user: AdminUser | undefined, code: number): string {
+  const now = Date.now()
+  const query = request.query.toString()
+  return auditLine({
+    auditId: randomUUID(),
+    stage: code === 200 ? 'ResponseStarted' : 'ResponseComplete',
+    requestURI: (query === '' ? request.path : `${request.path}?${query}`).slice(0, 1024),
+    verb: request.method.toLowerCase(),
+    user: user && { name: user.name, uid: '', groups: user.groups },
+    impersonatedUser: undefined,
+    sourceIP: request.remoteAddress,
+    userAgent: request.header('user-agent').slice(0, MAX_TEXT),
+    object: undefined,
+    response: { code },
+    receivedMs: now,
+    stageMs: now,
+    annotations: { 'portcullis.io/listener': 'admin' },
+  })
 }

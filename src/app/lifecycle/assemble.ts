@@ -15,8 +15,7 @@ import { exposeGateway } from '../wiring/expose-gateway.ts'
 import type { GatewayParts } from './build-parts.ts'
 import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
-import { createListeners } from './listeners.ts'
-import { ProxyPorts } from './proxy-ports.ts'
+import { createListeners, ProxyPorts } from './listeners.ts'
 import type { RunningGateway } from './running-gateway.ts'
 
 /** A start waits this long for PodProtectors and guards; less long when a source was already waited for, because it is away. */

@@ -1,14 +1,30 @@
-// Starts a gateway from its settings.
+// Starts a gateway from its settings, once all is found that can be wrong with them.
 
+import { type Logger, SILENT } from '../../api/ports/ports.ts'
+import { WebhookKubeconfig } from '../../io/audit-webhook/webhook-kubeconfig.ts'
+import { createKubeClient } from '../../io/kube/client.ts'
 import { limitFollowedBytes } from '../../io/kube/followed-bytes.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
 import { type LineWriter, openLineWriter } from '../../io/logs/line-writer.ts'
 import { createLogger } from '../../io/logs/log.ts'
 import { RecentLines } from '../../io/logs/recent-lines.ts'
-import type { Config } from '../config/config.ts'
+import { checkHosts } from '../../io/pki/control-pki.ts'
+import { makePrivateDirectory } from '../../io/pki/pki-files.ts'
+import { readRedisCredentials } from '../../io/redis/credentials.ts'
+import { type FileLock, lockStore } from '../../io/store/lock.ts'
+import { readOtlpFiles } from '../../io/traces/otlp-files.ts'
+import { requireFreePort } from '../../io/world/free-port.ts'
+import { findInherited } from '../../io/world/inherited-sockets.ts'
+import { readAuditPolicyFile } from '../audit/policy-file.ts'
+import { readServingPair } from '../certificates/serving-pair.ts'
+import { type Config, portsOf } from '../config/config.ts'
+import { healthFiles } from '../health/health-port.ts'
+import { adminFiles } from '../insight/admin-port.ts'
 import { logMemoryPlan, planMemory } from '../memory/memory-plan.ts'
+import { checkOidcCaFile } from '../object-plane/control-oidc.ts'
+import { readGeneratorKinds } from '../protection/protection.ts'
 import { assemble } from './assemble.ts'
 import { buildParts } from './build-parts.ts'
-import { checkStart, claimStore } from './check-start.ts'
 import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
 
 const STDERR = 2
@@ -40,4 +56,53 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
 
 function closedBy(outlets: AsyncDisposableStack, writer: LineWriter): LineWriter {
   return outlets.adopt(writer, () => writer.close())
+}
+
+// What can be wrong with a start is found before anything is written: a gateway that runs with the same data directory must not take over
+// the certificates of one that never comes up.
+
+/**
+ * Asks whether the ports are free, and reads every file that a setting names. Writes nothing.
+ * @throws {UserError} as the part of the gateway that would meet it later
+ */
+async function checkStart(config: Config, log: Logger): Promise<void> {
+  for (const { address, flag } of portsOf(config)) {
+    findInherited(address, flag)
+    // Threads share ports, so another process could share them, too.
+    await requireFreePort(address, flag)
+  }
+  checkHosts(config.controlHosts)
+  readServingPair(config)
+  adminFiles(config, log)
+  if (config.healthListen !== undefined) healthFiles(config, log)
+  // It says which fields have no effect when it comes into force.
+  if (config.auditPolicyFile !== '') readAuditPolicyFile(config.auditPolicyFile, SILENT)
+  if (config.auditWebhookConfigFile !== '') new WebhookKubeconfig(config.auditWebhookConfigFile)
+  if (config.controlOidcIssuerUrl !== '') checkOidcCaFile(config)
+  if (config.redisUrl !== '') readRedisCredentials(config)
+  if (config.tracingOtlpEndpoint !== '') readOtlpFiles(config)
+  readGeneratorKinds(config.protection.generatorConfigFile)
+  await checkKubeconfigs(config, log)
+}
+
+/**
+ * The lock of the embedded store, which no other process may hold from here on; undefined = there is no such store.
+ * @throws {StoreInUse}
+ */
+function claimStore({ source, dataDir }: Config): FileLock | undefined {
+  if (source !== 'embedded') return undefined
+  const { dir, store } = controlPaths(dataDir)
+  makePrivateDirectory(dir)
+  return lockStore(store)
+}
+
+async function checkKubeconfigs({ source, kubeconfig, context, protection }: Config, log: Logger): Promise<void> {
+  const { workloadsKubeconfig, workloadsContext } = protection
+  const named = [
+    [protection.kubeconfig, protection.context],
+    [workloadsKubeconfig, workloadsContext],
+  ].filter(([file]) => file !== '')
+  for (const [kubeconfigFile = '', name = ''] of source === 'kubernetes' ? [[kubeconfig, context], ...named] : named) {
+    await createKubeClient({ kubeconfigFile, log, ...(name !== '' && { context: name }) }).close()
+  }
 }
