@@ -1,5 +1,6 @@
 // Maps paths to handlers, for an authenticated and authorized caller.
 
+import type { JsonObject } from '../api/kube/json-object.ts'
 import type { UserInfo } from '../api/kube/user.ts'
 import { apiVersionOf } from '../api/ports/resource-kind.ts'
 import { metaTime } from '../core/text/meta-time.ts'
@@ -7,6 +8,7 @@ import type { Shown } from './access/redaction.ts'
 import { Discovery } from './discovery.ts'
 import type { FollowRequest } from './follow-stream.ts'
 import { type Answer, jsonAnswer, textAnswer } from './http/answer.ts'
+import type { Query } from './http/query.ts'
 import { bodyFormat, decodeSmallBody } from './http/read-body.ts'
 import type { ControlRequest } from './http/read-request.ts'
 import type { ReviewKind } from './objects/api-resource.ts'
@@ -16,10 +18,8 @@ import { OpenApi } from './openapi/openapi.ts'
 import type { Messages } from './protobuf/kinds.ts'
 import { decodeProtobuf, PROTOBUF } from './protobuf/objects.ts'
 import type { Registry } from './registry/registry.ts'
-import { type HealthCheck, healthAnswer } from './routes-health.ts'
 import { matchRoute, type ResourceRoute } from './routes-match.ts'
 import { answerResource, checkMethod } from './routes-resource.ts'
-import { versionInfo } from './version-info.ts'
 import type { WatchRequest } from './watch-stream.ts'
 
 export interface RouteDeps {
@@ -107,5 +107,64 @@ export class Routes {
     const metadata = { creationTimestamp: metaTime(this.#deps.registry.now()) }
     const type = { kind: review.kind, apiVersion: apiVersionOf(review), metadata }
     return jsonAnswer(201, { ...type, ...review.answer(body, user) })
+  }
+}
+
+// /healthz, /livez and /readyz (apiserver/pkg/server/healthz/healthz.go).
+interface HealthCheck {
+  readonly name: string
+  /** Only readiness depends on it: a restart would not help. */
+  readonly readinessOnly?: boolean
+  isHealthy(): boolean
+}
+
+const ENDPOINTS: readonly string[] = ['/healthz', '/livez', '/readyz']
+const PING: HealthCheck = { name: 'ping', isHealthy: () => true }
+
+/** undefined = another path. */
+function healthAnswer(own: readonly HealthCheck[], path: string, query: Query): Answer | undefined {
+  const endpoint = ENDPOINTS.find((root) => path === root || path.startsWith(`${root}/`))
+  if (endpoint === undefined) return undefined
+  const checks = [PING, ...own.filter(({ readinessOnly = false }) => !readinessOnly || endpoint !== '/livez')]
+  const name = path.slice(endpoint.length + 1)
+  if (name !== '') {
+    const check = checks.find((known) => known.name === name)
+    if (check === undefined) return textAnswer(404, '404 page not found\n')
+    return check.isHealthy() ? textAnswer(200, 'ok') : textAnswer(500, 'internal server error: not healthy\n')
+  }
+  const excluded = new Set(query.all('exclude'))
+  const wanted = checks.filter((check) => !excluded.has(check.name))
+  const lines = wanted.map((check) => `[${check.isHealthy() ? '+' : '-'}]${check.name} ${outcome(check)}`)
+  const healthy = wanted.every((check) => check.isHealthy())
+  const summary = `${endpoint.slice(1)} check ${healthy ? 'passed' : 'failed'}\n`
+  if (healthy && !query.has('verbose')) return textAnswer(200, 'ok')
+  return textAnswer(healthy ? 200 : 500, `${lines.join('\n')}\n${summary}`)
+}
+
+function outcome(check: HealthCheck): string {
+  return check.isHealthy() ? 'ok' : 'failed: reason withheld'
+}
+
+// `GET /version` (apimachinery/pkg/version/types.go).
+
+/** The Kubernetes release whose API conventions apply. */
+const MAJOR = '1'
+const MINOR = '36'
+
+/**
+ * kubectl reads gitVersion as a semantic version and warns when it is more than one minor version away from its own.
+ * @param portcullis version of the program: `0.1.0`
+ */
+function versionInfo(portcullis: string): JsonObject {
+  return {
+    major: MAJOR,
+    minor: MINOR,
+    gitVersion: `v${MAJOR}.${MINOR}.0+portcullis.${portcullis}`,
+    gitCommit: '',
+    gitTreeState: '',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: '',
+    platform: '',
   }
 }

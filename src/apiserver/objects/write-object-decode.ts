@@ -12,7 +12,7 @@ import { type DecodedObject, decodeObject, YamlTooLong } from '../../core/object
 import { shapeObject, validateShape } from '../../core/objects/structural-schema.ts'
 import type { FieldValidation } from '../http/query-options.ts'
 import { applyFieldValidation, strictErrors } from './field-validation.ts'
-import { mergedSecret } from './write-object-secret.ts'
+import { withFields } from './object-metadata.ts'
 
 /** A parsed body, and its text for messages. */
 export interface Incoming extends DecodedObject {
@@ -158,4 +158,43 @@ function summary(text: string): string {
   const cut = bytes.subarray(0, SUMMARY_LENGTH)
   const shown = text.startsWith('{') ? cut.toString() : cut.toString('hex')
   return bytes.length > SUMMARY_LENGTH ? `${shown} ...` : shown
+}
+
+// Secrets as they are stored: stringData merged into data, a type, and values that are base64
+// (pkg/apis/core/v1/conversion.go, defaults.go).
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/** @throws {StatusError} 400 when a value of `data` is not base64, which Go cannot decode */
+function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject {
+  const { stringData } = secret
+  const data: [string, unknown][] = Object.entries(isRecord(secret['data']) ? secret['data'] : {})
+  for (const [, value] of data) {
+    if (typeof value === 'string' && !isBase64(value)) {
+      const version = JSON.stringify(kind.version)
+      const problem = `illegal base64 data at input byte ${firstIllegal(value)}`
+      throw statusError('BadRequest', `Secret in version ${version} cannot be handled as a Secret: ${problem}`)
+    }
+  }
+  const merged = new Map(data)
+  if (isRecord(stringData)) {
+    for (const [key, text] of Object.entries(stringData)) {
+      if (typeof text === 'string') merged.set(key, Buffer.from(text).toString('base64'))
+    }
+  }
+  return withFields(secret, {
+    data: merged.size > 0 ? Object.fromEntries(merged) : secret['data'],
+    stringData: isRecord(stringData) ? undefined : stringData,
+    type: secret['type'] === undefined || secret['type'] === '' ? 'Opaque' : secret['type'],
+  })
+}
+
+function isBase64(value: string): boolean {
+  // Without line ends, which Go ignores: one expression for both would look for the end from each of them.
+  const text = value.replaceAll(/[\r\n]/g, '')
+  return text.length % 4 === 0 && BASE64.test(text)
+}
+
+function firstIllegal(value: string): number {
+  const at = value.search(/[^A-Za-z0-9+/\r\n]/)
+  return at < 0 ? value.length - (value.length % 4) : at
 }

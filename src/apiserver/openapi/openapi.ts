@@ -1,13 +1,15 @@
-// /openapi/v3 and /openapi/v2 (kube-openapi/pkg/handler and .../handler3). Documents are made when first asked for.
+// /openapi/v3 and /openapi/v2 (kube-openapi/pkg/handler and .../handler3), and their documents, which are made when first asked for.
 
+import type { JsonObject } from '../../api/kube/json-object.ts'
 import { type AcceptClause, acceptClauses } from '../http/accept.ts'
 import { type Answer, NOT_CACHED, textAnswer } from '../http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from '../http/entity-tag.ts'
 import type { ApiResource } from '../objects/api-resource.ts'
-import { type ApiGroupVersion, apiGroups } from '../objects/api-resources.ts'
-import { v2Document } from './v2.ts'
+import { type ApiGroup, type ApiGroupVersion, apiGroups } from '../objects/api-resources.ts'
+import { type ApiBody, type ApiOperation, groupTag, OBJECT_TYPES, pathItem, pathsOf } from './operations.ts'
+import type { ApiParameter } from './parameters.ts'
+import { reference, schemasOf } from './schemas.ts'
 import { encodeV2Document } from './v2-protobuf.ts'
-import { documentUrl, v3Document, v3Index, v3Paths } from './v3.ts'
 
 const V2 = '/openapi/v2'
 const V3 = '/openapi/v3'
@@ -107,4 +109,117 @@ function takes({ type, subtype }: AcceptClause, offered: string): boolean {
 interface V2Documents {
   readonly json: TaggedDocument
   readonly protobuf: TaggedDocument
+}
+
+// OpenAPI v2 (Swagger): one document for everything. Old kubectls check and explain objects with it; new ones fall back to
+// it (kube-openapi/pkg/builder).
+
+/** @param programVersion of the whole API: `info.version` */
+function v2Document(resources: readonly ApiResource[], programVersion: string): JsonObject {
+  const paths: Record<string, unknown> = {}
+  for (const path of resources.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameterV2, operationV2)
+  return {
+    swagger: '2.0',
+    info: { title: 'Portcullis', version: programVersion },
+    paths,
+    definitions: schemasOf(resources, 'v2'),
+  }
+}
+
+function operationV2(facts: ApiOperation): JsonObject {
+  const { id, description, action, resource, parameters, body, responses } = facts
+  const { group, version, kind } = resource
+  const byCode: Record<string, unknown> = {}
+  for (const { code, description, schema } of responses) byCode[code] = { description, schema: reference('v2', schema) }
+  byCode['401'] = { description: 'Unauthorized' }
+  return {
+    tags: [groupTag(resource)],
+    description,
+    operationId: id,
+    produces: OBJECT_TYPES,
+    ...(body !== undefined && { consumes: body.contentTypes }),
+    parameters: [...(body === undefined ? [] : [bodyParameter(body)]), ...parameters.map(parameterV2)],
+    responses: byCode,
+    schemes: ['https'],
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': { group, version, kind },
+  }
+}
+
+function bodyParameter({ schema, required }: ApiBody): JsonObject {
+  return { name: 'body', in: 'body', ...(required && { required }), schema: reference('v2', schema) }
+}
+
+function parameterV2({ name, in: place, type, description }: ApiParameter): JsonObject {
+  return { name, in: place, description, ...(place === 'path' && { required: true }), type }
+}
+
+// OpenAPI v3: an index, and one document for each group version. kubectl explain, and the question whether the server
+// checks fields by itself (fieldValidation), are answered from it (kube-openapi/pkg/spec3).
+
+/** `apis/proxy.kubegateway.io/v1alpha1` -> what its document is made of; the paths of the index. */
+function v3Paths(groups: readonly ApiGroup[]): ReadonlyMap<string, ApiGroupVersion> {
+  const documents = groups.flatMap(({ name, versions }) =>
+    versions.map((version) => [`${name === '' ? 'api' : 'apis'}/${version.groupVersion}`, version] as const),
+  )
+  return new Map(documents)
+}
+
+/** @param programVersion of the whole API: `info.version` */
+function v3Document({ resources }: ApiGroupVersion, programVersion: string): JsonObject {
+  const paths: Record<string, unknown> = {}
+  for (const path of resources.flatMap(pathsOf)) paths[path.path] = pathItem(path, parameterV3, operationV3)
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Portcullis', version: programVersion },
+    paths,
+    components: { schemas: schemasOf(resources, 'v3') },
+  }
+}
+
+/** @param tags of the documents, by the keys of v3Paths() */
+function v3Index(tags: ReadonlyMap<string, string>): JsonObject {
+  const paths: Record<string, unknown> = {}
+  for (const [path, tag] of tags) paths[path] = { serverRelativeURL: documentUrl(path, tag) }
+  return { paths }
+}
+
+function documentUrl(path: string, tag: string): string {
+  return `/openapi/v3/${path}?hash=${tag}`
+}
+
+function operationV3(facts: ApiOperation): JsonObject {
+  const { id, description, action, resource, parameters, body } = facts
+  const { group, version, kind } = resource
+  return {
+    tags: [groupTag(resource)],
+    description,
+    operationId: id,
+    ...(parameters.length > 0 && { parameters: parameters.map(parameterV3) }),
+    ...(body !== undefined && {
+      requestBody: {
+        content: content(body.contentTypes, body.schema),
+        ...(body.required && { required: true }),
+      },
+    }),
+    responses: responses(facts),
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': { group, version, kind },
+  }
+}
+
+function responses({ action, responses }: ApiOperation): JsonObject {
+  const types = action === 'list' ? [...OBJECT_TYPES, 'application/json;stream=watch'] : OBJECT_TYPES
+  const byCode: Record<string, unknown> = {}
+  for (const { code, description, schema } of responses) byCode[code] = { description, content: content(types, schema) }
+  byCode['401'] = { description: 'Unauthorized' }
+  return byCode
+}
+
+function content(types: readonly string[], schema: string): JsonObject {
+  return Object.fromEntries(types.map((type) => [type, { schema: reference('v3', schema) }]))
+}
+
+function parameterV3({ name, in: place, type, description }: ApiParameter): JsonObject {
+  return { name, in: place, description, ...(place === 'path' && { required: true }), schema: { type } }
 }
