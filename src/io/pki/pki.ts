@@ -154,7 +154,7 @@ function newCertificate(key: forge.pki.rsa.PrivateKey, { notBefore, notAfter }: 
   return certificate
 }
 
-/** By OpenSSL: the same bytes as forge's own signature, without 50 ms of JavaScript. Throws when it is no RSA key. */
+/** By OpenSSL: the same bytes as forge's own signature, without 50 ms of JavaScript. Throws unless it is an RSA key. */
 function signWith(keyPem: string, certificate: forge.pki.Certificate): void {
   const key = forge.pki.privateKeyFromPem(keyPem)
   const signature = (): string => {
