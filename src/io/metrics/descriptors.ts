@@ -163,7 +163,7 @@ export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
   'Requests that hold a slot of a flow control schema',
   { merge: 'perSnapshot' },
 )
-export const FLOW_LIMIT: Metric = table.gauge(
+export const FLOW_LIMIT: Metric<[string, string]> = table.gauge(
   'flow_control_limit',
   ['cluster', 'schema'],
   'Requests that a maxRequestsInflight schema lets run at a time in this replica, unless it is per user',
@@ -400,122 +400,122 @@ export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
 )
 
 // What only the main thread knows: event-metrics.ts, guard-metrics.ts, and what is looked up at a scrape, *-series.ts.
-export const THREAD_ANSWERS: Metric = table.gauge(
+export const THREAD_ANSWERS: Metric<[string]> = table.gauge(
   'thread_answers',
   ['thread'],
   '1 when the gateway thread answered this scrape; otherwise its metrics are from an earlier one',
 )
-export const THREAD_GENERATION: Metric = table.gauge(
+export const THREAD_GENERATION: Metric<[string]> = table.gauge(
   'thread_config_generation',
   ['thread'],
   'Generation of the configuration that the gateway thread has in force',
 )
-export const THREAD_RESTARTS: Metric = table.counter(
+export const THREAD_RESTARTS: Metric<[string]> = table.counter(
   'thread_restarts_total',
   ['thread'],
   'How often a gateway thread died and was replaced',
 )
-export const THREAD_CONNECTIONS: Metric = table.gauge(
+export const THREAD_CONNECTIONS: Metric<[string]> = table.gauge(
   'thread_client_connections',
   ['thread'],
   'Connections of clients that the gateway thread has, handshakes included',
 )
-export const THREAD_BUSY: Metric = table.counter(
+export const THREAD_BUSY: Metric<[string]> = table.counter(
   'thread_busy_seconds_total',
   ['thread'],
   'Seconds in which the event loop of the gateway thread had something to do; 1 a second is all that it can',
 )
-export const THREAD_REQUEST_RATE: Metric = table.gauge(
+export const THREAD_REQUEST_RATE: Metric<[string]> = table.gauge(
   'thread_request_rate',
   ['thread'],
   'HTTP/2 requests a second that clients of the gateway thread began, in the last five seconds that were counted',
 )
-export const USER_OVERFLOWS: Metric = table.counter(
+export const USER_OVERFLOWS: Metric<[string, string]> = table.counter(
   'flow_control_user_overflows_total',
   ['cluster', 'schema'],
   'Requests under a per-user limit whose user found no room in its table and shared an entry with others',
 )
-export const REDIS_UP: Metric = table.gauge(
+export const REDIS_UP: Metric<[]> = table.gauge(
   'global_limit_redis_up',
   [],
   '1 when Redis answers; 0 when each replica keeps to its part of the shared limits',
 )
-export const REPLICAS: Metric = table.gauge(
+export const REPLICAS: Metric<[]> = table.gauge(
   'global_limit_replicas',
   [],
   'Replicas alive; while Redis does not answer, as of its last answer',
 )
-export const GLOBAL_LIMIT_STATE: Metric = table.gauge(
+export const GLOBAL_LIMIT_STATE: Metric<[string, string]> = table.gauge(
   'global_limit_state',
   ['cluster', 'schema'],
   '1 when the limit is shared through Redis, 0 when this replica keeps to its part of it',
 )
-export const GLOBAL_LIMIT_AT_HAND: Metric = table.gauge(
+export const GLOBAL_LIMIT_AT_HAND: Metric<[string, string]> = table.gauge(
   'global_limit_at_hand',
   ['cluster', 'schema'],
   'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
 )
-export const DEGRADE_MODE: Metric = table.gauge(
+export const DEGRADE_MODE: Metric<[string, string, string]> = table.gauge(
   'degrade_mode',
   ['cluster', 'mode', 'shadow'],
   'Always 1; the degrade mode in force, and whether it only counts what it would refuse',
 )
-export const DEGRADE_EXPIRATION: Metric = table.gauge(
+export const DEGRADE_EXPIRATION: Metric<[string]> = table.gauge(
   'degrade_expiration_timestamp_seconds',
   ['cluster'],
   'When the degrade mode in force ends by itself; 0 = never. Missing while the mode is Off',
 )
-export const AUTO_DEGRADE_PHASE: Metric = table.gauge(
+export const AUTO_DEGRADE_PHASE: Metric<[string, string]> = table.gauge(
   'degrade_auto_phase',
   ['cluster', 'phase'],
   '1 for the phase that spec.degrade.auto is in: Normal, Suspect, Degraded or Unknown',
 )
-export const AUTO_DEGRADE_ACTIONS: Metric = table.counter(
+export const AUTO_DEGRADE_ACTIONS: Metric<[string, string]> = table.counter(
   'degrade_auto_actions_total',
   ['cluster', 'action'],
   'What spec.degrade.auto has done: Entered, Shadow, Stricter, Overruled',
 )
-export const CLUSTER_NODES: Metric = table.gauge(
+export const CLUSTER_NODES: Metric<[string, string]> = table.gauge(
   'cluster_nodes',
   ['cluster', 'state'],
   'Nodes that spec.degrade.auto goes by: ready, unready, starting, leaving',
 )
-export const AUTOSCALER_HEALTHY: Metric = table.gauge(
+export const AUTOSCALER_HEALTHY: Metric<[string]> = table.gauge(
   'autoscaler_healthy',
   ['cluster'],
   '1 when the cluster-autoscaler writes its status, and finds its cluster and node groups healthy',
 )
-export const AUTOSCALER_LAST_UPDATED: Metric = table.gauge(
+export const AUTOSCALER_LAST_UPDATED: Metric<[string]> = table.gauge(
   'autoscaler_last_updated_timestamp_seconds',
   ['cluster'],
   'When the cluster-autoscaler wrote its status last, by its own clock',
 )
-export const AUTOSCALER_UNREADABLE: Metric = table.counter(
+export const AUTOSCALER_UNREADABLE: Metric<[string]> = table.counter(
   'autoscaler_status_unreadable_total',
   ['cluster'],
   'Statuses of the cluster-autoscaler that could not be read',
 )
-export const AUTOSCALER_OMITTED_GROUPS: Metric = table.gauge(
+export const AUTOSCALER_OMITTED_GROUPS: Metric<[string]> = table.gauge(
   'autoscaler_nodegroups_omitted',
   ['cluster'],
   'Node groups beyond the first 50, which have no metrics',
 )
-export const NODEGROUP_BACKOFF: Metric = table.gauge(
+export const NODEGROUP_BACKOFF: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_backoff',
   ['cluster', 'group'],
   '1 while the cluster-autoscaler does not scale the node group up, because that failed',
 )
-export const NODEGROUP_TARGET: Metric = table.gauge(
+export const NODEGROUP_TARGET: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_target',
   ['cluster', 'group'],
   'Size of the node group that the cluster-autoscaler has asked for',
 )
-export const NODEGROUP_REGISTERED: Metric = table.gauge(
+export const NODEGROUP_REGISTERED: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_registered',
   ['cluster', 'group'],
   'Nodes of the node group',
 )
-export const NODEGROUP_UNHEALTHY: Metric = table.gauge(
+export const NODEGROUP_UNHEALTHY: Metric<[string, string]> = table.gauge(
   'autoscaler_nodegroup_unhealthy',
   ['cluster', 'group'],
   '1 while the cluster-autoscaler finds the node group unhealthy',
@@ -535,7 +535,7 @@ export const CONFIG_GENERATION: Metric<[]> = table.gauge(
   [],
   'How often the configuration in force has changed',
 )
-export const CONFIG_HASH: Metric = table.gauge(
+export const CONFIG_HASH: Metric<[]> = table.gauge(
   'config_hash',
   [],
   'Hash of the UpstreamClusters in force, with their Secrets: replicas with the same objects have the same',
@@ -570,22 +570,22 @@ export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.cou
   ['cluster', 'guard', 'action', 'result'],
   'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
 )
-export const TOP_REQUESTS: Metric = table.gauge(
+export const TOP_REQUESTS: Metric<[string, string]> = table.gauge(
   'top_requests_per_second',
   ['by', 'name'],
   'Requests of the ten names with the most, in the last five minutes (--top-metrics)',
 )
-export const TOP_REFUSED: Metric = table.gauge(
+export const TOP_REFUSED: Metric<[string, string]> = table.gauge(
   'top_refused_requests_per_second',
   ['by', 'name'],
   'Refused requests of the ten names with the most requests, in the last five minutes (--top-metrics)',
 )
-export const TOP_BYTES: Metric = table.gauge(
+export const TOP_BYTES: Metric<[string, string]> = table.gauge(
   'top_bytes_per_second',
   ['by', 'name'],
   'Bytes of bodies, of the ten names with the most requests, in the last five minutes (--top-metrics)',
 )
-export const TOP_UPSTREAM_SECONDS: Metric = table.gauge(
+export const TOP_UPSTREAM_SECONDS: Metric<[string, string]> = table.gauge(
   'top_upstream_seconds_per_second',
   ['by', 'name'],
   'Time that upstream took for the ten names with the most requests, in the last five minutes (--top-metrics)',
@@ -601,27 +601,27 @@ export const MEMORY_LIMIT: Metric<[]> = table.gauge(
   'Memory that the process may take: --memory-limit, the limit of its control group, or half of the machine',
 )
 export const CONFIG_CLUSTERS: Metric<[]> = table.gauge('config_clusters', [], 'UpstreamClusters in force')
-export const CONTROL_OIDC_TOKENS: Metric = table.counter(
+export const CONTROL_OIDC_TOKENS: Metric<[string]> = table.counter(
   'control_oidc_tokens_total',
   ['result'],
   'ID tokens that the embedded API server has looked at: accepted, or why one was refused',
 )
-export const CONTROL_OIDC_FETCHES: Metric = table.counter(
+export const CONTROL_OIDC_FETCHES: Metric<[string]> = table.counter(
   'control_oidc_key_fetches_total',
   ['result'],
   'Reads of the keys of the OpenID provider',
 )
-export const CONTROL_OIDC_KEYS_TIME: Metric = table.gauge(
+export const CONTROL_OIDC_KEYS_TIME: Metric<[]> = table.gauge(
   'control_oidc_keys_success_timestamp_seconds',
   [],
   'When the keys of the OpenID provider were last read; 0 = never',
 )
-export const SERVER_ADDRESSES: Metric = table.gauge(
+export const SERVER_ADDRESSES: Metric<[string, string]> = table.gauge(
   'server_addresses',
   ['cluster', 'server'],
   'Addresses of a server with resolve',
 )
-export const SERVER_LOOKUPS: Metric = table.counter(
+export const SERVER_LOOKUPS: Metric<[string, string, string]> = table.counter(
   'server_lookups_total',
   ['cluster', 'server', 'result'],
   'Look-ups of a server with resolve',

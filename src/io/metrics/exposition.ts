@@ -36,7 +36,7 @@ export class Exposition {
   }
 
   /** `values`: those of its labels, in their order. */
-  addMetric(metric: Metric, value: number, ...values: string[]): void {
+  addMetric<Values extends readonly string[]>(metric: Metric<Values>, value: number, ...values: Values): void {
     const labels = metric.labels.map((name, index) => formatLabel(name, values[index] ?? ''))
     this.add(metric, labels.length === 0 ? '' : `{${labels}}`, value)
   }
