@@ -38,6 +38,6 @@ process.exitCode = await reportUserErrors(err, () =>
     terminal: { columns: () => (process.stdout.isTTY ? process.stdout.columns : undefined), interrupted },
     now: Date.now,
     serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
-    demo: async (options) => (await import('./demo/command.ts')).demoCommand(options),
+    demo: async (options) => (await import('./demo/demo.ts')).demoCommand(options),
   }),
 )

@@ -11,7 +11,7 @@ import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/api/upstream-cluster/schema.ts'
 import type { UpstreamCluster, UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { apiResources } from '../../src/apiserver/objects/api-resources.ts'
-import { schemasOf } from '../../src/apiserver/openapi/schemas.ts'
+import { schemasOf } from '../../src/apiserver/openapi/openapi.ts'
 import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
 import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
 

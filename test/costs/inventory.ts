@@ -51,12 +51,12 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/app/access/cluster-identity.ts': row('answer to a TokenReview'),
   'src/app/dashboard/all-replicas.ts': notInput(OWN),
   'src/app/dashboard/samples.ts': notInput(OWN),
+  'src/app/insight/known-secrets.ts': notInput(OPERATOR),
   'src/app/insight/log-levels.ts': notInput(
     'JSON.parse alone, of a body that the admin listener limits, behind the rights of an admin',
   ),
   'src/app/insight/replicas.ts': notInput('JSON.parse alone, of answers of other replicas that were counted'),
   'src/app/insight/routes.ts': row('query of top'),
-  'src/app/insight/secret-files.ts': notInput(OPERATOR),
   'src/app/protection/protection.ts': notInput(OWN),
   'src/app/serve-command.ts': notInput(OWN),
   'src/app/tap/tap-peers.ts': row('query of a tap'),

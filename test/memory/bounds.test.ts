@@ -27,7 +27,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   pooledShortBytes: ['src/http2/slabs.ts', 'MAX_POOLED_SHORT'],
   scratchBytes: ['src/http2/hpack/scratch.ts', 'MAX_SCRATCH_BYTES'],
   spareHeadBytes: ['src/core/shares/open-heads.ts', 'SPARE_BYTES'],
-  controlHeadBytes: ['src/app/wiring/own-port-admission.ts', 'OPEN_HEAD_BYTES'],
+  controlHeadBytes: ['src/app/wiring/wire.ts', 'OPEN_HEAD_BYTES'],
   unreadBytes: ['src/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
   topNames: ['src/core/top/traffic.ts', 'CAPACITY'],
   auditBodyBytes: ['src/core/audit/recorded-body.ts', 'MAX_RECORDED_BYTES'],

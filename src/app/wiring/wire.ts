@@ -3,7 +3,7 @@
 
 import { randomInt } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import type { Clock } from '../../api/ports/ports.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts'
 import { requestFault, startUpstreamRights } from '../../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../controllers/servers/followed-servers.ts'
@@ -12,24 +12,32 @@ import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 import type { ThreadHeap } from '../../core/memory/ceiling.ts'
 import { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
+import { refuse } from '../../core/refusal/refusal.ts'
+import { OpenHeads } from '../../core/shares/open-heads.ts'
+import { SharedResource } from '../../core/shares/shared-resource.ts'
 import { DialGuard } from '../../io/dial/dial-guard.ts'
 import { lookUp } from '../../io/dns/look-up.ts'
 import type { KubeClient } from '../../io/kube/client.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
-import { LIMITED } from '../../io/metrics/descriptors.ts'
+import { RareWarnings } from '../../io/logs/rare-warnings.ts'
+import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import { createMetrics } from '../../io/metrics/metrics.ts'
+import type { MetricsRecorder } from '../../io/metrics/recorder.ts'
 import { PROGRAM_FILES } from '../../io/program/build.ts'
 import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
 import { Upstreams } from '../../io/upstream/upstreams.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
+import { LATE_BODIES_BYTES } from '../../state/thread-shares.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import { Started } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
-import { ownPortFailures } from '../failures/own-ports.ts'
+import { admitClients } from '../connections/admit-clients.ts'
+import { type OwnPortFailures, ownPortFailures } from '../failures/own-ports.ts'
 import { TopCounts } from '../insight/top-counts.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import type { MemoryPlan } from '../memory/memory-plan.ts'
@@ -40,7 +48,6 @@ import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
 import { shareLimits } from './limit-sharing.ts'
 import type { Outputs } from './outputs.ts'
-import { createOwnPortAdmission } from './own-port-admission.ts'
 import { startTracing, type TracingWaits } from './tracing.ts'
 
 /** For tests. */
@@ -52,7 +59,7 @@ export interface WiredOverrides {
 
 const WORD = 2 ** 32
 
-export interface WireDeps {
+interface WireDeps {
   readonly config: Config
   readonly memory: Pick<MemoryPlan, 'heap'>
   readonly serving: ServingPair
@@ -224,4 +231,61 @@ function cellOf({ name, protection }: CompiledCluster): string {
 
 function startWorker(heap: ThreadHeap): StartThread {
   return (data, events) => startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events, heap)
+}
+
+// How clients come in at the ports that the main thread serves: the embedded API server or the webhook for CRDs, and the webhook of pod
+// protection. Together they are one more listener beside those of the gateway's threads, with the same rules.
+
+/** What heads may take that have no end yet, of those who are known, on all of these ports; others have a part of their own on top. */
+const OPEN_HEAD_BYTES = 4 * 1024 * 1024
+const RETRY_SECONDS = 1
+/** One in this many connections may be of clients that have not sent a request with a valid credential. */
+const STRANGERS_PART = 4
+
+function createOwnPortAdmission(
+  { maxControlConnections }: Config,
+  failures: OwnPortFailures,
+  recorder: MetricsRecorder,
+  clock: Clock,
+  log: Logger,
+): PortAdmission {
+  const givenUp = new RareWarnings({ clock, log })
+  const abuse = new RareWarnings({ clock, log })
+  const admission = admitClients({
+    handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+    max: maxControlConnections,
+    maxUnauthenticated: Math.ceil(maxControlConnections / STRANGERS_PART),
+    isBlocked: (source) => failures.isBlocked(source),
+    onHandshakeFailed: (source) => failures.handshakeFailed(source),
+    onGivenUp(limit, source) {
+      const isKnown = limit === 'connections'
+      recorder.add(LIMITED, 1, 'control-connections', isKnown ? 'true' : 'false')
+      const full = isKnown ? '' : `1/${STRANGERS_PART} of `
+      const message = `a connection to a port of control plane or webhooks is closed: ${full}--max-control-connections is reached`
+      givenUp.warn(`${message}, and its source has most of them`, { source })
+    },
+    metrics: recorder,
+  })
+  const shared = new SharedResource('buffered-bytes', OPEN_HEAD_BYTES)
+  const heads = new OpenHeads({
+    shared,
+    refuse(charge) {
+      recorder.add(LIMITED, 1, 'control-heads', charge.known ? 'true' : 'false')
+      const shares = shared.of(charge)
+      const message =
+        `${charge.source} is sending ${shares.heldBy(charge.source)} of ${shares.capacity} bytes that heads of requests to control plane ` +
+        `and webhooks may take at the same time; retry in ${RETRY_SECONDS} s`
+      return refuse('share-exceeded', message, { retryAfterSeconds: RETRY_SECONDS })
+    },
+  })
+  return {
+    ...admission,
+    heads,
+    lateBodies: new SharedResource('late-bodies', LATE_BODIES_BYTES),
+    counters: recorder.http2Clients,
+    onAbuse(address, kind) {
+      abuse.warn('connection to a port of control plane or webhooks ended: its client did too much', { address, kind })
+    },
+    onHandshakeError: () => recorder.add(HANDSHAKE_ERRORS, 1),
+  }
 }

@@ -119,7 +119,7 @@ export interface MemoryBounds {
   readonly scratchBytes: number
   /** core/shares/open-heads.ts */
   readonly spareHeadBytes: number
-  /** app/wiring/own-port-admission.ts */
+  /** app/wiring/wire.ts */
   readonly controlHeadBytes: number
   /** io/socket/unread-output.ts */
   readonly unreadBytes: number

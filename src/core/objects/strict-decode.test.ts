@@ -8,7 +8,7 @@ import { LineCounter } from 'yaml'
 import { isRecord } from '../../api/kube/object-shape.ts'
 import { MAX_DEPTH } from './json-text.ts'
 import { decodeObject, MAX_SMALL_YAML_LENGTH, MAX_YAML_LENGTH, YamlTooLong } from './strict-decode.ts'
-import { composeFirstDocument } from './yaml-document.ts'
+import { composeFirstDocument } from './yaml-text.ts'
 
 interface Row {
   readonly type: 'json' | 'yaml'

@@ -7,7 +7,28 @@ import { isPlainYaml } from '../../objects/yaml-plain.ts'
 import { openEnvelope, UnreadableBody } from '../../protection/requests/deletion-request-body.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import type { ScaleTarget } from './scale-target.ts'
-import { ASK_UPSTREAM, type ReplicasWritten, replicasValue, UNCHANGED } from './written.ts'
+
+// What is known of the replicas that a write asks for.
+export type ReplicasWritten =
+  /** If it succeeds, spec.replicas is this. */
+  | { readonly kind: 'replicas'; readonly value: number }
+  | { readonly kind: 'unchanged' }
+  /** Depends on what is there, or is not parsed here. */
+  | { readonly kind: 'ask-upstream' }
+  /** No kube-apiserver can take it: why, for people. */
+  | { readonly kind: 'unreadable'; readonly why: string }
+
+const ASK_UPSTREAM: ReplicasWritten = { kind: 'ask-upstream' }
+const UNCHANGED: ReplicasWritten = { kind: 'unchanged' }
+
+const MAX_INT32 = 2 ** 31 - 1
+
+/** @param value of the field; present, and not null */
+function replicasValue(value: unknown): ReplicasWritten {
+  if (typeof value !== 'number') return { kind: 'unreadable', why: 'spec.replicas is not a number' }
+  // Where patches are applied Go converts floats to int32, by ways of its own when they are too large.
+  return Number.isInteger(value) && value >= 0 && value <= MAX_INT32 ? { kind: 'replicas', value } : ASK_UPSTREAM
+}
 
 export interface ScaleWrite {
   readonly target: Pick<ScaleTarget, 'isScale' | 'builtIn'>
@@ -167,7 +188,6 @@ function readJsonPatch(operations: unknown): ReplicasWritten {
 // of field 2 (k8s.io/api/{apps/v1,core/v1,autoscaling/v1}/generated.proto).
 const SPEC_FIELD = 2
 const REPLICAS_FIELD = 1
-const MAX_INT32 = 2 ** 31 - 1
 
 function readProtobuf(body: Buffer, { isScale, builtIn }: Pick<ScaleTarget, 'isScale' | 'builtIn'>): ReplicasWritten {
   if (!isScale && !builtIn) return ASK_UPSTREAM

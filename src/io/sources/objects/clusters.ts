@@ -13,17 +13,16 @@ import type { PemChecks } from '../../../api/validation/pem-checks.ts'
 import { referencesOf, type SecretReferenceAt } from '../../secrets/secret-references.ts'
 import { type CheckedCluster, checkCluster, secretsOf } from './check-cluster.ts'
 import { ClusterClaims } from './claims.ts'
-import { type GoodSecrets, goodSecretsOf, withGoodSecrets } from './good-secrets.ts'
-import { ClusterReferences, type SecretLookup } from './references.ts'
+import { ClusterReferences, type GoodSecrets, goodSecretsOf, type SecretLookup, withGoodSecrets } from './references.ts'
 import { settleClaims } from './settle-claims.ts'
 
-export interface ClusterObjectsOptions {
+interface ClusterObjectsOptions {
   readonly secrets: SecretLookup
   readonly pem: PemChecks
   readonly checks?: ClusterCheckOptions
 }
 
-export interface Settlement {
+interface Settlement {
   /** Clusters whose version in force has changed: new, updated or removed. */
   readonly changed: ReadonlySet<string>
   /** Clusters whose problems have changed, with the previous ones. */
