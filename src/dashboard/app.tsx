@@ -1,9 +1,8 @@
 // The frame of every view: skip link, navigation, and a banner when the gateway is away.
 
 import type { VNode } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Route, useRoute } from './data/route.ts'
-import { useTheme } from './data/theme.ts'
 import { ClusterView } from './views/cluster.tsx'
 import { ExplainView } from './views/explain.tsx'
 import { OverviewView } from './views/overview.tsx'
@@ -121,4 +120,35 @@ function Mark(): VNode {
       <path d="M2 14V7a6 6 0 0 1 12 0v7M5 2.5V14M8 1.5V14M11 2.5V14M2 7h12M2 10.5h12" />
     </svg>
   )
+}
+
+// Light or dark: as the system has it, unless another one was chosen in this browser.
+type Theme = 'auto' | 'light' | 'dark'
+const THEMES: readonly Theme[] = ['auto', 'light', 'dark']
+const KEY = 'portcullis-theme'
+
+/** The theme, and what switches to the next one. */
+function useTheme(): readonly [Theme, () => void] {
+  const [theme, setTheme] = useState<Theme>(readTheme)
+  useLayoutEffect(() => {
+    document.documentElement.dataset['theme'] = theme
+    try {
+      localStorage.setItem(KEY, theme)
+    } catch {
+      // Storage is switched off: it is forgotten when the page closes.
+    }
+    // For charts, which draw with the colours of the moment.
+    dispatchEvent(new Event('themechange'))
+  }, [theme])
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'auto'
+  return [theme, () => setTheme(next)]
+}
+
+function readTheme(): Theme {
+  try {
+    const kept = localStorage.getItem(KEY)
+    return THEMES.find((theme) => theme === kept) ?? 'auto'
+  } catch {
+    return 'auto'
+  }
 }

@@ -4,8 +4,11 @@
 
 import { randomUUID } from 'node:crypto'
 import process from 'node:process'
+import { EVENTS, LEASES, NAMESPACES, SECRETS } from '../../api/kinds/scheme.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { createAuthenticator } from '../../apiserver/access/authenticate.ts'
+import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import { Registry } from '../../apiserver/registry/registry.ts'
 import { createControlHandler } from '../../apiserver/server.ts'
 import { listenControl } from '../../io/listener/control-listener.ts'
@@ -14,15 +17,18 @@ import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import type { KeyPair } from '../../io/pki/pki.ts'
 import { VERSION } from '../../io/program/build.ts'
 import { openSqliteStore } from '../../io/store/store.ts'
+import { CONFIG_MAPS, NODES, SERVICE_ACCOUNTS, SERVICES } from '../kinds/core-kinds.ts'
 import { DEMO_MESSAGES } from '../kinds/messages.ts'
+import { isEnding, PODS } from '../kinds/pod-kind.ts'
 import { demoReviews } from '../kinds/reviews.ts'
-import { DEMO_SCHEME } from '../kinds/scheme.ts'
+import { DEPLOYMENTS, REPLICA_SETS } from '../kinds/workload-kinds.ts'
 import { demoAuthorizer } from './access.ts'
-import { settle, startLife } from './life.ts'
+import { stepPod, watchNode } from './kubelets.ts'
 import { ClusterObjects } from './objects.ts'
 import { addSampleData, type SampleSize } from './sample-data.ts'
+import { collectOrphans, stepDeployment, stepReplicaSet } from './workloads.ts'
 
-export interface DemoClusterOptions {
+interface DemoClusterOptions {
   readonly name: string
   /** How many apiservers share the cluster's objects. */
   readonly replicas: number
@@ -98,3 +104,60 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
     },
   }
 }
+
+// What makes a demo cluster move: workloads are followed, pods start and end, and a node whose lease is not renewed is NotReady
+// after a while (that is what the degrade switch is about).
+const STEP_MS = 500
+
+/** Everything running, nothing pending, in as few writes as that takes: the demo is to start fast. */
+function settle(objects: ClusterObjects): void {
+  addServiceAccounts(objects)
+  for (const one of objects.list(DEPLOYMENTS)) stepDeployment(objects, one)
+  for (const one of objects.list(REPLICA_SETS)) stepReplicaSet(objects, one, true)
+  for (const one of objects.list(PODS)) stepPod(objects, one, true)
+  for (const one of objects.list(REPLICA_SETS)) stepReplicaSet(objects, one, true)
+  for (const one of objects.list(DEPLOYMENTS)) stepDeployment(objects, one)
+}
+
+/** Returns the function that stops it. */
+function startLife(objects: ClusterObjects): () => void {
+  const timer = setInterval(() => {
+    step(objects)
+    for (const node of objects.list(NODES)) watchNode(objects, node)
+  }, STEP_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+function step(objects: ClusterObjects): void {
+  addServiceAccounts(objects)
+  collectOrphans(objects)
+  for (const one of objects.list(DEPLOYMENTS)) objects.attempt(() => stepDeployment(objects, one))
+  for (const one of objects.list(REPLICA_SETS)) objects.attempt(() => stepReplicaSet(objects, one, false))
+  for (const one of objects.list(PODS)) objects.attempt(() => stepPod(objects, one, false))
+}
+
+/** Every namespace has its `default` service account: without it no pod starts. */
+function addServiceAccounts(objects: ClusterObjects): void {
+  for (const namespace of objects.list(NAMESPACES)) {
+    const name = metaText(namespace, 'name')
+    if (isEnding(namespace) || objects.get(SERVICE_ACCOUNTS, name, 'default') !== undefined) continue
+    const account = { metadata: { name: 'default', namespace: name } }
+    objects.create(SERVICE_ACCOUNTS, account, 'kube-controller-manager')
+  }
+}
+
+// Every kind that the demo's clusters serve.
+const DEMO_SCHEME: readonly ResourceKind[] = [
+  PODS,
+  NODES,
+  NAMESPACES,
+  SERVICES,
+  CONFIG_MAPS,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  EVENTS,
+  DEPLOYMENTS,
+  REPLICA_SETS,
+  LEASES,
+]
