@@ -1,7 +1,12 @@
 // The components of a gateway in the order in which they start. They stop in the reverse order, after the gateway threads have drained.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WEBHOOK_RESULTS } from '../../io/audit-webhook/audit-webhook.ts'
+import { exposeClusters } from '../../io/metrics/cluster-series.ts'
+import { AUDIT_WEBHOOK_EVENTS, FLOW_INFLIGHT, LOG_LINES_DROPPED } from '../../io/metrics/descriptors.ts'
+import type { ExposeMetrics } from '../../io/metrics/exposition.ts'
 import { exposeServers } from '../../io/metrics/server-series.ts'
+import { exposeThreads } from '../../io/metrics/thread-series.ts'
 import { followWebhookKubeconfig } from '../audit/outputs.ts'
 import { followAuditPolicy } from '../audit/policy-file.ts'
 import { exposeCertificateEnds, warnOfExpiry } from '../certificates/own-certificates.ts'
@@ -11,7 +16,6 @@ import { DependencyLoops } from '../last-good/dependency-loops.ts'
 import { startScaleUpGuards } from '../scale/scale-up-guards.ts'
 import { reportStalls } from '../stalls/report-stalls.ts'
 import { startStatuses } from '../statuses/statuses.ts'
-import { exposeGateway } from '../wiring/expose-gateway.ts'
 import type { GatewayParts } from './build-parts.ts'
 import { describeState } from './describe.ts'
 import { Lifecycle } from './lifecycle.ts'
@@ -146,5 +150,41 @@ function objectSource({ plane, changes, clusters, lastGood, log }: GatewayParts,
     },
     stop: () => plane.source.stop(),
     checks: () => [{ name: 'configuration', ok: synced, message: 'not read yet' }],
+  }
+}
+
+// The metrics of the gateway: what all threads have counted, and what only the main thread sees.
+function exposeGateway({ metrics, pool, clusters, outputs, clock }: GatewayParts): ExposeMetrics {
+  const overflows: { cluster: string; schema: string; overflows: number }[] = []
+  metrics.beforeScrape(async () => {
+    await pool.reports()
+    overflows.length = 0
+    for (const { compiled, flows } of clusters.values()) {
+      for (const flow of flows.describe(clock.monotonic())) {
+        // Counts in shared memory: reported by one thread only.
+        metrics.recorder.set(FLOW_INFLIGHT, flow.inFlight, compiled.name, flow.schema)
+        if (flow.overflows > 0) overflows.push({ cluster: compiled.name, ...flow })
+      }
+    }
+    if (outputs.access !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.access.dropped(), 'access')
+    if (outputs.audit !== undefined) metrics.recorder.set(LOG_LINES_DROPPED, outputs.audit.dropped(), 'audit')
+    const counts = outputs.auditWebhook?.writer.counts
+    if (counts !== undefined) {
+      for (const result of WEBHOOK_RESULTS) metrics.recorder.set(AUDIT_WEBHOOK_EVENTS, counts[result], result)
+    }
+    const { controlAudit } = outputs
+    if (controlAudit !== undefined && controlAudit !== outputs.audit) {
+      metrics.recorder.set(LOG_LINES_DROPPED, controlAudit.dropped(), 'control-audit')
+    }
+  })
+  return async (into) => {
+    await metrics.expose(into)
+    const states = pool.slots.map((slot) => {
+      const { index, answers, applied, restarts, busySeconds } = slot
+      return { thread: index, answers, generation: applied, restarts, busySeconds, ...pool.loadOf(slot) }
+    })
+    const inForce = Array.from(clusters.values(), ({ compiled }) => compiled)
+    exposeThreads(into, states, overflows)
+    exposeClusters(into, inForce, clock.now())
   }
 }

@@ -1,23 +1,29 @@
 // Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
 
+import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { startAutoDegradeController } from '../../controllers/auto-degrade/auto-degrade.ts'
-import { AutoscalerStatuses } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
+import { type AutoDegradeController, startAutoDegradeController } from '../../controllers/auto-degrade/auto-degrade.ts'
+import { AutoscalerStatuses, type FollowedAutoscaler } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
 import { startClusterHealth } from '../../controllers/cluster-health/cluster-health.ts'
 import { startDegradeRecovery } from '../../controllers/degrade/recovery.ts'
-import { leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
+import { type Leading, leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
+import { CostSweeper } from '../../controllers/scale-down/cost-sweeper.ts'
+import { ScaleDownPolicyController } from '../../controllers/scale-down/policies.ts'
 import { startClusterStatus } from '../../controllers/status/cluster-status.ts'
+import { isBackedOff, isUnhealthy } from '../../core/scale/autoscaler-status/report.ts'
+import { autoscalerVerdict } from '../../core/status/autoscaler-health.ts'
 import { LEADER_LEASE } from '../../core/status/gateways.ts'
 import { REDIS_AWAY } from '../../core/status/messages.ts'
+import { type AutoDegradeSeries, exposeAutoDegrade } from '../../io/metrics/auto-degrade-series.ts'
+import { type AutoscalerSeries, exposeAutoscalers } from '../../io/metrics/autoscaler-series.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
 import { type Running, stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import type { Protection } from '../protection/protection.ts'
-import { startScaleDowns } from '../scale/scale-downs.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
-import { exposeAutoDegradePhases, exposeAutoscalerStatuses } from './series.ts'
 
-export interface StatusParts
+interface StatusParts
   extends Pick<WiredGateway, 'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers'>,
     Pick<WiredGateway, 'sharing'> {
   readonly config: Config
@@ -90,6 +96,92 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
     stop: () => {
       leave()
       return stopInReverse([leadership, following, controller, health, scaleDowns, recovery, autoDegrade], log)
+    },
+  }
+}
+
+// The metrics of what is followed in the clusters: their cluster-autoscalers, and their nodes while the degrade switch is automatic.
+function exposeAutoscalerStatuses(into: Exposition, autoscalers: AutoscalerStatuses): void {
+  exposeAutoscalers(into, autoscalers.all().map(seriesOf))
+}
+
+function seriesOf({ cluster, fact, unreadable }: FollowedAutoscaler): AutoscalerSeries {
+  const { report, writtenAtMs } = fact
+  return {
+    cluster,
+    healthy: autoscalerVerdict(fact).status === 'True',
+    writtenAtMs,
+    unreadable,
+    omittedGroups: report?.omittedGroups ?? 0,
+    groups: (report?.groups ?? []).map((group) => {
+      const { name, target = 0, registered = 0 } = group
+      return { name, backoff: isBackedOff(group), unhealthy: isUnhealthy(group), target, registered }
+    }),
+  }
+}
+
+function exposeAutoDegradePhases(
+  into: Exposition,
+  controller: AutoDegradeController,
+  health: Pick<ClusterHealth, 'nodes'>,
+): void {
+  exposeAutoDegrade(
+    into,
+    controller.describe().map(({ cluster, status: { phase }, actions }) => {
+      return { cluster, phase, actions, nodes: nodesOf(health, cluster) }
+    }),
+  )
+}
+
+function nodesOf(health: Pick<ClusterHealth, 'nodes'>, cluster: string): AutoDegradeSeries['nodes'] {
+  const seen = health.nodes(cluster)
+  if (seen?.complete !== true || seen.message !== '') return undefined
+  const { ready, unready, notStarted, total } = seen
+  return { ready, unready, starting: notStarted, leaving: total - ready - unready - notStarted }
+}
+
+// Wires ScaleDownPolicies: followed here, asked in the gateway threads, and what is left of them taken back by the leader.
+function startScaleDowns(
+  {
+    clusters,
+    clock,
+    clientOf,
+    pool,
+    log,
+  }: Pick<WiredGateway, 'clusters' | 'clock' | 'clientOf' | 'pool'> & {
+    readonly log: Logger
+  },
+  client: ObjectClient,
+  replica: string,
+  leadership: Leading,
+) {
+  // The first list comes later.
+  let sweeper: CostSweeper | undefined
+  const controller = new ScaleDownPolicyController({
+    client,
+    replica,
+    leadership,
+    clock,
+    random: Math.random,
+    log,
+    onPolicies: (policies) => {
+      pool.scaleDownPolicies(policies)
+      sweeper?.update()
+    },
+  })
+  sweeper = new CostSweeper({
+    clusters: () => clusters.names(),
+    connect: clientOf,
+    leadership,
+    policies: () => controller.policies,
+    clock,
+    log,
+  })
+  pool.onScaledDown((report) => controller.report(report))
+  return {
+    stop: async () => {
+      await sweeper?.stop()
+      await controller.stop()
     },
   }
 }

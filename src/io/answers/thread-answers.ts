@@ -5,11 +5,14 @@ import { randomInt } from 'node:crypto'
 import type { Charge } from '../../api/ports/stream.ts'
 import type { AnswerMemory } from '../../core/answers/answer-reader.ts'
 import { NoRoomError } from '../../core/answers/call-errors.ts'
+import { clusterCharge } from '../../core/shares/charge.ts'
+import { LARGE_HEAD_BYTES } from '../../core/shares/open-heads.ts'
 import { refuseShare } from '../../core/shares/refuse-share.ts'
 import { SharedResource } from '../../core/shares/shared-resource.ts'
+import type { HeadMemory } from '../../http2/header-frames.ts'
 
 /**
- * Of a thread. Half of its reserve is a page (core/answers/answer-limits.ts): while one source has all, another one reads a page, and a third one as
+ * What one thread may hold. Half of its reserve is a page (core/answers/answer-limits.ts): while one source has all, another one reads a page, and a third one as
  * much as an eighth of its share, which is 1 MiB. More of them at the same time may get nothing until one gives something back.
  */
 const MAX_ANSWER_BYTES = 24 * 1024 * 1024
@@ -54,5 +57,26 @@ export class AnswerBytes implements AnswerMemory {
     const { message, retryAfterSeconds } = refuseShare(this.#shared.limit, shares, charge, Math.random())
     const belowShare = shares.heldBy(charge.source) < shares.shareOf(charge.source, charge.weight)
     return new NoRoomError(message, retryAfterSeconds, belowShare)
+  }
+}
+
+// The memory of answers' heads that are not complete: that of all other answers of the thread, charged to the cluster whose
+// endpoint sends them. One that sends most of a large head on each of many connections would otherwise fill the memory unseen.
+
+/** That of one connection, which has one head at a time. */
+export class AnswerHead implements HeadMemory {
+  readonly #memory: AnswerBytes
+  #held = 0
+
+  constructor(cluster: string) {
+    this.#memory = new AnswerBytes(clusterCharge(cluster))
+  }
+
+  hold(bytes: number): { readonly message: string } | undefined {
+    const more = (bytes > LARGE_HEAD_BYTES ? bytes : 0) - this.#held
+    if (more > 0 && !this.#memory.take(more)) return this.#memory.full()
+    if (more < 0) this.#memory.give(-more)
+    this.#held += more
+    return undefined
   }
 }

@@ -4,23 +4,22 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../../api/ports/stream.ts'
 import type { CompiledClient, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import { AnswerHead } from '../answers/thread-answers.ts'
 import type { DialGuard, GuardedServer } from '../dial/dial-guard.ts'
 import type { UpstreamCounters } from '../metrics/upstream-counters.ts'
 import { turns } from '../turns/thread-turns.ts'
 import { addTickable, removeTickable, type Tickable } from '../world/coarse-ticker.ts'
-import { AnswerHead } from './answer-heads.ts'
 import { UpstreamConnector, upstreamTls } from './connect.ts'
 import { HTTP1_MAX_LIST_BYTES, type Http1Class, Http1Pool } from './http1.ts'
 import { Http2Group, type Http2GroupCounters, type Http2GroupShape } from './http2.ts'
 import { Offences, type SharedByCluster } from './offences.ts'
 import type { Relists } from './relists.ts'
 import type { Carrier } from './waiting.ts'
-
 /** Requests of different classes never share a connection. */
 export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
 
 /** `bulk`: unary requests of a source that has many in flight while others are there. */
-export type ConnectionClass = RequestClass | 'bulk'
+type ConnectionClass = RequestClass | 'bulk'
 
 /**
  * What is let in at the pace of the server's answers after connections broke: lists, over the connections of `unary`, and watches that are
@@ -29,7 +28,7 @@ export type ConnectionClass = RequestClass | 'bulk'
 export type RequestKind = RequestClass | 'list' | 'watch-opening'
 
 /** The connections of one class. */
-export interface ClassConnections {
+interface ClassConnections {
   readonly connections: number
   /** Requests on them. */
   readonly streams: number
@@ -80,7 +79,7 @@ export interface UpstreamEndpoint {
   describe(): EndpointConnections
 }
 
-export interface UpstreamEvents {
+interface UpstreamEvents {
   /** A connection failed or broke: the endpoint may be down. */
   onBroken(error: Error): void
 }
