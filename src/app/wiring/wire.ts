@@ -8,6 +8,7 @@ import { startEndpointProbes } from '../../controllers/probes/endpoint-probes.ts
 import { requestFault, startUpstreamRights } from '../../controllers/rights/upstream-rights.ts'
 import { FollowedServers } from '../../controllers/servers/followed-servers.ts'
 import { createUpstreamClustersController } from '../../controllers/upstream-clusters.ts'
+import type { AuditPolicy } from '../../core/audit/policy.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 import type { ThreadHeap } from '../../core/memory/ceiling.ts'
@@ -22,6 +23,7 @@ import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import { HANDSHAKE_TIMEOUT_MS, type PortAdmission } from '../../io/listener/connections.ts'
 import { type ServingPair, TlsContexts } from '../../io/listener/tls-contexts.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { RareWarnings } from '../../io/logs/rare-warnings.ts'
 import { HANDSHAKE_ERRORS, LIMITED } from '../../io/metrics/descriptors.ts'
 import { createMetrics } from '../../io/metrics/metrics.ts'
@@ -33,6 +35,7 @@ import { systemClock } from '../../io/world/clock.ts'
 import { startThread } from '../../io/world/threads.ts'
 import { ClusterTable } from '../../state/clusters.ts'
 import { LATE_BODIES_BYTES } from '../../state/thread-shares.ts'
+import type { AuditOutputs } from '../audit/outputs.ts'
 import { ServingReload } from '../certificates/serving-reload.ts'
 import { Started } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
@@ -47,8 +50,16 @@ import type { StartThread } from '../threads/pool/worker-slot.ts'
 import { ConfigChanges } from './apply-change.ts'
 import { createFailures } from './create-failures.ts'
 import { shareLimits } from './limit-sharing.ts'
-import type { Outputs } from './outputs.ts'
 import { startTracing, type TracingWaits } from './tracing.ts'
+
+// Where the main thread writes: log lines, and events of the logs that are switched on.
+interface Outputs extends AuditOutputs {
+  readonly log: Logger
+  /** Lines of the access log; undefined = switched off. */
+  readonly access: LineWriter | undefined
+  /** undefined = every request, at level Metadata. */
+  readonly auditPolicy: AuditPolicy | undefined
+}
 
 /** For tests. */
 export interface WiredOverrides {
