@@ -8,22 +8,12 @@ import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import type { BuildConstants } from '../src/io/program/build.ts'
+import { BUNDLE_OPTIONS } from './bundle.ts'
 import { writeDashboard } from './dashboard.ts'
 import { bundledPackages, licencesText } from './licences.ts'
 import { sbomText } from './sbom.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
-/** Modules that are started or loaded by their path (PROGRAM_FILES); their names stand there, too. */
-const ENTRY_POINTS = {
-  main: 'src/main.ts',
-  'gateway-thread': 'src/app/threads/thread/entry.ts',
-  // Of the package only what reads kubeconfigs; its index loads the types of the whole API.
-  'client-node': '@kubernetes/client-node/dist/config.js',
-}
-/** Packages in CommonJS call `require` for Node's modules; ES modules have none. */
-const REQUIRE = `import { createRequire as createRequireOfBundle } from 'node:module'
-const require = createRequireOfBundle(import.meta.url)`
-
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'dist' } } })
 await buildInto(resolve(ROOT, values.out))
 
@@ -31,27 +21,9 @@ async function buildInto(out: string): Promise<void> {
   rmSync(out, { recursive: true, force: true })
   const built = constants()
   const { metafile } = await build({
-    absWorkingDir: ROOT,
-    entryPoints: ENTRY_POINTS,
+    ...BUNDLE_OPTIONS,
     outdir: out,
-    outExtension: { '.js': '.mjs' },
-    // All in one folder: PROGRAM_FILES goes by it.
-    chunkNames: '[name]-[hash]',
-    bundle: true,
-    // What a command does not need is in a file that it does not read.
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    banner: { js: REQUIRE },
     define: { PORTCULLIS_BUILD: JSON.stringify(built) },
-    sourcemap: 'linked',
-    sourcesContent: true,
-    // node_modules may be a link; its packages are still named from here.
-    preserveSymlinks: true,
-    metafile: true,
-    logLevel: 'warning',
-    logOverride: { 'direct-eval': 'error' },
   })
   cpSync(join(ROOT, 'config'), join(out, 'config'), { recursive: true })
   const dashboard = await writeDashboard(join(out, 'dashboard'))

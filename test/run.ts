@@ -7,6 +7,8 @@ import { join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { bundleProgram } from './harness/bundled-program.ts'
+import { readyKeys } from './harness/ready-keys.ts'
 import { COMMANDS, type NodeSuite, SUITES, suiteOf } from './suites.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -46,9 +48,28 @@ if (names.length === 0 || unknown.length > 0) {
 }
 process.chdir(ROOT)
 const results: Result[] = []
+const prepared = names.some((name) => suiteOf(name) !== undefined) ? await prepare() : {}
 for (const name of names) results.push(await runSuite(name))
 report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
+
+/** Variables for test files. Without them they start the sources, and make their keys. */
+async function prepare(): Promise<Readonly<Record<string, string>>> {
+  try {
+    return { ...(await bundleProgram()), ...(await readyKeys()) }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    results.push({
+      name: 'prepare',
+      seconds: 0,
+      passed: 0,
+      failures: [`prepare: ${why.replaceAll('\n', ' ')}`],
+      skipped: [],
+      slowest: [],
+    })
+    return {}
+  }
+}
 
 async function runSuite(name: string): Promise<Result> {
   out(`\n── ${name}`)
@@ -86,8 +107,8 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     timeout: suite.testMinutes * 60_000,
     // A file may never end though its tests have: a timer that was left, a server.
     signal: AbortSignal.timeout((suite.minutes ?? DEFAULT_MINUTES) * 60_000),
-    execArgv: [...(suite.nodeFlags ?? [])],
-    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...suite.env },
+    execArgv: ['--import', './test/harness/ready-keys.ts', ...(suite.nodeFlags ?? [])],
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...prepared, ...suite.env },
     ...(suite.titles === 'long' && { testNamePatterns: LONG }),
     ...(suite.titles === 'short' && { testSkipPatterns: LONG }),
   })

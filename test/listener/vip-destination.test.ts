@@ -5,15 +5,15 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { stringify } from 'yaml'
 import { createCA } from '../../src/io/pki/pki.ts'
 import { clusterObject } from '../harness/objects/objects.ts'
 import { type RunningProcess, startProcess } from '../harness/process.ts'
+import { MAIN } from '../harness/program.ts'
 import { waitFor } from '../harness/wait.ts'
 
-const MAIN = resolve(import.meta.dirname, '../../src/main.ts')
 const VIP = '192.0.2.80'
 const NAT_VIP = '192.0.2.81'
 const [CLIENT, HOST] = ['10.99.0.1', '10.99.0.2']

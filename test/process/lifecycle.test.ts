@@ -21,6 +21,7 @@ import { type InProcessGateway, startInProcess } from '../harness/gateways/in-pr
 import { base64, clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { freePorts } from '../harness/ports.ts'
 import { endWithThisProcess } from '../harness/process.ts'
+import { MAIN } from '../harness/program.ts'
 import {
   reply,
   replyReview,
@@ -491,10 +492,9 @@ describe('the process', () => {
       '--data-dir': join(dir, 'data'),
       ...flags,
     }
-    const main = join(import.meta.dirname, '../../src/main.ts')
     const child = spawn(
       process.execPath,
-      [main, 'serve', ...Object.entries(all).map(([flag, value]) => `${flag}=${value}`)],
+      [MAIN, 'serve', ...Object.entries(all).map(([flag, value]) => `${flag}=${value}`)],
       {
         stdio: ['pipe', 'ignore', 'pipe'],
         env: { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined },

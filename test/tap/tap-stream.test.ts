@@ -5,13 +5,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ClientHttp2Session } from 'node:http2'
-import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'
+import { MAIN } from '../harness/program.ts'
 import { reply, type StubUpstream, startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 import { openTap, type TapReader } from './tap-reader.ts'
@@ -273,10 +273,9 @@ test('a tap is audited: who, by which filter, how many were shown', async () => 
 })
 
 test('portcullis tap: a header, rows, and a last line at Ctrl-C; a pipe that closes is no error', async () => {
-  const main = join(import.meta.dirname, '../../src/main.ts')
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const admin = `--admin=http://127.0.0.1:${gateway.adminPort}`
-  const command = spawn(process.execPath, [main, 'tap', 'prod.example.com', '--user=alice', admin], { env })
+  const command = spawn(process.execPath, [MAIN, 'tap', 'prod.example.com', '--user=alice', admin], { env })
   let [out, err] = ['', '']
   command.stdout.on('data', (chunk: Buffer) => {
     out += chunk
@@ -296,7 +295,7 @@ test('portcullis tap: a header, rows, and a last line at Ctrl-C; a pipe that clo
   for (const row of rows) assert.match(row, /alice .* list .* pods .* 200 .* forwarded$/)
   assert.match(err, new RegExp(`^${rows.length} shown, in \\d+s\\n$`))
 
-  const piped = spawn(process.execPath, [main, 'tap', '-o', 'json', admin], { env })
+  const piped = spawn(process.execPath, [MAIN, 'tap', '-o', 'json', admin], { env })
   await once(piped.stdout, 'data')
   piped.stdout.destroy()
   const closed = once(piped, 'exit')

@@ -20,6 +20,7 @@ import { clientPair, clusterObject } from '../harness/objects/objects.ts'
 import { PATIENT } from '../harness/patience.ts'
 import { freePorts } from '../harness/ports.ts'
 import { endWithThisProcess } from '../harness/process.ts'
+import { MAIN } from '../harness/program.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
 import { waitFor } from '../harness/wait.ts'
 
@@ -125,7 +126,6 @@ describe('what is no socket', () => {
   async function serve(listen: string, env: Readonly<Record<string, string>>): Promise<string> {
     const dir = mkdtempSync(join(tmpdir(), 'portcullis-inherited-'))
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
-    const main = join(import.meta.dirname, '../../src/main.ts')
     const flags = [
       '--source=files',
       `--config-dir=${dir}`,
@@ -133,7 +133,7 @@ describe('what is no socket', () => {
       '--admin-listen=127.0.0.1:0',
     ]
     const file = openSync('/dev/null', 'r')
-    const child = spawn(process.execPath, [main, 'serve', `--listen=${listen}`, '--threads=1', ...flags], {
+    const child = spawn(process.execPath, [MAIN, 'serve', `--listen=${listen}`, '--threads=1', ...flags], {
       stdio: ['ignore', 'ignore', 'pipe', file],
       env: { ...process.env, NODE_TEST_CONTEXT: undefined, PORTCULLIS_TEST_THREADS: undefined, ...env },
     })

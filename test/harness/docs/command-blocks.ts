@@ -11,6 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { endWithThisProcess, guarded } from '../process.ts'
+import { MAIN } from '../program.ts'
 import { waitFor } from '../wait.ts'
 
 export interface CommandBlock {
@@ -133,8 +134,7 @@ export class ReaderShell {
  * is the program itself.
  */
 export function portcullisCommand(pidFile: string): string {
-  const main = join(import.meta.dirname, '../../../src/main.ts')
-  const run = `${process.execPath} ${main}`
+  const run = `${process.execPath} ${MAIN}`
   return `#!/bin/bash
 [ "$1" = serve ] || exec ${run} "$@"
 end() { kill "$1" 2> /dev/null; while kill -0 "$1" 2> /dev/null; do sleep 0.1; done; }

@@ -12,13 +12,13 @@ import { ControlClient, type Json } from '../clients/control-client.ts'
 import { h2Connect, h2Request, type Response } from '../clients/h2-client.ts'
 import { type KubectlResult, kubectl } from '../kubectl/kubectl.ts'
 import { guarded } from '../process.ts'
+import { MAIN } from '../program.ts'
 import { waitFor } from '../wait.ts'
 import type { TestControl } from './control.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from './gateway.ts'
 
 export const EMBEDDED_FLAGS: readonly string[] = ['--source=embedded', '--control-listen=127.0.0.1:CONTROL']
 export const UC_PATH = '/apis/proxy.kubegateway.io/v1alpha1/upstreamclusters'
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 /** Chance gives each of a few threads one of these, but for once in many thousands of runs. */
 const CONNECTIONS = 16
 

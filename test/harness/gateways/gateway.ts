@@ -9,6 +9,7 @@ import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate, writeKeyPair } from '../pki.ts'
 import { PortTaken, withFreePorts } from '../ports.ts'
 import { startProcess } from '../process.ts'
+import { MAIN } from '../program.ts'
 import { waitFor } from '../wait.ts'
 import { activated, type HeldSocket } from './inherited-sockets.ts'
 import { LOCAL_SERVERS_FLAG } from './local-servers.ts'
@@ -26,7 +27,7 @@ export interface GatewayOptions {
   readonly listen?: readonly string[]
   /** Further flags of `serve`. */
   readonly args?: readonly string[]
-  /** Default: Node with the sources. */
+  /** Default: Node with the sources, or with a bundle of them (`MAIN`). */
   readonly program?: readonly [string, ...string[]]
   /** What it listens on instead of a free port. Default: that port, or the `sockets`. */
   readonly own?: string
@@ -82,7 +83,6 @@ export type AccessLogLine = Record<string, any>
 
 /** Gateway threads of each gateway under test. */
 const THREADS = process.env['PORTCULLIS_TEST_THREADS'] ?? '2'
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 
 /** Starts `serve`, with files unless `source` says otherwise, and waits until it is ready. */
 export function startGateway(options: GatewayOptions): Promise<TestGateway> {

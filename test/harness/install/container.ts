@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import type { TestCluster } from '../clusters/cluster.ts'
 import { type RunningProcess, startProcess } from '../process.ts'
+import { MAIN } from '../program.ts'
 import { waitFor } from '../wait.ts'
 import type { KubeObject } from './helm.ts'
 
@@ -62,7 +63,7 @@ export async function startContainer(options: ContainerOptions): Promise<TestCon
   const args: string[] = container.args.map((arg: string) =>
     options.podIp === undefined ? arg : arg.replace(/=(0\.0\.0\.0|127\.0\.0\.1):/, `=${podIp}:`),
   )
-  const command = ['/usr/bin/env', '-i', ...variables, process.execPath, join(ROOT, 'src/main.ts'), ...args]
+  const command = ['/usr/bin/env', '-i', ...variables, process.execPath, MAIN, ...args]
   const probe = container.readinessProbe?.httpGet
   const running = await startProcess({
     name: `container ${container.name}`,

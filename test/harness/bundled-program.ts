@@ -1,0 +1,55 @@
+// A bundle of the sources, made at the start of `test/run.ts`, whose tests start the program some hundreds of times: from the sources each
+// start computes two seconds longer, most of it to find and read a thousand modules in every thread.
+
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import process from 'node:process'
+import { build, type Plugin } from 'esbuild'
+import { BUNDLE_OPTIONS } from '../../build/bundle.ts'
+import { PROGRAM_VARIABLE } from './program.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+/** As deep as src/io/program/, so that what is found from there is found from here: package.json, config/ and the like. */
+const BUNDLE = join(ROOT, 'node_modules/.cache/portcullis-program')
+
+/** Bundles the sources as they are now. @returns variables for test processes, by which their `MAIN` is the bundle */
+export async function bundleProgram(): Promise<Readonly<Record<string, string>>> {
+  const { outputFiles } = await build({ ...BUNDLE_OPTIONS, outdir: BUNDLE, write: false, plugins: [OWN_MODULES] })
+  mkdirSync(BUNDLE, { recursive: true })
+  // Another run may be using the same files.
+  for (const { path, contents } of outputFiles) {
+    if (holds(path, contents)) continue
+    const unfinished = join(BUNDLE, `.${process.pid}-${basename(path)}`)
+    writeFileSync(unfinished, contents)
+    renameSync(unfinished, path)
+  }
+  return { [PROGRAM_VARIABLE]: join(BUNDLE, 'main.mjs') }
+}
+
+/** In all but these it says and does what the sources do: it names itself `bin/portcullis`, and no commit. */
+const REPLACED: Readonly<Record<string, string>> = {
+  '../../app/threads/thread/entry.ts': 'gateway-thread.mjs',
+  '@kubernetes/client-node': './client-node.mjs',
+}
+
+const OWN_MODULES: Plugin = {
+  name: 'own modules',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/io\/program\/build\.ts$/ }, ({ path }) => {
+      let contents = readFileSync(path, 'utf8')
+      for (const [source, bundled] of Object.entries(REPLACED)) {
+        if (!contents.includes(`'${source}'`)) throw new Error(`${path} does not name ${source}`)
+        contents = contents.replace(`'${source}'`, `'${bundled}'`)
+      }
+      return { contents, loader: 'ts' }
+    })
+  },
+}
+
+function holds(path: string, contents: Uint8Array): boolean {
+  try {
+    return readFileSync(path).equals(contents)
+  } catch {
+    return false
+  }
+}
