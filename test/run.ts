@@ -20,6 +20,8 @@ const SLOWEST = 3
 const DEFAULT_MINUTES = 60
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
 const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
+/** What `prepare` has made is used where these are loaded first. */
+const PRELOADED = ['--import', './test/harness/program.ts', '--import', './test/harness/ready-keys.ts']
 
 interface Result {
   readonly name: string
@@ -107,7 +109,7 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     timeout: suite.testMinutes * 60_000,
     // A file may never end though its tests have: a timer that was left, a server.
     signal: AbortSignal.timeout((suite.minutes ?? DEFAULT_MINUTES) * 60_000),
-    execArgv: ['--import', './test/harness/ready-keys.ts', ...(suite.nodeFlags ?? [])],
+    execArgv: [...PRELOADED, ...(suite.nodeFlags ?? [])],
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...process.env, ...prepared, ...suite.env },
     ...(suite.titles === 'long' && { testNamePatterns: LONG }),
     ...(suite.titles === 'short' && { testSkipPatterns: LONG }),

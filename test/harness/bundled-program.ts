@@ -1,5 +1,5 @@
 // A bundle of the sources, made at the start of `test/run.ts`, whose tests start the program some hundreds of times: from the sources each
-// start computes two seconds longer, most of it to find and read a thousand modules in every thread.
+// start computes two seconds longer, most of it to find and read a thousand modules in every thread. Threads of gateways inside a test process come from it, too.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'

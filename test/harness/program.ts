@@ -1,10 +1,18 @@
 // What a test starts as the program: its sources, or what `test/run.ts` has made of them (bundled-program.ts).
 
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
+import { pathToFileURL } from 'node:url'
+import { PROGRAM_FILES } from '../../src/io/program/build.ts'
 
 /** Names the entry point to test processes. Not PORTCULLIS_...: those are settings of the program. */
 export const PROGRAM_VARIABLE = 'TESTED_PROGRAM'
+const BUNDLED = process.env[PROGRAM_VARIABLE]
 
 /** The entry point of the program, for Node. */
-export const MAIN: string = process.env[PROGRAM_VARIABLE] ?? join(import.meta.dirname, '../../src/main.ts')
+export const MAIN: string = BUNDLED ?? join(import.meta.dirname, '../../src/main.ts')
+
+// Gateways inside a test process take their threads from the bundle, too: test/run.ts loads this file before each test file.
+if (BUNDLED !== undefined) {
+  Reflect.set(PROGRAM_FILES, 'threadEntry', pathToFileURL(join(dirname(BUNDLED), 'gateway-thread.mjs')))
+}
