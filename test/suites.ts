@@ -31,8 +31,12 @@ const TWO_THREADS = { PORTCULLIS_TEST_THREADS: '2' }
 const AT_ONCE = Math.min(2 * availableParallelism(), 8)
 /** A cluster takes up to a minute to start on a busy machine, and what its controllers do comes after that. */
 const REAL_TEST_MINUTES = 5
-/** On real clusters, each file with its own: as many as one core serves while others wait. */
-const REAL = { concurrency: 2, testMinutes: REAL_TEST_MINUTES, titles: 'short' } as const
+/** On real clusters, each file with its own: a file waits half of its time, so one more than there are cores. */
+const REAL = {
+  concurrency: Math.min(availableParallelism() + 1, 4),
+  testMinutes: REAL_TEST_MINUTES,
+  titles: 'short',
+} as const
 
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
   unit: {
@@ -64,6 +68,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   one: { ...REAL, files: ['test/e2e/threads/*.test.ts'], env: ONE_THREAD },
   long: {
     ...REAL,
+    concurrency: 2,
     files: ['test/!(long)/**/*.test.ts'],
     testMinutes: 15,
     titles: 'long',
@@ -77,7 +82,7 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
     env: TWO_THREADS,
   },
   /** With `one`, every file with every number of threads. */
-  'long:one': { ...REAL, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
+  'long:one': { ...REAL, concurrency: 2, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
 }
 
 /** A file is a suite of its own, as it is run by `npm test`. */
