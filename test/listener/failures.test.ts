@@ -119,7 +119,7 @@ describe('bad tokens', () => {
   test('are 401 while they are free; then 429, which says whose they are and when to come back', async () => {
     const status = JSON.parse(refused[0]?.body.toString() ?? '')
     assert.equal(status.reason, 'TooManyRequests')
-    assert.match(status.message, /credentials or TLS handshakes of address 127\.0\.0\.7 have failed/)
+    assert.match(status.message, /too many failed logins or TLS handshakes from address 127\.0\.0\.7 /)
     assert.match(status.message, /--max-authentication-failures/)
     // However long the block is: client-go sleeps that long.
     for (const answer of refused) assert.ok(retryAfter(answer) >= 1 && retryAfter(answer) <= 10)
