@@ -185,8 +185,10 @@ for (const [protocol, env] of [
         const pidFile = join(workDir, name)
         rmSync(pidFile, { force: true })
         const running = await start(['exec', '-i', POD, '--', 'sh', '-c', `echo $$ > ${pidFile}; exec cat`])
-        const pid = await waitFor('the command', () => existsSync(pidFile) && Number(readFileSync(pidFile, 'utf8')))
-        assert.ok(isAlive(pid))
+        const pid = await waitFor('the command to run', () => {
+          const written = existsSync(pidFile) && Number(readFileSync(pidFile, 'utf8'))
+          return written && isAlive(written) && written
+        })
         await running.stop('SIGKILL')
         await waitFor('the command to end', () => !isAlive(pid))
         const isThis = (line: AccessLogLine): boolean => line['code'] === 101 && String(line['target']).includes(name)
