@@ -1,4 +1,4 @@
-// Full load with everything on that shows what happens: who asks most is counted, an audit policy is asked and says None, one request of a hundred
+// Full load with everything on that shows what happens: top talkers are counted, an audit policy is asked and says None, one request of a hundred
 // is traced, the LIST guard is on, taps are possible. Against a gateway without any of it.
 
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// What it costs to count who asks most (portcullis top): at full load with one user, and with 5,000 users on connections of their own.
+// What it costs to count top talkers (portcullis top): at full load with one user, and with 5,000 users on connections of their own.
 
 import { type Bench, type LoadOptions, type LoadSample, Samples } from '../bench.ts'
 import type { Server } from '../processes.ts'
@@ -36,7 +36,7 @@ export async function top(bench: Bench): Promise<void> {
   }
   const samples = new Samples<LoadSample>()
   const name = (counts: boolean, users: string): string =>
-    `Portcullis, ${counts ? 'who asks most is counted' : 'not counted'}, ${users}`
+    `Portcullis, ${counts ? 'top talkers counted' : 'not counted'}, ${users}`
   for (let round = 0; round < bench.rounds; round++) {
     for (const { server, counts } of round % 2 === 0 ? servers : servers.toReversed()) {
       samples.add(name(counts, 'one user'), await bench.load(server, ONE))
@@ -44,7 +44,7 @@ export async function top(bench: Bench): Promise<void> {
     }
   }
   bench.report.table(
-    'Counting who asks most; the proxy on one core, client and upstream on the other',
+    'Counting top talkers; the proxy on one core, client and upstream on the other',
     ['', 'CPU us/request', 'requests/s', 'cores used'],
     samples.names.map((row) => [
       row,
