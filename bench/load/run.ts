@@ -26,7 +26,7 @@ import { starts } from './rows/starts.ts'
 import { storm } from './rows/storm.ts'
 import { threads } from './rows/threads.ts'
 import { tokens } from './rows/tokens.ts'
-import { top } from './rows/top.ts'
+import { top, topUsers } from './rows/top.ts'
 import { watches } from './rows/watches.ts'
 import { commitOf, versions } from './versions.ts'
 
@@ -37,6 +37,7 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   tokens,
   logs,
   top,
+  'top-users': topUsers,
   insight,
   latency,
   threads,
@@ -53,15 +54,15 @@ const ROWS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   start,
 }
 
-/** They take an hour or more, and need thousands of files and connections: only when named. */
-const ON_REQUEST: readonly string[] = ['storm', 'hostile']
+/** They take five minutes to hours, and need thousands of files and connections: only when named. */
+const ON_REQUEST: readonly string[] = ['top-users', 'storm', 'hostile']
 
 const RESULTS = join(import.meta.dirname, '../results/load.json')
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    rounds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '2' },
     json: { type: 'string', default: RESULTS },
     profile: { type: 'boolean', default: false },
     root: { type: 'string', default: join(import.meta.dirname, '../..') },
