@@ -104,6 +104,8 @@ export async function startStub(
     maxHeaderListPairs: 10_000,
     strictSingleValueFields: false,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,
+    // Node refuses streams above it (10 by default), as an API server does not: answers of 4 MiB that were cancelled count until they are gone.
+    maxSessionMemory: 64,
   })
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
