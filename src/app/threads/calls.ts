@@ -90,9 +90,9 @@ export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs
     argument: ArgumentOf<Ours, K>,
     { timeoutMs, signal }: CallOptions,
   ): Promise<AnswerOf<Ours, K>> {
-    const { promise, resolve, reject } = Promise.withResolvers<AnswerOf<Ours, K>>()
     if (this.#endedBecause !== undefined) return Promise.reject(new CallError('ended', this.#endedBecause))
     if (signal?.aborted) return Promise.reject(new CallError('aborted', 'aborted'))
+    const { promise, resolve, reject } = Promise.withResolvers<AnswerOf<Ours, K>>()
     const id = this.#nextId++
     const settle = (): void => {
       clearTimeout(deadline)
