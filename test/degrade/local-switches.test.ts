@@ -227,7 +227,10 @@ test('back: it is written to the object and removed, and no other mode is in for
   await waitFor('the file to go', () => !existsSync(one.file))
   for (const { clusters } of one.deliveries.slice(before))
     assert.equal(clusters.get('prod')?.object.spec.degrade?.mode, 'Freeze')
-  assert.match(one.lines.join('\n'), /not needed any more .*written to the object: the mode of the object has not changed/)
+  assert.match(
+    one.lines.join('\n'),
+    /not needed any more .*written to the object: the mode of the object has not changed/,
+  )
   assert.deepEqual(
     one.audit.filter((line) => line.includes('lifts')),
     [],
