@@ -16,6 +16,8 @@ const ROOT = join(import.meta.dirname, '..')
 const LONG = /\(long\)$/
 const IN_SOURCE = /\(long\)'/
 const SLOWEST = 3
+/** Of a failure's message in the last lines. */
+const REASON_CHARACTERS = 300
 /** For a suite that does not say how long it may take. */
 const DEFAULT_MINUTES = 60
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
@@ -117,7 +119,7 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
   stream.on('test:fail', ({ name: title, file = '', line = 0, details: { error } }) => {
     // What holds a test that failed fails, too.
     if ('failureType' in error && error.failureType === 'subtestsFailed') return
-    failures.push(`${relative(ROOT, file)}:${line}: ${title}`)
+    failures.push(`${relative(ROOT, file)}:${line}: ${title}${reasonOf(error)}`)
   })
   stream.on('test:pass', ({ name: title, file = '', skip }) => {
     if (skip === undefined || skip === false) return
@@ -142,6 +144,12 @@ async function runFiles(name: string, suite: NodeSuite): Promise<Omit<Result, 'n
     skipped,
     slowest: times.slice(0, SLOWEST).map((time) => `${time.file} ${time.seconds.toFixed(0)} s`),
   }
+}
+
+/** What it failed with, in one line, for those who see only the end of the log. */
+function reasonOf({ cause }: Error): string {
+  const text = cause instanceof Error ? cause.message : typeof cause === 'string' ? cause : ''
+  return text === '' ? '' : `: ${text.replaceAll(/\s+/g, ' ').slice(0, REASON_CHARACTERS)}`
 }
 
 /** The longest one by one among the first half of the others. @throws when one of them is not there */

@@ -55,4 +55,6 @@ export const ALWAYS_ALLOWED: readonly string[] = [
   '429',
   'GOAWAY NO_ERROR',
   'GOAWAY ENHANCE_YOUR_CALM',
+  // Who writes without a pause, on a core that others need, may acknowledge too late (RFC 9113 section 6.5.3).
+  'GOAWAY SETTINGS_TIMEOUT',
 ]

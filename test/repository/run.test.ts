@@ -23,7 +23,7 @@ function run(...names: string[]): { status: number | null; stdout: string } {
   return spawnSync(process.execPath, [RUN, ...names], { encoding: 'utf8', env })
 }
 
-test('every suite is run to its end; what has failed is named once more, and summed up in the last line', () => {
+test('every suite is run to its end; what has failed is named once more, with its reason, and summed up in the last line', () => {
   const fails = file('fails.test.mjs', "describe('a group', () => { test('fails', () => { throw new Error('x') }) })")
   const hook = file('hook.test.mjs', "describe('prepared', () => { before(() => { throw new Error('x') }) })")
   const dies = file('dies.test.mjs', 'process.exit(3)')
@@ -31,7 +31,10 @@ test('every suite is run to its end; what has failed is named once more, and sum
   const { status, stdout } = run(fails, hook, dies, passes)
   assert.equal(status, 1)
   const [, failed = ''] = stdout.split('\nfailed:\n')
-  assert.match(failed, /^ {2}\S+fails\.test\.mjs:2: fails\n {2}\S+hook\.test\.mjs:2: prepared\n {2}\S+dies\.test\.mjs/)
+  assert.match(
+    failed,
+    /^ {2}\S+fails\.test\.mjs:2: fails: x\n {2}\S+hook\.test\.mjs:2: prepared: x\n {2}\S+dies\.test\.mjs/,
+  )
   assert.match(failed, /\n1 passed, 3 failed\n$/)
 })
 

@@ -105,7 +105,7 @@ export async function startStub(
     strictSingleValueFields: false,
     maxSendHeaderBlockLength: 8 * 1024 * 1024,
     // Node refuses streams above it (10 by default), as an API server does not: answers of 4 MiB that were cancelled count until they are gone.
-    maxSessionMemory: 64,
+    maxSessionMemory: 1024,
   })
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
