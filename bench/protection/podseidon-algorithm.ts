@@ -7,11 +7,11 @@ import type {
   CellStatus,
   PodProtector,
   PodProtectorStatus,
-} from '../../src/api/pod-protector/pod-protector.ts'
-import type { HistoryLimits } from '../../src/core/protection/history/limits.ts'
-import { formatMicros, parseMicros } from '../../src/core/protection/history/micro-time.ts'
-import type { PodCounts } from '../../src/core/protection/quota/pod-facts.ts'
-import type { QuotaPod } from '../../src/core/protection/quota/quota.ts'
+} from '../../src/protection/api/pod-protector.ts'
+import type { HistoryLimits } from '../../src/protection/core/history/limits.ts'
+import { formatMicros, parseMicros } from '../../src/protection/core/history/micro-time.ts'
+import type { PodCounts } from '../../src/protection/core/quota/pod-facts.ts'
+import type { QuotaPod } from '../../src/protection/core/quota/quota.ts'
 
 export type PodseidonResult = 'Ok' | 'AlreadyUnhealthy' | 'AlreadyHasBucket' | 'Denied' | 'Retry'
 

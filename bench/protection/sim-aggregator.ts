@@ -1,9 +1,9 @@
 // What Podseidon's aggregator stands on, in simulated time: a snapshot by watch, a delayed queue of protectors, restarts.
 
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
-import type { PodFacts } from '../../src/api/ports/protection.ts'
-import { podFacts } from '../../src/core/protection/quota/pod-facts.ts'
+import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
+import { podFacts } from '../../src/protection/core/quota/pod-facts.ts'
 import { type CellEvent, CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { isNewer, keyOf, selects } from './sim-core.ts'
 import type { World } from './sim-ledger.ts'

@@ -2,8 +2,8 @@
 // watch of it: late, in order, stalling, listing again.
 
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { PodFacts } from '../../src/api/ports/protection.ts'
-import { podFacts } from '../../src/core/protection/quota/pod-facts.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
+import { podFacts } from '../../src/protection/core/quota/pod-facts.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'
 import type { Scenario, SimCell } from './sim-scenario.ts'
 

@@ -3,9 +3,9 @@
 
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import { statusError } from '../../src/api/kube/status.ts'
-import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
 import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../src/api/ports/object-client.ts'
-import type { CellClocks } from '../../src/core/protection/clocks/cell-clock.ts'
+import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
+import type { CellClocks } from '../../src/protection/core/clocks/cell-clock.ts'
 import { CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { type CoreStore, keyOf, type SeenVersions } from './sim-core.ts'
 import type { SimProcess } from './sim-process.ts'

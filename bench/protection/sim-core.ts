@@ -1,6 +1,6 @@
 // The core cluster's store of PodProtectors: compare-and-swap on /status, late watches, answers that get lost.
 
-import type { PodProtector, PodProtectorStatus } from '../../src/api/pod-protector/pod-protector.ts'
+import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'
 import type { Scenario, SimProtector } from './sim-scenario.ts'
 

@@ -1,9 +1,9 @@
 // Podseidon's webhook and aggregator (clock mode, its default) in simulated time.
 
-import type { PodProtector } from '../../src/api/pod-protector/pod-protector.ts'
-import type { PodFacts } from '../../src/api/ports/protection.ts'
-import { type HistoryLimits, limitsOf } from '../../src/core/protection/history/limits.ts'
-import { aggregatePods } from '../../src/core/protection/quota/pod-facts.ts'
+import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
+import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/limits.ts'
+import { aggregatePods } from '../../src/protection/core/quota/pod-facts.ts'
 import { type PodseidonItem, type PodseidonResult, podseidonAggregate, podseidonBatch } from './podseidon-algorithm.ts'
 import { SimAggregatorBase } from './sim-aggregator.ts'
 import { type BatchOutcome, SimBatch } from './sim-batch.ts'

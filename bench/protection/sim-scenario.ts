@@ -1,6 +1,6 @@
 // What a seed means: the size of the world, its faults, and the deletions that are asked for.
 
-import type { HealthCriterion } from '../../src/api/ports/protection.ts'
+import type { HealthCriterion } from '../../src/protection/api/protection.ts'
 import { SimRandom } from './sim-queue.ts'
 
 export interface SimProtector {

@@ -1,13 +1,13 @@
 // The PodProtectors of a small world, and the aggregators that count its pods for them.
 
-import type { PodProtector, PodProtectorStatus } from '../../src/api/pod-protector/pod-protector.ts'
-import type { PodFacts } from '../../src/api/ports/protection.ts'
-import { AdmissionTimes } from '../../src/controllers/ledger/admission-times.ts'
-import { type HistoryLimits, limitsOf } from '../../src/core/protection/history/limits.ts'
-import { parseMicros } from '../../src/core/protection/history/micro-time.ts'
-import { aggregateCell } from '../../src/core/protection/ledger/aggregate-cell.ts'
-import { aggregatePods, isAvailable } from '../../src/core/protection/quota/pod-facts.ts'
-import { DEFAULT_PROTECTION_SETTINGS } from '../../src/core/protection/requests/protection-settings.ts'
+import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
+import { AdmissionTimes } from '../../src/protection/controllers/ledger/admission-times.ts'
+import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/limits.ts'
+import { parseMicros } from '../../src/protection/core/history/micro-time.ts'
+import { aggregateCell } from '../../src/protection/core/ledger/aggregate-cell.ts'
+import { aggregatePods, isAvailable } from '../../src/protection/core/quota/pod-facts.ts'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../src/protection/core/requests/protection-settings.ts'
 import { type Step, StepsPods } from './sim-steps-pods.ts'
 
 export type Mutation =

@@ -1,10 +1,10 @@
 // Deletions in a small world: from the filter or the webhook through the ledger to upstream.
 
-import type { PodProtector, PodProtectorStatus } from '../../src/api/pod-protector/pod-protector.ts'
-import type { PodFacts } from '../../src/api/ports/protection.ts'
-import { limitsOf } from '../../src/core/protection/history/limits.ts'
-import { applyOperations, type HistoryOperation } from '../../src/core/protection/ledger/history.ts'
-import { evaluateDeletion, freePass } from '../../src/core/protection/quota/evaluate.ts'
+import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
+import { limitsOf } from '../../src/protection/core/history/limits.ts'
+import { applyOperations, type HistoryOperation } from '../../src/protection/core/ledger/history.ts'
+import { evaluateDeletion, freePass } from '../../src/protection/core/quota/evaluate.ts'
 import { LIMITS, type Shown, StepsAggregators, type StepsSetup, TIMEOUT_MS } from './sim-steps-aggregators.ts'
 import type { Step, StepsPod } from './sim-steps-pods.ts'
 

@@ -1,6 +1,6 @@
 // The pods of a small world, and their cells as the API has them.
 
-import type { PodFacts } from '../../src/api/ports/protection.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
 
 export interface StepsPod {
   facts: PodFacts

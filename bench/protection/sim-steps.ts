@@ -1,5 +1,5 @@
 // A small world in which nothing happens by itself: every step of every party is one that a test may choose, so that all
-// interleavings are within reach. The rules are those of src/core/protection; `mutation` breaks one of them.
+// interleavings are within reach. The rules are those of src/protection/core; `mutation` breaks one of them.
 //
 // After each step two things must hold, and `fault` says which one does not.
 // (1) No committed deletion takes the number of available pods of a protector from minAvailable or more to less. Pods that

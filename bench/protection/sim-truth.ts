@@ -9,7 +9,7 @@
 // the deletion was admitted: they count as though they were still available, whether or not they were deleted since. Nor is it
 // blamed for a pod that did not count when it was admitted, when such losses have made it one that is needed.
 
-import type { PodFacts } from '../../src/api/ports/protection.ts'
+import type { PodFacts } from '../../src/protection/api/protection.ts'
 import type { SimPod, TrueCell } from './sim-cell.ts'
 import type { CoreStore, SeenVersions } from './sim-core.ts'
 import type { SimQueue } from './sim-queue.ts'

@@ -4,8 +4,8 @@ import { SCHEME } from '../api/kinds/scheme.ts'
 import type { HeaderList, Peer, Stream, StreamEvents } from '../api/ports/stream.ts'
 import { addressCharge } from '../core/shares/charge.ts'
 import { nodePemChecks } from '../io/pki/pem-checks.ts'
-import type { WebhookCaller } from './protection-webhook-callers.ts'
 import { createWebhookHandler } from './webhook.ts'
+import type { WebhookCaller } from './webhook-callers.ts'
 
 class Answered implements Stream {
   readonly queued = 0

@@ -11,8 +11,8 @@ import type { PemChecks } from '../api/validation/pem-checks.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../apiserver/http/answer.ts'
 import { bodyMemory, type CountLimited, type PortMemory } from '../apiserver/http/port-memory.ts'
 import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
-import type { WebhookAuthenticator } from './protection-webhook-callers.ts'
 import { ReviewExchange } from './review-exchange.ts'
+import type { WebhookAuthenticator } from './webhook-callers.ts'
 
 export interface WebhookDeps {
   /** Called for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */

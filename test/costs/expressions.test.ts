@@ -40,8 +40,8 @@ const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: st
   ],
   'src/app/wiring/tracing.ts': [1, "the operator's flag"],
   'src/cli/import/kubeconfig.ts': [2, 'a process of its own, of the user who starts it'],
-  'src/cli/protect/install-probe.ts': [1, 'a process of its own, of the user who starts it'],
-  'src/cli/protect/pod.ts': [1, 'a process of its own, of the user who starts it'],
+  'src/protection/cli/install-probe.ts': [1, 'a process of its own, of the user who starts it'],
+  'src/protection/cli/pod.ts': [1, 'a process of its own, of the user who starts it'],
   'src/controllers/events/event-recorder.ts': [1, 'a name of at most 253 characters'],
 }
 

@@ -38,7 +38,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   taps: ['src/app/tap/tap-route.ts', 'MAX_TAPS'],
   tapEvents: ['src/app/tap/tap-route.ts', 'CREDIT'],
   auditWebhookCharacters: ['src/io/audit-webhook/audit-webhook.ts', 'MAX_HELD'],
-  webhookBytes: ['src/webhooks/protection-webhook.ts', 'MAX_WAITING_BYTES'],
+  webhookBytes: ['src/protection/webhooks/webhook.ts', 'MAX_WAITING_BYTES'],
   apiBodyBytes: ['src/apiserver/server.ts', 'MAX_ALL_BODY_BYTES'],
   apiAnswerBytes: ['src/apiserver/server.ts', 'MAX_ALL_ANSWER_BYTES'],
   adminConnections: ['src/io/listener/http-plain.ts', 'MAX_CONNECTIONS'],

@@ -10,22 +10,22 @@ import { NAMESPACES, POD_PROTECTORS, SCHEME } from '../../src/api/kinds/scheme.t
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import { StatusError, statusError } from '../../src/api/kube/status.ts'
 import type { ObjectClient } from '../../src/api/ports/object-client.ts'
-import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../src/api/ports/protection.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import { createInProcessClient } from '../../src/apiserver/registry/in-process-client.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
+import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
+import { openSqliteStore } from '../../src/io/store/store.ts'
+import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../src/protection/api/protection.ts'
 import {
   type ProtectorGenerator,
   startProtectorGenerator,
-} from '../../src/controllers/generator/protector-generator.ts'
+} from '../../src/protection/controllers/generator/protector-generator.ts'
 import {
   builtInKind,
   type GeneratorKind,
   type GeneratorKindOptions,
-} from '../../src/core/protection/generator/kinds.ts'
-import { protectorName } from '../../src/core/protection/generator/names.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { openSqliteStore } from '../../src/io/store/store.ts'
+} from '../../src/protection/core/generator/kinds.ts'
+import { protectorName } from '../../src/protection/core/generator/names.ts'
 import type { Json } from '../harness/clients/control-client.ts'
 import { Election } from '../harness/election.ts'
 import { waitFor } from '../harness/wait.ts'

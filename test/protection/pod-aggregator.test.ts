@@ -7,25 +7,25 @@ import { PODS } from '../../src/api/kinds/foreign-kinds.ts'
 import { LEASES, POD_PROTECTORS } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import { statusError } from '../../src/api/kube/status.ts'
+import type { Logger } from '../../src/api/ports/ports.ts'
+import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
+import { systemClock } from '../../src/io/world/clock.ts'
 import type {
   AdmissionBucket,
   CellStatus,
   PodProtector,
   PodProtectorSpec,
-} from '../../src/api/pod-protector/pod-protector.ts'
-import type { Logger } from '../../src/api/ports/ports.ts'
-import type { PodAggregatorDeps } from '../../src/controllers/aggregator/deps.ts'
-import { type CellMember, startPodAggregator } from '../../src/controllers/aggregator/pod-aggregator.ts'
-import { startStaleCellSweeper } from '../../src/controllers/aggregator/stale-cell-sweeper.ts'
-import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
-import { formatMicros } from '../../src/core/protection/history/micro-time.ts'
-import type { AggregatorEvents } from '../../src/core/protection/requests/aggregator-events.ts'
+} from '../../src/protection/api/pod-protector.ts'
+import type { PodAggregatorDeps } from '../../src/protection/controllers/aggregator/deps.ts'
+import { type CellMember, startPodAggregator } from '../../src/protection/controllers/aggregator/pod-aggregator.ts'
+import { startStaleCellSweeper } from '../../src/protection/controllers/aggregator/stale-cell-sweeper.ts'
+import { formatMicros } from '../../src/protection/core/history/micro-time.ts'
+import type { AggregatorEvents } from '../../src/protection/core/requests/aggregator-events.ts'
 import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
-} from '../../src/core/protection/requests/protection-settings.ts'
-import { systemClock } from '../../src/io/world/clock.ts'
-import { ProtectorTable } from '../../src/state/protectors.ts'
+} from '../../src/protection/core/requests/protection-settings.ts'
+import { ProtectorTable } from '../../src/protection/state/protectors.ts'
 import { Election } from '../harness/election.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'
 import { NO_AGGREGATOR_EVENTS } from '../harness/objects/ignored-events.ts'

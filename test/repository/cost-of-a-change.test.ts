@@ -13,7 +13,8 @@ import { FILTER_ORDER, PURE_FILTERS } from '../../src/core/admission/order.ts'
 import { REFUSAL_TABLE } from '../../src/core/refusal/refusal.ts'
 import { METRICS } from '../../src/io/metrics/descriptors.ts'
 import { NODE_METRICS } from '../../src/io/metrics/node-descriptors.ts'
-import { MONITORS, PROTECTION_METRICS } from '../../src/io/metrics/protection-descriptors.ts'
+import { PROCESS_METRICS } from '../../src/io/metrics/process-descriptors.ts'
+import { MONITORS, PROTECTION_METRICS } from '../../src/protection/metrics/protection-descriptors.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SOURCES: ReadonlyMap<string, readonly string[]> = new Map(
@@ -65,7 +66,7 @@ test('a setting is one row of one table', () => {
 test('a metric is one row', () => {
   // One row makes all of them.
   const monitors: ReadonlySet<unknown> = new Set(MONITORS.values())
-  for (const metric of [...METRICS, ...PROTECTION_METRICS, ...NODE_METRICS]) {
+  for (const metric of [...METRICS, ...PROTECTION_METRICS, ...PROCESS_METRICS, ...NODE_METRICS]) {
     if (monitors.has(metric)) continue
     const { name } = metric
     const places = linesWith(new RegExp(`'(portcullis_)?${name.replace(/^portcullis_/, '')}'`))

@@ -9,7 +9,6 @@ import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
 import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
 import { fieldOf, impliedDefault, type JsonSchema } from '../../src/api/kube/json-schema.ts'
-import { POD_PROTECTOR_SCHEMA } from '../../src/api/pod-protector/schema.ts'
 import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
 import { checkUpstreamCluster } from '../../src/api/upstream-cluster/checks.ts'
 import { CLIENT_CONFIG_SCHEMA } from '../../src/api/upstream-cluster/credentials-schema.ts'
@@ -33,6 +32,7 @@ import { METRICS } from '../../src/io/metrics/descriptors.ts'
 import { createMetrics } from '../../src/io/metrics/metrics.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { POD_PROTECTOR_SCHEMA } from '../../src/protection/api/schema.ts'
 import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -51,12 +51,12 @@ const ROOMS = [
   'src/core/admission',
   'src/core/policy',
   'src/core/limits',
-  'src/core/protection',
+  'src/protection/core',
   'src/io/store',
   'src/gateway',
   'src/apiserver',
-  'src/controllers/ledger',
-  'src/controllers/aggregator',
+  'src/protection/controllers/ledger',
+  'src/protection/controllers/aggregator',
 ]
 const PAGES = [
   'README.md',

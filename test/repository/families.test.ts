@@ -53,7 +53,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     shape: /(?:Ms|_MS|_S) \* (?:2|FACTOR) \*\* |\bdelayMs \* 2\b/,
     owners: ['controllers/kernel/work-queue', 'io/batches/batch-sender', 'io/kube/watch'],
     decided: {
-      'core/protection/batch/retry-batch': 59,
+      'protection/core/batch/retry-batch': 59,
       'core/endpoints/endpoint-health': 6,
       'core/endpoints/resolution': 30,
     },
@@ -76,8 +76,8 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     words: ['batch', 'batches', 'batcher'],
     owners: ['io/batches/batch-sender'],
     decided: {
-      'core/protection/batch/retry-batch': 59,
-      'core/protection/ledger/history': 59,
+      'protection/core/batch/retry-batch': 59,
+      'protection/core/ledger/history': 59,
     },
   },
   'a loop that follows objects': {
@@ -85,8 +85,8 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     shape: /\bclient\.follow\(/,
     owners: ['controllers/kernel/informer', 'io/kube/watch', 'io/kube/shared-follow'],
     decided: {
-      'controllers/ledger/ledger': 59,
-      'controllers/aggregator/member': 59,
+      'protection/controllers/ledger/ledger': 59,
+      'protection/controllers/aggregator/member': 59,
       'controllers/autoscaler-status/autoscaler-statuses': 59,
       'io/last-good/kept-follow': 27,
     },
@@ -105,7 +105,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'io/pki/pem-checks': 5,
     },
     otherwise: {
-      'controllers/generator/cache': 'all that its informers know, and nothing is dropped',
+      'protection/controllers/generator/cache': 'all that its informers know, and nothing is dropped',
       'http2/hpack/literals': 'LiteralMemo: found by octets, before there is a string',
     },
   },
@@ -148,7 +148,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   'places that are taken and given up': {
     words: ['places', 'room', 'slots', 'seats', 'held'],
     owners: ['core/places/places'],
-    decided: { 'state/connection-places': 26, 'core/limits/global-slots': 10, 'core/protection/batch/waiting': 59 },
+    decided: { 'state/connection-places': 26, 'core/limits/global-slots': 10, 'protection/core/batch/waiting': 59 },
     otherwise: {
       'core/shares/long-held': 'Places, filled by Shares',
       'core/admission/held': 'what flow control has taken for one request',

@@ -1,4 +1,4 @@
-// The house plan as a test: which layer may import which, that rooms do not import each other in a circle, which files may touch
+// The house plan as a test: which layer may import which, what knows of each subject, that rooms do not import each other in a circle, which files may touch
 // the world, that files do not import each other in a circle either, and that each is part of the program.
 
 import assert from 'node:assert/strict'
@@ -7,7 +7,10 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 
 const ROOT = resolve(import.meta.dirname, '../../src')
-/** A layer, a folder of src/, may import from itself and from those of a smaller rank; layers of one rank are siblings. */
+/**
+ * A layer may import from itself and from those of a smaller rank; layers of one rank are siblings. It is a folder of src/, or of a subject:
+ * `src/protection/core/` has the rank of `core`.
+ */
 const RANK: Readonly<Record<string, number>> = {
   api: 0,
   // Runs in browsers.
@@ -25,6 +28,29 @@ const RANK: Readonly<Record<string, number>> = {
   app: 5,
   demo: 6,
 }
+/**
+ * A subject has all of its layers in one folder. Its value: the folders of src/ that import it, the two levels above the file. The list of a subject only
+ * becomes shorter, and what joins the parts of the program (`app`) is always on it.
+ */
+/** What a subject adds to the path of a request, and to the metrics. */
+const LAYER_IN_SUBJECT: Readonly<Record<string, string>> = { request: 'gateway', metrics: 'io' }
+const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
+  protection: [
+    'api/kinds',
+    'cli',
+    'cli/scale',
+    'controllers/status',
+    'core/policy',
+    'core/scale',
+    'core/status',
+    'demo',
+    'gateway',
+    'gateway/calls',
+    'gateway/disruption',
+    'gateway/exchange',
+    'gateway/scale',
+  ],
+}
 const PURE = new Set(['api', 'core', 'http2'])
 /** Folders that may use Node's modules; Buffer is a global everywhere. */
 const WORLDLY = new Set(['io', 'app', 'demo'])
@@ -36,6 +62,8 @@ interface SourceFile {
   readonly path: string
   /** The layer. */
   readonly folder: string
+  /** '' for what belongs to none. */
+  readonly subject: string
   /** The folder that the file stands in, below src/. */
   readonly room: string
   readonly imports: readonly string[]
@@ -55,15 +83,30 @@ function source(path: string): SourceFile {
   ]
   return {
     path,
-    folder: path.split('/')[0] ?? '',
+    folder: layerOf(path),
+    subject: subjectOf(path),
     room: dirname(path),
     text,
     imports: imports.map((m) => m[1] ?? m[2] ?? m[3] ?? ''),
   }
 }
 
+function subjectOf(path: string): string {
+  const [first = ''] = path.split('/')
+  return SUBJECTS[first] === undefined ? '' : first
+}
+
+function layerOf(path: string): string {
+  const [first = '', second = ''] = path.split('/')
+  return subjectOf(path) === '' ? first : (LAYER_IN_SUBJECT[second] ?? second)
+}
+
+function targetOf(file: SourceFile, specifier: string): string {
+  return relative(ROOT, resolve(dirname(join(ROOT, file.path)), specifier))
+}
+
 function folderOf(file: SourceFile, specifier: string): string {
-  return relative(ROOT, resolve(dirname(join(ROOT, file.path)), specifier)).split('/')[0] ?? ''
+  return layerOf(targetOf(file, specifier))
 }
 
 const files = sources()
@@ -80,6 +123,18 @@ test('a file imports only from its own folder or from folders to the left', () =
     }
   }
   assert.deepEqual(wrong, [])
+})
+
+test('only those that are named here know of a subject', () => {
+  for (const [subject, allowed] of Object.entries(SUBJECTS)) {
+    const knowing = files
+      .filter((file) => file.subject !== subject && file.folder !== 'app')
+      .filter((file) =>
+        file.imports.some((name) => name.startsWith('.') && subjectOf(targetOf(file, name)) === subject),
+      )
+      .map(({ path }) => path.split('/').slice(0, -1).slice(0, 2).join('/'))
+    assert.deepEqual([...new Set(knowing)].sort(), allowed, `what knows of src/${subject}`)
+  }
 })
 
 test('the dashboard, which runs in browsers, shares types and constants of api only, and nobody imports it', () => {
@@ -144,9 +199,9 @@ test('the HTTP/2 engine is used by io, and its queue of chunks by the request pa
 })
 
 test('node:http2 stays below the seam', () => {
-  const users = files.filter((file) => file.imports.includes('node:http2')).map((file) => file.path)
+  const users = files.filter((file) => file.imports.includes('node:http2'))
   assert.deepEqual(
-    users.filter((path) => !/^(io|demo)\//.test(path)),
+    users.filter(({ folder }) => folder !== 'io' && folder !== 'demo').map(({ path }) => path),
     [],
   )
 })
@@ -186,7 +241,7 @@ test('no cycles, no dynamic imports but those of commands, no catch-all names', 
   for (const path of graph.keys()) visit(path, [])
   for (const file of files) {
     // The modules of a command are loaded when it runs.
-    if (!/^cli\/(.*\/)?(install-)?program\.ts$/.test(file.path))
+    if (file.folder !== 'cli' || !/\/(install-)?program\.ts$/.test(file.path))
       assert.doesNotMatch(file.text, /\bimport\(/, `src/${file.path} hides an import`)
     assert.doesNotMatch(file.path.split('/').at(-1) ?? '', FORBIDDEN_NAMES, `src/${file.path} is a catch-all`)
   }

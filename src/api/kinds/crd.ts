@@ -1,10 +1,10 @@
 // CustomResourceDefinitions of the kinds that are Portcullis' own, made of their rows of the scheme. deploy/crds/ holds them
 // as YAML.
 
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { JsonObject } from '../kube/json-object.ts'
 import { type ResourceKind, resourceName } from '../ports/resource-kind.ts'
 import { withEntryPattern } from '../upstream-cluster/schema.ts'
-import { POD_PROTECTORS } from './pod-protector-kind.ts'
 import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
 import { SCALE_UP_GUARDS } from './scale-up-guard-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'

@@ -2,8 +2,8 @@
 
 import type { FieldError } from '../kube/field-error.ts'
 import { type Loose, looseView } from '../kube/object-shape.ts'
-import { checkLabelSelector } from '../pod-protector/label-selector-checks.ts'
 import { FieldErrors, reportable, shown } from '../validation/field-errors.ts'
+import { checkLabelSelector } from '../validation/label-selector-checks.ts'
 import { isLabelKey } from '../validation/name-syntax.ts'
 import type { ScaleDownPolicy, VictimPreference } from './scale-down-policy.ts'
 import { SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'

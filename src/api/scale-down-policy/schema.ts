@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from '../kube/json-schema.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
-import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { labelSelector } from '../validation/label-selector-schema.ts'
 
 export const SCALE_DOWN_POLICY_KIND = 'ScaleDownPolicy'
 

@@ -2,8 +2,8 @@
 
 import type { FieldError } from '../kube/field-error.ts'
 import { type Loose, looseView } from '../kube/object-shape.ts'
-import { checkLabelSelector } from '../pod-protector/label-selector-checks.ts'
 import { FieldErrors, reportable, shown } from '../validation/field-errors.ts'
+import { checkLabelSelector } from '../validation/label-selector-checks.ts'
 import { isObjectName, MAX_DNS_NAME } from '../validation/name-syntax.ts'
 import type { FailureRules, GuardBackoff, ScaleUpGuard } from './scale-up-guard.ts'
 import { DURATION, SCALE_UP_GUARD_SCHEMA } from './schema.ts'

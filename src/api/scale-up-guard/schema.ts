@@ -17,7 +17,7 @@ import {
   time,
 } from '../kube/json-schema.ts'
 import { SCALE_GROUP } from '../kube/own-names.ts'
-import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { labelSelector } from '../validation/label-selector-schema.ts'
 import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../validation/name-syntax.ts'
 
 export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'

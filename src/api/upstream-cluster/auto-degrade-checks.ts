@@ -2,8 +2,8 @@
 
 import { complete, DURATION_PATTERN, fieldOf } from '../kube/json-schema.ts'
 import type { Loose } from '../kube/object-shape.ts'
-import { checkLabelSelector, isEmptySelector } from '../pod-protector/label-selector-checks.ts'
 import { type FieldErrors, shown } from '../validation/field-errors.ts'
+import { checkLabelSelector, isEmptySelector } from '../validation/label-selector-checks.ts'
 import type { AutoDegrade, AutoDegradeNodes } from './auto-degrade.ts'
 import { AUTO_DEGRADE_SCHEMA } from './auto-degrade-schema.ts'
 

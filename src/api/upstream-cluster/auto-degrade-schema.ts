@@ -1,7 +1,7 @@
 // The schemas of spec.degrade.auto and status.degrade.auto.
 
 import { checked, defaultsTo, duration, flag, integer, list, object, text, textOf, time } from '../kube/json-schema.ts'
-import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { labelSelector } from '../validation/label-selector-schema.ts'
 import { AUTO_DEGRADE_RULES, AUTO_DEGRADE_UPSTREAM_RULES, autoDegradeNodesRules } from './cel.ts'
 
 const MAX_UNREADY_PERCENT = 45

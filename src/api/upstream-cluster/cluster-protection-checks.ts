@@ -1,9 +1,9 @@
 // What can be wrong with spec.podProtection, spec.autoscaler and spec.scaleProtection beyond their schemas.
 
 import type { Loose } from '../kube/object-shape.ts'
-import { checkLabelSelector, isEmptySelector } from '../pod-protector/label-selector-checks.ts'
-import type { LabelSelector } from '../pod-protector/pod-protector.ts'
 import { type FieldErrors, shown } from '../validation/field-errors.ts'
+import { checkLabelSelector, isEmptySelector } from '../validation/label-selector-checks.ts'
+import type { LabelSelector } from '../validation/label-selector-schema.ts'
 import { isDnsLabel, isLabelKey, isObjectName } from '../validation/name-syntax.ts'
 import type { Autoscaler } from './cluster-autoscaler.ts'
 import type { CellAggregation, PodProtection } from './cluster-protection.ts'

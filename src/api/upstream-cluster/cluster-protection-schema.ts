@@ -12,7 +12,7 @@ import {
   type Schema,
   text,
 } from '../kube/json-schema.ts'
-import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { labelSelector } from '../validation/label-selector-schema.ts'
 import { AGGREGATION_RULES, CELL_RULES, NAMESPACE_RULES, OBJECT_NAME_RULES, SIZES } from './cel.ts'
 
 function namespace(description: string): Schema<string> {

@@ -5,10 +5,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import type { FieldError } from '../kube/field-error.ts'
-import { checkLabelSelector } from '../pod-protector/label-selector-checks.ts'
-import { contradiction, leavesOut } from '../pod-protector/label-selector-sets.ts'
-import type { LabelSelector, LabelSelectorRequirement } from '../pod-protector/pod-protector.ts'
 import { FieldErrors } from '../validation/field-errors.ts'
+import { checkLabelSelector } from '../validation/label-selector-checks.ts'
+import type { LabelSelector, LabelSelectorRequirement } from '../validation/label-selector-schema.ts'
+import { contradiction, leavesOut } from '../validation/label-selector-sets.ts'
 import { checkUpstreamCluster } from './checks.ts'
 
 function check(podProtection: unknown): readonly FieldError[] {

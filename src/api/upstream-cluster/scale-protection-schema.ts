@@ -1,7 +1,7 @@
 // The schema of spec.scaleProtection.
 
 import { atMost, checked, defaultsTo, flag, list, object, oneOf, text } from '../kube/json-schema.ts'
-import { labelSelector } from '../pod-protector/label-selector-schema.ts'
+import { labelSelector } from '../validation/label-selector-schema.ts'
 import { NAMESPACE_RULES, SIZES } from './cel.ts'
 
 export const SCALE_PROTECTION_SCHEMA = object(

@@ -1,10 +1,10 @@
 // The settings of pod protection: where PodProtectors live, and how the ledger works.
 
+import { parseDuration } from '../../core/text/duration.ts'
 import {
   DEFAULT_PROTECTION_SETTINGS,
   type ProtectionSettings,
-} from '../../core/protection/requests/protection-settings.ts'
-import { parseDuration } from '../../core/text/duration.ts'
+} from '../../protection/core/requests/protection-settings.ts'
 import { addProblem } from './setting-problems.ts'
 import {
   duration,

@@ -18,9 +18,9 @@ import { REDIS_AWAY } from '../../core/status/messages.ts'
 import { type AutoDegradeSeries, exposeAutoDegrade } from '../../io/metrics/auto-degrade-series.ts'
 import { type AutoscalerSeries, exposeAutoscalers } from '../../io/metrics/autoscaler-series.ts'
 import type { Exposition } from '../../io/metrics/exposition.ts'
+import type { Protection } from '../../protection/app/protection.ts'
 import { type Running, stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
-import type { Protection } from '../protection/protection.ts'
 import type { WiredGateway } from '../wiring/wire.ts'
 
 interface StatusParts

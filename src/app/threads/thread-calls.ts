@@ -2,18 +2,18 @@
 // handler at the end that answers: `#callHandlers` of thread/gateway-thread.ts, `handlers` of pool/pool.ts. Everything is plain data that can be
 // cloned.
 
-import type {
-  ProtectionRequest,
-  ProtectionVerdict,
-  ScaleDownAnswer,
-  ScaleDownQuestion,
-} from '../../api/ports/protection.ts'
 import type { ShareReport } from '../../core/shares/shares-report.ts'
 import type { TrafficSketch } from '../../core/top/traffic.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
 import type { ProfileKind } from '../../io/profile/profile.ts'
 import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
+import type {
+  ProtectionRequest,
+  ProtectionVerdict,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../protection/api/protection.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Of the main thread. */

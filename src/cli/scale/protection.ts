@@ -1,14 +1,14 @@
 // What PodProtectors say to the deletions of a scale-down, as the gateway would ask them.
 
-import type { PodFacts, ProtectorAnswer } from '../../api/ports/protection.ts'
-import { podFacts } from '../../core/protection/quota/pod-facts.ts'
-import type { ProtectionSettings } from '../../core/protection/requests/protection-settings.ts'
 import { askProtectors as askAll } from '../../core/scale/protection/ask-protectors.ts'
 import { leavingPods } from '../../core/scale/protection/leaving-pods.ts'
 import type { ScaleDownPlan } from '../../core/scale/rank/scale-down-plan.ts'
-import type { ProtectorTable } from '../../state/protectors.ts'
-import type { ProtectedCell } from '../protect/why.ts'
-import { whyNotAsked } from '../protect/why.ts'
+import type { PodFacts, ProtectorAnswer } from '../../protection/api/protection.ts'
+import type { ProtectedCell } from '../../protection/cli/why.ts'
+import { whyNotAsked } from '../../protection/cli/why.ts'
+import { podFacts } from '../../protection/core/quota/pod-facts.ts'
+import type { ProtectionSettings } from '../../protection/core/requests/protection-settings.ts'
+import type { ProtectorTable } from '../../protection/state/protectors.ts'
 import type { ReadWorkload, Target } from './workload.ts'
 
 export interface ProtectionAnswer {

@@ -12,12 +12,12 @@ import {
   REPLICATION_CONTROLLERS,
   STATEFUL_SETS,
 } from '../../api/kinds/foreign-kinds.ts'
-import { POD_PROTECTORS } from '../../api/kinds/pod-protector-kind.ts'
 import { SCALE_DOWN_POLICIES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { statusError } from '../../api/kube/status.ts'
-import { SOURCE_LABELS } from '../../api/ports/protection.ts'
 import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
+import { SOURCE_LABELS } from '../../protection/api/protection.ts'
 import { runProgram } from '../program.ts'
 import { type ScaleWhyOptions, scaleWhy } from './why.ts'
 

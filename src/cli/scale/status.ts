@@ -9,9 +9,9 @@ import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts
 import { UserError } from '../../api/validation/field-errors.ts'
 import { isBackedOff, isUnhealthy } from '../../core/scale/autoscaler-status/report.ts'
 import { conditionOf } from '../../core/status/cluster-status.ts'
+import { ageText } from '../../protection/cli/objects.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from '../client/control-plane.ts'
 import { textTable } from '../client/text-table.ts'
-import { ageText } from '../protect/objects.ts'
 
 export interface ScaleStatusOptions extends ControlPlaneOptions {
   /** Only this one. Default: all. */

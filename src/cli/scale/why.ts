@@ -2,7 +2,6 @@
 // written; everything is read with the rights of whoever asks.
 
 import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { ProtectorAnswer } from '../../api/ports/protection.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -13,12 +12,13 @@ import {
   type ScaleDownPlan,
 } from '../../core/scale/rank/scale-down-plan.ts'
 import { type Costs, withCosts } from '../../core/scale/victim-choice/find-victims.ts'
+import type { ProtectorAnswer } from '../../protection/api/protection.ts'
+import { listProtectors } from '../../protection/cli/objects.ts'
+import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../../protection/cli/pod.ts'
+import { findCell, type ProtectionFlags, readSettings } from '../../protection/cli/why.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../client/control-plane.ts'
 import { textTable } from '../client/text-table.ts'
 import { reportUserErrors } from '../command/output.ts'
-import { listProtectors } from '../protect/objects.ts'
-import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../protect/pod.ts'
-import { findCell, type ProtectionFlags, readSettings } from '../protect/why.ts'
 import { readSteering, type Steering, steer, unsteered } from './policy.ts'
 import { askProtectors, type ProtectionAnswer, type ProtectionQuestion } from './protection.ts'
 import { NEEDS, parseTarget, type ReadWorkload, readWorkload, type Target } from './workload.ts'

@@ -9,7 +9,6 @@ import {
   requestsStillPass,
 } from '../../core/identity/gateway-rights.ts'
 import { effectiveMode } from '../../core/policy/degrade.ts'
-import { type CellClocks, certainSkewMs } from '../../core/protection/clocks/cell-clock.ts'
 import type {
   AutoscalerFact,
   CredentialFault,
@@ -21,6 +20,7 @@ import type {
   ServerFact,
   StatusFacts,
 } from '../../core/status/status-facts.ts'
+import { type CellClocks, certainSkewMs } from '../../protection/core/clocks/cell-clock.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import { certificateFaults, certificatesEndingSoon } from './certificates.ts'
 

@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../api/ports/ports.ts'
 import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
-import type { CellClocks } from '../../core/protection/clocks/cell-clock.ts'
 import type { AutoscalerFact } from '../../core/status/status-facts.ts'
 import { sameJson } from '../../core/text/same-json.ts'
+import type { CellClocks } from '../../protection/core/clocks/cell-clock.ts'
 import type { Leading } from '../kernel/leadership.ts'
 import { clientsSeen } from './clients-seen.ts'
 import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'

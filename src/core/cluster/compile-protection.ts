@@ -1,12 +1,12 @@
 // spec.podProtection with its defaults.
 
 import { type Complete, complete, fieldOf, type Schema } from '../../api/kube/json-schema.ts'
-import { isEmptySelector } from '../../api/pod-protector/label-selector-checks.ts'
-import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { CellAggregation, PodProtection, UpdateTrigger } from '../../api/upstream-cluster/cluster-protection.ts'
 import { POD_PROTECTION_SCHEMA } from '../../api/upstream-cluster/cluster-protection-schema.ts'
 import type { ScaleProtection } from '../../api/upstream-cluster/scale-protection.ts'
 import { SCALE_PROTECTION_SCHEMA } from '../../api/upstream-cluster/scale-protection-schema.ts'
+import { isEmptySelector } from '../../api/validation/label-selector-checks.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import type { CompiledAggregation, CompiledProtection, CompiledScaleProtection } from './compiled-cluster.ts'
 
 const SECOND_MS = 1000

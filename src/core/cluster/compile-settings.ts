@@ -2,7 +2,6 @@
 // switch, authentication. Defaults come from the schema.
 
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../api/kube/json-schema.ts'
-import { isEmptySelector } from '../../api/pod-protector/label-selector-checks.ts'
 import type { AutoDegrade, AutoDegradeNodes, AutoDegradeUpstream } from '../../api/upstream-cluster/auto-degrade.ts'
 import { AUTO_DEGRADE_SCHEMA } from '../../api/upstream-cluster/auto-degrade-schema.ts'
 import type { Autoscaler } from '../../api/upstream-cluster/cluster-autoscaler.ts'
@@ -20,6 +19,7 @@ import {
   type UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { isEmptySelector } from '../../api/validation/label-selector-checks.ts'
 import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../incident/auto-degrade.ts'
 import { parseDuration } from '../text/duration.ts'
 import { compileRule } from './compile-rules.ts'

@@ -1,11 +1,11 @@
 // What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
 
 import type { Complete } from '../../api/kube/json-schema.ts'
-import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import type { AutoDegradeOptions } from '../incident/auto-degrade.ts'
 
 /** One list of a rule, with `-x` semantics resolved at compile time. */

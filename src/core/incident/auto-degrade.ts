@@ -2,7 +2,6 @@
 // an overloaded upstream) sets its mode once, when it begins. After that the mode is somebody else's: the recovery's, or that of a
 // human, who is not overruled before the cluster was good once.
 
-import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import type { NodesSeen, UpstreamSeen } from '../../api/ports/cluster-health.ts'
 import type {
   AutoDegradeAction,
@@ -12,6 +11,7 @@ import type {
   AutoDegradeStatus,
 } from '../../api/upstream-cluster/auto-degrade.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import { isUnhealthy } from '../scale/cluster-state/readiness.ts'
 import { metaTime } from '../text/meta-time.ts'
 import { type HysteresisOptions, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'

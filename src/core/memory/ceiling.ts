@@ -139,7 +139,7 @@ export interface MemoryBounds {
   readonly tapEvents: number
   /** io/audit-webhook/audit-webhook.ts, characters. */
   readonly auditWebhookCharacters: number
-  /** webhooks/protection-webhook.ts and webhook.ts: the larger one. */
+  /** protection/webhooks/webhook.ts and webhook.ts: the larger one. */
   readonly webhookBytes: number
   /** apiserver/server.ts */
   readonly apiBodyBytes: number

@@ -2,7 +2,7 @@
 // NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in gateway/disruption/.
 
 import type { UserInfo } from '../../api/kube/user.ts'
-import { queryOf, queryValues } from '../protection/requests/deletion-request-query.ts'
+import { queryOf, queryValues } from '../../protection/core/requests/deletion-request-query.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { scaleTargetOf } from '../scale/scale-write/scale-target.ts'
 import { endingWriteOf } from './ending-writes.ts'

@@ -3,8 +3,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { isRecord, textOf } from '../../api/kube/object-shape.ts'
+import { openEnvelope, UnreadableBody } from '../../protection/core/requests/deletion-request-body.ts'
 import { parseJson } from '../objects/json-text.ts'
-import { openEnvelope, UnreadableBody } from '../protection/requests/deletion-request-body.ts'
 import { ProtobufReader } from '../text/protobuf-reader.ts'
 import type { EndingWrite } from './ending-writes.ts'
 

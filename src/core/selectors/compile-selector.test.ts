@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import { compileSelector, selectorText } from './compile-selector.ts'
 
 function matches(selector: LabelSelector, labels: Record<string, string>): boolean {

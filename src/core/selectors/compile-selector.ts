@@ -2,8 +2,8 @@
 // labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
 
 import { isRecord, recordOf } from '../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../api/pod-protector/pod-protector.ts'
 import { shown } from '../../api/validation/field-errors.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import { isLabelKey, isLabelValue } from '../../api/validation/name-syntax.ts'
 import { type LabelRequirement, type LabelRequirements, type Labels, labelsMatch } from './label-requirement.ts'
 

@@ -2,8 +2,8 @@
 
 import type { SourceError } from '../../api/ports/ports.ts'
 import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
+import type { ClockSkew } from '../../protection/core/clocks/cell-clock.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
-import type { ClockSkew } from '../protection/clocks/cell-clock.ts'
 
 /** An endpoint as the gateway that writes the status sees it. */
 export interface EndpointState {

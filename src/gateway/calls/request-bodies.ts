@@ -1,13 +1,13 @@
 // The bodies that a filter looks at before the request goes on: of a write, and of a removal (a deletion or an eviction).
 
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
 import {
   type EvictionRequest,
   readDeletionRequest,
   readEvictionRequest,
-} from '../../core/protection/requests/deletion-request.ts'
-import { queryOf } from '../../core/protection/requests/deletion-request-query.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
+} from '../../protection/core/requests/deletion-request.ts'
+import { queryOf } from '../../protection/core/requests/deletion-request-query.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
 

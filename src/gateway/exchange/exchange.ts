@@ -1,7 +1,6 @@
 // One request and its answer: the one object that carries all that is known of it, and hears what the client does. How it
 // is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
 
-import type { Reservation } from '../../api/ports/protection.ts'
 import { createRecord, type RequestRecord } from '../../api/ports/request-record.ts'
 import {
   ANSWER_WATER_BYTES,
@@ -15,7 +14,6 @@ import {
 } from '../../api/ports/stream.ts'
 import type { ClientUpgrade } from '../../api/ports/upgrade.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
-import { meansNotDeleted } from '../../core/protection/requests/deletion-answer.ts'
 import type { Refusal } from '../../core/refusal/refusal.ts'
 import { RequestHead, readRequestHead } from '../../core/request/request-head.ts'
 import type { WatchFrames } from '../../core/request/watch-frames.ts'
@@ -23,6 +21,8 @@ import { LARGE_HEAD_BYTES } from '../../core/shares/open-heads.ts'
 import type { AnswerOwner } from '../../core/shares/waiting-answers.ts'
 import type { AnswerBytes } from '../../io/answers/thread-answers.ts'
 import { AT, nextStepAt, workOn } from '../../io/stalls/steps.ts'
+import type { Reservation } from '../../protection/api/protection.ts'
+import { meansNotDeleted } from '../../protection/core/requests/deletion-answer.ts'
 import type { LiveCluster } from '../../state/clusters.ts'
 import type { RunningRequest } from '../../state/running.ts'
 import { beginRecord } from './begin-record.ts'

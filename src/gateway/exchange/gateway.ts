@@ -1,7 +1,6 @@
 // What every step of the request path can reach: state, connections, reviewers, and the world as arguments.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
-import type { ProtectionGate } from '../../api/ports/protection.ts'
 import type { RequestRecord } from '../../api/ports/request-record.ts'
 import type { Tracer } from '../../api/ports/request-trace.ts'
 import type { ScaleDownReport } from '../../api/ports/scale-down.ts'
@@ -11,6 +10,7 @@ import type { WaitLimit } from '../../core/upstream/wait-refusal.ts'
 import type { AccessReviewer } from '../../io/reviews/access-review.ts'
 import type { TokenReviewer } from '../../io/reviews/token-review.ts'
 import type { Upstreams } from '../../io/upstream/upstreams.ts'
+import type { ProtectionGate } from '../../protection/api/protection.ts'
 import type { ClusterTable } from '../../state/clusters.ts'
 import type { RunningRequests } from '../../state/running.ts'
 import type { ScaleDownPolicies } from '../../state/scale-down-policies.ts'

@@ -1,7 +1,6 @@
 // What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
-import { queryOf, queryValues } from '../../core/protection/requests/deletion-request-query.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
 import { readReplicas } from '../../core/scale/scale-write/read-replicas.ts'
 import {
@@ -11,6 +10,7 @@ import {
   type UnknownReason,
 } from '../../core/scale/scale-write/scale-change.ts'
 import { type ScaleTarget, scalePath, scaleTargetOf } from '../../core/scale/scale-write/scale-target.ts'
+import { queryOf, queryValues } from '../../protection/core/requests/deletion-request-query.ts'
 import { reviewRight } from '../calls/access.ts'
 import { readWrite } from '../calls/request-bodies.ts'
 import { type Limited, type Outcome, refuseLimited, UpstreamReader } from '../calls/upstream-reader.ts'

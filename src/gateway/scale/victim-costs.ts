@@ -3,7 +3,6 @@
 
 import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { compareVersions } from '../../core/protection/history/resource-version.ts'
 import { forEachAtOnce, UnavailableError } from '../../core/scale/victim-choice/cluster-reads.ts'
 import {
   costAnnotations,
@@ -12,7 +11,8 @@ import {
   podCost,
   withoutCost,
 } from '../../core/scale/victim-choice/own-cost.ts'
-import { podsPath } from '../protect/find-pods.ts'
+import { compareVersions } from '../../protection/core/history/resource-version.ts'
+import { podsPath } from '../../protection/request/find-pods.ts'
 import type { UpstreamObjects } from './upstream-objects.ts'
 
 /** A pod changes all the time, most of all its status. */

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { PROTECTION_METRICS } from '../../protection/metrics/protection-descriptors.ts'
 import { BUILD_INFO, GUARD_ACTIONS, KINDS, METRICS, WATCHERS } from './descriptors.ts'
 import { Exposition } from './exposition.ts'
 import { IS_SET, type Metric, VALUE } from './metric.ts'
 import { NODE_METRICS } from './node-descriptors.ts'
-import { PROTECTION_METRICS } from './protection-descriptors.ts'
+import { PROCESS_METRICS } from './process-descriptors.ts'
 import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
@@ -47,8 +48,9 @@ test('the number of a row is the place of its kind in the table, and names are t
 test('the descriptors are those of the file on which dashboards and alerts depend', () => {
   const file = join(import.meta.dirname, '../../../test/data/metrics.json')
   const golden: Record<string, { type: string; help: string }> = JSON.parse(readFileSync(file, 'utf8'))
-  const all = new Map([...METRICS, ...PROTECTION_METRICS, ...NODE_METRICS].map((metric) => [metric.name, metric]))
-  assert.equal(all.size, METRICS.length + PROTECTION_METRICS.length + NODE_METRICS.length, 'no name is there twice')
+  const tables = [...METRICS, ...PROTECTION_METRICS, ...PROCESS_METRICS, ...NODE_METRICS]
+  const all = new Map(tables.map((metric) => [metric.name, metric]))
+  assert.equal(all.size, tables.length, 'no name is there twice')
   for (const [name, { type, help }] of Object.entries(golden)) {
     const metric = all.get(name)
     assert.deepEqual([metric?.type, metric?.help], [type, help], name)

@@ -1,7 +1,6 @@
-// All metrics of the gateway except those of pod protection (protection-descriptors.ts) and of Node (node-descriptors.ts): name, labels,
-// help. The rows in which threads count, how rows of
-// several threads are merged, and the text follow from it; test/repository/docs.test.ts compares docs/operating.md with it.
-// Names are kube-apiserver's where it has one, after `portcullis_`.
+// All metrics of the gateway, except those of pod protection (src/protection/metrics), of the process and its calls (process-descriptors.ts) and of Node
+// (node-descriptors.ts): name, labels, help. The rows in which threads count, how rows of several threads are merged, and the text follow from it;
+// test/repository/docs.test.ts compares docs/operating.md with it. Names are kube-apiserver's where it has one, after `portcullis_`.
 
 import type { ListOutcome } from '../../api/ports/list-request.ts'
 import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'

@@ -12,7 +12,7 @@ import {
   CALLS,
   CHECK_FAILURES,
   HEARTBEAT,
-} from './protection-descriptors.ts'
+} from './process-descriptors.ts'
 
 export interface ProcessMetrics {
   /** Calls of all clients of API servers, except those that serve requests. */

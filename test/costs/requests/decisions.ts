@@ -3,8 +3,8 @@
 import type { DispatchRule } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { compileRule } from '../../../src/core/cluster/compile-rules.ts'
 import { matchPolicy } from '../../../src/core/policy/match-policy.ts'
-import { ProtectorIndex } from '../../../src/core/protection/selectors/protector-index.ts'
 import { parseRequestInfo, type RequestInfo } from '../../../src/core/request/request-info.ts'
+import { ProtectorIndex } from '../../../src/protection/core/selectors/protector-index.ts'
 import { type Parser, parserOf } from '../parser.ts'
 import { KIB, repeat } from '../shapes.ts'
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { PodProtector } from '../../../src/api/pod-protector/pod-protector.ts'
+import type { PodProtector } from '../../../src/protection/api/pod-protector.ts'
 import { availablePods, watchAvailability } from '../../harness/clusters/availability.ts'
 import type { KubeResponse } from '../../harness/clusters/kube-request.ts'
 import {

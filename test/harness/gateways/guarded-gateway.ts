@@ -2,14 +2,6 @@
 // with verdicts, without what makes them.
 
 import type { Logger } from '../../../src/api/ports/ports.ts'
-import type {
-  ProtectionGate,
-  ProtectionRequest,
-  ProtectionVerdict,
-  Reservation,
-  ScaleDownAnswer,
-  ScaleDownQuestion,
-} from '../../../src/api/ports/protection.ts'
 import type { ScaleDownReport } from '../../../src/api/ports/scale-down.ts'
 import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { loadConfig } from '../../../src/app/config/config.ts'
@@ -19,6 +11,14 @@ import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
 import type { CompiledScaleDownPolicy } from '../../../src/core/scale/victim-choice/policy.ts'
 import { createMetrics } from '../../../src/io/metrics/metrics.ts'
 import { systemClock } from '../../../src/io/world/clock.ts'
+import type {
+  ProtectionGate,
+  ProtectionRequest,
+  ProtectionVerdict,
+  Reservation,
+  ScaleDownAnswer,
+  ScaleDownQuestion,
+} from '../../../src/protection/api/protection.ts'
 import { ClusterTable } from '../../../src/state/clusters.ts'
 import { stubServing } from '../upstreams/stub-upstream.ts'
 import { LOOPBACK_SERVERS } from './local-servers.ts'

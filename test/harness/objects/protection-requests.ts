@@ -1,6 +1,6 @@
 // Deletions of pods as requests to the ledger, and its verdicts.
 
-import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../../src/api/ports/protection.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../../src/protection/api/protection.ts'
 
 /** An available one in the namespace `shop`. */
 export function podOf(name: string, fields: Partial<PodFacts> = {}): PodFacts {

@@ -9,9 +9,9 @@ import type {
   Reservation,
   ScaleDownAnswer,
   ScaleDownQuestion,
-} from '../../../api/ports/protection.ts'
-import { unanswered } from '../../../core/protection/ledger/verdicts.ts'
-import { NO_GATE } from '../../../gateway/protect/verdict.ts'
+} from '../../../protection/api/protection.ts'
+import { unanswered } from '../../../protection/core/ledger/verdicts.ts'
+import { NO_GATE } from '../../../protection/request/verdict.ts'
 
 export class ThreadDeletions {
   readonly #protection: () => ProtectionGate | undefined

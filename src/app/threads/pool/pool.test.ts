@@ -3,6 +3,10 @@
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
 import { MessagePort } from 'node:worker_threads'
+import { compileCluster } from '../../../core/cluster/compile-cluster.ts'
+import { createMetrics } from '../../../io/metrics/metrics.ts'
+import { MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import type { Movable, ThreadEvents } from '../../../io/world/threads.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,
@@ -10,11 +14,7 @@ import type {
   Reservation,
   ScaleDownAnswer,
   ScaleDownQuestion,
-} from '../../../api/ports/protection.ts'
-import { compileCluster } from '../../../core/cluster/compile-cluster.ts'
-import { createMetrics } from '../../../io/metrics/metrics.ts'
-import { MetricsRecorder } from '../../../io/metrics/recorder.ts'
-import type { Movable, ThreadEvents } from '../../../io/world/threads.ts'
+} from '../../../protection/api/protection.ts'
 import { ClusterTable } from '../../../state/clusters.ts'
 import { loadConfig } from '../../config/config.ts'
 import { AddressFailures } from '../../failures/address-failures.ts'

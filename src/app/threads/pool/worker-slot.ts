@@ -1,9 +1,9 @@
 // One slot among the gateway threads, as the main thread sees it: its current thread and that thread's state. A thread that
 // dies is replaced in the same slot, and so in the same columns of shared memory.
 
-import type { ProtectionVerdict } from '../../../api/ports/protection.ts'
 import { createRestartHistory, type RestartHistory } from '../../../core/endpoints/restart-delay.ts'
 import type { Movable, Thread, ThreadEvents } from '../../../io/world/threads.ts'
+import type { ProtectionVerdict } from '../../../protection/api/protection.ts'
 import { type AnswerOf, type ArgumentOf, CallError, type CallHandlers, type CallOptions, Calls } from '../calls.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'

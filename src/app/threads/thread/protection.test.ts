@@ -8,7 +8,7 @@ import type {
   Reservation,
   ScaleDownAnswer,
   ScaleDownQuestion,
-} from '../../../api/ports/protection.ts'
+} from '../../../protection/api/protection.ts'
 import { Calls } from '../calls.ts'
 import type { FromThread } from '../messages.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'

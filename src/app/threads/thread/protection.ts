@@ -1,6 +1,7 @@
 // The ledger of pod protection as a gateway thread sees it: requests to the main thread, and its answers. A main thread that
 // does not answer in time counts as an error.
 
+import { errorMessage } from '../../../api/validation/error-message.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,
@@ -8,9 +9,8 @@ import type {
   Reservation,
   ScaleDownAnswer,
   ScaleDownQuestion,
-} from '../../../api/ports/protection.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { unanswered } from '../../../core/protection/ledger/verdicts.ts'
+} from '../../../protection/api/protection.ts'
+import { unanswered } from '../../../protection/core/ledger/verdicts.ts'
 import { CallError, type Calls } from '../calls.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 

@@ -7,13 +7,13 @@ import type {
   ProtectionRequest,
   ProtectorAnswer,
   ScaleDownQuestion,
-} from '../../../api/ports/protection.ts'
-import { minAvailableAfter } from '../../protection/generator/derive-protector.ts'
-import { isStale, readCells } from '../../protection/history/cell-history.ts'
-import { limitsOf } from '../../protection/history/limits.ts'
-import { type Finding, findingsOf, type KnownProtector, refuses } from '../../protection/ledger/verdicts.ts'
-import { freePass } from '../../protection/quota/evaluate.ts'
-import type { ProtectionSettings } from '../../protection/requests/protection-settings.ts'
+} from '../../../protection/api/protection.ts'
+import { minAvailableAfter } from '../../../protection/core/generator/derive-protector.ts'
+import { isStale, readCells } from '../../../protection/core/history/cell-history.ts'
+import { limitsOf } from '../../../protection/core/history/limits.ts'
+import { type Finding, findingsOf, type KnownProtector, refuses } from '../../../protection/core/ledger/verdicts.ts'
+import { freePass } from '../../../protection/core/quota/evaluate.ts'
+import type { ProtectionSettings } from '../../../protection/core/requests/protection-settings.ts'
 
 /** The PodProtectors that are known. */
 export interface ProtectorLookup {

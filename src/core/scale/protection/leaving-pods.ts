@@ -2,8 +2,8 @@
 
 import type { JsonObject } from '../../../api/kube/json-object.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
-import type { LeavingPods, PodFacts } from '../../../api/ports/protection.ts'
-import { podFacts } from '../../protection/quota/pod-facts.ts'
+import type { LeavingPods, PodFacts } from '../../../protection/api/protection.ts'
+import { podFacts } from '../../../protection/core/quota/pod-facts.ts'
 import type { PlannedPod, ScaleDownPlan } from '../rank/scale-down-plan.ts'
 
 /**

@@ -4,7 +4,7 @@
 
 import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
 import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { scaledCount } from '../../protection/quota/min-available.ts'
+import { scaledCount } from '../../../protection/core/quota/min-available.ts'
 import { sameJson } from '../../text/same-json.ts'
 import { countOf, type ReplicaSetFacts, replicaSetFacts } from './replica-set-pods.ts'
 import { controllerUid } from './scale-pod.ts'

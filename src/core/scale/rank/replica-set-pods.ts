@@ -3,7 +3,7 @@
 
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
 import { type CompiledSelector, compileSelector, selectorText } from '../../selectors/compile-selector.ts'
 import { type Candidate, candidate, type RankConditions } from './compare-pods.ts'
 import { type DeletionRank, rankDeletions } from './deletion-rank.ts'

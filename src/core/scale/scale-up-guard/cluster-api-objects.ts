@@ -2,7 +2,7 @@
 
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
 import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
 import type { MachineState } from './machine-failure.ts'
 
 export type GroupKind = 'MachineDeployment' | 'MachineSet' | 'MachinePool'

@@ -4,7 +4,6 @@ import { SCALE_UP_GUARDS } from '../../../api/kinds/scale-up-guard-kind.ts'
 import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
 import { complete, fieldOf } from '../../../api/kube/json-schema.ts'
 import { recordOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { checkScaleUpGuard } from '../../../api/scale-up-guard/checks.ts'
 import type {
   FailureRules,
@@ -17,6 +16,7 @@ import {
   DEFAULT_CONDITION_REASONS,
   SCALE_UP_GUARD_SPEC_SCHEMA,
 } from '../../../api/scale-up-guard/schema.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
 import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
 import { parseDuration } from '../../text/duration.ts'
 import type { BackoffOptions } from '../cluster-state/rules.ts'

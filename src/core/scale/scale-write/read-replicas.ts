@@ -2,9 +2,9 @@
 // upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
 
 import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
 import { decodeObject } from '../../objects/strict-decode.ts'
 import { isPlainYaml } from '../../objects/yaml-plain.ts'
-import { openEnvelope, UnreadableBody } from '../../protection/requests/deletion-request-body.ts'
 import { ProtobufReader } from '../../text/protobuf-reader.ts'
 import type { ScaleTarget } from './scale-target.ts'
 

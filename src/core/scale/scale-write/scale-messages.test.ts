@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ProtectorAnswer } from '../../../api/ports/protection.ts'
 import { isAllowed } from '../../../gateway/scale/scale-protection.ts'
+import type { ProtectorAnswer } from '../../../protection/api/protection.ts'
 import type { PlannedPod, ScaleDownPlan } from '../rank/scale-down-plan.ts'
 import { leavingWarnings, refusalCauses, refusalText } from './scale-messages.ts'
 

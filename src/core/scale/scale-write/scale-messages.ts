@@ -1,7 +1,7 @@
 // What the gateway says to whoever lowers replicas: which pods go, and which PodProtectors are against it.
 
-import type { ProtectorAnswer } from '../../../api/ports/protection.ts'
 import { ALLOW_UNTIL_ANNOTATION } from '../../../api/upstream-cluster/scale-protection.ts'
+import type { ProtectorAnswer } from '../../../protection/api/protection.ts'
 import type { RefusalCause } from '../../refusal/refusal.ts'
 import type { ScaleDownPlan } from '../rank/scale-down-plan.ts'
 

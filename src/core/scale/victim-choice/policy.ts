@@ -4,10 +4,10 @@ import type { FieldError } from '../../../api/kube/field-error.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
 import { complete } from '../../../api/kube/json-schema.ts'
 import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/pod-protector/pod-protector.ts'
 import { checkScaleDownPolicy } from '../../../api/scale-down-policy/checks.ts'
 import type { ScaleDownPolicySpec, VictimPreference } from '../../../api/scale-down-policy/scale-down-policy.ts'
 import { SCALE_DOWN_POLICY_SCHEMA, SCALE_DOWN_POLICY_SPEC_SCHEMA } from '../../../api/scale-down-policy/schema.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
 import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
 
 export interface CompiledScaleDownPolicy {

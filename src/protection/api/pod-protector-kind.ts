@@ -1,0 +1,97 @@
+// PodProtector's row of the scheme: names and columns as Podseidon has them.
+
+import type { FieldError } from '../../api/kube/field-error.ts'
+import { type Loose, looseView } from '../../api/kube/object-shape.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { FieldErrors, reportable } from '../../api/validation/field-errors.ts'
+import { checkLabelSelector, isEmptySelector } from '../../api/validation/label-selector-checks.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
+import { leavesOut } from '../../api/validation/label-selector-sets.ts'
+import { POD_PROTECTOR_GROUP, POD_PROTECTOR_KIND, POD_PROTECTOR_VERSION } from './names.ts'
+import type { AdmissionHistoryConfig, PodProtector } from './pod-protector.ts'
+import { POD_PROTECTOR_SCHEMA } from './schema.ts'
+
+export const POD_PROTECTORS: ResourceKind = {
+  group: POD_PROTECTOR_GROUP,
+  version: POD_PROTECTOR_VERSION,
+  kind: POD_PROTECTOR_KIND,
+  listKind: 'PodProtectorList',
+  plural: 'podprotectors',
+  singular: 'podprotector',
+  shortNames: ['ppr'],
+  categories: [],
+  namespaced: true,
+  hasStatus: true,
+  hasGeneration: true,
+  schema: POD_PROTECTOR_SCHEMA,
+  columns: [
+    { name: 'Required', type: 'string', description: 'Pods that have to stay.', jsonPath: '.spec.minAvailable' },
+    {
+      name: 'Aggregated',
+      type: 'integer',
+      description: 'Available pods as they were counted.',
+      jsonPath: '.status.summary.aggregatedAvailableReplicas',
+    },
+    {
+      // Podseidon's own column shows the aggregated number a second time.
+      name: 'Estimated',
+      type: 'integer',
+      description: 'Available pods less the deletions let through since.',
+      jsonPath: '.status.summary.estimatedAvailableReplicas',
+    },
+    {
+      name: 'Bucket lag',
+      type: 'integer',
+      description: 'Milliseconds by which the slowest cell is behind.',
+      priority: 1,
+      jsonPath: '.status.summary.maxLatencyMillis',
+    },
+    { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: [],
+  check: (object) => checkPodProtector(object),
+}
+
+// What can be wrong with a PodProtector beyond its schema: selectors that select nothing they should.
+
+/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
+export function checkPodProtector(object: unknown): readonly FieldError[] {
+  const out = new FieldErrors()
+  // The view holds what has the right type.
+  const { spec } = (looseView(POD_PROTECTOR_SCHEMA, object) ?? {}) as Loose<PodProtector>
+  if (spec === undefined) return out.found
+  const { selector, aggregationSelector, minReadySeconds = 0, admissionHistoryConfig = {} } = spec
+  const readable = selector === undefined || checkLabelSelector(selector, 'spec.selector', out)
+  if (aggregationSelector !== undefined) {
+    const alsoReadable = checkLabelSelector(aggregationSelector, 'spec.aggregationSelector', out)
+    if (readable && alsoReadable && selector !== undefined) checkCounted(selector, aggregationSelector, out)
+  }
+  if (selector !== undefined && isEmptySelector(selector)) {
+    out.warning('spec.selector', 'is empty: all pods of the namespace are protected', 'name the labels of the workload')
+  }
+  if (minReadySeconds < 0) {
+    out.warning('spec.minReadySeconds', `${minReadySeconds} is negative, which means 0`, 'write seconds, 0 or more')
+  }
+  checkHistory(admissionHistoryConfig, 'spec.admissionHistoryConfig', out)
+  return reportable(out.found, out.more)
+}
+
+/** Pods that are protected and not counted: a defect of Podseidon (D6), which lets it happen. */
+function checkCounted(selector: Loose<LabelSelector>, counted: Loose<LabelSelector>, out: FieldErrors): void {
+  for (const place of leavesOut(selector, counted)) {
+    const message = 'leaves out pods that selector protects: they count as if they were not there'
+    out.warning(`spec.aggregationSelector${place}`, message, 'select at least what selector does')
+  }
+}
+
+const SMALLEST = { maxConcurrentLag: 0, compactThreshold: 1, aggregationRateMillis: 0 } as const
+
+/** Only warnings: Podseidon takes any number. */
+function checkHistory(config: Loose<AdmissionHistoryConfig>, path: string, out: FieldErrors): void {
+  for (const field of ['maxConcurrentLag', 'compactThreshold', 'aggregationRateMillis'] as const) {
+    const least = SMALLEST[field]
+    const value = config[field] ?? least
+    if (value >= least) continue
+    out.warning(`${path}.${field}`, `${value} means ${least}`, `write ${least} or more, or remove it`)
+  }
+}

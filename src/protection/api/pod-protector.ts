@@ -1,0 +1,23 @@
+// PodProtector (podseidon.kubewharf.io/v1alpha1, namespaced): how many pods of a workload have to stay available, and the
+// deletions that were let through so far. Podseidon's manifests apply unchanged.
+
+import type { ValueOf } from '../../api/kube/json-schema.ts'
+import type { KubeObject } from '../../api/kube/meta.ts'
+import type { POD_PROTECTOR_SPEC_SCHEMA, POD_PROTECTOR_STATUS_SCHEMA } from './schema.ts'
+
+export interface PodProtector extends KubeObject {
+  readonly spec: PodProtectorSpec
+  readonly status?: PodProtectorStatus
+}
+
+export type PodProtectorSpec = ValueOf<typeof POD_PROTECTOR_SPEC_SCHEMA>
+/** What overrides the settings of the process for one object. */
+export type AdmissionHistoryConfig = NonNullable<PodProtectorSpec['admissionHistoryConfig']>
+export type PodProtectorStatus = ValueOf<typeof POD_PROTECTOR_STATUS_SCHEMA>
+/** A cell: the pods of one list and watch. */
+export type CellStatus = PodProtectorStatus['cells'][number]
+/** Counts of pods in a cell as the aggregator saw them. */
+export type Aggregation = NonNullable<CellStatus['aggregation']>
+/** One deletion that was let through (podUID), or several that were joined (endTime and counter). */
+export type AdmissionBucket = NonNullable<NonNullable<CellStatus['admissionHistory']>['buckets']>[number]
+export type StatusSummary = PodProtectorStatus['summary']

@@ -1,0 +1,42 @@
+// Keeps which pods have a PodProtector, and gives it to the ledger at a start that does not reach the core cluster. How many are available
+// is not kept: it would be out of date.
+
+import { sameJson } from '../../core/text/same-json.ts'
+import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
+import type { ProtectionLedger } from '../controllers/ledger/ledger.ts'
+import { type KeptProtector, RestoredProtectors } from '../controllers/ledger/restored-protectors.ts'
+
+export interface KeptProtectors {
+  stop(): void
+}
+
+/** @param waitMs that this start still waits for the core cluster */
+export function keepProtectors(ledger: ProtectionLedger, keeper: LastGoodKeeper, waitMs: number): KeptProtectors {
+  const selectors = new Map<string, KeptProtector['selector']>()
+  const leave = ledger.protectors.onChange(({ key, protector }, gone) => {
+    const { selector } = protector.spec
+    if (gone) {
+      selectors.delete(key)
+      keeper.delete(key)
+      return
+    }
+    // Most changes are to the status.
+    const before = selectors.get(key)
+    if (before !== undefined && sameJson(before, selector)) return
+    selectors.set(key, selector)
+    keeper.put(key, { key, namespace: protector.metadata.namespace ?? '', selector } satisfies KeptProtector)
+  })
+  const late = setTimeout(() => {
+    const state = ledger.protectors.synced ? undefined : keeper.restore()
+    if (state === undefined) return
+    ledger.restore(new RestoredProtectors(state.records))
+    keeper.serves(state.timeMs)
+  }, waitMs)
+  late.unref()
+  return {
+    stop: () => {
+      clearTimeout(late)
+      leave()
+    },
+  }
+}

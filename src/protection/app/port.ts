@@ -1,0 +1,168 @@
+// The port of the protection webhook (--protection-listen). Its certificate comes from the control plane's CA in the data directory,
+// even where the objects are files or CRDs of a cluster: kube-apiservers verify it by the webhook's caBundle, and it verifies
+// them by client certificate or token.
+
+import { X509Certificate } from 'node:crypto'
+import { join } from 'node:path'
+import type { Logger } from '../../api/ports/ports.ts'
+import type { RequestHandler } from '../../api/ports/stream.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { OwnCertificate } from '../../app/certificates/own-certificates.ts'
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
+import { controlPaths } from '../../io/listener/control-paths.ts'
+import { hostsOfPort, openRenewedPort, type RenewedPort } from '../../io/listener/renewed-port.ts'
+import { DEFAULT_TLS_POLICY, type TlsPolicy } from '../../io/listener/tls-policy.ts'
+import { caBundleError, certificatesOf, isIssuedByOneOf } from '../../io/pki/ca-bundle.ts'
+import { ensureControlPki, readControlTokenKey } from '../../io/pki/control-pki.ts'
+import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
+import { isIssuedBy, issueServingCertificate, type KeyPair } from '../../io/pki/pki.ts'
+import { keyPairFiles, readKeyPair, requireFiles, writeKeyPair } from '../../io/pki/pki-files.ts'
+import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { createWebhookAuthenticator, type WebhookAuthenticator } from '../../webhooks/webhook-callers.ts'
+
+export interface ProtectionPortOptions {
+  readonly listen: ListenAddress
+  /** Names and addresses by which kube-apiservers reach it (--control-host): `portcullis.portcullis-system.svc`. */
+  readonly hosts: readonly string[]
+  /** --data-dir. */
+  readonly dataDir: string
+  /** The revoked credentials. Default: none. */
+  readonly revoked?: RevocationCheck | undefined
+  /** What clients may use. Default: TLS 1.2, the suites of Node. */
+  readonly tls?: TlsPolicy
+  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
+  readonly admission?: PortAdmission | undefined
+  readonly log: Logger
+}
+
+const MS_PER_DAY = 24 * 60 * 60 * 1000
+const RENEW_BEFORE_MS = 30 * MS_PER_DAY
+/** How long running reviews may take: as long as any. */
+const CLOSE_WITHIN_MS = 10_000
+
+export class ProtectionPort {
+  readonly #options: ProtectionPortOptions
+  readonly #dir: string
+  /** For the handler. */
+  readonly authenticate: WebhookAuthenticator
+  #serving: KeyPair
+  #caPem: string
+  #open: RenewedPort | undefined
+
+  /**
+   * Create it after the control port, which uses the same PKI; without a control port, this one creates the PKI.
+   * @throws {UserError}
+   */
+  constructor(options: ProtectionPortOptions) {
+    this.#options = options
+    this.#dir = controlPaths(options.dataDir).pki
+    if (readKeyPair(this.#dir, 'ca') === undefined) ensureControlPki(this.#dir, this.#hosts())
+    const tokenKey = readControlTokenKey(this.#dir)
+    const ca = this.#ca()
+    this.#caPem = ca.certPem
+    this.authenticate = createWebhookAuthenticator({
+      clientCA: () => this.#caPem,
+      tokens: createTokenVerifier(tokenKey),
+      webhookTokens: createWebhookTokens(tokenKey),
+      revoked: options.revoked,
+      now: Date.now,
+    })
+    this.#serving = this.#currentServing(ca)
+  }
+
+  /** 0 = not open. */
+  get port(): number {
+    return this.#open?.port ?? 0
+  }
+
+  /** PEM, for caBundle. */
+  get caPem(): string {
+    return this.#caPem
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return [
+      { name: 'protection-serving', pem: this.#serving.certPem },
+      { name: 'protection-ca', pem: this.#caPem },
+    ]
+  }
+
+  /** Whether what the files of the PKI hold is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return new Map(this.#open === undefined ? [] : [['protection-pki', this.#open.problem === '']])
+  }
+
+  /** @throws {UserError} when the port cannot be opened */
+  async open(handler: RequestHandler): Promise<void> {
+    const { listen, log } = this.#options
+    const [pair, caFiles] = [keyPairFiles(this.#dir, 'tls'), keyPairFiles(this.#dir, 'ca')]
+    let next = { serving: this.#serving, caPem: this.#caPem }
+    const certificates = () => {
+      requireFiles(caFiles)
+      const ca = this.#ca()
+      const { validTo, validToDate } = new X509Certificate(ca.certPem)
+      if (ca.certPem !== this.#caPem && validToDate.getTime() <= Date.now()) {
+        throw new UserError(`${caFiles[0]} expired on ${validTo}`, 'put a CA there that has not')
+      }
+      next = { serving: this.#currentServing(ca, this.#serving), caPem: ca.certPem }
+      const { certPem: cert, keyPem: key } = next.serving
+      return { serving: { cert, key }, clientCA: next.caPem }
+    }
+    const onInForce = () => {
+      this.#serving = next.serving
+      this.#caPem = next.caPem
+    }
+    this.#open = await openRenewedPort({
+      listen,
+      flag: '--protection-listen',
+      tls: this.#options.tls ?? DEFAULT_TLS_POLICY,
+      certificates,
+      onInForce,
+      files: [...pair, ...caFiles],
+      handler,
+      admission: this.#options.admission,
+      log,
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#open?.close(CLOSE_WITHIN_MS)
+    this.#open = undefined
+  }
+
+  /**
+   * A certificate that the operator has put in the place of the control plane's; otherwise one of our CA, which need not be kept: nobody
+   * knows it except by the CA.
+   */
+  #currentServing(ca: KeyPair, last?: KeyPair): KeyPair {
+    const file = readKeyPair(this.#dir, 'tls')
+    const hosts = this.#hosts()
+    if (file !== undefined && !isIssuedBy(file, ca)) {
+      if (!isIssuedByOneOf(file, [...certificatesOf(ca.certPem), ...certificatesOf(this.#caPem)])) return file
+      // Of a former CA of ours: kept, it would be taken for the operator's once that CA is gone.
+      const pair = issueServingCertificate(ca, hosts)
+      writeKeyPair(this.#dir, 'tls', pair)
+      return pair
+    }
+    if (last !== undefined && isIssuedBy(last, ca) && !endsSoon(last)) return last
+    return issueServingCertificate(ca, hosts)
+  }
+
+  #ca(): KeyPair {
+    const ca = readKeyPair(this.#dir, 'ca')
+    const problem = ca === undefined ? '' : caBundleError(ca.certPem)
+    if (problem !== '') throw new UserError(`${join(this.#dir, 'ca.crt')} ${problem}`, 'put the right file there')
+    if (ca !== undefined) return ca
+    throw new UserError(`there is no CA of the control plane in ${this.#dir}`, 'start again to create one')
+  }
+
+  #hosts(): readonly string[] {
+    return hostsOfPort(this.#options.hosts, this.#options.listen)
+  }
+}
+
+function endsSoon({ certPem }: KeyPair): boolean {
+  return new X509Certificate(certPem).validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS
+}

@@ -1,0 +1,379 @@
+// Wires pod protection together: the ledger, the cells whose pods are counted, the webhook (webhook.ts), the generator, and their metrics.
+// It starts when an UpstreamCluster or a flag asks for it; until then nothing is read and nothing runs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { POD_PROTECTORS } from '../../api/kinds/scheme.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { OwnCertificate } from '../../app/certificates/own-certificates.ts'
+import { stopInReverse } from '../../app/components/component.ts'
+import type { Config } from '../../app/config/config.ts'
+import { type LastGoodStates, objectsOf } from '../../app/last-good/states.ts'
+import type { Leadership } from '../../controllers/kernel/leadership.ts'
+import { parseSocketAddress } from '../../core/cluster/listen-address.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
+import type { KubeCallEvents } from '../../io/kube/client-events.ts'
+import { sharedFollow } from '../../io/kube/shared-follow.ts'
+import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { readTextFile } from '../../io/pki/pki-files.ts'
+import type { ClusterTable } from '../../state/clusters.ts'
+import type { PodFacts, ProtectionGate } from '../api/protection.ts'
+import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/aggregator/stale-cell-sweeper.ts'
+import { type ProtectorGenerator, startProtectorGenerator } from '../controllers/generator/protector-generator.ts'
+import { monitorProtectors, ProtectorMonitor } from '../controllers/generator/protector-monitor.ts'
+import { type ProtectionLedger, startProtectionLedger } from '../controllers/ledger/ledger.ts'
+import { RefusalEvents } from '../controllers/ledger/refusal-events.ts'
+import type { CellClocks, ClockSkew } from '../core/clocks/cell-clock.ts'
+import { parseGeneratorConfig } from '../core/generator/config.ts'
+import type { GeneratorKind } from '../core/generator/kinds.ts'
+import type { ProtectionEvents } from '../core/requests/protection-events.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from '../metrics/protection-metrics.ts'
+import { leadershipOf, ProtectionCells } from './cells.ts'
+import { type KeptProtectors, keepProtectors } from './kept-protectors.ts'
+import type { ProtectionPort } from './port.ts'
+import { type ProtectorRows, protectorRows } from './protector-rows.ts'
+import { createWebhook, type WebhookDeps } from './webhook.ts'
+
+export interface ProtectionDeps {
+  readonly config: Config
+  /** Of the object plane; undefined where objects are files. */
+  readonly client: ObjectClient | undefined
+  /** Of its API server; '' = it is in this process, or there is none. */
+  readonly server: string
+  /** Where the PodProtectors are kept for a start without their API server. */
+  readonly lastGood: LastGoodStates
+  /** The credentials revoked for the webhook; undefined = there is no such list. */
+  readonly revoked: RevocationCheck | undefined
+  /** How clients come in at the webhook, together with those of other ports. Default: by limits of its own port alone. */
+  readonly admission?: PortAdmission
+  readonly clusters: ClusterTable
+  /** A new client of an UpstreamCluster. */
+  readonly clientOf: (name: string) => KubeClient
+  readonly clock: Clock
+  readonly clocks: CellClocks
+  readonly log: Logger
+  /** Notified of calls to API servers. */
+  readonly calls: KubeCallEvents
+  /** Calls the listener now and whenever UpstreamClusters have changed, until what it returns is called. */
+  onApplied(listener: () => void): () => void
+  /** Tells the gateway threads which namespaces have a protector; undefined = unknown. */
+  onNamespaces(namespaces: ReadonlySet<string> | undefined): void
+}
+
+const KNOWN_LOOK_MS = 5
+const LEADER_LEASE = 'portcullis-protection'
+
+/** What runs once protection has started. */
+interface Running {
+  readonly core: ObjectClient
+  readonly ledger: ProtectionLedger
+  readonly refusals: RefusalEvents
+  readonly cells: ProtectionCells
+  readonly leadership: Leadership
+  readonly sweeper: StaleCellSweeper
+  readonly generator: ProtectorGenerator
+}
+
+export class Protection {
+  readonly name = 'protection'
+  readonly metrics: ProtectionMetrics
+  readonly #deps: ProtectionDeps
+  /** Of --protection-kubeconfig; ours to close. */
+  #ownCore: KubeClient | undefined
+  /** Of --protection-workloads-kubeconfig. */
+  #ownWorkloads: KubeClient | undefined
+  readonly #kinds: readonly GeneratorKind[]
+  readonly #monitor = new ProtectorMonitor()
+  #port: ProtectionPort | undefined
+  #running: Running | undefined
+  #kept: KeptProtectors | undefined
+  #unfollow: () => void = () => undefined
+  /** The state of the watch of PodProtectors. */
+  #core = { current: false, message: '', sinceMs: 0 }
+
+  /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
+  constructor(deps: ProtectionDeps) {
+    this.#deps = deps
+    const { metricsByNamespace: byNamespace, metricsByUser: byUser } = deps.config.protection
+    const identity = deps.config.replicaName
+    this.metrics = createProtectionMetrics({ byNamespace, byUser, identity, monotonic: () => deps.clock.monotonic() })
+    const { kubeconfig, context, workloadsKubeconfig, workloadsContext, generatorConfigFile } = deps.config.protection
+    this.#kinds = readGeneratorKinds(generatorConfigFile)
+    this.#ownCore = ownClient(kubeconfig, context, deps)
+    this.#ownWorkloads = ownClient(workloadsKubeconfig, workloadsContext, deps)
+    this.metrics.beforeScrape(() => {
+      if (this.#running === undefined) return
+      const { ledger, generator, cells } = this.#running
+      const queued = new Map(cells.describe().map((each) => [each.cell, each.queued]))
+      this.metrics.monitor(this.#monitor.gauges())
+      this.metrics.clocks(this.#skews())
+      this.metrics.queued({ writing: ledger.writing, generator: generator.queued, cells: queued })
+    })
+  }
+
+  /** The gate that evaluates deletions; undefined = not started. */
+  get gate(): ProtectionGate | undefined {
+    return this.#running?.ledger
+  }
+
+  /** Of the webhook; 0 = it is not open. */
+  get port(): number {
+    return this.#port?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    for (const client of [this.#ownCore, this.#ownWorkloads]) client?.kubeconfig?.refresh()
+    const clients: readonly OwnCertificate[] = [
+      { name: 'protection-kubeconfig-client', pem: this.#ownCore?.kubeconfig?.clientCertificate ?? '' },
+      { name: 'protection-workloads-kubeconfig-client', pem: this.#ownWorkloads?.kubeconfig?.clientCertificate ?? '' },
+    ]
+    return [...(this.#port?.certificates ?? []), ...clients.filter(({ pem }) => pem !== '')]
+  }
+
+  /** By file: whether its content is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    const kubeconfigs = [
+      ['protection-kubeconfig', this.#ownCore],
+      ['protection-workloads-kubeconfig', this.#ownWorkloads],
+    ] as const
+    const inForce = kubeconfigs.flatMap(([file, client]): [string, boolean][] =>
+      client?.kubeconfig === undefined ? [] : [[file, client.kubeconfig.problem === '']],
+    )
+    return new Map([...(this.#port?.reloads ?? []), ...inForce])
+  }
+
+  exposeMetrics(into: Exposition): void {
+    this.metrics.expose(into)
+  }
+
+  /** Follows the UpstreamClusters, and opens the webhook, if configured. @throws {UserError} */
+  async start(): Promise<void> {
+    this.#unfollow = this.#deps.onApplied(() => this.#update())
+    const { listen, generatorConfigFile } = this.#deps.config.protection
+    if (listen !== undefined || generatorConfigFile !== '') this.#begin()
+    if (listen !== undefined) await this.#openWebhook(listen)
+  }
+
+  /** Resolves when the PodProtectors are known, or after `withinMs`: an unavailable core cluster does not stop the start. */
+  async known(withinMs: number): Promise<void> {
+    const { clock } = this.#deps
+    const deadline = clock.monotonic() + withinMs
+    while (this.#running?.ledger.knowsProtectors === false && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+  }
+
+  #update(): void {
+    if (this.#running === undefined && this.#isAsked()) this.#begin()
+    this.#running?.cells.update()
+  }
+
+  /** For /debug/config; null = nothing runs. */
+  describe(): object | null {
+    if (this.#running === undefined) return null
+    const { ledger, cells, leadership } = this.#running
+    const { protectors } = ledger
+    return {
+      protectorsKnown: protectors.synced,
+      protectors: [...protectors.values()].length,
+      leader: leadership.isLeader(),
+      generator: this.#generatorMessage(),
+      cells: cells.describe(),
+      clocks: Object.fromEntries(this.#skews()),
+    }
+  }
+
+  /** The PodProtectors that have pods in a cell; none until they are known. */
+  protectorsIn(cell: string): ProtectorRows {
+    const running = this.#running
+    if (running === undefined) return { rows: [], omitted: 0 }
+    const { config, clock } = this.#deps
+    const select = (namespace: string, selector: LabelSelector): Iterable<PodFacts> | undefined =>
+      running.cells.select(cell, namespace, selector)
+    return protectorRows(cell, running.ledger.protectors.values(), config.protection.settings, clock.now(), select)
+  }
+
+  /** What this replica does to protect the pods of a cluster; undefined = the cluster does not ask for it. */
+  stateOf(cluster: string): GatewayProtection | undefined {
+    const protection = this.#deps.clusters.get(cluster)?.compiled.protection
+    if (protection === undefined) return undefined
+    const { cell, aggregation } = protection
+    const say = (state: GatewayProtection['state'], sinceMs: number, message = ''): GatewayProtection => {
+      return { cell, state, since: metaTime(sinceMs), ...(message !== '' && { message }) }
+    }
+    const core = this.#core
+    if (core.message !== '') {
+      const why = withRights(core.message, 'deploy/rbac/protection-core.yaml')
+      return say('Broken', core.sinceMs, `the PodProtectors cannot be followed: ${why}`)
+    }
+    if (!core.current) return say('Starting', core.sinceMs)
+    const counts = this.#running?.cells.describe().find((one) => one.cell === cell)
+    const without = this.#generatorMessage()
+    if (!aggregation.enabled || counts?.leads !== true) return say('Judging', core.sinceMs, without)
+    if (counts.message !== '') return say('Broken', counts.sinceMs, `the pods cannot be counted: ${counts.message}`)
+    return say(counts.current ? 'Counting' : 'Starting', counts.sinceMs, without)
+  }
+
+  /** Without PodProtectors nothing is protected, however well pods are counted. */
+  #generatorMessage(): string {
+    const problem = this.#running?.generator.problem ?? ''
+    if (problem === '') return ''
+    return `PodProtectors are not generated: ${withRights(problem, 'deploy/rbac/protection-generator.yaml')}`
+  }
+
+  async stop(): Promise<void> {
+    this.#unfollow()
+    this.#kept?.stop()
+    const { leadership, ledger, cells, refusals, sweeper, generator } = this.#running ?? {}
+    const clients = [this.#ownWorkloads, this.#ownCore].map((client) => ({ stop: () => client?.close() }))
+    const webhook = { stop: () => this.#port?.close() }
+    const parts = [...clients, leadership, ledger, cells, refusals, sweeper, generator, webhook]
+    await stopInReverse(parts, this.#deps.log)
+  }
+
+  /** By cell, where they are known. */
+  #skews(): ReadonlyMap<string, ClockSkew> {
+    const { clock, clocks } = this.#deps
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
+    const skews = new Map<string, ClockSkew>()
+    for (const { cell } of this.#running?.cells.describe() ?? []) {
+      const skew = clocks.skew(cell, nowMs, monotonicMs)
+      if (skew !== undefined) skews.set(cell, skew)
+    }
+    return skews
+  }
+
+  #isAsked(): boolean {
+    for (const { compiled } of this.#deps.clusters.values()) if (compiled.protection !== undefined) return true
+    return false
+  }
+
+  #begin(): void {
+    if (this.#running !== undefined) return
+    this.#core = { ...this.#core, sinceMs: this.#deps.clock.now() }
+    const { config, client, clock, clocks, log, onNamespaces } = this.#deps
+    const core = this.#ownCore ?? client
+    if (core === undefined) {
+      log.warn('pods cannot be protected: with --source files no API server holds PodProtectors', {
+        fix: 'give --protection-kubeconfig, or another --source',
+      })
+      return
+    }
+    const { settings } = config.protection
+    const { metrics } = this
+    const kept = this.#keeper()
+    const events: ProtectionEvents = {
+      ...metrics.events,
+      reviewed: (request, verdict, protectors, durationMs) => {
+        metrics.events.reviewed(request, verdict, protectors, durationMs)
+        this.#running?.refusals.reviewed(request, verdict)
+      },
+      following: (current, message) => {
+        metrics.events.following(current, message)
+        this.#core = { current, message, sinceMs: clock.now() }
+        kept?.current(current)
+      },
+    }
+    const ledger = startProtectionLedger({
+      client: core,
+      settings,
+      clock,
+      clocks,
+      random: Math.random,
+      log,
+      events,
+      onNamespaces,
+    })
+    const { protectors } = ledger
+    const alone = config.source === 'embedded' && this.#ownCore === undefined
+    const replica = config.replicaName
+    const cells = new ProtectionCells({ ...this.#deps, core, alone, replica, protectors, settings, metrics })
+    const leadership = leadershipOf({ core, alone, replica, log, metrics }, LEADER_LEASE)
+    const refusals = new RefusalEvents({
+      core,
+      worker: (cell) => cells.clients(cell)[0],
+      protectorUid: (key) => protectors.get(key)?.protector.metadata.uid ?? '',
+      replica,
+      clock,
+      log,
+    })
+    const sweeper = startStaleCellSweeper({ core, protectors, leadership, settings, clock, log })
+    const generator = startProtectorGenerator({
+      workloads: this.#ownWorkloads ?? core,
+      core,
+      kinds: this.#kinds,
+      leadership,
+      limits: settings,
+      clock,
+      random: Math.random,
+      log,
+      events: metrics.generator,
+    })
+    monitorProtectors(this.#monitor, protectors)
+    if (kept !== undefined) this.#kept = keepProtectors(ledger, kept, this.#deps.lastGood.waitMs)
+    this.#running = { core, ledger, refusals, cells, leadership, sweeper, generator }
+    cells.update()
+  }
+
+  /** undefined = the PodProtectors are in this process. */
+  #keeper(): LastGoodKeeper | undefined {
+    const { config, server, lastGood } = this.#deps
+    const { context } = this.#ownCore === undefined ? config : config.protection
+    const core = this.#ownCore?.server ?? server
+    return core === '' ? undefined : lastGood.keeperIfWritable('protectors', objectsOf(core, context))
+  }
+
+  async #openWebhook(listen: string): Promise<void> {
+    const running = this.#running
+    const address = parseSocketAddress(listen)
+    if (running === undefined || 'error' in address) return
+    const { ledger, cells } = running
+    const { log } = this.#deps
+    const onReview: WebhookDeps['onReview'] = (outcome) => this.metrics.webhookAnswered(outcome)
+    const { port, handler } = createWebhook({ ...this.#deps, listen: address, ledger, cells, onReview })
+    this.#port = port
+    await port.open(handler)
+    log.info('the protection webhook is open', { address: listen, port: port.port })
+  }
+}
+
+/** The files bind the ServiceAccount of a gateway in the cluster; a gateway elsewhere has a user of its own. */
+function withRights(message: string, file: string): string {
+  if (!/forbidden/i.test(message)) return message
+  return `${message}; apply ${file}, with the user that is named here in the place of the ServiceAccount portcullis-system/portcullis`
+}
+
+function ownClient(
+  kubeconfigFile: string,
+  context: string,
+  { log, calls }: Pick<ProtectionDeps, 'log' | 'calls'>,
+): KubeClient | undefined {
+  if (kubeconfigFile === '') return undefined
+  const client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+  // Only a leader uses that of the workloads; when its certificate expires has to be known before.
+  client.kubeconfig?.refresh()
+  return { ...client, follow: sharedFollow(client, [], log, [POD_PROTECTORS]) }
+}
+
+/** @throws {UserError} with every error at once */
+export function readGeneratorKinds(file: string): readonly GeneratorKind[] {
+  if (file === '') return []
+  const flag = '--protection-generator-config'
+  let data: unknown
+  try {
+    data = parse(readTextFile(file), { logLevel: 'error' })
+  } catch (error) {
+    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+    throw new UserError(`${flag} ${file} cannot be read: ${why}`, 'name a readable YAML file')
+  }
+  const { kinds, problems } = parseGeneratorConfig(data)
+  if (problems.length === 0) return kinds
+  const lines = problems.map(({ path, message, fix }) => `${file}: ${path}: ${message}; ${fix}`)
+  throw new UserError(`${flag} has errors:\n${lines.join('\n')}`, 'fix them')
+}

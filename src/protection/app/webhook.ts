@@ -1,0 +1,77 @@
+// Wires the webhook of pod protection to the ledger, the cells and their clients: for deletions that do not come through the gateway.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isMissing } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import type { RequestHandler } from '../../api/ports/stream.ts'
+import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
+import type { Config } from '../../app/config/config.ts'
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import type { PortAdmission } from '../../io/listener/connections.ts'
+import { tlsPolicy } from '../../io/listener/tls-policy.ts'
+import type { ProtectionLedger } from '../controllers/ledger/ledger.ts'
+import { createProtectionWebhook, type ProtectionWebhookDeps } from '../webhooks/webhook.ts'
+import type { ProtectionCells } from './cells.ts'
+import { ProtectionPort } from './port.ts'
+
+export interface WebhookDeps {
+  readonly listen: ListenAddress
+  readonly config: Config
+  readonly ledger: ProtectionLedger
+  readonly cells: ProtectionCells
+  /** undefined = there is no list of revoked credentials. */
+  readonly revoked: RevocationCheck | undefined
+  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
+  readonly admission?: PortAdmission
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onReview: NonNullable<ProtectionWebhookDeps['onReview']>
+}
+
+/** The port is not open yet. @throws {UserError} when its certificate or its CA cannot be used */
+export function createWebhook(deps: WebhookDeps): {
+  readonly port: ProtectionPort
+  readonly handler: RequestHandler
+} {
+  const { listen, config, ledger, cells, revoked, admission, clock, log, onReview } = deps
+  const { controlHosts: hosts, dataDir } = config
+  const tls = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
+  const port = new ProtectionPort({ listen, hosts, dataDir, revoked, tls, admission, log })
+  const handler = createProtectionWebhook({
+    gate: ledger,
+    cell: (id) => {
+      const protection = cells.protection(id)
+      return protection === undefined ? undefined : { protection }
+    },
+    getPods: (cell, namespace, name) => podsOfName(cells.clients(cell), namespace, name),
+    authenticate: port.authenticate,
+    ready: () => ledger.knowsProtectors,
+    onReview,
+    clock,
+    log,
+  })
+  return { port, handler }
+}
+
+/**
+ * Pods of one name in the clusters of a cell, each once; several only where these are different clusters.
+ * @throws {StatusError} (rejects) NotFound when none has one; whatever kept one of them from answering
+ */
+async function podsOfName(
+  clients: readonly ObjectClient[],
+  namespace: string,
+  name: string,
+): Promise<readonly JsonObject[]> {
+  if (clients.length === 0) throw new Error('there is no such cell')
+  const pods: JsonObject[] = []
+  let missing: unknown
+  for (const answer of await Promise.allSettled(clients.map((client) => client.get(PODS, { namespace, name })))) {
+    if (answer.status === 'fulfilled') pods.push(answer.value)
+    else if (isMissing(answer.reason, name)) missing = answer.reason
+    else throw answer.reason
+  }
+  if (pods.length === 0) throw missing
+  return pods
+}

@@ -1,0 +1,111 @@
+// `portcullis protect dry-run`: makes protection evaluate and count but refuse nothing, or refuse again, and waits until that is in force
+// everywhere.
+
+import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import {
+  type ControlPlaneOptions,
+  getCluster,
+  metadataOf,
+  readPositiveDuration,
+  withControlPlane,
+} from '../../cli/client/control-plane.ts'
+import { waitApplied } from '../../cli/client/wait-applied.ts'
+import { conditionOf } from '../../core/status/cluster-status.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { listProtectedClusters, podProtectionOf } from './objects.ts'
+
+export interface ProtectDryRunOptions extends ControlPlaneOptions {
+  /** `on`: nothing is refused. `off`: protection refuses. */
+  readonly mode: string
+  /** Default: all that have spec.podProtection. */
+  readonly clusters: readonly string[]
+  /** How long to wait for each. Default 30s. */
+  readonly timeout?: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+const MANAGER = 'portcullis-protect'
+/** Attempts when other writes conflict. */
+const MAX_ATTEMPTS = 5
+
+/** Resolves with the exit code: 1 after an error, or when a replica does not have it in force in time. */
+export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
+  return withControlPlane(options, async (client) => {
+    const { mode, now, out, err } = options
+    if (mode !== 'on' && mode !== 'off') {
+      throw new UserError(`${JSON.stringify(mode)} is neither on nor off`, 'write on or off, then names of clusters')
+    }
+    const shadow = mode === 'on'
+    const timeoutMs = readPositiveDuration('--timeout', options.timeout ?? '30s', parseDuration)
+    const clusters = await chosenClusters(client, options.clusters)
+    // Switch all before waiting for any: it may be urgent.
+    for (const cluster of clusters) {
+      const { changed, generation } = await setShadow(client, cluster, shadow)
+      const what = shadow ? 'protection refuses nothing' : 'protection refuses'
+      out(`${cluster}: dry run ${changed ? 'is' : 'was already'} ${mode}, ${what} (generation ${generation})\n`)
+    }
+    let code = 0
+    for (const cluster of clusters) {
+      if ((await waitApplied({ client, timeoutMs, now, out, err }, cluster)) !== 0) code = 1
+      const fault = shadow ? '' : await faultOf(client, cluster)
+      if (fault !== '') {
+        err(`error: the pods of ${cluster} are still not protected: ${fault}\n`)
+        code = 1
+      }
+    }
+    return code
+  })
+}
+
+/** Switched on does not mean protected: the pods must also be counted. */
+async function faultOf(client: ObjectClient, name: string): Promise<string> {
+  const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
+  const condition = conditionOf((object['status'] ?? {}) as UpstreamClusterStatus, 'PodsProtected')
+  const broken = condition?.status === 'False' && (condition.reason === 'Broken' || condition.reason === 'Forbidden')
+  return broken ? condition.message : ''
+}
+
+/** Checks all names before anything is written. */
+async function chosenClusters(client: ObjectClient, names: readonly string[]): Promise<readonly string[]> {
+  for (const name of names) if (podProtectionOf(await getCluster(client, name)) === undefined) throw unprotected(name)
+  if (names.length > 0) return [...new Set(names)]
+  const all = (await listProtectedClusters(client)).filter(({ protection }) => protection !== undefined)
+  if (all.length > 0) return all.map(({ name }) => name).sort()
+  throw new UserError('no UpstreamCluster has spec.podProtection', 'is --kubeconfig the right one?')
+}
+
+/** Patching such a cluster would switch protection on. */
+function unprotected(name: string): UserError {
+  return new UserError(
+    `${name} has no spec.podProtection`,
+    'nothing is refused there; to protect it, add podProtection',
+  )
+}
+
+async function setShadow(
+  client: ObjectClient,
+  name: string,
+  shadow: boolean,
+): Promise<{ changed: boolean; generation: number }> {
+  const at = { namespace: '', name }
+  for (let attempt = 1; ; attempt++) {
+    const object = await client.get(UPSTREAM_CLUSTERS, at)
+    const { resourceVersion, generation = 1 } = metadataOf(object)
+    const protection = podProtectionOf(object)
+    if (protection === undefined) throw unprotected(name)
+    if ((protection.shadow ?? false) === shadow) return { changed: false, generation }
+    const patch = { metadata: { resourceVersion }, spec: { podProtection: { shadow } } }
+    try {
+      const options = { fieldManager: MANAGER }
+      const after = await client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', patch, options)
+      return { changed: true, generation: metadataOf(after).generation ?? 1 }
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 409 || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
+}

@@ -1,0 +1,188 @@
+// How `portcullis protect why` reads a pod by default: through the gateway if a context points there, else as the gateway does, with the
+// credential of the UpstreamCluster, else as kubectl would.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import { SECRETS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { SILENT } from '../../api/ports/ports.ts'
+import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
+import { compileCluster } from '../../core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
+import { createKubeClient, type KubeClient } from '../../io/kube/client.ts'
+import { otherContexts } from '../../io/kube/contexts.ts'
+import { readNamedSecrets } from '../../io/secrets/read-named-secrets.ts'
+import { createUpstreamKubeClient } from '../../io/upstream/kube-client.ts'
+import type { PodFacts } from '../api/protection.ts'
+import { podFacts } from '../core/quota/pod-facts.ts'
+
+interface WorkerReading {
+  /** As people call it: `pod shop/web-1`. */
+  readonly what: string
+  /** The UpstreamCluster that has it; '' = none is known. */
+  readonly upstream: string
+  /** Kubeconfig of the API server that holds the objects; '' = as kubectl finds it. */
+  readonly kubeconfig: string
+  readonly context?: string
+}
+
+/**
+ * Kubeconfig and context of the cluster that has the pod, or of the gateway in front of it. Default: a context that leads through
+ * the gateway, else the credential of the UpstreamCluster, else as kubectl.
+ */
+export interface GivenWorker {
+  readonly podKubeconfig?: string
+  readonly podContext?: string
+  /** Instead of one by kubeconfig: for tests. */
+  readonly podClient?: ObjectClient
+}
+
+export function isGiven({ podKubeconfig, podContext, podClient }: GivenWorker): boolean {
+  return podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined
+}
+
+/** One way to read the pod, tried when the ones before have failed. */
+interface Way {
+  readonly by: string
+  open(): KubeClient | Promise<KubeClient>
+}
+
+/** The default of --secret-namespace in every cluster. What the gateways have is not known here: elsewhere a Secret needs its annotation. */
+const SECRET_NAMESPACES = [OWN_NAMESPACE]
+/** Timeout of one way. */
+const TIMEOUT_MS = 5_000
+
+/**
+ * Reads from the cluster that --pod-kubeconfig and --pod-context name.
+ * @param asked rights and kind, for the message when they are missing
+ * @param read throws a UserError when there is no such object
+ */
+export async function readGivenWorker<T>(
+  { podKubeconfig, podContext, podClient }: GivenWorker,
+  asked: Pick<ControlPlaneOptions, 'needs' | 'kind'>,
+  read: (client: ObjectClient) => Promise<T>,
+): Promise<T> {
+  let found: { readonly value: T } | undefined
+  let failure = ''
+  const access: ControlPlaneOptions = {
+    ...(podKubeconfig !== undefined && { kubeconfig: podKubeconfig }),
+    ...(podContext !== undefined && { context: podContext }),
+    ...(podClient !== undefined && { client: podClient }),
+    out: () => undefined,
+    err: (text) => {
+      failure = text.replace(/^error: |\n$/g, '').replace('--kubeconfig', '--pod-kubeconfig')
+    },
+    owner: 'the cluster',
+    ...asked,
+  }
+  await withControlPlane(access, async (client) => {
+    found = { value: await read(client) }
+    return 0
+  })
+  if (found === undefined) throw new UserError(failure, 'see --pod-kubeconfig and --pod-context')
+  return found.value
+}
+
+/**
+ * Reads by the first way that leads there.
+ * @param objects of the API server that holds the UpstreamClusters
+ * @param read throws a UserError when there is no such object
+ * @returns what was read, and by which way
+ * @throws {UserError} that names the ways and why they did not lead there
+ */
+export async function readByDefault<T>(
+  objects: ObjectClient,
+  reading: WorkerReading,
+  read: (client: ObjectClient) => Promise<T>,
+): Promise<{ readonly value: T; readonly by: string }> {
+  const failures: string[] = []
+  for (const way of await waysTo(objects, reading)) {
+    let client: KubeClient | undefined
+    try {
+      client = await way.open()
+      return { value: await read(client), by: way.by }
+    } catch (error) {
+      if (error instanceof UserError && client !== undefined) throw error
+      failures.push(`${way.by}: ${errorMessage(error)}`)
+    } finally {
+      await client?.close()
+    }
+  }
+  throw new UserError(
+    `${reading.what} cannot be read (${failures.join('; ')})`,
+    'give --pod-kubeconfig or --pod-context of the cluster that has it, or of the gateway in front of it',
+  )
+}
+
+/** @param missing what to say when there is no such pod */
+export async function readPodFacts(
+  client: ObjectClient,
+  at: { readonly namespace: string; readonly name: string },
+  missing: UserError,
+): Promise<PodFacts> {
+  try {
+    const facts = podFacts(await client.get(PODS, at))
+    if (facts === undefined) throw new Error(`pod ${at.namespace}/${at.name} has no uid`)
+    return facts
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 404 || error.status.details?.name !== at.name) throw error
+    throw missing
+  }
+}
+
+async function waysTo(objects: ObjectClient, reading: WorkerReading): Promise<readonly Way[]> {
+  const { upstream, kubeconfig: kubeconfigFile, context } = reading
+  const asKubectl: Way = {
+    by: 'as kubectl',
+    open: () => createKubeClient({ kubeconfigFile: '', log: SILENT, timeoutMs: TIMEOUT_MS }),
+  }
+  if (upstream === '') return [asKubectl]
+  const object = await objects.get(UPSTREAM_CLUSTERS, { namespace: '', name: upstream })
+  // Served objects are valid; its Secrets may still be unreadable.
+  const cluster = compileCluster({ object: object as unknown as UpstreamCluster, revision: '' })
+  const through = gatewayContexts(cluster, kubeconfigFile, context).map((name): Way => {
+    return {
+      by: `through the gateway, by context ${name}`,
+      open: () => createKubeClient({ kubeconfigFile, context: name, log: SILENT, timeoutMs: TIMEOUT_MS }),
+    }
+  })
+  const own: Way = {
+    by: `as the gateway, at ${cluster.endpoints.map(({ url }) => url).join(', ')}`,
+    open: async () => {
+      const resolved = await readNamedSecrets(object, (at) => objects.get(SECRETS, at), SECRET_NAMESPACES)
+      return upstreamClient(compileCluster({ object: resolved as unknown as UpstreamCluster, revision: '' }))
+    },
+  }
+  return [...through, own, asKubectl]
+}
+
+/** Contexts whose server is the cluster as the gateway serves it: `/clusters/NAME`, or one of its host names. */
+function gatewayContexts({ name, hosts }: CompiledCluster, kubeconfigFile: string, context?: string): string[] {
+  try {
+    const { contexts } = otherContexts({ kubeconfigFile, ...(context !== undefined && { context }) })
+    return contexts.flatMap(({ name: one, server }) => {
+      const { hostname, pathname } = new URL(server)
+      const byPath = pathname.replace(/\/+$/, '') === `/clusters/${name}`
+      return byPath || (hosts.includes(hostname) && pathname === '/') ? [one] : []
+    })
+  } catch {
+    return []
+  }
+}
+
+function upstreamClient(compiled: CompiledCluster): KubeClient {
+  const endpoints = {
+    all: compiled.endpoints.map(({ url, disabled }) => ({
+      url,
+      enabled: !disabled,
+      health: { state: 'unknown' as const },
+    })),
+    available: () => true,
+  }
+  const cluster = () => ({ compiled, endpoints })
+  return createUpstreamKubeClient({ cluster, guard: undefined, log: SILENT, timeoutMs: TIMEOUT_MS })
+}

@@ -1,0 +1,233 @@
+// `portcullis protect status`: PodProtectors with their numbers by cell, and which of them are below their minimum.
+
+import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { type ControlPlaneOptions, metadataOf, withControlPlane } from '../../cli/client/control-plane.ts'
+import { textTable } from '../../cli/client/text-table.ts'
+import { compileProtection } from '../../core/cluster/compile-protection.ts'
+import { conditionOf } from '../../core/status/cluster-status.ts'
+import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../core/status/gateways.ts'
+import { formatDuration } from '../../core/text/duration.ts'
+import { DEFAULT_COUNTER } from '../api/names.ts'
+import type { CellStatus, PodProtector } from '../api/pod-protector.ts'
+import { skewText } from '../core/clocks/cell-clock.ts'
+import type { LiveProtector } from '../state/protectors.ts'
+import { ageText, listProtectors, podProtectionOf } from './objects.ts'
+
+export interface ProtectStatusOptions extends ControlPlaneOptions {
+  /** Only this one. */
+  readonly name?: string
+  /** Default `default`. */
+  readonly namespace?: string
+  readonly allNamespaces: boolean
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING DELETED', 'LAG', 'STATE', 'CELLS']
+
+/**
+ * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is no longer counted, no PodProtectors are generated,
+ * or nothing is found.
+ */
+export function protectStatus(options: ProtectStatusOptions): Promise<number> {
+  const { name, allNamespaces, now, out, err } = options
+  return withControlPlane({ ...options, needs: 'get and list of podprotectors' }, async (client) => {
+    if (allNamespaces && name !== undefined) {
+      throw new UserError('a name and --all-namespaces are both given', 'give -n NAMESPACE with the name')
+    }
+    if (allNamespaces && options.namespace !== undefined) {
+      throw new UserError('--namespace and --all-namespaces are both given', 'give one of the two')
+    }
+    const namespace = allNamespaces ? '' : (options.namespace ?? 'default')
+    const all = [...(await listProtectors(client, namespace)).values()]
+    const chosen = all.filter(({ protector }) => name === undefined || protector.metadata.name === name)
+    const ungenerated = await generatorFaults(client)
+    for (const fault of ungenerated) err(`error: ${fault}\n`)
+    if (chosen.length === 0) throw noneFound(namespace, name)
+    chosen.sort((a, b) => (a.key < b.key ? -1 : 1))
+    const faults = await cellFaults(client, now())
+    const known = faults ?? new Map<string, CellFault>()
+    out(textTable([HEAD, ...chosen.flatMap(({ protector }) => rowsOf(protector, known, now()))]))
+    if (faults === undefined) {
+      err('warning: no UpstreamClusters are visible here: it is not known whether each cell is still counted\n')
+    }
+    for (const { key, fault } of chosen) if (fault !== '') err(`warning: PodProtector ${key}: ${fault}\n`)
+    const below = chosen.filter(isBelow)
+    for (const { key, protector } of below) err(`error: PodProtector ${key} ${whyBelow(protector)}\n`)
+    const broken = [...known].filter(([cell]) => chosen.some(({ protector }) => concerns(protector, cell)))
+    for (const [cell, { since, message }] of broken) {
+      err(`error: the pods of cell ${cell} are not counted${since === '' ? '' : ` since ${since}`}: ${message}\n`)
+    }
+    return below.length + broken.length + ungenerated.length > 0 ? 1 : 0
+  })
+}
+
+function noneFound(namespace: string, name: string | undefined): UserError {
+  const where = namespace === '' ? '' : ` in namespace ${namespace}`
+  const what = name === undefined ? 'no PodProtector' : `no PodProtector ${JSON.stringify(name)}`
+  return new UserError(
+    `there is ${what}${where}`,
+    namespace === '' ? 'is --kubeconfig the right one?' : 'see -n and -A',
+  )
+}
+
+/** A protector that was not counted yet may have pods in any cell. */
+function concerns({ status }: PodProtector, cell: string): boolean {
+  const cells = status?.cells ?? []
+  return cells.length === 0 || cells.some(({ cellID }) => cellID === cell)
+}
+
+/** One row for each cell; the totals are in the first. */
+function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>, nowMs: number): string[][] {
+  const { metadata, spec, status } = protector
+  const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
+  // In the object their order is that of the first counts.
+  const cells = [...(status?.cells ?? [])].sort((a, b) => (a.cellID < b.cellID ? -1 : 1))
+  const lag = maxLatencyMillis === undefined ? '-' : formatDuration(Math.max(0, maxLatencyMillis))
+  const first = [
+    metadata.namespace ?? '',
+    metadata.name,
+    String(spec.minAvailable),
+    String(aggregatedAvailableReplicas),
+    String(estimatedOf(protector)),
+    String(cells.reduce((all, cell) => all + beingDeleted(cell), 0)),
+    lag,
+    cells.some(({ cellID }) => faults.has(cellID)) ? 'not known' : stateOf(protector),
+  ]
+  const nothing = first.map(() => '')
+  if (cells.length === 0) return [[...first, 'none counted yet']]
+  return cells.map((cell, at) => [...(at === 0 ? first : nothing), cellText(cell, faults.get(cell.cellID), nowMs)])
+}
+
+function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number): string {
+  const { cellID, aggregation, stale = false } = cell
+  const deleted = beingDeleted(cell)
+  const facts = [
+    aggregation === undefined
+      ? 'not counted yet'
+      : `${aggregation.availableReplicas} available of ${aggregation.totalReplicas}`,
+    ...(deleted > 0 ? [`${deleted} being deleted`] : []),
+    ...(aggregation?.lastEventTime === undefined
+      ? []
+      : [`last event ${ageText(aggregation.lastEventTime, nowMs)} ago`]),
+    ...(aggregation?.clockSkewMillis === undefined ? [] : [skewText(aggregation.clockSkewMillis)]),
+    ...(fault === undefined ? [] : [`NOT COUNTED${fault.since === '' ? '' : ` for ${ageText(fault.since, nowMs)}`}`]),
+    ...(stale ? ['stale: its pods do not count'] : []),
+  ]
+  return `${cellID}: ${facts.join(', ')}`
+}
+
+/** Admitted deletions that have not been seen to happen. */
+function beingDeleted({ admissionHistory, stale = false }: CellStatus): number {
+  if (stale) return 0
+  return (admissionHistory?.buckets ?? []).reduce((all, { counter = DEFAULT_COUNTER }) => all + counter, 0)
+}
+
+function estimatedOf({ status }: PodProtector): number {
+  return status?.summary.estimatedAvailableReplicas ?? 0
+}
+
+function stateOf(protector: PodProtector): string {
+  const spare = estimatedOf(protector) - protector.spec.minAvailable
+  if (spare < 0) return 'below'
+  return spare === 0 ? 'at its limit' : `${spare} may go`
+}
+
+function isBelow({ protector }: LiveProtector): boolean {
+  return estimatedOf(protector) < protector.spec.minAvailable
+}
+
+function whyBelow(protector: PodProtector): string {
+  const { spec, status } = protector
+  if (status === undefined || status.cells.length === 0) {
+    return `requires ${spec.minAvailable} pods, which have not been counted; is a gateway with podProtection running?`
+  }
+  return `is below its minimum: ${spec.minAvailable} required, ${estimatedOf(protector)} estimated`
+}
+
+export interface CellFault {
+  /** RFC 3339; '' = not known. */
+  readonly since: string
+  readonly message: string
+}
+
+/** A Lease older than this many durations belongs to a dead replica, whatever the clock skew. */
+const DEAD_DURATIONS = 2
+
+/** By cell; undefined = not known, because the UpstreamClusters are in another API server. @param nowMs since the epoch */
+export async function cellFaults(
+  client: ObjectClient,
+  nowMs: number,
+): Promise<ReadonlyMap<string, CellFault> | undefined> {
+  const objects = await listed(client)
+  if (objects === undefined) return undefined
+  const faults = new Map<string, CellFault>()
+  const counted = new Set<string>()
+  for (const object of objects) {
+    const protection = podProtectionOf(object)
+    if (protection === undefined) continue
+    const { cell, aggregation } = compileProtection(protection, metadataOf(object).name)
+    const verdict = aggregation.enabled ? verdictOf((object['status'] ?? {}) as UpstreamClusterStatus, cell) : undefined
+    if (verdict === 'counted') counted.add(cell)
+    else if (verdict !== undefined) faults.set(cell, verdict)
+  }
+  // Two clusters may share a cell: one that counts is enough.
+  for (const cell of counted) faults.delete(cell)
+  if (counted.size > 0 && !(await isAnybodyAlive(client, nowMs))) {
+    for (const cell of counted) faults.set(cell, { since: '', message: 'no gateway renews its Lease' })
+  }
+  return faults
+}
+
+/** undefined = no gateway reports on it; older versions do not. */
+function verdictOf(status: UpstreamClusterStatus, cell: string): CellFault | 'counted' | undefined {
+  const condition = conditionOf(status, 'PodsProtected')
+  if (condition === undefined) return undefined
+  const entries = (status.gateways ?? []).flatMap(({ podProtection }) => podProtection ?? [])
+  const ofCell = entries.filter((entry) => entry.cell === cell)
+  if (ofCell.some(({ state }) => state === 'Counting')) return 'counted'
+  const broken = ofCell.find(({ state }) => state === 'Broken')
+  if (broken === undefined) return { since: condition.lastTransitionTime, message: condition.message }
+  const { since, message = '' } = broken
+  // The condition repeats the message, unless it has another one that explains it.
+  return { since, message: condition.reason === 'Broken' ? message : `${message}; ${condition.message}` }
+}
+
+/** Why gateways generate no PodProtectors, each reason once. */
+export async function generatorFaults(client: ObjectClient): Promise<readonly string[]> {
+  const conditions = ((await listed(client)) ?? []).map(({ status }) =>
+    conditionOf((status ?? {}) as UpstreamClusterStatus, 'PodsProtected'),
+  )
+  const faults = conditions.filter((one) => one?.reason === 'NotGenerated')
+  return [...new Set(faults.map((one) => one?.message ?? ''))]
+}
+
+async function listed(client: ObjectClient): Promise<readonly JsonObject[] | undefined> {
+  try {
+    return (await client.list(UPSTREAM_CLUSTERS, '')).items
+  } catch (error) {
+    if (error instanceof StatusError && (error.code === 403 || error.code === 404)) return undefined
+    throw error
+  }
+}
+
+/** Also true when Leases may not be read. */
+async function isAnybodyAlive(client: ObjectClient, nowMs: number): Promise<boolean> {
+  try {
+    for (const namespace of REPLICA_NAMESPACES) {
+      for (const item of (await client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR)).items) {
+        const lease = readReplicaLease(item)
+        if (lease !== undefined && nowMs - Date.parse(lease.renewTime) < lease.durationMs * DEAD_DURATIONS) return true
+      }
+    }
+    return false
+  } catch (error) {
+    if (error instanceof StatusError && (error.code === 403 || error.code === 404)) return true
+    throw error
+  }
+}

@@ -1,0 +1,245 @@
+// `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; nothing
+// is written.
+
+import { PODS } from '../../api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
+import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import { compileSelector } from '../../core/selectors/compile-selector.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import { admitted, type Finding, findingsOf, verdictOf } from '../core/ledger/verdicts.ts'
+import { freePass } from '../core/quota/evaluate.ts'
+import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../core/requests/protection-settings.ts'
+import type { LiveProtector } from '../state/protectors.ts'
+import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
+import { type GivenWorker, isGiven, readByDefault, readGivenWorker, readPodFacts } from './pod.ts'
+
+/** As the gateway has them; Go durations. */
+export interface ProtectionFlags {
+  readonly staleAfter?: string
+  readonly clockSkew?: string
+  readonly maxConcurrentLag?: number
+}
+
+export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, ProtectionFlags {
+  readonly pod: string
+  /** Default `default`. */
+  readonly namespace?: string
+  /** An UpstreamCluster with spec.podProtection, or the name of a cell. */
+  readonly cluster: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+/** Resolves with the exit code: 1 when the deletion would be refused, or after an error. */
+export function protectWhy(options: ProtectWhyOptions): Promise<number> {
+  return withControlPlane(
+    { ...options, needs: 'get and list of podprotectors and upstreamclusters' },
+    async (client) => {
+      const { cluster, out, now } = options
+      const settings = readSettings(options)
+      const asked = await findCell(client, cluster)
+      if (asked.note !== '') options.err(`note: ${asked.note}\n`)
+      const pod = await readPod(client, options, asked)
+      const nowMs = now()
+      out(`${podText(pod, nowMs)}\n`)
+      const unasked = whyNotAsked(pod, asked)
+      if (unasked !== '') {
+        out(`a deletion now passes: ${unasked}\n`)
+        return 0
+      }
+      const { cell, shadow } = asked
+      const request: ProtectionRequest = {
+        cell,
+        cause: 'DeletePod',
+        via: 'filter',
+        pod,
+        criterion: undefined,
+        user: '',
+        dryRun: true,
+        shadow,
+        timeoutMs: 0,
+      }
+      const table = await listProtectors(client, pod.namespace)
+      const { lines, passes } = explainDeletion(request, table.matching(pod.namespace, pod.labels), settings, nowMs)
+      for (const line of lines) out(`${line}\n`)
+      return passes ? 0 : 1
+    },
+  )
+}
+
+export interface ProtectedCell {
+  readonly cell: string
+  /** The UpstreamCluster; '' = only a cell is known. */
+  readonly upstream: string
+  readonly shadow: boolean
+  /** Why no protector is asked; '' = they are. */
+  readonly unasked: string
+  readonly protection: CompiledProtection | undefined
+  readonly note: string
+}
+
+/** The cell of an UpstreamCluster, or the name of a cell: one that only Podseidon's webhook protects has no UpstreamCluster. */
+export async function findCell(client: ObjectClient, name: string): Promise<ProtectedCell> {
+  const clusters = await listProtectedClusters(client)
+  const named = clusters.find((cluster) => cluster.name === name)
+  const found = named?.protection === undefined ? clusters.find(({ protection }) => protection?.cell === name) : named
+  if (found?.protection !== undefined) {
+    const { protection } = found
+    const { cell, shadow } = protection
+    return { cell, upstream: found.name, shadow, unasked: '', protection, note: '' }
+  }
+  if (named !== undefined) {
+    const unasked = `UpstreamCluster ${name} has no spec.podProtection`
+    return { cell: name, upstream: name, shadow: false, unasked, protection: undefined, note: '' }
+  }
+  const known = clusters.filter(({ protection }) => protection !== undefined).map((cluster) => cluster.name)
+  const meant = nearestName(name, known)
+  const hint = meant === '' ? '' : `; did you mean ${meant}?`
+  const others = known.length === 0 ? '' : ` (known: ${known.sort().join(', ')})`
+  const note = `there is no UpstreamCluster ${name} with pod protection${others}, so ${name} is taken as the name of a cell${hint}`
+  return { cell: name, upstream: '', shadow: false, unasked: '', protection: undefined, note }
+}
+
+export function whyNotAsked(
+  pod: Pick<PodFacts, 'namespace' | 'labels'>,
+  { unasked, protection }: ProtectedCell,
+): string {
+  if (unasked !== '' || protection === undefined) return unasked
+  const { excludedNamespaces, objectSelector } = protection
+  if (excludedNamespaces.has(pod.namespace)) return `spec.podProtection excludes namespace ${pod.namespace}`
+  if (objectSelector === undefined) return ''
+  try {
+    return compileSelector(objectSelector).matches(pod.labels) ? '' : 'spec.podProtection.objectSelector leaves it out'
+  } catch (error) {
+    const why = errorMessage(error)
+    throw new UserError(`spec.podProtection.objectSelector cannot be read: ${why}`, 'correct the UpstreamCluster')
+  }
+}
+
+async function readPod(
+  objects: ObjectClient,
+  options: ProtectWhyOptions,
+  { upstream }: ProtectedCell,
+): Promise<PodFacts> {
+  const { pod: name, namespace = 'default', kubeconfig = '', context } = options
+  const what = `pod ${namespace}/${name}`
+  const read = (where: string, fix: string) => (client: ObjectClient) =>
+    readPodFacts(client, { namespace, name }, new UserError(`there is no ${what}${where}`, fix))
+  if (isGiven(options))
+    return readGivenWorker(
+      options,
+      { needs: 'get of pods', kind: PODS },
+      read('', 'is --pod-context that of the cluster?'),
+    )
+  const reading = { what, upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const here = read(` in ${upstream || 'that cluster'}`, 'see -n and --cluster')
+  const { value, by } = await readByDefault(objects, reading, here)
+  options.err(`note: the pod is read ${by}\n`)
+  return value
+}
+
+export function readSettings({ staleAfter, clockSkew, maxConcurrentLag }: ProtectionFlags): ProtectionSettings {
+  const { staleAfterMs, clockSkewMs } = DEFAULT_PROTECTION_SETTINGS
+  return {
+    ...DEFAULT_PROTECTION_SETTINGS,
+    staleAfterMs: readDuration('--stale-after', staleAfter, staleAfterMs),
+    clockSkewMs: readDuration('--clock-skew', clockSkew, clockSkewMs),
+    ...(maxConcurrentLag !== undefined && { maxConcurrentLag }),
+  }
+}
+
+function readDuration(flag: string, text: string | undefined, preset: number): number {
+  if (text === undefined) return preset
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms >= 0) return ms
+  throw new UserError(
+    `${flag} ${JSON.stringify(text)} is not a duration`,
+    `write ${flag} 30s or 5m, as the gateway has it`,
+  )
+}
+
+function podText(pod: PodFacts, nowMs: number): string {
+  const since = pod.readySinceMs === 0 ? '' : ` for ${ageText(new Date(pod.readySinceMs).toISOString(), nowMs)}`
+  const facts = [
+    pod.terminating ? 'being deleted' : pod.ready ? `ready${since}` : 'not ready',
+    `evaluated as ${pod.criterion}`,
+    ...(pod.forceDelete ? ['force-delete'] : []),
+  ]
+  return `pod ${pod.namespace}/${pod.name}: ${facts.join(', ')}`
+}
+
+export interface DeletionExplanation {
+  readonly lines: readonly string[]
+  readonly passes: boolean
+}
+
+/**
+ * How one deletion is evaluated, in words: each protector of the pod with its numbers, then the answer.
+ * @param protectors those that select the pod, sorted
+ */
+export function explainDeletion(
+  request: ProtectionRequest,
+  protectors: readonly LiveProtector[],
+  settings: ProtectionSettings,
+  nowMs: number,
+): DeletionExplanation {
+  const free = freePass(request)
+  const findings = protectors.flatMap((live) => findingsOf([request], live, settings, nowMs))
+  const lines = protectors.flatMap((live, at) => {
+    const finding = findings[at]
+    return finding === undefined ? [] : protectorLines(request, live, finding, free !== undefined)
+  })
+  const verdict = free === undefined || protectors.length === 0 ? verdictOf(request, findings) : admitted(free)
+  const passes = verdict.admitted || verdict.overridden !== ''
+  return { lines: [...lines, verdictText(verdict)], passes }
+}
+
+const WORDS: Readonly<Record<Finding['result'], string>> = {
+  Ok: 'lets it pass',
+  AlreadyHasBucket: 'lets it pass, as before',
+  AlreadyUnhealthy: 'lets it pass: the pod does not meet its own criterion',
+  Recorded: 'lets it pass: the pod has not been ready for minReadySeconds and is not counted',
+  NoProtector: 'no longer exists',
+  Denied: 'refuses: too few would be left',
+  Retry: 'refuses for now: earlier deletions have not been seen to happen yet',
+}
+
+function protectorLines(
+  { cell }: ProtectionRequest,
+  { key, protector, fault }: LiveProtector,
+  { required, count, lag, result }: Finding,
+  free: boolean,
+): string[] {
+  const says = free ? 'is not asked' : WORDS[result]
+  const lines = [`PodProtector ${key}: ${required} required, ${count} counted, ${lag} being deleted: ${says}`]
+  if (fault !== '') lines.push(`  ${fault}`)
+  const status = protector.status?.cells.find(({ cellID }) => cellID === cell)
+  if (status?.aggregation === undefined) lines.push(`  its pods in cell ${cell} have not been counted`)
+  else if (status.stale === true) lines.push(`  cell ${cell} is silent: its pods do not count`)
+  return lines
+}
+
+const PASSES: Readonly<Record<string, string>> = {
+  Unmatched: 'no PodProtector selects the pod',
+  AlreadyTerminating: 'the pod is already being deleted',
+  AlreadyAdmitted: 'it was admitted before',
+  AlreadyUnready: 'the pod is not ready, so nothing is lost with it',
+  StillUnavailable: 'the pod does not count as available yet',
+  AlreadyUnhealthy: 'the pod does not meet its own criterion',
+  AdmittedAll: 'enough pods are left',
+}
+
+function verdictText({ status, overridden, message, retryAfterSeconds }: ProtectionVerdict): string {
+  const passes = PASSES[status]
+  if (passes !== undefined) return `a deletion now passes: ${passes}`
+  if (overridden === 'shadow')
+    return `a deletion now passes, because protection is in dry run; it would be refused: ${message}`
+  if (overridden !== '') return `a deletion now passes, because of ${overridden}; it would be refused: ${message}`
+  const again = retryAfterSeconds > 0 ? '; it may pass in a moment' : ''
+  return `a deletion now is refused: ${message}${again}`
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { mock, type TestContext, test } from 'node:test'
+import type { Logger } from '../../../api/ports/ports.ts'
+import type { CompiledAggregation } from '../../../core/cluster/compiled-cluster.ts'
+import { CellStreamTime } from './cell-stream-time.ts'
+
+const quiet = (): void => undefined
+const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+function start(t: TestContext, mode: CompiledAggregation['syncTime'], annotation = '') {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.after(() => mock.timers.reset())
+  const world = { ms: 1_000_000, newest: '10', reads: 0, moved: 0, away: false }
+  const time = new CellStreamTime({
+    mode,
+    annotation,
+    clock: { now: () => world.ms, monotonic: () => world.ms },
+    log,
+    readVersion: async () => {
+      world.reads++
+      if (world.away) throw new Error('away')
+      return world.newest
+    },
+    onMoved: () => world.moved++,
+  })
+  t.after(() => time.stop())
+  const pass = async (ms: number): Promise<void> => {
+    world.ms += ms
+    mock.timers.tick(ms)
+    for (let i = 0; i < 6; i++) await Promise.resolve()
+  }
+  return { world, time, pass }
+}
+
+test('by resourceVersion: only when asked for, and when the stream has come to where the cell was', async (t) => {
+  const { world, time, pass } = start(t, 'ResourceVersion')
+  time.replaced([])
+  time.reached('9')
+  await pass(60_000)
+  assert.deepEqual([time.time, world.reads], [undefined, 0])
+  time.need(world.ms * 1000 - 1_000_000)
+  await pass(1)
+  const asked = world.ms
+  time.reached('9')
+  assert.equal(time.time, undefined)
+  await pass(10)
+  // Of any length, and as a number.
+  time.reached('100')
+  assert.equal(time.time, asked * 1000)
+  assert.equal(world.reads, 1)
+})
+
+test('by resourceVersion: at most one read in five seconds, and one more after whoever needs it', async (t) => {
+  const { world, time, pass } = start(t, 'ResourceVersion')
+  for (let i = 0; i < 99; i++) {
+    time.need(world.ms * 1000 - 1_000_000)
+    await pass(100)
+  }
+  assert.equal(world.reads, 2)
+  await pass(5_000)
+  assert.equal(world.reads, 3)
+  await pass(60_000)
+  assert.equal(world.reads, 3)
+})
+
+test('by resourceVersion: a stream that was there already moves the time at once; an answer that failed is asked for again', async (t) => {
+  const { world, time, pass } = start(t, 'ResourceVersion')
+  time.reached('10')
+  world.away = true
+  time.need(world.ms * 1000 - 1_000_000)
+  await pass(1)
+  assert.deepEqual([time.time, world.moved, world.reads], [undefined, 0, 1])
+  world.away = false
+  await pass(5_000)
+  assert.deepEqual([time.time, world.moved, world.reads], [world.ms * 1000, 1, 2])
+})
+
+test('by resourceVersion: versions that are not numbers prove nothing', async (t) => {
+  const { world, time, pass } = start(t, 'ResourceVersion')
+  world.newest = 'opaque'
+  time.reached('opaque')
+  time.need(world.ms * 1000 - 1_000_000)
+  await pass(1)
+  assert.deepEqual([time.time, world.moved], [undefined, 0])
+})
+
+test('by resourceVersion: nothing is read before it is of use, and nothing that is waited for already', async (t) => {
+  const { world, time, pass } = start(t, 'ResourceVersion')
+  const moment = (world.ms + 60_000) * 1000
+  time.need(moment)
+  await pass(60_000)
+  assert.equal(world.reads, 0)
+  await pass(100)
+  assert.equal(world.reads, 1)
+  time.need(moment)
+  await pass(60_000)
+  assert.equal(world.reads, 1)
+  time.reached('10')
+  assert.ok((time.time ?? 0) > moment)
+})
+
+test('by the clock: when something was heard', async (t) => {
+  const { world, time, pass } = start(t, 'Clock')
+  time.replaced([])
+  assert.equal(time.time, undefined)
+  time.reached('10')
+  const heard = world.ms * 1000
+  await pass(60_000)
+  time.need(world.ms * 1000 - 1_000_000)
+  assert.deepEqual([time.time, world.reads], [heard, 0])
+  time.reached('11')
+  assert.equal(time.time, world.ms * 1000)
+})
+
+test('by status and by annotation: never back; an empty cell begins now', (t) => {
+  const { world, time } = start(t, 'Annotation', 'seen')
+  const pod = (ms: number) => ({ metadata: { annotations: { seen: new Date(ms).toISOString() } } })
+  time.replaced([])
+  assert.equal(time.time, world.ms * 1000)
+  world.ms += 50_000
+  time.observed(pod(world.ms - 10_000))
+  time.observed(pod(world.ms - 20_000))
+  time.observed({})
+  assert.equal(time.time, (world.ms - 10_000) * 1000)
+  const other = new CellStreamTime({
+    mode: 'Status',
+    annotation: '',
+    clock: { now: () => world.ms, monotonic: () => world.ms },
+    log,
+    readVersion: () => assert.fail('no read'),
+    onMoved: quiet,
+  })
+  other.replaced([{ metadata: { creationTimestamp: new Date(7_000).toISOString() } }])
+  assert.equal(other.time, 7_000_000)
+})

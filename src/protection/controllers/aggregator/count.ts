@@ -1,0 +1,117 @@
+// One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
+// that changes it.
+
+import { POD_PROTECTORS } from '../../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import { afterFailedWrite, type FailedWrite } from '../../../controllers/kernel/object-patch.ts'
+import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { PodProtector } from '../../api/pod-protector.ts'
+import { type CellTime, readyAtLeastMs } from '../../core/clocks/cell-clock.ts'
+import { limitsOf } from '../../core/history/limits.ts'
+import { type AggregatedCell, aggregateCell } from '../../core/ledger/aggregate-cell.ts'
+import type { CellSnapshot } from '../../core/ledger/prune-history.ts'
+import { aggregatePods, isAvailable, type ReadyFor } from '../../core/quota/pod-facts.ts'
+import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'
+import type { CountedPods } from './cell-pods.ts'
+import type { SnapshotPod } from './pod-snapshot.ts'
+
+/** What a count is made of, all as of one moment. */
+export interface CountInput {
+  readonly cell: string
+  readonly pods: CountedPods
+  /** Microseconds; undefined = not known. */
+  readonly streamTime: number | undefined
+  /** When the stream last said something, microseconds. */
+  readonly heardAt: number
+  /** The cell has gone back to a resourceVersion older than one already counted. */
+  readonly restored: boolean
+  readonly settings: ProtectionSettings
+  /** Wall clock, milliseconds. */
+  readonly nowMs: number
+  readonly monotonicMs: number
+  /** What the clocks of the cell's API servers may show now; undefined = not known. */
+  readonly time: CellTime | undefined
+  /** Their proven skew, for people. */
+  readonly skewMs: number
+  /** As CellSnapshot has it. */
+  readonly knownSince: CellSnapshot['knownSince']
+}
+
+export interface Counted extends AggregatedCell {
+  /** Milliseconds until the next pod has been ready for minReadySeconds; undefined = none is waiting. */
+  readonly nextAvailableMs: number | undefined
+}
+
+/**
+ * Reads the snapshot and its version in one turn of the event loop, so that they belong together.
+ * @throws {SyntaxError} when the selector cannot be read
+ */
+export function countPods(protector: PodProtector, input: CountInput): Counted {
+  const { cell, pods, settings, nowMs } = input
+  const { selector, aggregationSelector = selector, minReadySeconds } = protector.spec
+  const namespace = protector.metadata.namespace ?? ''
+  const readyFor = readyForIn(input)
+  const counts = aggregatePods(pods.select(namespace, aggregationSelector), minReadySeconds, readyFor)
+  const snapshot: CellSnapshot = {
+    resourceVersion: pods.version,
+    streamTime: input.streamTime,
+    heardAt: input.heardAt,
+    restored: input.restored,
+    skewMs: input.skewMs,
+    ...(input.knownSince !== undefined && { knownSince: input.knownSince }),
+    stateOf: stateIn(pods, namespace, aggregationSelector, minReadySeconds, readyFor),
+  }
+  const limits = limitsOf(protector, settings)
+  const { reservationTimeoutMs } = settings
+  const result = aggregateCell(
+    protector,
+    cell,
+    counts,
+    snapshot,
+    limits,
+    reservationTimeoutMs,
+    Math.round(nowMs * 1000),
+  )
+  return { ...result, nextAvailableMs: counts.nextAvailableMs }
+}
+
+/** By when its readiness was first seen, or by the API server's own timestamp, whichever gives more. */
+function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
+  return (pod) => Math.max(monotonicMs - pod.readySeenMs, readyAtLeastMs(pod, time))
+}
+
+/** A pod that this protector does not count (any longer) is `alive`. */
+function stateIn(
+  pods: CountedPods,
+  namespace: string,
+  selector: LabelSelector,
+  minReadySeconds: number,
+  readyFor: ReadyFor<SnapshotPod>,
+): CellSnapshot['stateOf'] {
+  const compiled = compileSelector(selector)
+  return (uid) => {
+    const pod = pods.get(uid)
+    if (pod === undefined) return 'absent'
+    if (pod.terminating) return 'terminating'
+    const counted = pod.namespace === namespace && compiled.matches(pod.labels)
+    return counted && isAvailable(pod, minReadySeconds, readyFor) ? 'available' : 'alive'
+  }
+}
+
+/** @returns the protector after the write @throws (rejects) as ObjectClient.update */
+export async function writeStatus(
+  core: ObjectClient,
+  protector: PodProtector,
+  status: PodProtector['status'],
+): Promise<JsonObject> {
+  return await core.update(POD_PROTECTORS, { ...protector, status }, 'status')
+}
+
+/** What to do after a failed count. Never rejects. */
+export async function afterError(core: ObjectClient, protector: PodProtector, error: unknown): Promise<FailedWrite> {
+  // It is counted again when its selector is fixed.
+  if (error instanceof SyntaxError) return { outcome: 'done' }
+  return await afterFailedWrite({ client: core, kind: POD_PROTECTORS }, { ...protector }, error)
+}

@@ -1,0 +1,54 @@
+// What an aggregator needs, and how it describes itself.
+
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { Leading } from '../../../controllers/kernel/leadership.ts'
+import type { CellClocks } from '../../core/clocks/cell-clock.ts'
+import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
+import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'
+import type { ProtectorTable } from '../../state/protectors.ts'
+import type { CellMember } from './member.ts'
+
+export interface PodAggregatorDeps {
+  readonly cell: string
+  /** Where the PodProtectors are. */
+  readonly core: ObjectClient
+  /** The clusters that have the pods of the cell now, by name; none = the pods are not counted. */
+  members(): readonly CellMember[]
+  readonly protectors: ProtectorTable
+  /** By which it is decided which replica counts the pods of this cell. */
+  readonly leadership: Leading
+  readonly settings: ProtectionSettings
+  readonly clock: Clock
+  readonly clocks: CellClocks
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: AggregatorEvents
+}
+
+/** For people. */
+export interface PodAggregatorDescription {
+  readonly cell: string
+  /** The clusters whose pods are counted; empty unless it leads. */
+  readonly clusters: readonly string[]
+  /** It counts, or is about to. */
+  readonly leads: boolean
+  /** When `current` or `message` last changed: milliseconds since the epoch. */
+  readonly sinceMs: number
+  /** It leads, and the list of pods is complete. */
+  readonly active: boolean
+  readonly pods: number
+  /** resourceVersion up to which pods have been seen; '' = none. */
+  readonly resourceVersion: string
+  /** Stream time, microseconds since the epoch: everything before it has been seen; undefined = not known. */
+  readonly streamTime: number | undefined
+  /** Whether the watch is up to date. */
+  readonly current: boolean
+  /** What is wrong; '' = nothing. */
+  readonly message: string
+  /** Protectors to be counted. */
+  readonly queued: number
+  /** Protectors that wait for the next event of the stream. */
+  readonly waiting: number
+}

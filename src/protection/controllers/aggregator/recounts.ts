@@ -1,0 +1,100 @@
+// Which protectors of a cell to count again, when, and why: each at its configured rate, and those with deletions that the stream
+// has not reported yet at its next event.
+
+import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import { limitsOf } from '../../core/history/limits.ts'
+import type { EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
+import type { LiveProtector } from '../../state/protectors.ts'
+import type { PodAggregatorDeps } from './deps.ts'
+import { NextEventPool } from './pool.ts'
+
+/** A count is cheap, and deletions wait for it. */
+const PACE = { conflictMs: 10, firstBackoffMs: 100, longestBackoffMs: 60_000 }
+
+export class Recounts {
+  readonly #deps: PodAggregatorDeps
+  readonly #queue: WorkQueue
+  readonly #pool: NextEventPool
+  #progress = 0
+
+  /**
+   * @param count one protector; never rejects
+   * @param limit protectors at a time
+   */
+  constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<TurnOutcome>, limit: number) {
+    const { clock, events } = deps
+    this.#deps = deps
+    this.#pool = new NextEventPool(clock, events)
+    this.#queue = new WorkQueue({ turn: count, clock, random: () => deps.random(), limit, pace: PACE })
+  }
+
+  /** Protectors to be counted. */
+  get queued(): number {
+    return this.#queue.size
+  }
+
+  /** Protectors that wait for the next event of the stream. */
+  get waiting(): number {
+    return this.#pool.size
+  }
+
+  /** Grows with each event of the stream. */
+  get progress(): number {
+    return this.#progress
+  }
+
+  /** Handles an event: `mark` marks the protectors to count. */
+  handle(namespace: string, kind: HandledKind, mark: () => void): void {
+    const { clock, events } = this.#deps
+    const beginMs = clock.monotonic()
+    mark()
+    events.handled(namespace, kind, clock.monotonic() - beginMs)
+  }
+
+  mark(live: LiveProtector, kind: EnqueueKind, atLeastMs = 0): void {
+    const delayMs = Math.max(atLeastMs, this.#rateMs(live))
+    if (this.#queue.add(live.key, delayMs)) {
+      this.#deps.events.enqueued(live.protector.metadata.namespace ?? '', kind)
+    }
+  }
+
+  #rateMs({ protector }: LiveProtector): number {
+    const { settings } = this.#deps
+    const { rateJitterLow: low, rateJitterHigh: high } = settings
+    return limitsOf(protector, settings).aggregationRateMs * (low + this.#deps.random() * (high - low))
+  }
+
+  /** The stream has advanced. */
+  advanced(): void {
+    this.#progress++
+    if (this.#pool.size === 0) return
+    this.handle('', 'NextEvent', () => {
+      for (const key of this.#pool.drain()) {
+        const live = this.#deps.protectors.get(key)
+        if (live !== undefined) this.mark(live, 'NextEvent')
+      }
+    })
+  }
+
+  /** The protector was counted as of `progress`; it is counted again when the stream advances beyond that. */
+  awaitMore(live: LiveProtector, progress: number): void {
+    // An event during the write has already drained the pool.
+    if (progress === this.#progress) this.#pool.add(live.key)
+    else this.mark(live, 'NextEvent')
+  }
+
+  /** The next event of the stream need not recount it. */
+  awaitNothing(live: LiveProtector): void {
+    this.#pool.remove(live.key)
+  }
+
+  forget(key: string): void {
+    this.#queue.forget(key)
+    this.#pool.remove(key)
+  }
+
+  /** Starts nothing more; resolves when the running counts are done. */
+  stop(): Promise<void> {
+    return this.#queue.stop()
+  }
+}

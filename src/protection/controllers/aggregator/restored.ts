@@ -1,0 +1,53 @@
+// Whether a cell has gone back in time, as after a restored backup. Then a status counted from a newer snapshot is outdated, not
+// ahead of us.
+
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { compareVersions } from '../../core/history/resource-version.ts'
+
+export interface RestoredCellDeps {
+  readonly cell: string
+  /** The newest resourceVersion of the cell, by a consistent read. */
+  readVersion(): Promise<string>
+  readonly clock: Clock
+  readonly log: Logger
+  /** Called once, when it is found. */
+  onRestored(): void
+}
+
+/** Between two checks. */
+const CHECK_INTERVAL_MS = 5_000
+
+export class RestoredCell {
+  readonly #deps: RestoredCellDeps
+  #restored = false
+  #checking = false
+  #nextMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: RestoredCellDeps) {
+    this.#deps = deps
+  }
+
+  /** Once true, it stays true. */
+  get restored(): boolean {
+    return this.#restored
+  }
+
+  /** Another replica has counted the cell as of `version`, newer than what is known here: usually we are just late. Never rejects. */
+  async check(version: string): Promise<void> {
+    const { clock, cell, log } = this.#deps
+    if (this.#checking || this.#restored || clock.monotonic() < this.#nextMs) return
+    this.#checking = true
+    this.#nextMs = clock.monotonic() + CHECK_INTERVAL_MS
+    try {
+      const newest = await this.#deps.readVersion()
+      if ((compareVersions(newest, version) ?? 0) >= 0) return
+      log.warn('a cell has gone back in time and is counted again', { cell, resourceVersion: newest, counted: version })
+      this.#restored = true
+      this.#deps.onRestored()
+    } catch {
+      // The next count of a protector checks again.
+    } finally {
+      this.#checking = false
+    }
+  }
+}

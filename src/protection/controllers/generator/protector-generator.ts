@@ -1,0 +1,255 @@
+// Keeps the PodProtectors of workloads: creates them, repairs them when somebody changes them, and deletes them together with their
+// workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
+
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { errorName } from '../../../controllers/error-name.ts'
+import { Informer } from '../../../controllers/kernel/informer.ts'
+import type { Leading, Tenant } from '../../../controllers/kernel/leadership.ts'
+import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
+import type { SourceRef } from '../../core/generator/decision.ts'
+import type { GeneratorEvents } from '../../core/generator/events.ts'
+import type { GeneratorKind } from '../../core/generator/kinds.ts'
+import type { HistoryLimits } from '../../core/history/limits.ts'
+import { GeneratorCache } from './cache.ts'
+import { GeneratorReports } from './reports.ts'
+import { settleSource, settleStray, type TurnDeps } from './turn.ts'
+
+export interface ProtectorGeneratorDeps {
+  /** Where the workloads are. */
+  readonly workloads: ObjectClient
+  /** Where the PodProtectors are. */
+  readonly core: ObjectClient
+  /** None = only cells are removed, on request. */
+  readonly kinds: readonly GeneratorKind[]
+  readonly leadership: Leading
+  /** Of the process; used to sum up after cells were removed. */
+  readonly limits: HistoryLimits
+  readonly clock: Clock
+  /** In [0, 1). */
+  random(): number
+  readonly log: Logger
+  readonly events: GeneratorEvents
+  /** How often everything is reconciled without an event. Default 60 s. */
+  readonly resyncMs?: number
+}
+
+export interface ProtectorGenerator {
+  /** Workloads that wait for a turn. */
+  readonly queued: number
+  /** Why PodProtectors are not generated or repaired; '' = they are. */
+  readonly problem: string
+  /** Nothing is written afterwards. */
+  stop(): Promise<void>
+}
+
+export function startProtectorGenerator(deps: ProtectorGeneratorDeps): ProtectorGenerator {
+  const generator = new Generator(deps)
+  generator.start()
+  return generator
+}
+
+const DEFAULT_RESYNC_MS = 60_000
+const TICK_MS = 1_000
+/** Workloads at a time. */
+const TURNS = 8
+
+class Generator implements ProtectorGenerator {
+  readonly #deps: ProtectorGeneratorDeps
+  readonly #cache: GeneratorCache
+  readonly #queue: WorkQueue
+  readonly #informers: Informer<string>[] = []
+  /** Kinds that were listed at least once, and 'protectors'. */
+  readonly #heard = new Set<GeneratorKind | 'protectors'>()
+  readonly #reports: GeneratorReports
+  /** By kind: why its objects cannot be followed. */
+  readonly #away = new Map<string, string>()
+  #tenant: Tenant | undefined
+  /** Position of the current sweep. */
+  #swept: Iterator<string> = [].values()
+  #stopped = false
+
+  constructor(deps: ProtectorGeneratorDeps) {
+    this.#deps = deps
+    this.#cache = new GeneratorCache(deps.kinds)
+    this.#reports = new GeneratorReports(deps.log)
+    this.#queue = new WorkQueue({
+      turn: (key) => this.#turn(key),
+      onError: (key, error) => deps.log.error('a workload could not be processed', { workload: key, error }),
+      clock: deps.clock,
+      random: () => deps.random(),
+      limit: TURNS,
+    })
+  }
+
+  get queued(): number {
+    return this.#queue.size
+  }
+
+  get problem(): string {
+    for (const [kind, message] of this.#away) return `${kind} objects cannot be followed: ${message}`
+    // What was refused while it led is not tried again until it leads again.
+    return this.#deps.leadership.isLeader() ? this.#reports.forbidden : ''
+  }
+
+  start(): void {
+    const { core, workloads, kinds, resyncMs = DEFAULT_RESYNC_MS } = this.#deps
+    this.#informers.push(this.#followProtectors(core))
+    for (const kind of kinds) this.#informers.push(this.#followSources(workloads, kind))
+    const tickMs = Math.min(TICK_MS, resyncMs)
+    // In slices, so that many workloads do not block other work.
+    const sweep = (): void => this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
+    this.#tenant = this.#deps.leadership.run('the generator of PodProtectors', () => {
+      const ticking = setInterval(sweep, tickMs)
+      ticking.unref()
+      this.#lookAtAll()
+      return { stop: () => clearInterval(ticking) }
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#tenant?.leave()
+    await Promise.all(this.#informers.map((informer) => informer.stop()))
+    await this.#queue.stop()
+  }
+
+  // === what the API servers say ===
+
+  #followProtectors(client: ObjectClient): Informer<string> {
+    return new Informer({
+      client,
+      kind: POD_PROTECTORS,
+      keep: (object, _, key) => {
+        this.#add(this.#cache.putProtector(object))
+        return key
+      },
+      onGone: (key) => this.#add(this.#cache.removeProtector(key)),
+      onChange: () => this.#hear('protectors'),
+      onState: (current, message) => this.#follow('PodProtector', current, message),
+    })
+  }
+
+  /** Keeps the keys of workloads in the cache. */
+  #followSources(client: ObjectClient, kind: GeneratorKind): Informer<string> {
+    return new Informer({
+      client,
+      kind: kind.resource,
+      keep: (object) => {
+        const key = this.#cache.putSource(kind, object)
+        this.#add([key])
+        return key
+      },
+      onGone: (key) => {
+        this.#cache.removeSource(key)
+        this.#reports.forget(key)
+        // Its protector is dangling now, which a metric counts.
+        this.#add([key])
+      },
+      onChange: () => this.#hear(kind),
+      onState: (current, message) => this.#follow(kind.resource.kind, current, message),
+    })
+  }
+
+  #hear(what: GeneratorKind | 'protectors'): void {
+    if (this.#heard.has(what)) return
+    this.#heard.add(what)
+    this.#lookAtAll()
+  }
+
+  #follow(what: string, current: boolean, message: string): void {
+    if (current) {
+      this.#away.delete(what)
+      this.#queue.retry()
+      return
+    }
+    this.#away.set(what, message)
+    this.#deps.log.warn('PodProtectors are generated from an outdated state', { kind: what, reason: message })
+  }
+
+  // === what is done ===
+
+  #add(keys: Iterable<string>): void {
+    if (!this.#mayWrite()) return
+    // Most changes of a workload concern only its status.
+    for (const key of keys) if (this.#concerns(key)) this.#queue.add(key)
+  }
+
+  #lookAtAll(): void {
+    this.#queue.retry()
+    this.#add(this.#cache.keys())
+  }
+
+  /** Reconciles the next slice. */
+  #sweep(count: number): void {
+    const keys: string[] = []
+    while (keys.length < count) {
+      const { done, value } = this.#swept.next()
+      if (done === true) {
+        this.#swept = this.#cache.keys()
+        break
+      }
+      keys.push(value)
+    }
+    this.#add(keys)
+  }
+
+  /** Whether a turn would find something to do or to report. */
+  #concerns(key: string): boolean {
+    const subject = this.#cache.subject(key)
+    if (subject === undefined || !this.#heard.has('protectors')) return false
+    if ('protector' in subject)
+      return this.#cache.removesCells(`${subject.protector.namespace}/${subject.protector.name}`)
+    // Before the workloads of the kind were listed, none of them is missing.
+    if (!this.#heard.has(subject.source.kind)) return false
+    const { actions, findings, fault } = this.#cache.decide(subject.source)
+    return actions.length > 0 || fault !== '' || findings.some((finding) => finding !== 'Sync')
+  }
+
+  async #turn(key: string): Promise<TurnOutcome> {
+    const subject = this.#cache.subject(key)
+    if (subject === undefined) {
+      this.#queue.forget(key)
+      return 'done'
+    }
+    if (!this.#mayWrite()) return 'done'
+    const { workloads, core, limits, clock } = this.#deps
+    const turnDeps: TurnDeps = { workloads, core, limits, now: () => clock.now(), isLeader: () => this.#mayWrite() }
+    if ('source' in subject) return this.#sourceTurn(key, subject.source, turnDeps)
+    try {
+      await settleStray(turnDeps, subject.protector)
+      this.#reports.forget(key)
+      return 'done'
+    } catch (error) {
+      return this.#reports.failed(key, error)
+    }
+  }
+
+  async #sourceTurn(key: string, ref: SourceRef, deps: TurnDeps): Promise<TurnOutcome> {
+    const { clock, events } = this.#deps
+    const beganMs = clock.monotonic()
+    let error = ''
+    try {
+      const others = this.#cache.otherNames(ref)
+      const known = this.#cache.decide(ref)
+      if (known.actions.length === 0 && known.fault === '') {
+        for (const finding of known.findings) events.found(ref.kind, ref.namespace, finding)
+        return 'done'
+      }
+      const result = await settleSource(deps, ref, others)
+      for (const finding of result.decision.findings) events.found(ref.kind, ref.namespace, finding)
+      error = this.#reports.report(key, result)
+      return 'written'
+    } catch (thrown) {
+      error = errorName(thrown)
+      return this.#reports.failed(key, thrown)
+    } finally {
+      events.reconciled(ref.kind, ref.namespace, error, clock.monotonic() - beganMs)
+    }
+  }
+
+  #mayWrite(): boolean {
+    return !this.#stopped && this.#deps.leadership.isLeader()
+  }
+}

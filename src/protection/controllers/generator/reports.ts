@@ -1,0 +1,54 @@
+// Logs workloads that are not protected as they should be: each problem once, until it changes.
+
+import { StatusError } from '../../../api/kube/status.ts'
+import type { Logger } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import type { TurnOutcome } from '../../../controllers/kernel/work-queue.ts'
+import type { TurnResult } from './turn.ts'
+
+export class GeneratorReports {
+  readonly #log: Logger
+  readonly #said = new Map<string, string>()
+  /** By workload: why its PodProtector cannot be written, where a right is missing. */
+  readonly #forbidden = new Map<string, string>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** Which right is missing; '' = none. */
+  get forbidden(): string {
+    for (const message of this.#forbidden.values()) return message
+    return ''
+  }
+
+  /** @returns what is wrong, for metrics; '' = nothing */
+  report(key: string, { decision, facts }: TurnResult): string {
+    this.#forbidden.delete(key)
+    if (decision.fault === '') this.#said.delete(key)
+    else if (facts?.requirement.kind === 'unclear') this.#say(key, facts.requirement.message)
+    else
+      this.#say(key, 'it is being deleted without the finalizer of the generator: its PodProtector will be left behind')
+    return decision.fault
+  }
+
+  failed(key: string, error: unknown): TurnOutcome {
+    // Somebody else wrote first, or the object is gone.
+    if (error instanceof StatusError && error.code === 409) return 'conflict'
+    if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))
+    else this.#forbidden.delete(key)
+    this.#say(key, errorMessage(error))
+    return 'failed'
+  }
+
+  forget(key: string): void {
+    this.#forbidden.delete(key)
+    this.#said.delete(key)
+  }
+
+  #say(key: string, message: string): void {
+    if (this.#said.get(key) === message) return
+    this.#said.set(key, message)
+    this.#log.warn('a workload is not protected as it should be', { workload: key, reason: message })
+  }
+}

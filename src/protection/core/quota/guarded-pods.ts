@@ -1,0 +1,25 @@
+// Which pods of a cluster are guarded at all (spec.podProtection.objectSelector); used by the filter and the webhook.
+
+import type { CompiledProtection } from '../../../core/cluster/compiled-cluster.ts'
+import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { Labels } from '../../../core/selectors/label-requirement.ts'
+
+type PodSelector = Pick<CompiledSelector, 'matches'>
+
+const EVERY_POD: PodSelector = { matches: () => true }
+const selectors = new WeakMap<object, PodSelector>()
+
+/** Whether a pod with these labels is guarded. An unreadable selector guards all pods. */
+export function isGuarded({ objectSelector }: Pick<CompiledProtection, 'objectSelector'>, labels: Labels): boolean {
+  if (objectSelector === undefined) return true
+  let selector = selectors.get(objectSelector)
+  if (selector === undefined) {
+    try {
+      selector = compileSelector(objectSelector)
+    } catch {
+      selector = EVERY_POD
+    }
+    selectors.set(objectSelector, selector)
+  }
+  return selector.matches(labels)
+}

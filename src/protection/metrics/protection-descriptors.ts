@@ -1,0 +1,225 @@
+// The metrics of pod protection: Podseidon's, by their names and labels, after
+// `portcullis_`. The main thread alone counts them. test/protection/podseidon-metrics.test.ts compares docs/protection.md with them.
+
+import { type Metric, MetricTable } from '../../io/metrics/metric.ts'
+import { monitorGauges, NO_SUMS } from '../core/quota/protector-sums.ts'
+
+const table = new MetricTable()
+export const PROTECTION_METRICS: readonly Metric[] = table.metrics
+
+/** Seconds: 1 us to 10 s (util/o11y/metrics of Podseidon). */
+const SECONDS = Float64Array.of(
+  ...[1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1],
+  ...[2, 5, 10],
+)
+/** Seconds of waiting: 1 ms to a week. */
+const LATENCY_SECONDS = Float64Array.of(
+  ...[0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 86_400, 604_800],
+)
+/** Of batches and pools. */
+const SIZES = Float64Array.of(1, 4, 16, 64, 256, 1024, 4096, 16_384, 32_768)
+const RETRY_COUNTS = Float64Array.of(0, 1, 2, 4, 8, 16)
+
+// Deletions: the label `namespace`, here and below, is there with --protection-metrics-by-namespace only, `user` with -by-user.
+export const WEBHOOK_REQUEST: Metric<[string, string, string]> = table.histogram(
+  'webhook_request',
+  ['cell', 'status', 'cause'],
+  'Pod deletions that were evaluated, and how long that took',
+  SECONDS,
+)
+export const WEBHOOK_HANDLED: Metric<[string, string, 'true' | 'false', string, string]> = table.histogram(
+  'webhook_handle_pod_in_ppr',
+  ['pod_cell', 'request_type', 'rejected', 'namespace', 'user'],
+  'Pod deletions that were evaluated, once for each PodProtector of the pod',
+  SECONDS,
+)
+export const WEBHOOK_HTTP_ERROR: Metric<[string, string]> = table.counter(
+  'webhook_http_error',
+  ['cell', 'error'],
+  'Requests to the webhook that were not a review from a known caller',
+)
+
+// The ledger: its writes, and what it knows of the PodProtectors.
+export const SUBMIT: Metric<[string, string]> = table.histogram(
+  'retrybatch_submit',
+  ['pool', 'error'],
+  'How long an operation waited for its answer',
+  SECONDS,
+)
+export const SUBMIT_RETRIES: Metric<[string, string]> = table.histogram(
+  'retrybatch_submit_retry_count',
+  ['pool', 'error'],
+  'Failed attempts before an operation was answered',
+  RETRY_COUNTS,
+)
+export const BATCH: Metric<[string]> = table.histogram(
+  'retrybatch_batch',
+  ['pool'],
+  'From the first attempt to write a batch to its end',
+  SECONDS,
+)
+export const BATCH_RETRIES: Metric<[string]> = table.histogram(
+  'retrybatch_batch_retry_count',
+  ['pool'],
+  'Failed attempts before a batch was written or given up',
+  RETRY_COUNTS,
+)
+export const EXECUTE: Metric<[string, string, string]> = table.histogram(
+  'retrybatch_execute',
+  ['pool', 'result', 'error'],
+  'Attempts to write a batch',
+  SECONDS,
+)
+export const EXECUTE_SIZE: Metric<[string, string, string]> = table.histogram(
+  'retrybatch_execute_batch_size',
+  ['pool', 'result', 'error'],
+  'Operations in an attempt',
+  SIZES,
+)
+export const INFLIGHT_KEYS: Metric<[string]> = table.gauge(
+  'retrybatch_inflight_keys',
+  ['pool'],
+  'PodProtectors with something to be written',
+)
+export const RELEASED: Metric<[]> = table.counter('protection_released_total', [], 'Reservations that were released')
+export const PROTECTOR_ENQUEUE: Metric<[]> = table.histogram(
+  'ppr_enqueue',
+  [],
+  'Changes of PodProtectors, until they can be found by labels',
+  SECONDS,
+)
+export const PROTECTOR_INDEX_ERROR: Metric<[string]> = table.counter(
+  'ppr_index_error',
+  ['error'],
+  'PodProtectors found to be partly unreadable',
+)
+export const PROTECTOR_MALFORMED: Metric<[]> = table.gauge(
+  'ppr_malformed',
+  [],
+  'PodProtectors that are partly unreadable and so protect less than they say',
+)
+export const PROTECTORS_FOLLOWING: Metric<[]> = table.gauge(
+  'ppr_following',
+  [],
+  '1 when what is known of the PodProtectors is current',
+)
+export const PROTECTOR_SOURCES: Metric<[]> = table.gauge(
+  'ppr_source_list_length',
+  [],
+  'API servers from which PodProtectors are read',
+)
+export const PROTECTOR_SOURCE_ERROR: Metric<[string]> = table.counter(
+  'ppr_source_list_error',
+  ['error'],
+  'How often the PodProtectors of an API server could no longer be followed',
+)
+
+// The aggregators of the cells.
+export const AGGREGATOR_RECONCILE: Metric<[string, string, string]> = table.histogram(
+  'aggregator_reconcile',
+  ['cell', 'namespace', 'error'],
+  'Counts of the pods of a PodProtector',
+  SECONDS,
+)
+export const AGGREGATOR_ENQUEUE: Metric<[string, string, string]> = table.histogram(
+  'aggregator_enqueue',
+  ['cell', 'namespace', 'kind'],
+  'Time until it is known which PodProtectors an event concerns',
+  SECONDS,
+)
+export const AGGREGATOR_DUE: Metric<[string, string, string]> = table.counter(
+  'aggregator_due_total',
+  ['cell', 'namespace', 'kind'],
+  'PodProtectors that are to be counted again',
+)
+export const AGGREGATOR_INDEX_ERROR: Metric<[string, string, string]> = table.counter(
+  'aggregator_index_error',
+  ['cell', 'namespace', 'error'],
+  'PodProtectors whose pods cannot be determined',
+)
+export const POOL_SIZE: Metric<[string]> = table.gauge(
+  'aggregator_next_event_pool_current_size',
+  ['cell'],
+  'PodProtectors that wait for the next event of their cell',
+)
+export const POOL_LATENCY: Metric<[string]> = table.gauge(
+  'aggregator_next_event_pool_current_latency',
+  ['cell'],
+  'Seconds that the oldest of them has waited',
+)
+export const POOL_DRAINED: Metric<[string]> = table.histogram(
+  'aggregator_next_event_pool_drain_count',
+  ['cell'],
+  'How many were waiting when an event came',
+  SIZES,
+)
+export const POOL_PERIOD: Metric<[string]> = table.histogram(
+  'aggregator_next_event_pool_drain_period',
+  ['cell'],
+  'Seconds between two events of a cell',
+  LATENCY_SECONDS,
+)
+export const POOL_WAITED: Metric<[string]> = table.histogram(
+  'aggregator_next_event_pool_drain_object_latency',
+  ['cell'],
+  'Seconds that each of them waited',
+  LATENCY_SECONDS,
+)
+export const UPDATE_TRIGGER: Metric<[string, string, string]> = table.counter(
+  'aggregator_update_trigger_spin',
+  ['cell', 'event', 'error'],
+  'Writes of the update trigger',
+)
+export const CELL_CLOCK_SKEW: Metric<[string, 'least' | 'most']> = table.gauge(
+  'cell_clock_skew_seconds',
+  ['cell', 'bound'],
+  "Bounds of the seconds by which the clocks of a cell's API servers are ahead of this replica's",
+)
+
+// The generator, and what all PodProtectors together say.
+export const GENERATOR_RECONCILE: Metric<[string, string, string, string, string]> = table.histogram(
+  'generator_reconcile',
+  ['group', 'version', 'resource', 'namespace', 'error'],
+  'Workloads that the generator has looked at',
+  SECONDS,
+)
+export const GENERATOR_ACTION: Metric<[string, string, string, string, string]> = table.counter(
+  'generator_action',
+  ['group', 'version', 'resource', 'namespace', 'action'],
+  'What the generator found to do',
+)
+/** By what follows `generator_monitor_workloads_`: one for each sum over all PodProtectors. */
+export const MONITORS: ReadonlyMap<string, Metric<[]>> = new Map(
+  Array.from(monitorGauges(NO_SUMS).keys(), (name): [string, Metric<[]>] => [
+    name,
+    table.gauge(`generator_monitor_workloads_${name}`, [], 'Over all PodProtectors; see docs/protection.md'),
+  ]),
+)
+
+// Workers and leaders.
+export const WORKER_RECONCILE: Metric<[string, string, string]> = table.histogram(
+  'worker_reconcile',
+  ['worker', 'cell', 'error'],
+  'Turns of the workers',
+  SECONDS,
+)
+export const WORKER_QUEUE_LENGTH: Metric<[string, string]> = table.gauge(
+  'worker_queue_length',
+  ['worker', 'cell'],
+  'What waits for a turn of a worker',
+)
+export const LEADER: Metric<[string, string, string]> = table.gauge(
+  'leader',
+  ['cluster_class', 'elector_name', 'identity'],
+  '1 when this replica leads',
+)
+export const LEADER_HEARTBEAT: Metric<[string, string, string]> = table.gauge(
+  'leader_heartbeat',
+  ['cluster_class', 'elector_name', 'identity'],
+  'Seconds since this replica began to lead, where it does',
+)
+export const LEADER_EVENT: Metric<[string, string, string, 'acquired' | 'lost']> = table.counter(
+  'leader_event',
+  ['cluster_class', 'elector_name', 'identity', 'event'],
+  'Changes of leadership: acquired or lost',
+)

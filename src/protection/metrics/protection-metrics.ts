@@ -1,0 +1,185 @@
+// Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
+// main thread.
+
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import { MainFamilies, type MainFamily } from '../../io/metrics/main-families.ts'
+import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import type { ClockSkew } from '../core/clocks/cell-clock.ts'
+import type { GeneratorEvents } from '../core/generator/events.ts'
+import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
+import type { ProtectionEvents } from '../core/requests/protection-events.ts'
+import { aggregatorEvents } from './aggregator-metrics.ts'
+import { generatorEvents } from './generator-metrics.ts'
+import { ledgerEvents } from './ledger-metrics.ts'
+import {
+  CELL_CLOCK_SKEW,
+  LEADER,
+  LEADER_EVENT,
+  LEADER_HEARTBEAT,
+  MONITORS,
+  WEBHOOK_HANDLED,
+  WEBHOOK_HTTP_ERROR,
+  WEBHOOK_REQUEST,
+  WORKER_QUEUE_LENGTH,
+} from './protection-descriptors.ts'
+import { workerTurns } from './worker-metrics.ts'
+
+export interface ProtectionMetricsOptions {
+  /** A label for the namespace; as many series as there are namespaces. Default false. */
+  readonly byNamespace?: boolean
+  /** A label for the user; `system:node:*` counts as `system:node`. Default false. */
+  readonly byUser?: boolean
+  /** The elections that this replica leads. */
+  readonly identity: string
+  /** Monotonic milliseconds. */
+  monotonic(): number
+}
+
+/** Current lengths of the work queues. */
+export interface WorkQueued {
+  /** PodProtectors with something to be written. */
+  readonly writing: number
+  /** Workloads that wait for the generator. */
+  readonly generator: number
+  /** PodProtectors that wait to be counted, by cell. */
+  readonly cells: ReadonlyMap<string, number>
+}
+
+export interface WebhookAnswered {
+  /** '' = one that is not known. */
+  readonly cell: string
+  readonly cause: string
+  /** HttpError: it was not a review, or its caller is unknown; `code` says more. */
+  readonly status: string
+  readonly code: number
+  readonly durationMs: number
+}
+
+/** Requests that the webhook answers without the ledger. */
+const WITHOUT_LEDGER: ReadonlySet<string> = new Set(['NotRelevant', 'NotFound', 'UnknownCell', 'Unexpected'])
+
+export interface ProtectionMetrics {
+  readonly events: ProtectionEvents
+  /** Metrics of one cell's aggregator; the gauges of several differ in their label. */
+  aggregator(cell: string): AggregatorEvents
+  readonly generator: GeneratorEvents
+  /** A request to the webhook was answered. What the ledger evaluates is reported by `events` alone. */
+  webhookAnswered(outcome: WebhookAnswered): void
+  leader(elector: string, leads: boolean): void
+  queued(work: WorkQueued): void
+  /** How far clocks are ahead, by cell. */
+  clocks(skews: ReadonlyMap<string, ClockSkew>): void
+  /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
+  monitor(values: ReadonlyMap<string, number>): void
+  /** Called before every scrape. */
+  beforeScrape(update: () => void): void
+  expose(into: Exposition): void
+}
+
+export function createProtectionMetrics(options: ProtectionMetricsOptions): ProtectionMetrics {
+  const { byNamespace = false, byUser = false, monotonic } = options
+  const families = new MainFamilies([...(byNamespace ? [] : ['namespace']), ...(byUser ? [] : ['user'])])
+  const updates: (() => void)[] = []
+  const worker = workerTurns(families)
+  const ledger = ledgerEvents(families)
+  const { reviewed, webhookAnswered } = reviewEvents(families)
+  return {
+    events: { ...ledger.events, reviewed },
+    webhookAnswered,
+    aggregator: aggregatorEvents(families, updates, monotonic, worker),
+    generator: generatorEvents(families, worker),
+    queued: queuedGauges(families, ledger.writing),
+    clocks: showClocks(families),
+    leader: leaderEvents(families, updates, options),
+    monitor: monitorGauges(families),
+    beforeScrape: (update) => void updates.push(update),
+    expose: (into) => {
+      for (const update of updates) update()
+      families.expose(into)
+    },
+  }
+}
+
+function queuedGauges(families: MainFamilies, writing: (keys: number) => void): ProtectionMetrics['queued'] {
+  const lengths = families.of(WORKER_QUEUE_LENGTH)
+  return (work) => {
+    writing(work.writing)
+    // Drops the series of cells that no longer exist.
+    lengths.clear()
+    lengths.set(work.generator, 'generator', '')
+    for (const [cell, length] of work.cells) lengths.set(length, 'aggregator', cell)
+  }
+}
+
+/** `system:node:*` folded, as Podseidon does: there are thousands of nodes. */
+function shownUser(user: string): string {
+  return user.startsWith('system:node:') ? 'system:node' : user
+}
+
+function showClocks(families: MainFamilies): ProtectionMetrics['clocks'] {
+  const gauge = families.of(CELL_CLOCK_SKEW)
+  return (skews) => {
+    gauge.clear()
+    for (const [cell, { leastMs, mostMs }] of skews) {
+      gauge.set(leastMs / 1000, cell, 'least')
+      gauge.set(mostMs / 1000, cell, 'most')
+    }
+  }
+}
+
+function reviewEvents(
+  families: MainFamilies,
+): Pick<ProtectionEvents, 'reviewed'> & Pick<ProtectionMetrics, 'webhookAnswered'> {
+  const requests = families.of(WEBHOOK_REQUEST)
+  const handled = families.of(WEBHOOK_HANDLED)
+  const http = families.of(WEBHOOK_HTTP_ERROR)
+  return {
+    webhookAnswered({ cell, cause, status, code, durationMs }) {
+      if (status === 'HttpError') http.add(1, cell, String(code))
+      else if (WITHOUT_LEDGER.has(status)) requests.observe(durationMs / 1000, cell, status, cause)
+    },
+    reviewed(request: ProtectionRequest, verdict: ProtectionVerdict, protectors, durationMs) {
+      const { cell, cause, pod } = request
+      requests.observe(durationMs / 1000, cell, verdict.status, cause)
+      const rejected = verdict.admitted ? 'false' : 'true'
+      const user = shownUser(request.user)
+      for (const _ of protectors) handled.observe(durationMs / 1000, cell, cause, rejected, pod.namespace, user)
+    },
+  }
+}
+
+function leaderEvents(
+  families: MainFamilies,
+  updates: (() => void)[],
+  { monotonic, identity }: ProtectionMetricsOptions,
+): (elector: string, leading: boolean) => void {
+  const leads = families.of(LEADER)
+  const held = families.of(LEADER_HEARTBEAT)
+  const changes = families.of(LEADER_EVENT)
+  const since = new Map<string, number>()
+  // All Leases are where the PodProtectors are.
+  const cluster = 'core'
+  updates.push(() => {
+    for (const [elector, sinceMs] of since) held.set((monotonic() - sinceMs) / 1000, cluster, elector, identity)
+  })
+  return (elector, leading) => {
+    leads.set(leading ? 1 : 0, cluster, elector, identity)
+    changes.add(1, cluster, elector, identity, leading ? 'acquired' : 'lost')
+    if (leading) since.set(elector, monotonic())
+    else if (since.delete(elector)) held.remove(cluster, elector, identity)
+  }
+}
+
+/** They are shown from the first time that they are known. */
+function monitorGauges(families: MainFamilies): ProtectionMetrics['monitor'] {
+  const shown = new Map<string, MainFamily<[]>>()
+  return (values) => {
+    for (const [name, value] of values) {
+      const metric = MONITORS.get(name)
+      if (metric === undefined) continue
+      const gauge = shown.get(name) ?? families.of(metric)
+      shown.set(name, gauge)
+      gauge.set(value)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// The one answer to the deletion of a collection: the list of what was deleted, or why something was not.
+
+import { isRecord } from '../../api/kube/object-shape.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../../core/policy/traffic-messages.ts'
+import { type Refusal, type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
+import { keepAnswer } from '../../gateway/exchange/kept-answers.ts'
+import { respond, respondWith } from '../../gateway/exchange/respond.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
+import { type Outcome, toldFields } from './collection-sender.ts'
+import type { Deletion } from './deletion.ts'
+
+/** Causes of one Status; the message has the number of all. */
+const MAX_CAUSES = 100
+/** Characters of the list in the answer, which is put together in one turn. Beyond it a Status says that all is done. */
+const MAX_LIST_LENGTH = 16 * 1024 * 1024
+
+export class CollectionAnswer {
+  readonly #deletion: Deletion
+  readonly #metadata: Readonly<Record<string, unknown>>
+  readonly #total: number
+  #done = 0
+  /** JSON of the pods as upstream's answers had them; undefined when they cannot be told. */
+  #items: string[] | undefined = []
+  #length = 0
+  #refused = 0
+  #refusal: Refusal | undefined
+  readonly #causes: RefusalCause[] = []
+  #failure: Refusal | KubeAnswer | undefined
+
+  constructor(deletion: Deletion, metadata: Readonly<Record<string, unknown>> = {}, total = 0) {
+    this.#deletion = deletion
+    this.#metadata = metadata
+    this.#total = total
+  }
+
+  /** Nothing more is to be sent. */
+  get failed(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** A pod is not deleted: the first reason is that of the answer. */
+  refused(name: string, refusal: Refusal): void {
+    this.#refused++
+    this.#refusal ??= refusal
+    if (this.#causes.length >= MAX_CAUSES) return
+    const [cause] = refusal.causes
+    const reason = cause?.reason ?? refusal.refused
+    this.#causes.push({ reason, message: `pod "${name}": ${refusal.message}`, field: '' })
+  }
+
+  outcome(outcome: Outcome): void {
+    const { cluster } = this.#deletion.exchange.record
+    switch (outcome.kind) {
+      case 'done':
+        this.#done++
+        this.#take(outcome.answer.body)
+        return
+      case 'gone':
+        this.#done++
+        return
+      case 'changed':
+      case 'refused':
+        this.#failure ??= outcome.answer
+        return
+      case 'unknown':
+        this.#failure ??= refuse('upstream-failed', upstreamFailedMessage(cluster))
+        return
+      case 'no-endpoint':
+        this.#failure ??= refuse('no-endpoint', noEndpointMessage(cluster))
+        return
+      case 'head-too-large':
+        this.#failure ??= refuse('headers-too-large', headersTooLargeMessage(cluster, outcome.maxBytes))
+    }
+  }
+
+  #take(body: string): void {
+    if (this.#items === undefined) return
+    const items = itemsOf(body)
+    this.#length += body.length
+    if (items === undefined || this.#length > MAX_LIST_LENGTH || !this.#keep(body.length)) this.#items = undefined
+    else for (const item of items) this.#items.push(item)
+  }
+
+  #keep(bytes: number): boolean {
+    try {
+      keepAnswer(this.#deletion.exchange, bytes)
+      return true
+    } catch (error) {
+      if (error instanceof KubeCallError) return false
+      throw error
+    }
+  }
+
+  /** What upstream said, as it said it. */
+  relay(answer: KubeAnswer): void {
+    respondWith(this.#deletion.exchange, answer.status, toldFields(answer), Buffer.from(answer.body), this.#warnings)
+  }
+
+  send(): void {
+    const { exchange } = this.#deletion
+    const failure = this.#failure
+    if (failure !== undefined && 'refused' in failure) respond(exchange, failure)
+    else if (failure !== undefined) this.relay(failure)
+    else if (this.#refusal !== undefined) respond(exchange, this.#partly(this.#refusal))
+    else respondWith(exchange, 200, ['content-type', 'application/json'], this.#all(), this.#warnings)
+  }
+
+  get #warnings(): readonly string[] {
+    return this.#deletion.decision.warnings
+  }
+
+  #partly(first: Refusal): Refusal {
+    const refusal = this.#causes.length === 1 && this.#total === 1 ? first.message : this.#causes[0]?.message
+    return {
+      ...first,
+      message: `${this.#done} of ${this.#total} pods were deleted, ${this.#refused} must stay: ${refusal}`,
+      causes: this.#causes,
+      object: { kind: 'pods', name: '' },
+    }
+  }
+
+  #all(): Buffer {
+    if (this.#items === undefined) {
+      const details = { kind: 'pods' }
+      return Buffer.from(
+        JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details, code: 200 }),
+      )
+    }
+    return Buffer.from(
+      `{"kind":"PodList","apiVersion":"v1","metadata":${JSON.stringify(this.#metadata)},"items":[${this.#items.join(',')}]}`,
+    )
+  }
+}
+
+/** undefined when it is not a list. */
+function itemsOf(body: string): string[] | undefined {
+  try {
+    const list: unknown = JSON.parse(body)
+    if (!isRecord(list) || !Array.isArray(list['items'])) return undefined
+    return (list['items'] as readonly unknown[]).map((item) => JSON.stringify(item))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,148 @@
+// The deletion of one pod of a collection, as the caller: a DELETE of the collection of which its name is the only one, with
+// its uid as a precondition, and with all that the client selects by, so that upstream's authorizers see no other request.
+
+import type { HeaderList } from '../../api/ports/stream.ts'
+import { OBJECT } from '../../core/answers/answer-limits.ts'
+import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoRoomError } from '../../core/answers/call-errors.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import { callerFields } from '../../gateway/calls/caller-fields.ts'
+import type { Permit } from '../../gateway/exchange/decision.ts'
+import { selectEndpoint } from '../../gateway/exchange/select-endpoint.ts'
+import { type KubeAnswer, kubeCall } from '../../io/upstream/kube-call.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import type { PodFacts, Reservation } from '../api/protection.ts'
+import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
+import type { AskedDeletion, Deletion } from './deletion.ts'
+import { podsPath } from './find-pods.ts'
+
+/** kube-apiserver's --request-timeout. */
+const TIMEOUT_MS = 60_000
+const MAX_TRIES = 3
+
+/** One pod of the collection that is to be deleted. */
+export interface CollectionItem {
+  readonly pod: PodFacts
+  /** It must not have changed since. */
+  readonly unchanged: boolean
+  /** Given back when nothing comes of it. */
+  readonly reservation: Reservation | undefined
+  /** Monotonic milliseconds. */
+  readonly evaluatedAtMs: number
+}
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly answer: KubeAnswer }
+  /** Deleted by somebody else in the meantime, or replaced. */
+  | { readonly kind: 'gone' }
+  /** Another uid, or, where it must not have changed, another version. */
+  | { readonly kind: 'changed'; readonly answer: KubeAnswer }
+  | { readonly kind: 'refused'; readonly answer: KubeAnswer }
+  /** It may have happened, or not. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'no-endpoint' }
+  /** Larger than upstream takes: nothing was sent. */
+  | { readonly kind: 'head-too-large'; readonly maxBytes: number }
+
+export class CollectionSender {
+  readonly #deletion: Deletion
+  readonly #permit: Permit
+  readonly #asked: AskedDeletion
+  readonly #fields: HeaderList
+
+  constructor(deletion: Deletion, permit: Permit, asked: AskedDeletion) {
+    this.#deletion = deletion
+    this.#permit = permit
+    this.#asked = asked
+    const { head, record } = deletion.exchange
+    this.#fields = ['audit-id', record.auditId, ...callerFields(head)]
+  }
+
+  /** What is reserved for the pod is given back when nothing was deleted. */
+  async send(item: CollectionItem): Promise<Outcome> {
+    const outcome = await this.#send(item)
+    if (isNothingDeleted(outcome) && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
+    return outcome
+  }
+
+  async #send({ pod, unchanged }: CollectionItem): Promise<Outcome> {
+    const { exchange } = this.#deletion
+    const permit = this.#permit
+    const tried: string[] = []
+    while (tried.length < MAX_TRIES) {
+      const endpoint = selectEndpoint(exchange.gw, permit, exchange.gw.clock.monotonic(), tried)
+      if (endpoint === undefined) return { kind: 'no-endpoint' }
+      tried.push(endpoint.url)
+      exchange.record.endpoint = endpoint.url
+      exchange.record.attempts++
+      endpoint.started()
+      try {
+        const body = this.#asked.bound(pod.uid, unchanged ? pod.resourceVersion : '')
+        const answer = await this.#call(endpoint, pod.name, body)
+        if (answer === undefined) continue
+        permit.live.endpoints.onSuccess(endpoint, exchange.gw.clock.monotonic(), answer.status)
+        return this.#outcomeOf(answer, unchanged)
+      } catch (error) {
+        if (!(error instanceof KubeCallError)) throw error
+        if (error instanceof HeadTooLargeError) return { kind: 'head-too-large', maxBytes: error.maxBytes }
+        if (error instanceof AnswerTooLargeError || error instanceof NoRoomError)
+          return { kind: 'done', answer: UNTOLD }
+        if (!error.unprocessed) return { kind: 'unknown' }
+      } finally {
+        endpoint.ended()
+      }
+    }
+    return { kind: 'no-endpoint' }
+  }
+
+  async #call({ url, authority }: Endpoint, name: string, body: Buffer): Promise<KubeAnswer | undefined> {
+    const { exchange } = this.#deletion
+    const { cluster, caller, info } = this.#permit
+    const connections = exchange.gw.upstreams.get(cluster.name, url)
+    if (connections === undefined) return undefined
+    const fieldSelector = info.fieldSelector === '' ? '' : `${info.fieldSelector},`
+    let path = `${podsPath(info.namespace)}?fieldSelector=${encodeURIComponent(`${fieldSelector}metadata.name=${name}`)}`
+    if (info.labelSelector !== '') path += `&labelSelector=${encodeURIComponent(info.labelSelector)}`
+    return await kubeCall(connections, {
+      method: 'DELETE',
+      path,
+      authority,
+      token: '',
+      credentials: caller.credentials(cluster.client),
+      fields: this.#fields,
+      body,
+      contentType: this.#asked.contentType,
+      timeoutMs: TIMEOUT_MS,
+      limits: OBJECT,
+      payer: exchange.charge,
+    })
+  }
+
+  #outcomeOf(answer: KubeAnswer, unchanged: boolean): Outcome {
+    const { status } = answer
+    const { uid, resourceVersion } = this.#asked
+    if (status < 400) return { kind: 'done', answer }
+    if (status === 404) return { kind: 'gone' }
+    if (status === 409 && resourceVersion === '') {
+      if (unchanged) return { kind: 'changed', answer }
+      // Its uid is another one by now: unless the client itself asked for that one.
+      if (uid === '') return { kind: 'gone' }
+    }
+    return { kind: 'refused', answer }
+  }
+}
+
+/** Deleted, but what upstream said of it was too much. */
+const UNTOLD: KubeAnswer = { status: 200, body: '' }
+
+function isNothingDeleted(outcome: Outcome): boolean {
+  if (outcome.kind === 'no-endpoint' || outcome.kind === 'head-too-large') return true
+  return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
+}
+
+/** Fields of upstream's answer that say something to the client. */
+export function toldFields({ head = [] }: KubeAnswer): HeaderList {
+  const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
+  const retryAfter = headerValue(head, 'retry-after')
+  if (retryAfter !== undefined) told.push('retry-after', retryAfter)
+  return told
+}

@@ -1,0 +1,182 @@
+// DELETE of a collection of pods: listed by the gateway, evaluated some at a time, and then deleted one by one as the caller, by
+// collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
+// does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
+
+import { refuseRevoked } from '../../core/admission/steps.ts'
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Permit } from '../../gateway/exchange/decision.ts'
+import type { PodFacts, ProtectionGate } from '../api/protection.ts'
+import { isGuarded } from '../core/quota/guarded-pods.ts'
+import { queryOf, queryValues } from '../core/requests/deletion-request-query.ts'
+import { CollectionAnswer } from './collection-answer.ts'
+import { type CollectionItem, CollectionSender } from './collection-sender.ts'
+import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'
+import { findPod, listPods } from './find-pods.ts'
+import { reviewDeletions } from './review.ts'
+import { errorVerdict, follow, followUnread } from './verdict.ts'
+
+/** Evaluated together. */
+const BATCH = 100
+/**
+ * What was evaluated longer ago is evaluated again before it is sent: the ledger forgets a deletion that has not happened after
+ * --protection-reservation-timeout, and upstream may take a minute of it.
+ */
+const EVALUATED_FOR_MS = 15_000
+/** Deleted at a time: kube-apiserver's --delete-collection-workers is 1. */
+const AT_ONCE = 8
+/** How often a pod is evaluated that changes again and again. */
+const MAX_ROUNDS = 3
+
+const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
+
+export async function protectCollection(deletion: Deletion, asked: AskedDeletion): Promise<Refusal | undefined> {
+  const { exchange } = deletion
+  const { gw } = exchange
+  const options = queryValues(queryOf(exchange.target), PAGING)
+  // Pages of a past state say nothing of how the pods are now.
+  if ((options.get('continue')?.[0] ?? '') !== '')
+    return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
+  const limit = limitOf(options.get('limit')?.[0] ?? '')
+  if (limit === undefined) return refuse('bad-request', 'limit is not a number')
+  const found = await listPods(deletion, limit)
+  if (exchange.gone) return undefined
+  if (found.kind !== 'found') {
+    const answered = found.kind === 'unknown' ? found.answered : undefined
+    // What the client asked for cannot be listed.
+    if (answered?.status === 400 || answered?.status === 422) {
+      new CollectionAnswer(deletion).relay(answered)
+      return undefined
+    }
+    gw.log.warn('deletion could not be evaluated', { cluster: exchange.record.cluster, reason: found.why })
+    const refused = followUnread(deletion, '', found)
+    if (refused === undefined) keepBody(deletion, asked)
+    return refused
+  }
+  const { items: pods, metadata } = found.value
+  // Nothing to evaluate: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
+  if (pods.length === 0) {
+    bindBody(deletion, asked, NO_POD_UID, '')
+    return undefined
+  }
+  const answer = new CollectionAnswer(deletion, metadata, pods.length)
+  deletion.decision.deliver = (permit) => deleteAll(deletion, permit, asked, pods, answer)
+  return undefined
+}
+
+/** '' and 0 = all; undefined when it is not a number. */
+function limitOf(text: string): number | undefined {
+  if (text === '') return 0
+  return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+/** What may be deleted, in the order of the list. */
+async function evaluate(
+  deletion: Deletion,
+  asked: AskedDeletion,
+  pods: readonly PodFacts[],
+  answer: CollectionAnswer,
+): Promise<CollectionItem[]> {
+  const { settings } = deletion
+  // What is no longer there as the client means it is upstream's to refuse.
+  const evaluated = pods.filter((pod) => {
+    return !pod.terminating && isGuarded(settings, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
+  })
+  const requests = evaluated.map((pod) => requestOf(deletion, asked, pod))
+  const verdicts = requests.length === 0 ? [] : await reviewDeletions(deletion, requests)
+  const byUid = new Map(evaluated.map((pod, i) => [pod.uid, verdicts[i] ?? errorVerdict('the ledger gave no verdict')]))
+  const items: CollectionItem[] = []
+  const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
+  for (const pod of pods) {
+    const verdict = byUid.get(pod.uid)
+    const refused = verdict === undefined ? undefined : follow(deletion, pod.name, verdict)
+    if (refused !== undefined) answer.refused(pod.name, refused)
+    else items.push({ pod, unchanged: verdict?.freePass === true, reservation: verdict?.reservation, evaluatedAtMs })
+  }
+  return items
+}
+
+/** A pod that has changed since it was evaluated, or was evaluated long ago, is evaluated again. */
+async function deleteOne(
+  deletion: Deletion,
+  asked: AskedDeletion,
+  listed: CollectionItem,
+  sender: CollectionSender,
+  answer: CollectionAnswer,
+): Promise<void> {
+  const { clock } = deletion.exchange.gw
+  let item: CollectionItem | undefined = listed
+  if (clock.monotonic() - item.evaluatedAtMs > EVALUATED_FOR_MS) {
+    release(deletion.gate, [item])
+    item = await evaluateAgain(deletion, asked, item.pod, answer)
+  }
+  for (let round = 1; item !== undefined; round++) {
+    const outcome = await sender.send(item)
+    if (outcome.kind !== 'changed' || round === MAX_ROUNDS) {
+      answer.outcome(outcome)
+      return
+    }
+    item = await evaluateAgain(deletion, asked, item.pod, answer)
+  }
+}
+
+/** @returns undefined when it is not to be deleted; `answer` knows why */
+async function evaluateAgain(
+  deletion: Deletion,
+  asked: AskedDeletion,
+  pod: PodFacts,
+  answer: CollectionAnswer,
+): Promise<CollectionItem | undefined> {
+  const found = await findPod(deletion, pod.name)
+  if (found.kind === 'absent' || (found.kind === 'found' && found.value.uid !== pod.uid)) {
+    answer.outcome({ kind: 'gone' })
+    return undefined
+  }
+  if (found.kind === 'found') return (await evaluate(deletion, asked, [found.value], answer))[0]
+  const refused = followUnread(deletion, pod.name, found)
+  const evaluatedAtMs = deletion.exchange.gw.clock.monotonic()
+  if (refused === undefined) return { pod, unchanged: false, reservation: undefined, evaluatedAtMs }
+  answer.refused(pod.name, refused)
+  return undefined
+}
+
+async function deleteAll(
+  deletion: Deletion,
+  permit: Permit,
+  asked: AskedDeletion,
+  pods: readonly PodFacts[],
+  answer: CollectionAnswer,
+): Promise<Refusal | undefined> {
+  const { exchange, gate } = deletion
+  const { live, requester } = permit
+  // Aborted while it was evaluated.
+  const aborted = (): boolean => exchange.phase === 'over'
+  const ended = (): boolean => aborted() || exchange.gone || answer.failed
+  const sender = new CollectionSender(deletion, permit, asked)
+  for (let from = 0; from < pods.length && !ended(); from += BATCH) {
+    const items = await evaluate(deletion, asked, pods.slice(from, from + BATCH), answer)
+    const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
+    if (revoked !== undefined) {
+      release(gate, items)
+      return revoked
+    }
+    if (from === 0 && !aborted()) exchange.gw.running.add(exchange)
+    let next = 0
+    const work = async (): Promise<void> => {
+      while (!ended()) {
+        const item = items[next++]
+        if (item === undefined) return
+        await deleteOne(deletion, asked, item, sender, answer)
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
+    // What was never sent.
+    release(gate, items.slice(next))
+  }
+  if (!aborted()) answer.send()
+  return undefined
+}
+
+function release(gate: ProtectionGate, items: readonly CollectionItem[]): void {
+  const reservations = items.flatMap(({ reservation }) => reservation ?? [])
+  if (reservations.length > 0) gate.release(reservations)
+}

@@ -1,0 +1,67 @@
+// The pods that a request wants to delete, read consistently: not from a cache of the API server.
+
+import { isRecord, textOf } from '../../api/kube/object-shape.ts'
+import { KubeCallError } from '../../core/answers/call-errors.ts'
+import {
+  type Collection,
+  type Limited,
+  type Outcome,
+  type Read,
+  type Unknown,
+  UpstreamReader,
+} from '../../gateway/calls/upstream-reader.ts'
+import type { PodFacts } from '../api/protection.ts'
+import { podFacts } from '../core/quota/pod-facts.ts'
+import type { Deletion } from './deletion.ts'
+
+/** Of one namespace: a cluster has 150,000 at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+const MAX_PODS = 150_000
+
+export async function findPod(deletion: Deletion, name: string): Promise<Outcome<PodFacts>> {
+  const path = `${podsPath(deletion.decision.info.namespace)}/${encodeURIComponent(name)}`
+  const found = await readerFor(deletion).get(path)
+  if (found.kind === 'absent') return found
+  if (found.kind !== 'found') return unread('the pod cannot be read', found)
+  const pod = podFacts(found.value)
+  if (pod !== undefined) return { kind: 'found', value: pod }
+  return { kind: 'unknown', why: 'the pod cannot be read: the answer is not a Pod' }
+}
+
+/** @param limit 0 = all */
+export async function listPods(deletion: Deletion, limit: number): Promise<Read<Collection<PodFacts>>> {
+  const { namespace, fieldSelector, labelSelector } = deletion.decision.info
+  const query = [
+    fieldSelector === '' ? '' : `fieldSelector=${encodeURIComponent(fieldSelector)}`,
+    labelSelector === '' ? '' : `labelSelector=${encodeURIComponent(labelSelector)}`,
+  ]
+  const found = await readerFor(deletion).list(
+    podsPath(namespace),
+    query.filter((one) => one !== '').join('&'),
+    limit === 0 ? MAX_PODS : limit,
+    (items) => items.map((item) => (isRecord(item) ? podFacts(item) : undefined) ?? notAPod()),
+  )
+  if (found.kind !== 'found') return unread('the pods cannot be listed', found)
+  if (limit !== 0 || textOf(found.value.metadata['continue']) === '') return found
+  const why = `the pods cannot be listed: there are more than ${MAX_PODS}`
+  return { kind: 'limited', why, retryAfterSeconds: 0 }
+}
+
+function notAPod(): never {
+  throw new KubeCallError('the answer is not a PodList')
+}
+
+/** In the turn of whoever wants to delete. */
+function readerFor({ decision, settings }: Deletion): UpstreamReader {
+  return new UpstreamReader(decision, 'pod-read', () => settings.timeoutMs)
+}
+
+/** What is too large to be read is not deleted, whatever the failure policy says. */
+function unread(what: string, fault: Unknown | Limited): Unknown | Limited {
+  if (fault.kind === 'limited') return fault
+  const why = `${what}: ${fault.why}`
+  return fault.tooLarge ? { kind: 'limited', why, retryAfterSeconds: 0 } : { ...fault, why }
+}
+
+export function podsPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`
+}

@@ -1,0 +1,42 @@
+// Deletions of pods on their way to the ledger: in turns by whoever wants to delete.
+
+import { CallLimitError } from '../../core/answers/call-errors.ts'
+import type { CallRate } from '../../core/limits/call-turns.ts'
+import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
+import { longestWaitMs, takeTurnIn } from '../../gateway/calls/call-turn.ts'
+import { MAX_DELETIONS } from '../../state/clusters.ts'
+import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
+import { unanswered } from '../core/ledger/verdicts.ts'
+import type { Deletion } from './deletion.ts'
+import { errorVerdict } from './verdict.ts'
+
+/**
+ * Asks the ledger, in the turn of whoever wants to delete: thousands of deletions of one user do not delay another one's. What gets no turn
+ * in time is refused, whatever the failure policy says.
+ */
+export async function reviewDeletions(
+  deletion: Deletion,
+  requests: readonly ProtectionRequest[],
+): Promise<readonly ProtectionVerdict[]> {
+  const { exchange, decision, gate, settings } = deletion
+  const { gw, charge } = exchange
+  try {
+    const done = await takeTurnIn(gw, decision.live.deletions, charge, longestWaitMs(settings.timeoutMs), {
+      rate: () => UNLIMITED,
+      message: (_, seconds) => deletionTurnMessage(decision.cluster.name, charge.source, MAX_DELETIONS, seconds),
+    })
+    return await gate.review(requests).finally(done)
+  } catch (error) {
+    if (!(error instanceof CallLimitError)) throw error
+    return requests.map((request) => notNow(request, error))
+  }
+}
+
+const UNLIMITED: CallRate = { qps: 0, burst: 0 }
+
+function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: CallLimitError): ProtectionVerdict {
+  const pass = unanswered(request, message)
+  // What no protector can refuse passes.
+  if (pass.admitted) return pass
+  return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }
+}

@@ -1,0 +1,130 @@
+// What follows from a verdict of the ledger: the deletion goes on, goes on with a warning, or is refused.
+
+import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { type Limited, refuseLimited, type Unknown } from '../../gateway/calls/upstream-reader.ts'
+import {
+  AUDIT_DRY_RUN,
+  AUDIT_REJECTED_BY,
+  type ProtectionCause,
+  type ProtectionGate,
+  type ProtectionRequest,
+  type ProtectionVerdict,
+} from '../api/protection.ts'
+import { unanswered } from '../core/ledger/verdicts.ts'
+import type { Deletion } from './deletion.ts'
+
+/** As the webhook's annotations are named by kube-apiserver. */
+const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
+/** policy/v1 DisruptionBudgetCause: by it clients tell that an eviction is refused for now, and not for good. */
+const DISRUPTION_BUDGET = 'DisruptionBudget'
+
+/** When nobody can evaluate it: what to do with the deletion is the failure policy's to say. */
+export function errorVerdict(message: string): ProtectionVerdict {
+  return {
+    status: 'Error',
+    admitted: false,
+    freePass: false,
+    overridden: '',
+    protector: '',
+    message,
+    causes: [],
+    retryAfterSeconds: 0,
+    reservation: undefined,
+  }
+}
+
+/** In a gateway that has no ledger. */
+export const NO_GATE: ProtectionGate = {
+  covers: () => true,
+  review: (requests: readonly ProtectionRequest[]) =>
+    Promise.resolve(
+      requests.map((request) =>
+        unanswered(request, 'this gateway has no pod protection: the deletion cannot be evaluated'),
+      ),
+    ),
+  reviewScaleDown: () => Promise.resolve({ protectors: [], unknown: 'this gateway has no pod protection' }),
+  release: () => undefined,
+}
+
+/** From here on the exchange gives back what was reserved, if nothing comes of it. */
+export function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
+  if (reservation === undefined) return
+  // It was aborted in the meantime: nothing will be sent.
+  if (exchange.phase === 'over') gate.release([reservation])
+  else exchange.reservation = reservation
+}
+
+/** What lets a deletion pass that was not admitted; '' = nothing. */
+function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
+  if (verdict.admitted || verdict.overridden !== '') return verdict.overridden
+  if (settings.shadow) return 'shadow'
+  return verdict.status === 'Error' && settings.failurePolicy === 'Ignore' ? 'failure-policy' : ''
+}
+
+/** Records the verdict for logs, and what the client is warned of. @returns why the deletion is refused; undefined = it is not */
+export function follow(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal | undefined {
+  const { exchange, decision } = deletion
+  const { record } = exchange
+  const reason = passReason(deletion, verdict)
+  const refused = !verdict.admitted && reason === ''
+  if (record.protection === '' || !verdict.admitted) record.protection = verdict.status
+  if (!verdict.admitted) recordForAudit(deletion, verdict, reason)
+  if (refused) return refusalOf(deletion, name, verdict)
+  if (reason === '') return undefined
+  decision.warnings = [...decision.warnings, warningText(name, verdict, reason)]
+  if (reason === 'shadow') {
+    decision.shadow = [...decision.shadow, `protection/${verdict.protector}`]
+    record.shadow = decision.shadow
+  }
+  return undefined
+}
+
+/**
+ * Nobody knows what is to be deleted. What cannot be read for a limit of the gateway is not deleted, whatever the failure policy says.
+ * @returns why it is refused; undefined = the failure policy, or shadow, lets it pass
+ */
+export function followUnread(deletion: Deletion, name: string, found: Unknown | Limited): Refusal | undefined {
+  const verdict = errorVerdict(found.why)
+  if (found.kind === 'unknown' || deletion.settings.shadow) return follow(deletion, name, verdict)
+  if (found.retryAfterSeconds === 0) return refusalOf(deletion, name, verdict)
+  return refuseLimited(found, 'pod-read', { kind: 'pods', name })
+}
+
+function recordForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
+  const found: Record<string, string> = { ...record.auditAnnotations }
+  if (reason === 'shadow' || reason === 'force-delete') found[`${AUDIT_PREFIX}${AUDIT_DRY_RUN}`] = '1'
+  // The first one stays.
+  if (verdict.protector !== '') found[`${AUDIT_PREFIX}${AUDIT_REJECTED_BY}`] ??= nameOf(verdict)
+  record.auditAnnotations = found
+}
+
+function warningText(name: string, verdict: ProtectionVerdict, reason: ProtectionVerdict['overridden']): string {
+  switch (reason) {
+    case 'shadow':
+      return `protection in shadow mode would refuse to delete pod "${name}": ${verdict.message}`
+    case 'force-delete':
+      return `pod "${name}" is deleted by force: ${verdict.message}`
+    default:
+      return `pod "${name}" is deleted without protection: ${verdict.message}`
+  }
+}
+
+function refusalOf(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal {
+  const { message, retryAfterSeconds, protector } = verdict
+  const object = { kind: 'pods', name }
+  const causes = deletion.cause === 'EvictPod' ? withBudget(verdict.causes, message) : verdict.causes
+  if (verdict.status !== 'Error')
+    return refuse('protected', message, { causes, retryAfterSeconds, rule: protector, object })
+  const reason = deletion.cause === 'EvictPod' ? 'eviction-unavailable' : 'protection-unavailable'
+  return refuse(reason, `pod "${name}" cannot be deleted now: ${message}`, { causes, rule: protector, object })
+}
+
+function withBudget(causes: readonly ProtectionCause[], message: string): readonly ProtectionCause[] {
+  if (causes.some(({ reason }) => reason === DISRUPTION_BUDGET)) return causes
+  return [{ reason: DISRUPTION_BUDGET, message, field: '' }, ...causes]
+}
+
+/** Without the namespace, which is that of the request; as the webhook tells it. */
+function nameOf({ protector }: ProtectionVerdict): string {
+  return protector.slice(protector.indexOf('/') + 1)
+}
