@@ -8,7 +8,7 @@ import process from 'node:process'
 import { build, type Metafile } from 'esbuild'
 
 const ROOT = resolve(import.meta.dirname, '..')
-const SOURCE = join(ROOT, 'src/dashboard')
+const SOURCE = join(ROOT, 'src/insight/dashboard')
 const HASH_LENGTH = 12
 
 export interface DashboardFiles {
@@ -24,7 +24,11 @@ export interface DashboardFiles {
 export async function dashboardFiles(): Promise<DashboardFiles> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: { main: 'src/dashboard/main.tsx', style: 'src/dashboard/style.css', login: 'src/dashboard/login.css' },
+    entryPoints: {
+      main: 'src/insight/dashboard/main.tsx',
+      style: 'src/insight/dashboard/style.css',
+      login: 'src/insight/dashboard/login.css',
+    },
     outdir: 'dashboard',
     write: false,
     bundle: true,

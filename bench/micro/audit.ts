@@ -3,8 +3,8 @@
 
 import process from 'node:process'
 import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
-import type { AuditPolicy, AuditRule } from '../../src/core/audit/policy.ts'
-import { PolicyAudit } from '../../src/io/logs/policy-audit.ts'
+import type { AuditPolicy, AuditRule } from '../../src/insight/core/audit/policy.ts'
+import { PolicyAudit } from '../../src/insight/io/audit/policy-audit.ts'
 
 const ROUNDS = 300_000
 const RUNS = 5

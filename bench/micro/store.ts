@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import type { StoreWrite } from '../../src/api/ports/object-store.ts'
-import { openSqliteStore, type SqliteStore } from '../../src/io/store/store.ts'
+import { openSqliteStore, type SqliteStore } from '../../src/apiserver/io/store/store.ts'
 
 const OBJECTS = 2_000
 const BYTES = 3_000

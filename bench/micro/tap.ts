@@ -4,7 +4,7 @@
 import process from 'node:process'
 import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
 import { ThreadTaps } from '../../src/app/threads/thread/taps.ts'
-import { EVERYTHING, type TapFilter } from '../../src/core/tap/tap-filter.ts'
+import { EVERYTHING, type TapFilter } from '../../src/insight/core/tap/tap-filter.ts'
 
 const ROUNDS = 500_000
 const record: RequestRecord = {

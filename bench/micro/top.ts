@@ -2,7 +2,7 @@
 // does it. `node bench/micro/top.ts`
 
 import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
-import { Traffic } from '../../src/core/top/traffic.ts'
+import { Traffic } from '../../src/insight/core/top/traffic.ts'
 
 const RESOURCES = ['pods', 'nodes', 'events', 'leases', 'secrets', 'configmaps', 'endpointslices', 'deployments']
 const VERBS = ['get', 'list', 'update', 'patch', 'create']

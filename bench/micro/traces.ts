@@ -9,10 +9,10 @@ import { createRecord, type RequestRecord } from '../../src/api/ports/request-re
 import type { RequestTrace, Tracer } from '../../src/api/ports/request-trace.ts'
 import { loadConfig } from '../../src/app/config/config.ts'
 import { ThreadTraces } from '../../src/app/threads/thread/traces.ts'
-import type { WrittenSpans } from '../../src/core/traces/otlp.ts'
-import { envelope } from '../../src/core/traces/otlp-json.ts'
+import type { WrittenSpans } from '../../src/insight/core/traces/otlp.ts'
+import { envelope } from '../../src/insight/core/traces/otlp-json.ts'
+import { documentOf } from '../../src/insight/io/traces/otlp-exporter.ts'
 import { MetricsRecorder } from '../../src/io/metrics/recorder.ts'
-import { documentOf } from '../../src/io/traces/otlp-exporter.ts'
 
 const RUNS = 5
 const REQUESTS = 400_000

@@ -1,15 +1,15 @@
 // What the cluster-autoscaler knows of a cluster and of its own orders, loop by loop: ClusterStateRegistry of
 // cluster-autoscaler/clusterstate/clusterstate.go. Pure: the caller says what the cloud and the API server have, and does what is returned.
 
-import { ExponentialBackoff } from '../../src/core/scale/cluster-state/backoff.ts'
+import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
 import {
   type ClusterReadiness,
   countNodes,
   isUnhealthy,
   type NodeState,
   type UnregisteredNode,
-} from '../../src/core/scale/cluster-state/readiness.ts'
-import { changedRequest, type ScaleUpRequest } from '../../src/core/scale/cluster-state/scale-up-requests.ts'
+} from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+import { changedRequest, type ScaleUpRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
 import type { ClusterStateOptions } from './rules.ts'
 import {
   type AcceptableRange,

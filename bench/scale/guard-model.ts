@@ -1,9 +1,9 @@
-// The scale-up guard in simulated time: the rules are those of src/core/scale/scale-up-guard, what writes to the cluster is the model's.
+// The scale-up guard in simulated time: the rules are those of src/scale-up-guard/core/guard, what writes to the cluster is the model's.
 
-import { ExponentialBackoff } from '../../src/core/scale/cluster-state/backoff.ts'
-import type { GroupBackoff } from '../../src/core/scale/scale-up-guard/check-raise.ts'
-import { evaluateGroup, type GroupMemory } from '../../src/core/scale/scale-up-guard/evaluate-group.ts'
-import type { ScaleUpGuardPolicy } from '../../src/core/scale/scale-up-guard/guard-policy.ts'
+import { ExponentialBackoff } from '../../src/scale-up-guard/core/cluster-state/backoff.ts'
+import type { GroupBackoff } from '../../src/scale-up-guard/core/guard/check-raise.ts'
+import { evaluateGroup, type GroupMemory } from '../../src/scale-up-guard/core/guard/evaluate-group.ts'
+import type { ScaleUpGuardPolicy } from '../../src/scale-up-guard/core/guard/guard-policy.ts'
 import type { CloudGroup } from './autoscaler-model.ts'
 
 export class GuardModel {

@@ -5,7 +5,7 @@ import {
   type BackoffOptions,
   READINESS_DEFAULTS,
   type ReadinessOptions,
-} from '../../src/core/scale/cluster-state/rules.ts'
+} from '../../src/scale-up-guard/core/cluster-state/rules.ts'
 
 const MINUTE_MS = 60_000
 

@@ -2,17 +2,17 @@
 // command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
 
 import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
+import { addDegrade } from '../incidents/cli/program.ts'
+import { addTap } from '../insight/cli/tap/program.ts'
+import { addTop } from '../insight/cli/top/program.ts'
 import { addProtect } from '../protection/cli/program.ts'
+import { addScale } from '../scaling/cli/program.ts'
 import { collect, forControlPlane } from './command/flags.ts'
 import type { CommandContext, Terminal } from './command/output.ts'
 import { addControl } from './control/program.ts'
-import { addDegrade } from './degrade/program.ts'
 import { addImport } from './import/program.ts'
 import { addInside } from './inside/program.ts'
 import { addReplay } from './replay/program.ts'
-import { addScale } from './scale/program.ts'
-import { addTap } from './tap/program.ts'
-import { addTop } from './top/program.ts'
 
 /** A setting of the gateway as a flag. */
 interface FlagSetting {

@@ -3,12 +3,12 @@
 import { type FilterSet, PURE_FILTERS } from '../core/admission/order.ts'
 import { Pipeline } from '../core/admission/pipeline.ts'
 import type { Refusal } from '../core/refusal/refusal.ts'
+import { disruption } from '../incidents/request/disruption.ts'
 import { protection } from '../protection/request/protect.ts'
-import { disruption } from './disruption/disruption.ts'
+import { scaleUpGuard } from '../scale-up-guard/request/scale-up-guard.ts'
+import { scaleDownPolicy } from '../scaling/request/scale-down-policy.ts'
+import { scaleProtection } from '../scaling/request/scale-protection.ts'
 import type { Decision, Permit, Recheck } from './exchange/decision.ts'
-import { scaleDownPolicy } from './scale/scale-down-policy.ts'
-import { scaleProtection } from './scale/scale-protection.ts'
-import { scaleUpGuard } from './scale/scale-up-guard.ts'
 
 type Later = Promise<Refusal | undefined>
 

@@ -9,12 +9,12 @@ import { NAMESPACES, SCHEME } from '../../src/api/kinds/scheme.ts'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { KindSubresource, ResourceKind } from '../../src/api/ports/resource-kind.ts'
 import type { HeaderList, Peer, Stream, StreamEvents } from '../../src/api/ports/stream.ts'
+import { openSqliteStore, type SqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { reviewKind } from '../../src/apiserver/objects/self-review-kinds.ts'
 import { METADATA, message } from '../../src/apiserver/protobuf/kinds.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
 import { type ControlHandler, createControlHandler } from '../../src/apiserver/server.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { openSqliteStore, type SqliteStore } from '../../src/io/store/store.ts'
 import { startControl } from '../harness/gateways/control.ts'
 
 const VIEW: KindSubresource = {

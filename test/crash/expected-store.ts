@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import type { StoredObject, StoreEvent, StoreWrite } from '../../src/api/ports/object-store.ts'
-import type { SqliteStore } from '../../src/io/store/store.ts'
+import type { SqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { digestOf, type JournalLine, RESOURCES } from './journal.ts'
 
 interface ExpectedEvent {

@@ -2,7 +2,7 @@
 
 import { writeSync } from 'node:fs'
 import process from 'node:process'
-import { type RotationStep, rotateStoreKey } from '../../src/io/store/rotation.ts'
+import { type RotationStep, rotateStoreKey } from '../../src/apiserver/io/store/rotation.ts'
 
 export interface RotatorOrder {
   readonly file: string

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { ClusterHealth, NodesSeen } from '../../src/api/ports/cluster-health.ts'
 import type { FollowEvents } from '../../src/api/ports/object-client.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
+import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
+import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import type { ClusterHealth, NodesSeen } from '../../src/incidents/api/cluster-health.ts'
 import {
   type AutoDegradeController,
   startAutoDegradeController,
-} from '../../src/controllers/auto-degrade/auto-degrade.ts'
-import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
-import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+} from '../../src/incidents/controllers/auto-degrade/auto-degrade.ts'
 import { ClusterTable } from '../../src/state/clusters.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { type Config, loadConfig } from '../../src/app/config/config.ts'
-import { KnownSecrets } from '../../src/app/insight/known-secrets.ts'
-import { supportBundleRoute } from '../../src/app/insight/support-bundle.ts'
+import { KnownSecrets } from '../../src/insight/app/admin/known-secrets.ts'
+import { supportBundleRoute } from '../../src/insight/app/admin/support-bundle.ts'
 import type { ClusterTable } from '../../src/state/clusters.ts'
 
 let dir: string

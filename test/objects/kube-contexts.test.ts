@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { degrade } from '../../src/cli/degrade/degrade.ts'
+import { degrade } from '../../src/incidents/cli/degrade.ts'
 import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
 
 const ca = createCA({ commonName: 'servers' })

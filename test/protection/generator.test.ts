@@ -11,10 +11,10 @@ import type { JsonObject } from '../../src/api/kube/json-object.ts'
 import { StatusError, statusError } from '../../src/api/kube/status.ts'
 import type { ObjectClient } from '../../src/api/ports/object-client.ts'
 import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
+import { openSqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { createInProcessClient } from '../../src/apiserver/registry/in-process-client.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
 import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { openSqliteStore } from '../../src/io/store/store.ts'
 import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../src/protection/api/protection.ts'
 import {
   type ProtectorGenerator,

@@ -21,7 +21,7 @@ const COMMAND = 'a command, a process of its own; bounded'
 
 /** Reasons why the answers are not read by AnswerReader. */
 const OTHERS: Readonly<Record<string, string>> = {
-  'src/app/tap/tap-peers.ts': 'lines of at most 64 KiB, which are passed on as they are',
+  'src/insight/app/tap/tap-peers.ts': 'lines of at most 64 KiB, which are passed on as they are',
   'src/cli/client/admin-client.ts': COMMAND,
   'src/cli/probe.ts': COMMAND,
   'src/io/dial/dial-guard.ts': 'opens connections alone',
@@ -35,7 +35,7 @@ const OTHERS: Readonly<Record<string, string>> = {
 }
 
 const sources = globSync('src/**/*.{ts,tsx}', { cwd: TOP })
-  .filter((file) => !/\.test\.ts$|^src\/(?:dashboard|demo)\//.test(file))
+  .filter((file) => !/\.test\.ts$|^src\/(?:insight\/dashboard|demo)\//.test(file))
   .map((file) => ({ file, text: readFileSync(join(TOP, file), 'utf8') }))
 
 test('whatever asks another machine reads the answer by AnswerReader, or is named with a reason', () => {

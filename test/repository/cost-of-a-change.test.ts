@@ -87,7 +87,7 @@ test('a field is a row of the schema, a field of the compiled form and the line 
     const types = linesWith(new RegExp(`^ +readonly ${name}\\??: `), 'src/api/upstream-cluster/upstream-cluster.ts')
     assert.deepEqual(types, [], `the type of ${name} is written beside its schema`)
   }
-  // spec.autoscaler.staleAfterSeconds: its only reader in the end is src/controllers/autoscaler-status/.
+  // spec.autoscaler.staleAfterSeconds: its only reader in the end is src/scale-up-guard/controllers/autoscaler-status/.
   const declared = linesWith(/\bstaleAfterSeconds\b/)
   const compiled = linesWith(/^ {2}readonly staleAfterMs: number$/, 'src/core/cluster/compiled-cluster.ts')
   assert.deepEqual(filesOf(declared), [

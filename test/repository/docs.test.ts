@@ -52,7 +52,7 @@ const ROOMS = [
   'src/core/policy',
   'src/core/limits',
   'src/protection/core',
-  'src/io/store',
+  'src/apiserver/io/store',
   'src/gateway',
   'src/apiserver',
   'src/protection/controllers/ledger',

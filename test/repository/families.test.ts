@@ -43,8 +43,8 @@ const FAMILIES: Readonly<Record<string, Family>> = {
       'core/limits/ramped-bucket': 'a rate that grows with the time since a degrade mode began',
       'core/endpoints/retry-budget': 'a part of the requests, whatever their rate',
       'state/user-budgets': 'an api/limits/budget for each user',
-      'core/insight/rate-ring': 'a series of numbers for the dashboard',
-      'core/scale/rank/age-bucket': 'how the ReplicaSet controller groups ages',
+      'insight/core/dashboard/rate-ring': 'a series of numbers for the dashboard',
+      'scaling/core/rank/age-bucket': 'how the ReplicaSet controller groups ages',
       'http2/budget': 'budgets of one connection, each an api/limits/budget',
     },
   },
@@ -60,9 +60,9 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     otherwise: {
       'core/endpoints/retry-budget': 'whether a request is sent again, not when',
       'core/limits/spread-retry-after': 'what clients are told',
-      'core/scale/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
-      'io/audit-webhook/audit-webhook': 'the delays of its BatchSender',
-      'io/traces/otlp-exporter': 'the delays of its BatchSender',
+      'scale-up-guard/core/cluster-state/backoff': "the cluster-autoscaler's own, in a model of it",
+      'insight/io/audit-webhook/audit-webhook': 'the delays of its BatchSender',
+      'insight/io/traces/otlp-exporter': 'the delays of its BatchSender',
     },
     unmerged: [
       'controllers/rights/upstream-rights',
@@ -87,10 +87,10 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     decided: {
       'protection/controllers/ledger/ledger': 59,
       'protection/controllers/aggregator/member': 59,
-      'controllers/autoscaler-status/autoscaler-statuses': 59,
+      'scale-up-guard/controllers/autoscaler-status/autoscaler-statuses': 59,
       'io/last-good/kept-follow': 27,
     },
-    otherwise: { 'io/store/watchers': 'the serving side: clients of the embedded API server' },
+    otherwise: { 'apiserver/io/store/watchers': 'the serving side: clients of the embedded API server' },
     unmerged: ['io/secrets/named-secrets', 'io/sources/objects/objects-source'],
   },
   'a cache': {
@@ -101,7 +101,7 @@ const FAMILIES: Readonly<Record<string, Family>> = {
     decided: {
       'io/reviews/token-review': 5,
       'io/reviews/access-review': 5,
-      'io/store/objects': 5,
+      'apiserver/io/store/objects': 5,
       'io/pki/pem-checks': 5,
     },
     otherwise: {

@@ -35,27 +35,54 @@ const RANK: Readonly<Record<string, number>> = {
 /** What a subject adds to the path of a request, and to the metrics. */
 const LAYER_IN_SUBJECT: Readonly<Record<string, string>> = { request: 'gateway', metrics: 'io' }
 const SUBJECTS: Readonly<Record<string, readonly string[]>> = {
+  apiserver: ['cli/control', 'demo/cluster', 'demo/kinds', 'protection/webhooks', 'webhooks'],
+  incidents: ['cli', 'core/cluster', 'gateway', 'insight/io', 'state'],
+  insight: ['apiserver/audit', 'cli', 'core/shares', 'gateway/exchange'],
+  scaling: [
+    'api/kinds',
+    'cli',
+    'core/admission',
+    'core/explain',
+    'core/policy',
+    'demo/cluster',
+    'gateway',
+    'gateway/calls',
+    'gateway/exchange',
+    'incidents/request',
+    'io/metrics',
+    'protection/controllers',
+    'scale-up-guard/request',
+  ],
+  'scale-up-guard': [
+    'api/kinds',
+    'core/status',
+    'gateway',
+    'gateway/exchange',
+    'incidents/controllers',
+    'incidents/core',
+    'scaling/cli',
+  ],
   protection: [
     'api/kinds',
     'cli',
-    'cli/scale',
     'controllers/status',
     'core/policy',
-    'core/scale',
     'core/status',
     'demo',
     'gateway',
     'gateway/calls',
-    'gateway/disruption',
     'gateway/exchange',
-    'gateway/scale',
+    'incidents/request',
+    'scaling/cli',
+    'scaling/core',
+    'scaling/request',
   ],
 }
 const PURE = new Set(['api', 'core', 'http2'])
 /** Folders that may use Node's modules; Buffer is a global everywhere. */
 const WORLDLY = new Set(['io', 'app', 'demo'])
 /** Where the program begins: the process, a gateway thread, the dashboard in a browser. */
-const ENTRY_POINTS = ['main.ts', 'app/threads/thread/entry.ts', 'dashboard/main.tsx']
+const ENTRY_POINTS = ['main.ts', 'app/threads/thread/entry.ts', 'insight/dashboard/main.tsx']
 const FORBIDDEN_NAMES = /^(util|utils|common|helper|helpers|manager|misc)\.ts$/
 
 interface SourceFile {
@@ -98,7 +125,9 @@ function subjectOf(path: string): string {
 
 function layerOf(path: string): string {
   const [first = '', second = ''] = path.split('/')
-  return subjectOf(path) === '' ? first : (LAYER_IN_SUBJECT[second] ?? second)
+  if (subjectOf(path) === '') return first
+  const layer = LAYER_IN_SUBJECT[second] ?? second
+  return RANK[layer] === undefined ? first : layer
 }
 
 function targetOf(file: SourceFile, specifier: string): string {

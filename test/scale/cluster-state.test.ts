@@ -14,8 +14,13 @@ import {
   sizeCorrection,
   upcomingNodes,
 } from '../../bench/scale/sizes.ts'
-import { isUnhealthy, type NodeState, type Readiness, readiness } from '../../src/core/scale/cluster-state/readiness.ts'
-import { changedRequest } from '../../src/core/scale/cluster-state/scale-up-requests.ts'
+import {
+  isUnhealthy,
+  type NodeState,
+  type Readiness,
+  readiness,
+} from '../../src/scale-up-guard/core/cluster-state/readiness.ts'
+import { changedRequest } from '../../src/scale-up-guard/core/cluster-state/scale-up-requests.ts'
 
 const CASES = JSON.parse(readFileSync(new URL('../data/clusterstate.json', import.meta.url), 'utf8'))
 const MINUTE = 60_000

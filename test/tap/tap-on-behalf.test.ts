@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AdminUser } from '../../src/admin/route.ts'
 import { SILENT } from '../../src/api/ports/ports.ts'
 import { TOKEN_FILE_USER } from '../../src/app/access/admin-access.ts'
-import { type TapDeps, tapRoute } from '../../src/app/tap/tap-route.ts'
+import type { AdminUser } from '../../src/insight/admin/route.ts'
+import { type TapDeps, tapRoute } from '../../src/insight/app/tap/tap-route.ts'
 import type { PlainRequest } from '../../src/io/listener/http-plain.ts'
 import { MetricsRecorder } from '../../src/io/metrics/recorder.ts'
 import { systemClock } from '../../src/io/world/clock.ts'

@@ -1,8 +1,8 @@
 // A reader of /api/v1/tap, for tests.
 
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
-import type { TapEvent } from '../../src/core/tap/tap-event.ts'
-import type { TapLine } from '../../src/core/tap/tap-lines.ts'
+import type { TapEvent } from '../../src/insight/core/tap/tap-event.ts'
+import type { TapLine } from '../../src/insight/core/tap/tap-lines.ts'
 import { waitFor } from '../harness/wait.ts'
 
 export interface TapReader {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { test } from 'node:test'
 import { fitWidth, textWidth } from '../../src/core/text/printable.ts'
-import type { TopReport } from '../../src/core/top/report.ts'
-import { topLines } from '../../src/core/top/top-lines.ts'
+import type { TopReport } from '../../src/insight/core/top/report.ts'
+import { topLines } from '../../src/insight/core/top/top-lines.ts'
 import { openScreen, type Screen } from '../../src/io/world/terminal.ts'
 
 class FakeInput extends EventEmitter {

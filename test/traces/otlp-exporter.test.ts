@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { serverCharge } from '../../src/core/shares/charge.ts'
+import { OtlpExporter } from '../../src/insight/io/traces/otlp-exporter.ts'
 import { threadAnswers } from '../../src/io/answers/thread-answers.ts'
-import { OtlpExporter } from '../../src/io/traces/otlp-exporter.ts'
 import { waitFor } from '../harness/wait.ts'
 
 test('a collector that is away leaves no listeners behind', async (t) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
 import type { JsonObject } from '../kube/json-object.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { EVENTS } from './event-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
-import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 
 function cellsOf(kind: ResourceKind, object: JsonObject): Record<string, unknown> {

@@ -2,11 +2,11 @@
 // as YAML.
 
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
+import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
+import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
 import type { JsonObject } from '../kube/json-object.ts'
 import { type ResourceKind, resourceName } from '../ports/resource-kind.ts'
 import { withEntryPattern } from '../upstream-cluster/schema.ts'
-import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
-import { SCALE_UP_GUARDS } from './scale-up-guard-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 
 /** Kinds that a Kubernetes cluster does not have by itself. */

@@ -1,13 +1,13 @@
 // Every kind of object that Portcullis serves and reads, one row each.
 
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
+import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
+import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
 import type { ResourceKind } from '../ports/resource-kind.ts'
 import { EVENTS } from './event-kind.ts'
 import { LEASES } from './lease-kind.ts'
 import { NAMESPACES } from './namespace-kind.ts'
 import { REVOKED_CREDENTIALS } from './revoked-credential-kind.ts'
-import { SCALE_DOWN_POLICIES } from './scale-down-policy-kind.ts'
-import { SCALE_UP_GUARDS } from './scale-up-guard-kind.ts'
 import { SECRETS } from './secret-kind.ts'
 import { UPSTREAM_CLUSTERS } from './upstream-cluster-kind.ts'
 

@@ -1,4 +1,4 @@
-// Where the embedded API server keeps its objects: what src/apiserver/ needs, and src/io/store/store.ts provides.
+// Where the embedded API server keeps its objects: what src/apiserver/ needs, and src/apiserver/io/store/store.ts provides.
 // Everything is synchronous: a call that has returned is on disk, and nothing happens between two of them.
 
 import type { JsonObject } from '../kube/json-object.ts'

@@ -6,10 +6,10 @@ import type { HeaderList, Peer } from '../../api/ports/stream.ts'
 import type { Revocable } from '../../core/cluster/revocation.ts'
 import { userFromCertificate, withAuthenticatedGroup } from '../../core/identity/user-from-cert.ts'
 import { readBearerToken } from '../../core/request/websocket-token.ts'
-import type { IdTokens } from '../../io/oidc/id-tokens.ts'
 import type { TokenVerifier } from '../../io/pki/control-tokens.ts'
 import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.ts'
 import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
+import type { IdTokens } from '../io/oidc/id-tokens.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
 /** A credential that is valid, but revoked. */

@@ -4,8 +4,8 @@
 import type { Status } from '../../api/kube/status.ts'
 import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
 import type { HeaderList, Peer } from '../../api/ports/stream.ts'
-import type { AuditStage } from '../../core/audit/policy.ts'
-import { type AuditEvent, auditLine } from '../../io/logs/audit-event.ts'
+import type { AuditStage } from '../../insight/core/audit/policy.ts'
+import { type AuditEvent, auditLine } from '../../insight/io/audit/audit-event.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
 export interface ExchangeAuditDeps {

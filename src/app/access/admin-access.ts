@@ -2,6 +2,9 @@
 // browser. Otherwise whoever has the token of --admin-token-file, or is a user who is known to the API server of the objects, and allowed there.
 
 import { isIP } from 'node:net'
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import { addressSource } from '../../core/limits/call-source.ts'
+import { tooManyFailuresMessage } from '../../core/policy/traffic-messages.ts'
 import {
   type AccessRefusal,
   type AdminAccess,
@@ -9,10 +12,7 @@ import {
   type AdminUser,
   NOBODY,
   refusalResponse,
-} from '../../admin/route.ts'
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
-import { addressSource } from '../../core/limits/call-source.ts'
-import { tooManyFailuresMessage } from '../../core/policy/traffic-messages.ts'
+} from '../../insight/admin/route.ts'
 import type { PlainRequest } from '../../io/listener/http-plain.ts'
 import { bearerOf, isSameToken } from './bearer-token.ts'
 import { refusal } from './review-access.ts'

@@ -3,9 +3,9 @@
 // port waits here, too; sessions that are open, and credentials that come with a request, go on.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import type { LoginAttempts } from '../../admin/dashboard/sessions.ts'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { addressSource } from '../../core/limits/call-source.ts'
+import type { LoginAttempts } from '../../insight/admin/dashboard/sessions.ts'
 
 const MINUTE_S = 60
 const OF_AN_ADDRESS = 5

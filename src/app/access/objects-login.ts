@@ -1,12 +1,12 @@
 // How the API server of the objects says who uses the admin listener: the embedded one by its own authenticators and roles, a cluster's by
 // reviews, and by the CA that it publishes for client certificates.
 
-import type { AccessRefusal, AdminRoute, AdminUser } from '../../admin/route.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { HeaderList, Peer } from '../../api/ports/stream.ts'
 import { type Caller, isRevoked } from '../../apiserver/access/authenticate.ts'
 import { type RoleBindings, roleOf } from '../../apiserver/access/authorize.ts'
 import { userFromCertificate } from '../../core/identity/user-from-cert.ts'
+import type { AccessRefusal, AdminRoute, AdminUser } from '../../insight/admin/route.ts'
 import type { PlainRequest } from '../../io/listener/http-plain.ts'
 import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
 import type { AdminLogin } from './admin-access.ts'

@@ -1,12 +1,12 @@
 // Who sends a request, and whether they may, as the API server that holds the objects says (TokenReview, then SubjectAccessReview of the
 // path), as kube-apiserver's own components do. Answers are remembered for a while; what is sent is limited, and addresses take turns.
 
-import type { AccessRefusal } from '../../admin/route.ts'
 import type { UserInfo } from '../../api/kube/user.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { CallTurns } from '../../core/limits/call-turns.ts'
 import { addressCharge } from '../../core/shares/charge.ts'
 import { takeTurnIn } from '../../gateway/calls/call-turn.ts'
+import type { AccessRefusal } from '../../insight/admin/route.ts'
 import { createAccessReviewer, type NonResourceAttributes } from '../../io/reviews/access-review.ts'
 import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../io/reviews/token-review.ts'
 

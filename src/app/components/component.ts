@@ -1,8 +1,8 @@
 // A part of the gateway as the process sees it. All parts stand in one list: they start in its order and stop in the reverse order, and
 // what the process tells about itself (readiness, metrics, certificates, files that it reads again) is collected over the list.
 
-import type { Check } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { Check } from '../../insight/admin/routes.ts'
 import { type Exposition, sharedText, textOf } from '../../io/metrics/exposition.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 

@@ -2,7 +2,7 @@
 // and defaults are kube-apiserver's, but for the size at which the file is rotated, where 0 is what the audit log did before, and for
 // truncation: the size alone switches it on.
 
-import { MAX_BATCH_BYTES } from '../../core/audit/truncation.ts'
+import { MAX_BATCH_BYTES } from '../../insight/core/audit/truncation.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
 import {
   bytes,

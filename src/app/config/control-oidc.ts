@@ -1,7 +1,7 @@
 // The settings of OpenID Connect for the embedded API server: names, defaults and meaning of kube-apiserver's --oidc-* flags, with
 // `--control` in front.
 
-import { SIGNING_ALGS, type SigningAlg } from '../../io/oidc/signing-keys.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../apiserver/io/oidc/signing-keys.ts'
 import type { SourceKind } from './objects.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { file, list, required, type Setting, settings, text, type ValuesOf } from './setting-rows.ts'

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import { parseCidr } from '../../core/cluster/cidr.ts'
 import type { CompiledCidr } from '../../core/cluster/compiled-cluster.ts'
-import { DIMENSIONS } from '../../core/top/measures.ts'
+import { DIMENSIONS } from '../../insight/core/top/measures.ts'
 import { CIPHER_SUITES, TLS_VERSIONS } from '../../io/listener/tls-policy.ts'
 import { LOG_LEVELS } from '../../io/logs/log.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'

@@ -1,11 +1,11 @@
 // The health listener (--health-listen) with what belongs to it: its certificate and the token of /metrics, which are read again when their
 // files change, and who may read /metrics there.
 
-import { type MetricsAccess, startHealthServer } from '../../admin/health-server.ts'
-import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/cluster/listen-address.ts'
+import { type MetricsAccess, startHealthServer } from '../../insight/admin/health-server.ts'
+import type { AdminState, MetricsText } from '../../insight/admin/routes.ts'
 import type { PlainServer } from '../../io/listener/http-plain.ts'
 import { tlsPolicy } from '../../io/listener/tls-policy.ts'
 import { systemClock } from '../../io/world/clock.ts'

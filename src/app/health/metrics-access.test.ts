@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AccessRefusal } from '../../admin/route.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { AccessRefusal } from '../../insight/admin/route.ts'
 import type { PostReview } from '../access/review-access.ts'
 import { reviewAccess } from './metrics-access.ts'
 

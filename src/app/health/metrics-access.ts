@@ -1,8 +1,8 @@
 // Who may read /metrics on the health listener: whoever is on this machine, whoever knows the token of a file, or whoever the API server
 // that holds the objects allows to `get /metrics`.
 
-import type { MetricsAccess } from '../../admin/health-server.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { MetricsAccess } from '../../insight/admin/health-server.ts'
 import { bearerOf, isSameToken } from '../access/bearer-token.ts'
 import { accessReviews, type PostReview, refusal } from '../access/review-access.ts'
 

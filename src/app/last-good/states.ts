@@ -3,17 +3,17 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Check } from '../../admin/routes.ts'
 import type { Clock, Logger } from '../../api/ports/ports.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
+import { readStoreKey } from '../../apiserver/io/store/key.ts'
 import { metaTime } from '../../core/text/meta-time.ts'
+import type { Check } from '../../insight/admin/routes.ts'
 import { LastGoodFile } from '../../io/last-good/file.ts'
 import { lastGoodKey } from '../../io/last-good/format.ts'
 import { LastGoodKeeper } from '../../io/last-good/keeper.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import type { Exposition } from '../../io/metrics/exposition.ts'
 import { exposeLastGood } from '../../io/metrics/last-good-series.ts'
-import { readStoreKey } from '../../io/store/key.ts'
 import type { Config } from '../config/config.ts'
 
 /** What is kept; the name of the file, and of the label of its metrics. */

@@ -1,15 +1,15 @@
 // Builds the parts of a gateway from its settings. From here on files of the data directory are written.
 
 import type { Logger } from '../../api/ports/ports.ts'
+import type { FileLock } from '../../apiserver/io/store/lock.ts'
+import { openAuditOutputs } from '../../insight/app/audit/outputs.ts'
+import { readAuditPolicyFile } from '../../insight/app/audit/policy-file.ts'
 import { openLineWriter } from '../../io/logs/line-writer.ts'
 import type { RecentLines } from '../../io/logs/recent-lines.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../io/metrics/descriptors.ts'
 import { createProcessMetrics } from '../../io/metrics/process-metrics.ts'
-import type { FileLock } from '../../io/store/lock.ts'
 import { systemClock } from '../../io/world/clock.ts'
 import { Protection } from '../../protection/app/protection.ts'
-import { openAuditOutputs } from '../audit/outputs.ts'
-import { readAuditPolicyFile } from '../audit/policy-file.ts'
 import { loadServingPair } from '../certificates/serving-pair.ts'
 import { sharePki } from '../certificates/shared-pki.ts'
 import { LastGoodStates } from '../last-good/states.ts'

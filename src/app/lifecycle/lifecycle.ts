@@ -1,8 +1,8 @@
 // The life of the process. `leaving` lasts from SIGTERM for --shutdown-delay; then it drains, and then all components stop.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Check } from '../../admin/routes.ts'
 import type { Logger } from '../../api/ports/ports.ts'
+import type { Check } from '../../insight/admin/routes.ts'
 import type { Components } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'

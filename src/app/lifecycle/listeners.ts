@@ -1,19 +1,19 @@
 // The listeners for administration and for health, which open first and close last, with what they show of the process; and the ports of the
 // gateway threads, which open last.
 
-import type { Check } from '../../admin/routes.ts'
+import type { Check } from '../../insight/admin/routes.ts'
+import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
+import { KnownReplicas } from '../../insight/app/admin/known-replicas.ts'
+import { KnownSecrets, type Redaction } from '../../insight/app/admin/known-secrets.ts'
+import { LogLevels } from '../../insight/app/admin/log-levels.ts'
+import { Profiles } from '../../insight/app/admin/profiles.ts'
+import { insightRoutes } from '../../insight/app/admin/routes.ts'
+import { supportBundleRoute } from '../../insight/app/admin/support-bundle.ts'
+import { Dashboard } from '../../insight/app/dashboard/dashboard.ts'
 import type { LeveledLogger } from '../../io/logs/log.ts'
 import { VERSION } from '../../io/program/build.ts'
 import { type Components, Started } from '../components/component.ts'
-import { Dashboard } from '../dashboard/dashboard.ts'
 import { HealthPort } from '../health/health-port.ts'
-import { AdminPort, adminFiles } from '../insight/admin-port.ts'
-import { KnownReplicas } from '../insight/known-replicas.ts'
-import { KnownSecrets, type Redaction } from '../insight/known-secrets.ts'
-import { LogLevels } from '../insight/log-levels.ts'
-import { Profiles } from '../insight/profiles.ts'
-import { insightRoutes } from '../insight/routes.ts'
-import { supportBundleRoute } from '../insight/support-bundle.ts'
 import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'
 import type { GatewayParts } from './build-parts.ts'
 

@@ -1,11 +1,11 @@
 // The object plane that the settings ask for.
 
 import type { Logger, ResourceSource } from '../../api/ports/ports.ts'
+import type { FileLock } from '../../apiserver/io/store/lock.ts'
 import type { KubeCallEvents } from '../../io/kube/client-events.ts'
 import type { LineWriter } from '../../io/logs/line-writer.ts'
 import { nodePemChecks } from '../../io/pki/pem-checks.ts'
 import { createFilesSource } from '../../io/sources/files/source.ts'
-import type { FileLock } from '../../io/store/lock.ts'
 import type { Config } from '../config/config.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 import { EmbeddedPlane } from './embedded-plane.ts'

@@ -1,24 +1,30 @@
 // Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
 
-import type { ClusterHealth } from '../../api/ports/cluster-health.ts'
 import type { ObjectClient } from '../../api/ports/object-client.ts'
 import type { Logger } from '../../api/ports/ports.ts'
-import { type AutoDegradeController, startAutoDegradeController } from '../../controllers/auto-degrade/auto-degrade.ts'
-import { AutoscalerStatuses, type FollowedAutoscaler } from '../../controllers/autoscaler-status/autoscaler-statuses.ts'
-import { startClusterHealth } from '../../controllers/cluster-health/cluster-health.ts'
-import { startDegradeRecovery } from '../../controllers/degrade/recovery.ts'
 import { type Leading, leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
-import { CostSweeper } from '../../controllers/scale-down/cost-sweeper.ts'
-import { ScaleDownPolicyController } from '../../controllers/scale-down/policies.ts'
 import { startClusterStatus } from '../../controllers/status/cluster-status.ts'
-import { isBackedOff, isUnhealthy } from '../../core/scale/autoscaler-status/report.ts'
 import { autoscalerVerdict } from '../../core/status/autoscaler-health.ts'
 import { LEADER_LEASE } from '../../core/status/gateways.ts'
 import { REDIS_AWAY } from '../../core/status/messages.ts'
-import { type AutoDegradeSeries, exposeAutoDegrade } from '../../io/metrics/auto-degrade-series.ts'
-import { type AutoscalerSeries, exposeAutoscalers } from '../../io/metrics/autoscaler-series.ts'
+import type { ClusterHealth } from '../../incidents/api/cluster-health.ts'
+import {
+  type AutoDegradeController,
+  startAutoDegradeController,
+} from '../../incidents/controllers/auto-degrade/auto-degrade.ts'
+import { startClusterHealth } from '../../incidents/controllers/cluster-health/cluster-health.ts'
+import { startDegradeRecovery } from '../../incidents/controllers/recovery/recovery.ts'
+import { type AutoDegradeSeries, exposeAutoDegrade } from '../../incidents/metrics/auto-degrade-series.ts'
 import type { Exposition } from '../../io/metrics/exposition.ts'
 import type { Protection } from '../../protection/app/protection.ts'
+import {
+  AutoscalerStatuses,
+  type FollowedAutoscaler,
+} from '../../scale-up-guard/controllers/autoscaler-status/autoscaler-statuses.ts'
+import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
+import { type AutoscalerSeries, exposeAutoscalers } from '../../scale-up-guard/metrics/autoscaler-series.ts'
+import { CostSweeper } from '../../scaling/controllers/cost-sweeper.ts'
+import { ScaleDownPolicyController } from '../../scaling/controllers/policies.ts'
 import { type Running, stopInReverse } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import type { WiredGateway } from '../wiring/wire.ts'

@@ -1,7 +1,7 @@
 // What gateway threads stream to the main thread (`pool.subscribe`): by kind, the types of question and event. Another kind is a line here and a
 // handler in `thread/gateway-thread.ts`. Everything is plain data that can be cloned.
 
-import type { WrittenSpans } from '../../core/traces/otlp.ts'
+import type { WrittenSpans } from '../../insight/core/traces/otlp.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
 /** Events until the subscriber has enough. */

@@ -3,10 +3,10 @@
 // cloned.
 
 import type { ShareReport } from '../../core/shares/shares-report.ts'
-import type { TrafficSketch } from '../../core/top/traffic.ts'
+import type { TrafficSketch } from '../../insight/core/top/traffic.ts'
+import type { ProfileKind } from '../../insight/io/profile/profile.ts'
 import type { LogLevel } from '../../io/logs/log.ts'
 import type { MetricsSnapshot } from '../../io/metrics/recorder.ts'
-import type { ProfileKind } from '../../io/profile/profile.ts'
 import type { EndpointDescription } from '../../io/upstream/upstreams.ts'
 import type {
   ProtectionRequest,

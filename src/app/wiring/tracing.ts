@@ -1,11 +1,11 @@
 // Traces on the main thread: takes what the gateway threads have recorded, and sends it to the collector.
 
 import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { type ExporterWaits, OtlpExporter } from '../../insight/io/traces/otlp-exporter.ts'
+import { otlpFileNames, readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
 import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../../io/metrics/descriptors.ts'
 import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
 import { VERSION } from '../../io/program/build.ts'
-import { type ExporterWaits, OtlpExporter } from '../../io/traces/otlp-exporter.ts'
-import { otlpFileNames, readOtlpFiles } from '../../io/traces/otlp-files.ts'
 import type { Running } from '../components/component.ts'
 import type { Config } from '../config/config.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'

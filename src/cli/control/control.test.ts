@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { parse } from 'yaml'
+import { openSqliteStore } from '../../apiserver/io/store/store.ts'
 import { ensureControlPki } from '../../io/pki/control-pki.ts'
 import { createTokenVerifier } from '../../io/pki/control-tokens.ts'
-import { openSqliteStore } from '../../io/store/store.ts'
 import { backupControlStore, printControlKubeconfig } from './control.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'portcullis-control-'))

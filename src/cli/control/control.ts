@@ -1,6 +1,9 @@
 // `portcullis control`: credentials for the embedded API server, a copy of its store, and a new key for it.
 
 import { UserError } from '../../api/validation/field-errors.ts'
+import { backupStore } from '../../apiserver/io/store/backup.ts'
+import { keyId, readExistingKey } from '../../apiserver/io/store/key.ts'
+import { rotateStoreKey } from '../../apiserver/io/store/rotation.ts'
 import { parseDuration } from '../../core/text/duration.ts'
 import { controlPaths } from '../../io/listener/control-paths.ts'
 import {
@@ -12,9 +15,6 @@ import {
 import { issueControlToken } from '../../io/pki/control-tokens.ts'
 import type { KeyPair } from '../../io/pki/pki.ts'
 import { readTextFile } from '../../io/pki/pki-files.ts'
-import { backupStore } from '../../io/store/backup.ts'
-import { keyId, readExistingKey } from '../../io/store/key.ts'
-import { rotateStoreKey } from '../../io/store/rotation.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 
 export interface ControlKubeconfigOptions extends Output {

@@ -10,9 +10,9 @@ import { CONFIG_MAPS, PODS } from '../../api/kinds/foreign-kinds.ts'
 import { nameOf } from '../../api/kube/json-object.ts'
 import type { ClosableClient, FollowEvents } from '../../api/ports/object-client.ts'
 import type { CompiledAutoscaler } from '../../core/cluster/compiled-cluster.ts'
-import type { CompiledScaleDownPolicy } from '../../core/scale/victim-choice/policy.ts'
-import { AutoscalerStatuses } from '../autoscaler-status/autoscaler-statuses.ts'
-import { CostSweeper } from '../scale-down/cost-sweeper.ts'
+import { AutoscalerStatuses } from '../../scale-up-guard/controllers/autoscaler-status/autoscaler-statuses.ts'
+import { CostSweeper } from '../../scaling/controllers/cost-sweeper.ts'
+import type { CompiledScaleDownPolicy } from '../../scaling/core/victim-choice/policy.ts'
 import { Controller } from './controller.ts'
 
 const SETTINGS: CompiledAutoscaler = { namespace: 'kube-system', name: 'status', staleAfterMs: 60_000 }

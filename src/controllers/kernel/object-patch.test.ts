@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
-import { SCALE_UP_GUARDS } from '../../api/kinds/scale-up-guard-kind.ts'
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { StatusError } from '../../api/kube/status.ts'
+import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
 import { afterFailedWrite, patchAsSeen, patchSame } from './object-patch.ts'
 
 const store = new MemoryObjects()

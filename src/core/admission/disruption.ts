@@ -1,5 +1,5 @@
 // spec.degrade in modes NoDisruption and Limited: which requests are looked at, and how one that disrupts is refused. The request path
-// finds out what it does (gateway/disruption/), `explain` says as much as the head does.
+// finds out what it does (incidents/request/), `explain` says as much as the head does.
 
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import { rateAt, secondsToRamped } from '../limits/ramped-bucket.ts'

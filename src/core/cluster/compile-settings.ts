@@ -20,7 +20,7 @@ import {
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
 import { isEmptySelector } from '../../api/validation/label-selector-checks.ts'
-import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../incident/auto-degrade.ts'
+import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../../incidents/core/auto-degrade.ts'
 import { parseDuration } from '../text/duration.ts'
 import { compileRule } from './compile-rules.ts'
 import type {

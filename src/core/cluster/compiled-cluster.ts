@@ -6,7 +6,7 @@ import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
 import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
-import type { AutoDegradeOptions } from '../incident/auto-degrade.ts'
+import type { AutoDegradeOptions } from '../../incidents/core/auto-degrade.ts'
 
 /** One list of a rule, with `-x` semantics resolved at compile time. */
 export interface CompiledList {

@@ -4,6 +4,7 @@
 import { ANONYMOUS_USER } from '../../api/kube/user.ts'
 import type { ListRequest } from '../../api/ports/list-request.ts'
 import { canonicalIp } from '../../api/validation/ip-address.ts'
+import { CLUSTER_API_GROUP, scaleTargetOf } from '../../scaling/core/scale-write/scale-target.ts'
 import { guardedDisruption, refuseDisruption } from '../admission/disruption.ts'
 import type { Admission, Filter, Moment } from '../admission/filter.ts'
 import type { Held } from '../admission/held.ts'
@@ -38,7 +39,6 @@ import { isRefusal, type Refusal, refuse } from '../refusal/refusal.ts'
 import { isWatch } from '../request/long-running.ts'
 import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { CLUSTER_API_GROUP, scaleTargetOf } from '../scale/scale-write/scale-target.ts'
 
 export interface EvaluationInput {
   /** As in Host; its address and port also stand for where the connection arrived, if that is not given. */

@@ -123,21 +123,21 @@ export interface MemoryBounds {
   readonly controlHeadBytes: number
   /** io/socket/unread-output.ts */
   readonly unreadBytes: number
-  /** core/top/traffic.ts: names of each of seven dimensions, in two tables. */
+  /** insight/core/top/traffic.ts: names of each of seven dimensions, in two tables. */
   readonly topNames: number
-  /** core/audit/recorded-body.ts */
+  /** insight/core/audit/recorded-body.ts */
   readonly auditBodyBytes: number
   /** app/threads/thread/outbox.ts, characters. */
   readonly outboxCharacters: number
   /** io/logs/line-writer.ts, characters. */
   readonly logCharacters: number
-  /** app/threads/thread/traces.ts, of a thread, and io/traces/otlp-exporter.ts. */
+  /** app/threads/thread/traces.ts, of a thread, and insight/io/traces/otlp-exporter.ts. */
   readonly threadTraces: number
   readonly traces: number
-  /** app/tap/tap-route.ts */
+  /** insight/app/tap/tap-route.ts */
   readonly taps: number
   readonly tapEvents: number
-  /** io/audit-webhook/audit-webhook.ts, characters. */
+  /** insight/io/audit-webhook/audit-webhook.ts, characters. */
   readonly auditWebhookCharacters: number
   /** protection/webhooks/webhook.ts and webhook.ts: the larger one. */
   readonly webhookBytes: number
@@ -146,7 +146,7 @@ export interface MemoryBounds {
   readonly apiAnswerBytes: number
   /** io/listener/http-plain.ts, connections to a port for health or administration. */
   readonly adminConnections: number
-  /** io/store/objects.ts: JSON of objects that are remembered. */
+  /** apiserver/io/store/objects.ts: JSON of objects that are remembered. */
   readonly storeBytes: number
 }
 

@@ -1,10 +1,10 @@
 // Which requests disrupt what runs: they take away pods or nodes, or what keeps them. The one definition of it, for the degrade modes
-// NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in gateway/disruption/.
+// NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in incidents/request/.
 
 import type { UserInfo } from '../../api/kube/user.ts'
 import { queryOf, queryValues } from '../../protection/core/requests/deletion-request-query.ts'
+import { scaleTargetOf } from '../../scaling/core/scale-write/scale-target.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { scaleTargetOf } from '../scale/scale-write/scale-target.ts'
 import { endingWriteOf } from './ending-writes.ts'
 
 /**

@@ -1,10 +1,10 @@
 // Writes that end pods, or make a controller end them, although their head says neither deletion nor eviction. Which requests may be
-// one; what an object says before and after tells whether it is. Changed numbers of replicas are read in core/scale/scale-write.
+// one; what an object says before and after tells whether it is. Changed numbers of replicas are read in scaling/core/scale-write.
 
 import type { JsonObject } from '../../api/kube/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
+import type { RefusedWrite } from '../../scaling/core/scale-write/scale-change.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import type { RefusedWrite } from '../scale/scale-write/scale-change.ts'
 import { addedNoExecute } from './node-taints.ts'
 
 /** What the writes of one kind of object can do. */

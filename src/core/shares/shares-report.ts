@@ -1,6 +1,6 @@
 // Who holds what of the resources that are divided among sources: of one thread, and of all of them together.
 
-import { first, isSome, merge, type Parts, rows, sum } from '../insight/merge/merge.ts'
+import { first, isSome, merge, type Parts, rows, sum } from '../../insight/core/dashboard/merge/merge.ts'
 import type { ShareLimit } from './shared-resource.ts'
 import type { Holder, Shares } from './shares.ts'
 

@@ -2,7 +2,7 @@
 
 import type { NodeGroupReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { isBackedOff, isUnhealthy } from '../scale/autoscaler-status/report.ts'
+import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
 import { formatDuration } from '../text/duration.ts'
 import { metaTime } from '../text/meta-time.ts'
 import { joinedMessages } from './messages.ts'

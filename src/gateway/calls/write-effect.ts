@@ -4,7 +4,7 @@
 import { type EndingWrite, endingWriteOf, type WriteEffect } from '../../core/policy/ending-writes.ts'
 import { dependsOnMoment, mayChange } from '../../core/policy/write-body.ts'
 import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import type { RefusedWrite } from '../../core/scale/scale-write/scale-change.ts'
+import type { RefusedWrite } from '../../scaling/core/scale-write/scale-change.ts'
 import type { Decision } from '../exchange/decision.ts'
 import { respondWith } from '../exchange/respond.ts'
 import { reviewRight } from './access.ts'

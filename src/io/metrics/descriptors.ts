@@ -3,8 +3,8 @@
 // test/repository/docs.test.ts compares docs/operating.md with it. Names are kube-apiserver's where it has one, after `portcullis_`.
 
 import type { ListOutcome } from '../../api/ports/list-request.ts'
-import type { ScaleDownOutcome } from '../../api/ports/scale-down.ts'
-import type { ScaleOutcome, UncheckedReason } from '../../core/scale/scale-write/outcome.ts'
+import type { ScaleDownOutcome } from '../../scaling/api/scale-down.ts'
+import type { ScaleOutcome, UncheckedReason } from '../../scaling/core/scale-write/outcome.ts'
 import type { Step } from '../stalls/steps.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 

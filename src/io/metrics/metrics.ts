@@ -5,7 +5,6 @@ import type { RequestRecord } from '../../api/ports/request-record.ts'
 import { inStep } from '../stalls/steps.ts'
 import { createMainEvents, type MainEvents } from './event-metrics.ts'
 import { CONTENT_TYPE, type Exposition, sharedText, textOf } from './exposition.ts'
-import { createGuardMetrics, type GuardMetrics } from './guard-metrics.ts'
 import { MainFamilies } from './main-families.ts'
 import { nodeMetrics } from './node-metrics.ts'
 import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
@@ -25,8 +24,8 @@ export interface GatewayMetrics extends MainEvents {
   beforeScrape(update: () => void | Promise<void>): void
   /** Counts what happens on the main thread. */
   readonly recorder: MetricsRecorder
-  /** Of the scale-up guards. */
-  readonly guards: GuardMetrics
+  /** For what only the main thread counts, and is not among the events: a subject counts its own. */
+  readonly families: MainFamilies
   /** The counts of the other threads. */
   readonly threads: ThreadMetrics
   /** What all threads have counted, as of their latest reports. */
@@ -89,7 +88,7 @@ export function createMetrics(): GatewayMetrics {
       updates.push(update)
     },
     recorder,
-    guards: createGuardMetrics(families),
+    families,
     threads,
     totals: () => threads.mergedInTurns(),
     expose,

@@ -1,8 +1,8 @@
 // Files that operators and their tools write: a mistake in one must not hold up what serves.
 
 import { FieldErrors } from '../../../src/api/validation/field-errors.ts'
-import { readAuditPolicy } from '../../../src/core/audit/policy.ts'
-import { AuditRules } from '../../../src/core/audit/rules.ts'
+import { readAuditPolicy } from '../../../src/insight/core/audit/policy.ts'
+import { AuditRules } from '../../../src/insight/core/audit/rules.ts'
 import { currentUserIn } from '../../../src/io/kube/current-user.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import { readSecret } from '../../../src/io/secrets/secret-references.ts'

@@ -1,7 +1,7 @@
 // What the admin listener reads of browsers: cookies, and the form of the login page.
 
-import { sessionIn, tokenIn } from '../../../src/admin/dashboard/sessions.ts'
 import { tagged, taggedAnswer } from '../../../src/apiserver/http/entity-tag.ts'
+import { sessionIn, tokenIn } from '../../../src/insight/admin/dashboard/sessions.ts'
 import { type Parser, parser } from '../parser.ts'
 import { KIB, repeat } from '../shapes.ts'
 

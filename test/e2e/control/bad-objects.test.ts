@@ -6,10 +6,10 @@ import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { JsonSchema } from '../../../src/api/kube/json-schema.ts'
 import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../../src/api/upstream-cluster/schema.ts'
+import { readStoreKey } from '../../../src/apiserver/io/store/key.ts'
+import { openSqliteStore } from '../../../src/apiserver/io/store/store.ts'
 import { controlPaths } from '../../../src/io/listener/control-paths.ts'
 import { createCA } from '../../../src/io/pki/pki.ts'
-import { readStoreKey } from '../../../src/io/store/key.ts'
-import { openSqliteStore } from '../../../src/io/store/store.ts'
 import type { ControlResponse, Json } from '../../harness/clients/control-client.ts'
 import {
   ClientConnections,

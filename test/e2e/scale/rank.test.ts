@@ -5,16 +5,16 @@ import { after, before, test } from 'node:test'
 import { PODS, REPLICA_SETS } from '../../../src/api/kinds/foreign-kinds.ts'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { SILENT } from '../../../src/api/ports/ports.ts'
-import type { ComparisonWindow } from '../../../src/core/scale/rank/age-bucket.ts'
-import type { DeletionRank } from '../../../src/core/scale/rank/deletion-rank.ts'
+import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
+import type { ComparisonWindow } from '../../../src/scaling/core/rank/age-bucket.ts'
+import type { DeletionRank } from '../../../src/scaling/core/rank/deletion-rank.ts'
 import {
   type ReplicaSetFacts,
   rankReplicaSet,
   replicaSetFacts,
   replicasOf,
-} from '../../../src/core/scale/rank/replica-set-pods.ts'
-import { scalePod } from '../../../src/core/scale/rank/scale-pod.ts'
-import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
+} from '../../../src/scaling/core/rank/replica-set-pods.ts'
+import { scalePod } from '../../../src/scaling/core/rank/scale-pod.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { waitFor } from '../../harness/wait.ts'
 

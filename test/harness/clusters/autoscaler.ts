@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { LAST_UPDATED } from '../../../src/core/scale/autoscaler-status/autoscaler-status.ts'
+import { LAST_UPDATED } from '../../../src/scale-up-guard/core/autoscaler-status/autoscaler-status.ts'
 
 /** @param nowMs milliseconds since the epoch */
 export function recordedStatus(nowMs: number): string {

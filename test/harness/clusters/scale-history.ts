@@ -3,8 +3,8 @@
 import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../../src/api/kinds/foreign-kinds.ts'
 import type { Following } from '../../../src/api/ports/object-client.ts'
 import type { ResourceKind } from '../../../src/api/ports/resource-kind.ts'
-import { OWN_COST_ANNOTATION } from '../../../src/core/scale/victim-choice/own-cost.ts'
 import type { KubeClient } from '../../../src/io/kube/client.ts'
+import { OWN_COST_ANNOTATION } from '../../../src/scaling/core/victim-choice/own-cost.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of every kind, as the server gave them
 type Json = any

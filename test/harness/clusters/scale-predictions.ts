@@ -1,7 +1,7 @@
 // What is said beforehand about a scale-down, by `portcullis scale why` and by the Warnings of the write, and whether it came true.
 
 import assert from 'node:assert/strict'
-import { type ScaleWhyOptions, scaleWhy } from '../../../src/cli/scale/why.ts'
+import { type ScaleWhyOptions, scaleWhy } from '../../../src/scaling/cli/why.ts'
 import type { KubeResponse } from './kube-request.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: as the command prints it

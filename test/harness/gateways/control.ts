@@ -12,6 +12,7 @@ import { createAuthenticator } from '../../../src/apiserver/access/authenticate.
 import { createAuthorizer, roleBindings } from '../../../src/apiserver/access/authorize.ts'
 import { shownTo } from '../../../src/apiserver/access/redaction.ts'
 import { RevokedCredentials } from '../../../src/apiserver/access/revoked-credentials.ts'
+import { openSqliteStore } from '../../../src/apiserver/io/store/store.ts'
 import { Registry } from '../../../src/apiserver/registry/registry.ts'
 import { selfReviews } from '../../../src/apiserver/self-reviews.ts'
 import { type ControlHandler, createControlHandler } from '../../../src/apiserver/server.ts'
@@ -20,7 +21,6 @@ import { ensureControlPki, issueControlCertificate } from '../../../src/io/pki/c
 import { createTokenVerifier } from '../../../src/io/pki/control-tokens.ts'
 import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
 import type { KeyPair } from '../../../src/io/pki/pki.ts'
-import { openSqliteStore } from '../../../src/io/store/store.ts'
 import { writeKubeconfig } from '../clusters/kubeconfig.ts'
 
 export interface ControlOptions {

@@ -2,13 +2,11 @@
 // with verdicts, without what makes them.
 
 import type { Logger } from '../../../src/api/ports/ports.ts'
-import type { ScaleDownReport } from '../../../src/api/ports/scale-down.ts'
 import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
 import { loadConfig } from '../../../src/app/config/config.ts'
 import { startInlineThread } from '../../../src/app/threads/pool/inline-thread.ts'
 import { ThreadPool } from '../../../src/app/threads/pool/pool.ts'
 import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
-import type { CompiledScaleDownPolicy } from '../../../src/core/scale/victim-choice/policy.ts'
 import { createMetrics } from '../../../src/io/metrics/metrics.ts'
 import { systemClock } from '../../../src/io/world/clock.ts'
 import type {
@@ -19,6 +17,8 @@ import type {
   ScaleDownAnswer,
   ScaleDownQuestion,
 } from '../../../src/protection/api/protection.ts'
+import type { ScaleDownReport } from '../../../src/scaling/api/scale-down.ts'
+import type { CompiledScaleDownPolicy } from '../../../src/scaling/core/victim-choice/policy.ts'
 import { ClusterTable } from '../../../src/state/clusters.ts'
 import { stubServing } from '../upstreams/stub-upstream.ts'
 import { LOOPBACK_SERVERS } from './local-servers.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
-import { EVERYTHING } from '../../../core/tap/tap-filter.ts'
+import { EVERYTHING } from '../../../insight/core/tap/tap-filter.ts'
 import type { LogLevel } from '../../../io/logs/log.ts'
 import { Calls } from '../calls.ts'
 import type { FromThread, ToThread } from '../messages.ts'

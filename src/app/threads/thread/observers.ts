@@ -3,9 +3,9 @@
 
 import type { RequestRecord } from '../../../api/ports/request-record.ts'
 import type { GatewayEvents } from '../../../gateway/exchange/gateway.ts'
+import { createAuditLog } from '../../../insight/io/audit/audit-log.ts'
+import type { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
 import { createAccessLog } from '../../../io/logs/access-log.ts'
-import { createAuditLog } from '../../../io/logs/audit-log.ts'
-import type { PolicyAudit } from '../../../io/logs/policy-audit.ts'
 import {
   DISRUPTION_UNCHECKED,
   GUARDED_WRITES,

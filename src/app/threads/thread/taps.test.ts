@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createRecord, type RequestRecord } from '../../../api/ports/request-record.ts'
-import type { TapEvent } from '../../../core/tap/tap-event.ts'
-import { EVERYTHING } from '../../../core/tap/tap-filter.ts'
+import type { TapEvent } from '../../../insight/core/tap/tap-event.ts'
+import { EVERYTHING } from '../../../insight/core/tap/tap-filter.ts'
 import type { TapThreadEvent } from '../tap-messages.ts'
 import { ThreadTaps } from './taps.ts'
 

@@ -3,9 +3,14 @@
 
 import type { Budget } from '../../../api/limits/budget.ts'
 import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { type TapPlace, tapLine } from '../../../core/tap/tap-event.ts'
-import { type CompiledTapFilter, compileTapFilter, type TapPhase, tapMatches } from '../../../core/tap/tap-filter.ts'
-import { tapBudget } from '../../../core/tap/tap-query.ts'
+import { type TapPlace, tapLine } from '../../../insight/core/tap/tap-event.ts'
+import {
+  type CompiledTapFilter,
+  compileTapFilter,
+  type TapPhase,
+  tapMatches,
+} from '../../../insight/core/tap/tap-filter.ts'
+import { tapBudget } from '../../../insight/core/tap/tap-query.ts'
 import type { TapQuestion, TapThreadEvent } from '../tap-messages.ts'
 import type { RequestObserver } from './observers.ts'
 

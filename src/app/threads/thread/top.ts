@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { Traffic, type TrafficSketch } from '../../../core/top/traffic.ts'
+import { Traffic, type TrafficSketch } from '../../../insight/core/top/traffic.ts'
 import type { RequestObserver } from './observers.ts'
 
 export class ThreadTop implements RequestObserver {

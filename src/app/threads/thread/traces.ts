@@ -3,8 +3,8 @@
 
 import type { RequestRecord } from '../../../api/ports/request-record.ts'
 import type { Tracer } from '../../../api/ports/request-trace.ts'
-import { type SpanOptions, type WrittenSpans, writeSpans } from '../../../core/traces/otlp.ts'
-import { SamplingTracer } from '../../../core/traces/sampling-tracer.ts'
+import { type SpanOptions, type WrittenSpans, writeSpans } from '../../../insight/core/traces/otlp.ts'
+import { SamplingTracer } from '../../../insight/core/traces/sampling-tracer.ts'
 import { TRACE_CALLERS, TRACES_DROPPED } from '../../../io/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
 import type { Config } from '../../config/config.ts'

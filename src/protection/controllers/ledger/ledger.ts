@@ -6,7 +6,7 @@ import { POD_PROTECTORS } from '../../../api/kinds/scheme.ts'
 import { nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
 import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
 import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import { askProtectors } from '../../../core/scale/protection/ask-protectors.ts'
+import { askProtectors } from '../../../scaling/core/protection/ask-protectors.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,

@@ -1,0 +1,159 @@
+// ID tokens of one OpenID provider (OpenID Connect Core 1.0, section 3.1.3.7): whose they are. Verified in the turn in which they arrive, with
+// the keys known; only a token that none of them has signed may wait for newer ones.
+
+import type { UserInfo } from '../../../api/kube/user.ts'
+import type { Logger } from '../../../api/ports/ports.ts'
+import {
+  checkAudienceAndTimes,
+  isRefusedClaims,
+  type OidcClaimOptions,
+  type OidcRefusal,
+  type RefusedClaims,
+  userFromClaims,
+} from '../../../core/identity/oidc-user.ts'
+import { MAX_TOKEN_LENGTH, type TokenVerifier } from '../../../io/pki/control-tokens.ts'
+import { type Jwt, readJwt } from '../../../io/pki/jwt.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
+import { isSignedBy, type SigningAlg, type SigningKey } from './signing-keys.ts'
+
+export interface IdTokensOptions {
+  readonly claims: OidcClaimOptions
+  readonly algs: readonly SigningAlg[]
+  readonly keys: Pick<IssuerKeys, 'keys' | 'refetch'>
+  readonly log: Logger
+  /** A token of this provider was looked at. `accepted`: or why not. */
+  onToken(result: 'accepted' | OidcRefusal): void
+}
+
+/** As a TokenVerifier: undefined for tokens of others, too. */
+export interface IdTokens extends TokenVerifier {
+  /**
+   * To be awaited before `verify`: newer keys are on their way, and may verify this token. undefined = nothing to wait for. Never
+   * rejects.
+   */
+  waitFor(token: string, nowMs: number): Promise<void> | undefined
+}
+
+interface Remembered {
+  readonly user: UserInfo
+  readonly untilMs: number
+}
+
+/** Tokens whose user is remembered until they expire, so that each is verified once. */
+const MAX_REMEMBERED = 4_096
+/** Requests that wait for newer keys. */
+const MAX_WAITING = 1_000
+/** The log has at most one line for each reason in this time. */
+const LOG_EVERY_MS = 60_000
+
+export function createIdTokens(options: IdTokensOptions): IdTokens {
+  return new ProviderTokens(options)
+}
+
+class ProviderTokens implements IdTokens {
+  readonly #options: IdTokensOptions
+  readonly #remembered = new Map<string, Remembered>()
+  /** That the remembered ones were verified with. */
+  #keys: readonly SigningKey[] = []
+  #waiting = 0
+  readonly #loggedMs = new Map<OidcRefusal, number>()
+
+  constructor(options: IdTokensOptions) {
+    this.#options = options
+  }
+
+  verify(token: string, nowMs: number): UserInfo | undefined {
+    const known = this.#recall(token, nowMs)
+    if (known !== undefined) return known
+    const jwt = this.#read(token)
+    if (jwt === undefined) return undefined
+    const user = this.#userOf(jwt, nowMs)
+    if (isRefusedClaims(user)) {
+      this.#refuse(user, nowMs)
+      return undefined
+    }
+    this.#options.onToken('accepted')
+    this.#remember(token, { user, untilMs: Number(jwt.claims['exp']) * 1000 })
+    return user
+  }
+
+  waitFor(token: string, nowMs: number): Promise<void> | undefined {
+    if (this.#recall(token, nowMs) !== undefined) return undefined
+    const jwt = this.#read(token)
+    if (jwt === undefined || isRefusedClaims(this.#fromProvider(jwt, nowMs))) return undefined
+    const { keys } = this.#options
+    if (this.#isSigned(jwt) || this.#waiting >= MAX_WAITING) return undefined
+    const fetched = keys.refetch()
+    if (fetched === undefined) return undefined
+    this.#waiting++
+    return fetched.finally(() => void this.#waiting--)
+  }
+
+  /** undefined = it is a token of somebody else, or none. */
+  #read(token: string): Jwt | undefined {
+    if (token.length > MAX_TOKEN_LENGTH) return undefined
+    const jwt = readJwt(token)
+    return jwt?.claims['iss'] === this.#options.claims.issuer ? jwt : undefined
+  }
+
+  #userOf(jwt: Jwt, nowMs: number): UserInfo | RefusedClaims {
+    const claims = this.#fromProvider(jwt, nowMs)
+    if (isRefusedClaims(claims)) return claims
+    if (!this.#isSigned(jwt)) {
+      return { refused: 'unknown-key', message: 'no key of the provider that is known has signed the token' }
+    }
+    return userFromClaims(jwt.claims, this.#options.claims)
+  }
+
+  /** What can be said before the signature is looked at; costs nothing, and causes no fetch. */
+  #fromProvider({ header, claims }: Jwt, nowMs: number): RefusedClaims | object {
+    // `crit` would name extensions that have to be understood (RFC 7515 section 4.1.11).
+    if (Object.hasOwn(header, 'crit')) return { refused: 'malformed', message: 'the header has critical extensions' }
+    if (this.#algOf(header) === undefined) {
+      const { algs } = this.#options
+      return { refused: 'algorithm', message: `the token is signed with none of ${algs.join(', ')}` }
+    }
+    return checkAudienceAndTimes(claims, this.#options.claims, nowMs / 1000) ?? {}
+  }
+
+  #algOf(header: Jwt['header']): SigningAlg | undefined {
+    return this.#options.algs.find((alg) => alg === header['alg'])
+  }
+
+  #isSigned(jwt: Jwt): boolean {
+    const alg = this.#algOf(jwt.header)
+    return alg !== undefined && isSignedBy(this.#options.keys.keys, alg, jwt)
+  }
+
+  #recall(token: string, nowMs: number): UserInfo | undefined {
+    const { keys } = this.#options.keys
+    // A key may have been withdrawn.
+    if (keys !== this.#keys) this.#remembered.clear()
+    this.#keys = keys
+    const known = this.#remembered.get(token)
+    return known !== undefined && known.untilMs > nowMs ? known.user : undefined
+  }
+
+  #remember(token: string, entry: Remembered): void {
+    if (this.#remembered.size >= MAX_REMEMBERED) {
+      for (const oldest of this.#remembered.keys()) {
+        this.#remembered.delete(oldest)
+        break
+      }
+    }
+    this.#remembered.set(token, entry)
+  }
+
+  #refuse({ refused, message }: RefusedClaims, nowMs: number): void {
+    const { onToken, log, claims } = this.#options
+    onToken(refused)
+    const lastMs = this.#loggedMs.get(refused)
+    if (lastMs !== undefined && nowMs - lastMs < LOG_EVERY_MS && nowMs >= lastMs) return
+    this.#loggedMs.set(refused, nowMs)
+    log.warn('an ID token was refused; further ones for this reason are only counted for a minute', {
+      issuer: claims.issuer,
+      refused,
+      reason: message,
+    })
+  }
+}

@@ -1,0 +1,147 @@
+// The signing keys of an OpenID provider: fetched at the start, every ten minutes, and when a token is signed with a key that is not
+// known, but then no more often than every five seconds, whatever clients send. What was fetched stays while the provider is away.
+
+import { readFileSync } from 'node:fs'
+import { getCACertificates } from 'node:tls'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { Logger } from '../../../api/ports/ports.ts'
+import { DOCUMENT } from '../../../core/answers/answer-limits.ts'
+import { serverCharge } from '../../../core/shares/charge.ts'
+import { faultText, fetchBounded } from '../../../io/answers/fetch-bounded.ts'
+import { readKeySet, type SigningKey } from './signing-keys.ts'
+
+interface IssuerKeysOptions {
+  readonly issuer: string
+  /** '' = the CAs of the machine. */
+  readonly caFile: string
+  readonly log: Logger
+  /** Milliseconds that never go back. */
+  monotonic(): number
+  /** After each attempt. */
+  onFetched(succeeded: boolean): void
+  /** Default: over https. */
+  readonly fetch?: (url: string, caFile: string) => Promise<unknown>
+}
+
+/** Between the beginnings of two fetches. */
+export const MIN_FETCH_INTERVAL_MS = 5_000
+/** A key that the provider withdraws counts for as long as this at most. */
+const REFRESH_MS = 10 * 60_000
+const WELL_KNOWN = '/.well-known/openid-configuration'
+
+export class IssuerKeys {
+  readonly #options: IssuerKeysOptions
+  #keys: readonly SigningKey[] = []
+  #fetching: Promise<void> | undefined
+  #startedMs = Number.NEGATIVE_INFINITY
+  #failed = false
+  #known = false
+  #timer: NodeJS.Timeout | undefined
+  #stopped = false
+
+  constructor(options: IssuerKeysOptions) {
+    this.#options = options
+  }
+
+  /** Another list after each fetch that changed them. */
+  get keys(): readonly SigningKey[] {
+    return this.#keys
+  }
+
+  start(): void {
+    void this.#fetch()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  /** A token names a key that is not among `keys`. Resolves when they have been fetched again; undefined = too early for that. Never rejects. */
+  refetch(): Promise<void> | undefined {
+    if (this.#fetching !== undefined) return this.#fetching
+    if (this.#stopped || this.#options.monotonic() - this.#startedMs < MIN_FETCH_INTERVAL_MS) return undefined
+    return this.#fetch()
+  }
+
+  #fetch(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#startedMs = this.#options.monotonic()
+    this.#fetching = this.#fetchOnce().finally(() => {
+      this.#fetching = undefined
+      if (this.#stopped) return
+      this.#timer = setTimeout(() => void this.#fetch(), this.#failed ? MIN_FETCH_INTERVAL_MS : REFRESH_MS)
+      this.#timer.unref()
+    })
+    return this.#fetching
+  }
+
+  async #fetchOnce(): Promise<void> {
+    const { issuer, log, onFetched } = this.#options
+    try {
+      const keys = await this.#read()
+      if (this.#stopped) return
+      this.#keys = keys
+      if (this.#failed || !this.#known) log.info('keys of the OpenID provider read', { issuer, keys: keys.length })
+      this.#failed = false
+      this.#known = true
+      onFetched(true)
+    } catch (error) {
+      if (this.#stopped) return
+      const reason = error instanceof Error ? error.message : String(error)
+      const message = this.#known
+        ? 'the OpenID provider cannot be asked for its keys; those known stay in use'
+        : 'the OpenID provider cannot be asked for its keys; its tokens are refused until it can'
+      if (!this.#failed) log.warn(message, { issuer, reason })
+      this.#failed = true
+      onFetched(false)
+    }
+  }
+
+  async #read(): Promise<readonly SigningKey[]> {
+    const { issuer, caFile, fetch = fetchJson } = this.#options
+    const configuration = await fetch(`${issuer.replace(/\/$/, '')}${WELL_KNOWN}`, caFile)
+    const { issuer: named, jwks_uri: uri } = isRecord(configuration) ? configuration : {}
+    // OpenID Connect Discovery 1.0, section 4.3: they must be the same.
+    if (named !== issuer) throw new Error(`the provider says that its issuer is ${JSON.stringify(named)}`)
+    if (typeof uri !== 'string' || !URL.canParse(uri) || new URL(uri).protocol !== 'https:') {
+      throw new Error('the provider names no jwks_uri that begins with https://')
+    }
+    const keys = readKeySet(await fetch(uri, caFile))
+    if (keys === undefined) throw new Error(`${uri} does not answer with a JWK Set`)
+    if (keys.length === 0) throw new Error(`${uri} has no key that verifies signatures`)
+    return keys
+  }
+}
+
+// One GET of a JSON document over https, within a bounded time.
+const TIMEOUT_MS = 10_000
+
+/**
+ * @param caFile PEM; read each time, so that it may be replaced. '' = what Node and the machine trust
+ * @throws (rejects) with one line of what went wrong
+ */
+async function fetchJson(url: string, caFile: string): Promise<unknown> {
+  const ca = caFile === '' ? trustedCAs() : readFileSync(caFile)
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const text = await fetchText(url, ca, signal).catch((error: unknown) => {
+    throw new Error(`${url}: ${signal.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : faultText(error)}`)
+  })
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error(`${url} does not answer with JSON`)
+  }
+}
+
+/** It may be parsed. */
+async function fetchText(url: string, ca: Buffer | string[], signal: AbortSignal): Promise<string> {
+  const reply = await fetchBounded(url, { headers: { accept: 'application/json' }, tls: { ca }, signal })
+  if (reply.code === 200) return reply.countedText(DOCUMENT, serverCharge(new URL(url).origin))
+  reply.discard()
+  throw new Error(`answers with ${reply.code}`)
+}
+
+function trustedCAs(): string[] {
+  return [...getCACertificates('default'), ...getCACertificates('system')]
+}

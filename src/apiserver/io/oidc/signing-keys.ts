@@ -1,0 +1,77 @@
+// The keys with which an OpenID provider signs (RFC 7517), and the algorithms that count (RFC 7518 section 3). Asymmetric ones only:
+// with `none` and HS* anybody who knows the public key could sign. A key verifies only what its type is for.
+
+import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { Jwt } from '../../../io/pki/jwt.ts'
+
+/** As `--oidc-signing-algs` of kube-apiserver. */
+export const SIGNING_ALGS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'] as const
+export type SigningAlg = (typeof SIGNING_ALGS)[number]
+
+export interface SigningKey {
+  /** '' = it has none. */
+  readonly id: string
+  readonly key: KeyObject
+  /** The only algorithm that it is for; '' = any that its type allows. */
+  readonly alg: string
+}
+
+/** Keys of one provider that are looked at. */
+const MAX_KEYS = 100
+/** Keys that a token without a key id is tried with. */
+const MAX_TRIED = 16
+/** RFC 7518 section 3.3. */
+const MIN_RSA_BITS = 2048
+const CURVES: Readonly<Record<string, string>> = { ES256: 'prime256v1', ES384: 'secp384r1', ES512: 'secp521r1' }
+
+/** The keys of a JWK Set that can verify signatures; others are skipped. undefined = it is not a JWK Set. */
+export function readKeySet(document: unknown): readonly SigningKey[] | undefined {
+  const keys = isRecord(document) ? document['keys'] : undefined
+  if (!Array.isArray(keys)) return undefined
+  const found: SigningKey[] = []
+  for (const jwk of keys.slice(0, MAX_KEYS)) {
+    const key = isRecord(jwk) ? readKey(jwk) : undefined
+    if (key !== undefined) found.push(key)
+  }
+  return found
+}
+
+/** Whether one of the keys has signed the token with this algorithm. */
+export function isSignedBy(keys: readonly SigningKey[], alg: SigningAlg, { header, signed, signature }: Jwt): boolean {
+  const id = header['kid']
+  let tried = 0
+  for (const key of keys) {
+    if (typeof id === 'string' && id !== '' && key.id !== id) continue
+    if (!fits(key, alg)) continue
+    if (++tried > MAX_TRIED) return false
+    if (verifies(key.key, alg, signed, signature)) return true
+  }
+  return false
+}
+
+function readKey(jwk: Readonly<Record<string, unknown>>): SigningKey | undefined {
+  const { kid, kty, use = 'sig', alg = '' } = jwk as { kid?: unknown; kty?: unknown; use?: unknown; alg?: unknown }
+  if ((kty !== 'RSA' && kty !== 'EC') || use !== 'sig' || typeof alg !== 'string') return undefined
+  try {
+    return { id: typeof kid === 'string' ? kid : '', key: createPublicKey({ key: jwk, format: 'jwk' }), alg }
+  } catch {
+    return undefined
+  }
+}
+
+function fits({ key, alg: only }: SigningKey, alg: SigningAlg): boolean {
+  if (only !== '' && only !== alg) return false
+  const { modulusLength = 0, namedCurve } = key.asymmetricKeyDetails ?? {}
+  const curve = CURVES[alg]
+  if (curve !== undefined) return key.asymmetricKeyType === 'ec' && namedCurve === curve
+  return key.asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS
+}
+
+function verifies(key: KeyObject, alg: SigningAlg, signed: Buffer, signature: Buffer): boolean {
+  const hash = `sha${alg.slice(2)}`
+  if (alg.startsWith('ES')) return verify(hash, signed, { key, dsaEncoding: 'ieee-p1363' }, signature)
+  if (alg.startsWith('RS')) return verify(hash, signed, key, signature)
+  const padding = constants.RSA_PKCS1_PSS_PADDING
+  return verify(hash, signed, { key, padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }, signature)
+}

@@ -1,0 +1,169 @@
+// Objects of the embedded API server, for commands on its machine: through the API while the gateway runs, in its store while it does
+// not. Whoever may read the data directory is an administrator: the keys of all credentials are in it.
+
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import process from 'node:process'
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { ADMIN_GROUP } from '../../../api/kube/own-names.ts'
+import { StatusError } from '../../../api/kube/status.ts'
+import { SILENT } from '../../../api/ports/ports.ts'
+import { type ResourceKind, resourceName } from '../../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { UserError } from '../../../api/validation/field-errors.ts'
+import { metaTime } from '../../../core/text/meta-time.ts'
+import { clientOf } from '../../../io/kube/client.ts'
+import { controlPaths } from '../../../io/listener/control-paths.ts'
+import { readControlTokenKey } from '../../../io/pki/control-pki.ts'
+import { issueControlToken } from '../../../io/pki/control-tokens.ts'
+import { readTextFile } from '../../../io/pki/pki-files.ts'
+import { openKeyedStore } from './keyed-store.ts'
+import { lockStore, StoreInUse } from './lock.ts'
+
+export interface Created {
+  /** The object afterwards: another one, when the name was taken. */
+  readonly object: JsonObject
+  /** False: the name was taken. */
+  readonly isNew: boolean
+}
+
+export interface LocalObjects {
+  readonly running: boolean
+  list(kind: ResourceKind): Promise<readonly JsonObject[]>
+  /** Cluster-scoped kinds only. */
+  create(kind: ResourceKind, object: JsonObject): Promise<Created>
+  /** Whether it existed. */
+  remove(kind: ResourceKind, name: string): Promise<boolean>
+}
+
+export interface LocalOptions {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  /** Its `--store-key-file`; used when it is not running. */
+  readonly storeKeyFile?: string | undefined
+  /** Wall clock, milliseconds. */
+  readonly now: () => number
+}
+
+const TOKEN_TTL_SECONDS = 60
+
+/** @throws {UserError} when neither way works */
+export async function withLocalObjects<T>(
+  options: LocalOptions,
+  action: (objects: LocalObjects) => Promise<T>,
+): Promise<T> {
+  const { store: file, storeKey } = controlPaths(options.dataDir)
+  if (!existsSync(file)) {
+    throw new UserError(
+      `there is no store of an embedded API server in ${options.dataDir}`,
+      'give the --data-dir of a gateway with --source embedded that has been started before',
+    )
+  }
+  if (isOpen(file)) return withRunning(options, action)
+  const store = openKeyedStore({ file, keyFile: options.storeKeyFile ?? storeKey, existing: true })
+  try {
+    return await action({
+      running: false,
+      list: async (kind) => store.list(resourceName(kind), { namespace: '' }).map(({ object }) => object),
+      create: async (kind, object) => {
+        const key = { resource: resourceName(kind), namespace: '', name: nameOf(object) }
+        const known = store.get(key)
+        if (known !== undefined) return { object: known.object, isNew: false }
+        const metadata = {
+          name: key.name,
+          uid: randomUUID(),
+          creationTimestamp: metaTime(options.now()),
+          generation: 1,
+        }
+        const [written] = store.write([{ ...key, object: { ...object, metadata }, expected: 0 }])
+        return { object: written?.object ?? object, isNew: true }
+      },
+      remove: async (kind, name) => {
+        const key = { resource: resourceName(kind), namespace: '', name }
+        const known = store.get(key)
+        if (known === undefined) return false
+        store.write([{ ...key, object: undefined, expected: known.revision }])
+        return true
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error
+    throw new UserError(error.message, 'keep a copy of its files first')
+  } finally {
+    store.close()
+  }
+}
+
+function isOpen(file: string): boolean {
+  try {
+    lockStore(file).release()
+    return false
+  } catch (error) {
+    if (error instanceof StoreInUse) return true
+    throw error
+  }
+}
+
+/** The system account that runs the command; a container may have none for this uid. */
+function accountName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid-${process.getuid?.() ?? ''}`
+  }
+}
+
+async function withRunning<T>(
+  { dataDir, now }: LocalOptions,
+  action: (objects: LocalObjects) => Promise<T>,
+): Promise<T> {
+  const { pki, caCertificate, address } = controlPaths(dataDir)
+  if (!existsSync(address)) {
+    throw new UserError(
+      'the gateway is running but does not say where its API server is',
+      'wait until it is ready; one of an older version: stop it, or write RevokedCredentials with kubectl',
+    )
+  }
+  const server = readTextFile(address).trim()
+  const tls = { ca: readTextFile(caCertificate), cert: '', key: '', serverName: '', insecure: false }
+  // A user name of its own in the audit log, which nobody has revoked by accident.
+  const user = `portcullis:local:${accountName()}`
+  const token = issueControlToken(readControlTokenKey(pki), {
+    user,
+    groups: [ADMIN_GROUP],
+    ttlSeconds: TOKEN_TTL_SECONDS,
+    nowMs: now(),
+  })
+  const access = { server, proxyUrl: '', tls, headers: { authorization: `Bearer ${token}` } }
+  const client = clientOf({ server, access: async () => access, renew: () => false }, { log: SILENT })
+  try {
+    return await action({
+      running: true,
+      list: async (kind) => (await client.list(kind, '')).items,
+      create: async (kind, object) => {
+        try {
+          return { object: await client.create(kind, object), isNew: true }
+        } catch (error) {
+          if (!(error instanceof StatusError && error.reason === 'AlreadyExists')) throw error
+          return { object: await client.get(kind, { namespace: '', name: nameOf(object) }), isNew: false }
+        }
+      },
+      remove: async (kind, name) => {
+        try {
+          await client.delete(kind, { namespace: '', name })
+          return true
+        } catch (error) {
+          if (error instanceof StatusError && error.code === 404) return false
+          throw error
+        }
+      },
+    })
+  } catch (error) {
+    if (error instanceof UserError) throw error
+    const said = errorMessage(error)
+    throw new UserError(`the API server of the gateway at ${server} failed: ${said}`, 'look at its log, or use kubectl')
+  } finally {
+    await client.close()
+  }
+}

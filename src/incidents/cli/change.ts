@@ -1,0 +1,102 @@
+// The flags of `portcullis degrade`, and what they change in an UpstreamCluster.
+
+import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { nearestName } from '../../api/validation/nearest-name.ts'
+import { type ControlPlaneOptions, readPositiveDuration } from '../../cli/client/control-plane.ts'
+import { parseDuration } from '../../core/text/duration.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+
+/** In a merge patch, null removes a field. */
+export interface Change {
+  readonly mode: DegradeMode
+  readonly reason: string | null
+  readonly expiresAt: string | null
+  /** Always written: a shadow mode left over from an earlier trial must not disarm this mode. */
+  readonly shadow: true | null
+  /** Limited ramps from here. */
+  readonly since: string | null
+  /** Whoever sets a mode by hand ends a recovery. */
+  readonly recovery: null
+}
+
+export function readChange({
+  mode: text,
+  reason = '',
+  ttl,
+  shadow = false,
+  recover = false,
+  status,
+  now,
+}: DegradeOptions): Change | undefined {
+  if (text === undefined) {
+    if (reason !== '' || ttl !== undefined || shadow)
+      throw new UserError('--reason, --ttl and --shadow need --mode', `name one: ${DEGRADE_MODES.join(', ')}`)
+    if (!status && !recover)
+      throw new UserError(
+        'nothing to do',
+        'give --mode MODE to set the mode, --recover to lift it by steps, or --status to see it',
+      )
+    return undefined
+  }
+  const mode = DEGRADE_MODES.find((known) => known.toLowerCase() === text.toLowerCase())
+  if (mode === undefined) {
+    const meant = nearestName(text, DEGRADE_MODES)
+    const fix = `${meant === '' ? '' : `did you mean ${meant}? `}modes are ${DEGRADE_MODES.join(', ')}`
+    throw new UserError(`${JSON.stringify(text)} is not a mode`, fix)
+  }
+  if (mode === 'Off') {
+    if (ttl !== undefined) throw new UserError('Off has no end', 'leave --ttl out')
+    if (shadow) throw new UserError('Off refuses nothing', 'leave --shadow out')
+    return { mode, reason: reason === '' ? null : reason, expiresAt: null, shadow: null, since: null, recovery: null }
+  }
+  if (reason.trim() === '')
+    throw new UserError(`${mode} needs a reason`, 'give --reason TEXT: every refused client reads it')
+  const ttlMs = ttl === undefined ? undefined : readPositiveDuration('--ttl', ttl, parseDuration)
+  const expiresAt = ttlMs === undefined ? null : expiryOf(now() + ttlMs)
+  const since = mode === 'Limited' ? metaTime(now()) : null
+  return { mode, reason, expiresAt, shadow: shadow ? true : null, since, recovery: null }
+}
+
+function expiryOf(atMs: number): string {
+  // RFC 3339 ends with the year 9999.
+  if (atMs >= Date.UTC(10_000, 0)) throw new UserError('--ttl is too long', 'leave it out: then the mode has no end')
+  return metaTime(atMs)
+}
+
+export interface DegradeOptions extends ControlPlaneOptions {
+  readonly cluster: string
+  /** A DegradeMode, case-insensitive; default: unchanged. */
+  readonly mode?: string
+  /** Required with every mode but Off. */
+  readonly reason?: string
+  /** A Go duration; default: until it is switched off. */
+  readonly ttl?: string
+  /** With a mode: refuse nothing, only count and warn. Default false, which ends shadow mode. */
+  readonly shadow?: boolean
+  /** Throw the switch although a guard rail speaks against it. Default false. */
+  readonly force?: boolean
+  /** URL of the API server, where `client` is given. Default: not known. */
+  readonly server?: string
+  /** Wait until it is in force everywhere, and show where. */
+  readonly status: boolean
+  /** Begin a recovery by steps from the mode that is set. Default false. */
+  readonly recover?: boolean
+  /** With `recover`, Go durations. Default: those of the schema. */
+  readonly hold?: string
+  readonly ramp?: string
+  /** With `status`: follow a recovery until it is over. Default false. */
+  readonly watch?: boolean
+  /** Between two looks of `watch`. Default 1 s. */
+  readonly pollMs?: number
+  /** How long to wait. Default 30s. */
+  readonly timeout?: string
+  /** On this machine, without the API server (local.ts). Default false. */
+  readonly local?: boolean
+  /** With `local`: lift the switch that was thrown so. Default false. */
+  readonly off?: boolean
+  /** With `local`: that of the gateway. Default `data`. */
+  readonly dataDir?: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}

@@ -1,0 +1,60 @@
+// What `portcullis degrade` says of the switch of an UpstreamCluster.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { DEFAULT_DEGRADE_MODE } from '../../api/upstream-cluster/degrade-modes.ts'
+import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
+import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { metadataOf } from '../../cli/client/control-plane.ts'
+import type { Change } from './change.ts'
+
+export function degradeOf(object: JsonObject): Degrade {
+  return (object['spec'] as { degrade?: Degrade } | undefined)?.degrade ?? {}
+}
+
+export function describe(object: JsonObject, nowMs: number): string {
+  const { name, generation = 1 } = metadataOf(object)
+  const { mode = DEFAULT_DEGRADE_MODE, reason = '', expiresAt, shadow = false } = degradeOf(object)
+  const what = `${name}: degrade mode ${mode}`
+  const why = reason === '' ? '' : `: ${reason}`
+  if (mode === 'Off') return `${what} (generation ${generation})${why}`
+  const how = shadow ? `${what} in shadow, nothing is refused,` : what
+  if (expiresAt === undefined) return `${how} without an end (generation ${generation})${why}`
+  const over = isOver(object, nowMs) ? `, which ended at ${expiresAt}` : ` until ${expiresAt}`
+  return `${how}${over} (generation ${generation})${why}`
+}
+
+export function isOver(object: JsonObject, nowMs: number): boolean {
+  const { expiresAt } = degradeOf(object)
+  return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
+}
+
+/** What a replica with the object in force does. */
+export function inForceText(object: JsonObject, nowMs: number): string {
+  const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
+  if (mode === 'Off' || deniesAll(object)) return 'in force'
+  if (isOver(object, nowMs)) return 'ended'
+  return shadow ? 'in shadow' : 'in force'
+}
+
+/** Why the effective mode differs from the mode set. */
+export function faultsOf(object: JsonObject, change: Change | undefined): string[] {
+  const found: string[] = []
+  const { name } = metadataOf(object)
+  const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
+  if (shadow && mode !== 'Off' && change?.shadow !== true) {
+    found.push(
+      `${mode} is in shadow on ${name}: nothing is refused, only counted and warned about; give --mode to end the shadow`,
+    )
+  }
+  if (deniesAll(object) && mode !== 'Freeze') {
+    found.push(
+      `${FEATURE_GATES_ANNOTATION}: DenyAllRequests=true freezes ${name} whatever the mode; remove the annotation`,
+    )
+  }
+  return found
+}
+
+function deniesAll(object: JsonObject): boolean {
+  const { annotations } = metadataOf(object)
+  return parseFeatureGates(annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled.has('DenyAllRequests')
+}

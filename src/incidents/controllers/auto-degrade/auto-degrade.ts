@@ -1,0 +1,185 @@
+// Carries out spec.degrade.auto: the leader looks at each such cluster about once a second, and sets spec.degrade.mode when the rule says
+// so (incidents/core/auto-degrade.ts). What a new leader needs is in the object: the mode, its reason, and status.degrade.auto.
+
+import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type {
+  AutoDegradeAction,
+  AutoDegradeRecovery,
+  AutoDegradeStatus,
+} from '../../../api/upstream-cluster/auto-degrade.ts'
+import { Controller } from '../../../controllers/kernel/controller.ts'
+import type { Leading } from '../../../controllers/kernel/leadership.ts'
+import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
+import { metaTime } from '../../../core/text/meta-time.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+import type { LiveCluster } from '../../../state/clusters.ts'
+import type { ClusterHealth } from '../../api/cluster-health.ts'
+import {
+  type AutoDegradeEffect,
+  type AutoDegradeState,
+  autoDegradeStatus,
+  done,
+  startAutoDegrade,
+  stepAutoDegrade,
+} from '../../core/auto-degrade.ts'
+import { readSwitch, type SwitchedCluster, slimCluster } from '../recovery/switched-cluster.ts'
+
+export interface AutoDegradeDeps {
+  readonly client: ObjectClient
+  readonly leadership: Leading
+  /** Of the main thread. */
+  readonly clusters: { get(name: string): LiveCluster | undefined }
+  readonly health: ClusterHealth
+  readonly clock: Clock
+  readonly log: Logger
+  /** Between two looks, milliseconds. Default 1 s. */
+  readonly lookMs?: number
+}
+
+export interface AutoDegradeDescription {
+  readonly cluster: string
+  readonly status: AutoDegradeStatus
+  /** How often this replica has taken each action. */
+  readonly actions: ReadonlyMap<AutoDegradeAction, number>
+}
+
+export interface AutoDegradeController {
+  /** Of the clusters that this replica decides for; none when it does not lead. */
+  describe(): readonly AutoDegradeDescription[]
+  stop(): Promise<void>
+}
+
+/** The owner of spec.degrade.mode, for managedFields. */
+const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
+const LOOK_MS = 1_000
+
+/** What this process knows of one cluster. */
+interface Known {
+  seen: SwitchedCluster
+  /** undefined = this replica does not decide for it. */
+  state: AutoDegradeState | undefined
+  /** As it was written last. */
+  status: AutoDegradeStatus | undefined
+  readonly actions: Map<AutoDegradeAction, number>
+}
+
+export function startAutoDegradeController(deps: AutoDegradeDeps): AutoDegradeController {
+  return new AutoDegrade(deps)
+}
+
+class AutoDegrade implements AutoDegradeController {
+  readonly #deps: AutoDegradeDeps
+  readonly #controller: Controller<Known>
+
+  constructor(deps: AutoDegradeDeps) {
+    this.#deps = deps
+    this.#controller = new Controller<Known>({
+      ...deps,
+      name: 'the automatic degrade switch',
+      kind: UPSTREAM_CLUSTERS,
+      choice: { transform: slimCluster },
+      keep: keepSwitch,
+      everyMs: deps.lookMs ?? LOOK_MS,
+      reconcile: (name, known) => this.#reconcile(name, known),
+      pause: (_, known) => {
+        known.state = undefined
+      },
+      onFault: (cluster, why) => deps.log.warn('the degrade mode could not be changed automatically', { cluster, why }),
+    })
+  }
+
+  stop(): Promise<void> {
+    return this.#controller.stop()
+  }
+
+  describe(): readonly AutoDegradeDescription[] {
+    return [...this.#controller.objects].flatMap(([cluster, { state, status, actions }]) =>
+      state === undefined || status === undefined ? [] : [{ cluster, status, actions }],
+    )
+  }
+
+  #reconcile(name: string, known: Known): Promise<void> | undefined {
+    const { clusters, health, clock } = this.#deps
+    const { seen } = known
+    const options = clusters.get(name)?.compiled.degrade.auto
+    if (!seen.asks || options === undefined) {
+      known.state = undefined
+      return seen.asks || seen.auto === undefined ? undefined : this.#writeStatus(known, undefined)
+    }
+    const nowMs = clock.monotonic()
+    const { state, effect } = stepAutoDegrade(known.state ?? startAutoDegrade(seen.auto, nowMs), options, {
+      nodes: health.nodes(name),
+      upstream: health.upstream(name),
+      mode: seen.modeAt(clock.now()),
+      automatic: seen.automatic,
+      recovering: seen.recovers,
+      nowMs,
+    })
+    if (state.action !== undefined && state.action !== known.state?.action) this.#count(known, state.action)
+    known.state = state
+    if (effect === undefined) return this.#tell(known, state)
+    return this.#carryOut(name, known, effect, patchOf(effect, seen, options.recovery, clock.now()))
+  }
+
+  #count({ actions }: Known, action: AutoDegradeAction): void {
+    actions.set(action, (actions.get(action) ?? 0) + 1)
+  }
+
+  /** @param patch of spec.degrade; undefined = nothing is to be changed */
+  async #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): Promise<void> {
+    if (patch !== undefined) {
+      await this.#write(known, { spec: { degrade: patch } })
+      this.#deps.log.warn('the degrade mode was changed automatically', { cluster: name, ...patch })
+    }
+    if (known.state === undefined) return
+    known.state = done(known.state, effect)
+    if (effect.kind === 'enter') this.#count(known, 'Entered')
+  }
+
+  #tell(known: Known, state: AutoDegradeState): Promise<void> | undefined {
+    const status = autoDegradeStatus(state, known.seen.auto, this.#deps.clock.now())
+    known.status = status
+    return sameJson(status, known.seen.auto) ? undefined : this.#writeStatus(known, status)
+  }
+
+  #writeStatus(known: Known, status: AutoDegradeStatus | undefined): Promise<void> {
+    // A merge patch: null removes what is not there any more.
+    const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
+    return this.#write(known, { status: { degrade: { auto } } }, 'status')
+  }
+
+  /** To the version that was decided about: a change that somebody has made since is not overruled. */
+  async #write(known: Known, part: JsonObject, subresource?: 'status'): Promise<void> {
+    const { seen } = known
+    const target = { client: this.#deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: AUTO_DEGRADE_MANAGER }
+    const answer = await patchAsSeen({ ...target, ...(subresource && { subresource }) }, seen.object, part)
+    // A watch event that has come since is at least as new.
+    if (known.seen === seen) known.seen = readSwitch(answer)
+  }
+}
+
+/** Objects that neither ask for it nor say anything of it are not kept. */
+function keepSwitch(object: JsonObject, known: Known | undefined): Known | undefined {
+  const seen = readSwitch(object)
+  if (known !== undefined) return Object.assign(known, { seen })
+  if (!seen.asks && seen.auto === undefined) return undefined
+  return { seen, state: undefined, status: undefined, actions: new Map() }
+}
+
+/** What is changed in spec.degrade; undefined = nothing. @param nowMs milliseconds since the epoch */
+function patchOf(
+  effect: AutoDegradeEffect,
+  seen: SwitchedCluster,
+  recovery: AutoDegradeRecovery,
+  nowMs: number,
+): object | undefined {
+  const { kind, mode, reason } = effect
+  // An expiry was that of another mode; and as long as upstream is overloaded the rate of Limited does not grow.
+  if (kind === 'enter') return { mode, reason, expiresAt: null, since: null }
+  // Somebody else's mode, or a way back that has begun already.
+  if (!seen.automatic || seen.recovers || seen.mode !== mode) return undefined
+  return { recovery, reason, ...(mode === 'Limited' && { since: metaTime(nowMs) }) }
+}

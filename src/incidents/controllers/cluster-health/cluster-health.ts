@@ -1,0 +1,165 @@
+// What is seen of the health of clusters, for those whose spec asks somebody to decide by it (CompiledDegrade.observed). The leader
+// watches the nodes, so that a cluster has one watch and not one for each replica; answers of upstream are those that this replica
+// got, which all of its threads count in shared memory.
+
+import type { ClosableClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { Leading, Tenant } from '../../../controllers/kernel/leadership.ts'
+import type { CompiledCluster } from '../../../core/cluster/compiled-cluster.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
+import type { LiveCluster } from '../../../state/clusters.ts'
+import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../api/cluster-health.ts'
+import { AnswerWindow } from '../../core/answer-counts.ts'
+import type { NodeTrigger } from '../../core/auto-degrade.ts'
+import { NodeWatch } from './node-watch.ts'
+
+export interface ClusterHealthDeps {
+  readonly clusters: { get(name: string): LiveCluster | undefined; names(): Iterable<string> }
+  /** The leader watches the nodes. */
+  readonly leadership: Leading
+  /** A new client of the cluster itself, with the gateway's own credential. */
+  client(cluster: string): ClosableClient
+  /** Distinct disruptive requests that were refused in the last minute. Default: not counted, 0. */
+  refusedDisruptive?(cluster: string): number
+  readonly clock: Clock
+  readonly log: Logger
+  /** Milliseconds between two samples. Default 1 s. */
+  readonly sampleMs?: number
+}
+
+export interface ClusterHealthObserver extends ClusterHealth {
+  /** Clusters may have changed; default: any. */
+  update(changed?: ReadonlySet<string>): void
+  stop(): Promise<void>
+}
+
+const SAMPLE_MS = 1_000
+/** Where spec.degrade.auto.upstream does not say. */
+const WINDOW_MS = 30_000
+const PROOF_MS = 20_000
+/** A proof has to come in time, and may fail once. */
+const PROOFS = 4
+
+export function startClusterHealth(deps: ClusterHealthDeps): ClusterHealthObserver {
+  return new Observer(deps)
+}
+
+/** One cluster that is observed. */
+interface Observed {
+  window: AnswerWindow | undefined
+  windowMs: number
+  watch: NodeWatch | undefined
+  /** What the watch was begun with. */
+  nodes: WatchedNodes | undefined
+}
+
+type WatchedNodes = Pick<NodeTrigger, 'selector' | 'startupMs'> & { readonly proofMs: number }
+
+class Observer implements ClusterHealthObserver {
+  readonly #deps: ClusterHealthDeps
+  readonly #observed = new Map<string, Observed>()
+  readonly #ending = new Set<Promise<void>>()
+  readonly #tenant: Tenant
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(deps: ClusterHealthDeps) {
+    this.#deps = deps
+    const ended = (): Promise<unknown> => Promise.all(this.#ending)
+    this.#tenant = deps.leadership.settle('the node watches', () => this.#step(), ended)
+  }
+
+  nodes(cluster: string): NodesSeen | undefined {
+    return this.#observed.get(cluster)?.watch?.seen()
+  }
+
+  upstream(cluster: string): UpstreamSeen | undefined {
+    return this.#observed.get(cluster)?.window?.seen()
+  }
+
+  refusedDisruptive(cluster: string): number {
+    return this.#deps.refusedDisruptive?.(cluster) ?? 0
+  }
+
+  update(changed?: ReadonlySet<string>): void {
+    const { clusters, sampleMs = SAMPLE_MS } = this.#deps
+    for (const name of changed ?? new Set([...clusters.names(), ...this.#observed.keys()])) {
+      const isObserved = clusters.get(name)?.compiled.degrade.observed === true
+      const known = this.#observed.get(name)
+      if (isObserved && known === undefined) {
+        this.#observed.set(name, { window: undefined, windowMs: 0, watch: undefined, nodes: undefined })
+      } else if (!isObserved && known !== undefined) {
+        this.#observed.delete(name)
+        this.#endWatch(known)
+      }
+    }
+    if (this.#observed.size === 0) {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+      return
+    }
+    this.#timer ??= setInterval(() => this.#step(), sampleMs)
+    this.#timer.unref()
+    this.#step()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    for (const observed of this.#observed.values()) this.#endWatch(observed)
+    this.#observed.clear()
+    await Promise.all([this.#tenant.leave(), ...this.#ending])
+  }
+
+  #step(): void {
+    const leads = this.#tenant.holds()
+    for (const [name, observed] of this.#observed) {
+      const live = this.#deps.clusters.get(name)
+      if (live === undefined) continue
+      this.#sample(observed, live)
+      this.#follow(name, observed, leads ? watchedNodes(live.compiled) : undefined)
+      observed.watch?.prove()
+    }
+  }
+
+  #sample(observed: Observed, { answers, compiled }: LiveCluster): void {
+    const windowMs = compiled.degrade.auto?.upstream?.windowMs ?? WINDOW_MS
+    if (answers === undefined) {
+      observed.window = undefined
+      return
+    }
+    if (observed.window?.memory !== answers.memory || observed.windowMs !== windowMs) {
+      observed.window = new AnswerWindow(answers.memory, windowMs)
+      observed.windowMs = windowMs
+    }
+    observed.window.sample(this.#deps.clock.monotonic())
+  }
+
+  #follow(cluster: string, observed: Observed, nodes: WatchedNodes | undefined): void {
+    if (sameJson(observed.nodes, nodes)) return
+    this.#endWatch(observed)
+    observed.nodes = nodes
+    if (nodes === undefined) return
+    const { client, clock, log } = this.#deps
+    observed.watch = new NodeWatch({ cluster, client: client(cluster), ...nodes, clock, log })
+  }
+
+  #endWatch(observed: Observed): void {
+    const { watch } = observed
+    observed.watch = undefined
+    observed.nodes = undefined
+    if (watch === undefined) return
+    const ending = watch.stop()
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}
+
+/** Whatever is decided: the way back waits for the nodes. */
+function watchedNodes({ degrade: { auto } }: CompiledCluster): WatchedNodes {
+  const { selector, startupMs, staleAfterMs } = auto?.nodes ?? {}
+  return {
+    selector,
+    startupMs: startupMs ?? READINESS_DEFAULTS.maxNodeStartupMs,
+    proofMs: Math.min(PROOF_MS, (staleAfterMs ?? Number.POSITIVE_INFINITY) / PROOFS),
+  }
+}

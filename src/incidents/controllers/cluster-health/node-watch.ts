@@ -1,0 +1,147 @@
+// The nodes of one cluster, watched with the gateway's own credential, directly: a degrade mode does not keep it from seeing them. Of
+// each node only what the formula needs is kept.
+
+import { NODES } from '../../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { ClosableClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import { Informer } from '../../../controllers/kernel/informer.ts'
+import { selectorText } from '../../../core/selectors/compile-selector.ts'
+import { countNodes, type NodeState } from '../../../scale-up-guard/core/cluster-state/readiness.ts'
+import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
+import type { NodesSeen } from '../../api/cluster-health.ts'
+import { nodeState } from '../../core/node-state.ts'
+
+export interface NodeWatchOptions {
+  readonly cluster: string
+  readonly client: ClosableClient
+  /** undefined = all nodes. */
+  readonly selector: LabelSelector | undefined
+  /** A node that is not ready counts as unready only this long after its creation. Milliseconds */
+  readonly startupMs: number
+  /** An idle cluster proves so often that it is there, milliseconds. */
+  readonly proofMs: number
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Characters: it goes into the status of the cluster. */
+const MAX_MESSAGE = 500
+
+export class NodeWatch {
+  readonly #options: NodeWatchOptions
+  readonly #nodes: Informer<NodeState>
+  #message = ''
+  #observedAtMs: number
+  #provedAtMs: number
+  #proving = false
+  #stopped = false
+
+  constructor(options: NodeWatchOptions) {
+    const { client, selector, clock } = options
+    this.#options = options
+    this.#observedAtMs = clock.monotonic()
+    this.#provedAtMs = clock.monotonic()
+    const labelSelector = selector === undefined ? '' : selectorText(selector)
+    this.#nodes = new Informer({
+      client,
+      kind: NODES,
+      choice: { labelSelector, transform: slimNode },
+      keep: nodeState,
+      onVersion: () => this.#observed(clock.monotonic()),
+      onState: (current, message) => this.onState(current, message),
+    })
+  }
+
+  /** As of now. */
+  seen(): NodesSeen {
+    const { clock, startupMs } = this.#options
+    const options = { ...READINESS_DEFAULTS, maxNodeStartupMs: startupMs }
+    const { registered, ready, unready, notStarted } = countNodes(
+      [...this.#nodes.objects.values()],
+      [],
+      options,
+      clock.now(),
+    ).total
+    return {
+      ready,
+      unready,
+      total: registered,
+      notStarted,
+      complete: this.#nodes.listed,
+      observedAtMs: this.#observedAtMs,
+      message: this.#message,
+    }
+  }
+
+  /**
+   * Asks the cluster for its newest version when it has said nothing for a while: nodes that nobody writes send no events, and a
+   * bookmark comes once a minute. Call it about once a second.
+   */
+  prove(): void {
+    const { clock, proofMs, client, log, cluster } = this.#options
+    const nowMs = clock.monotonic()
+    const quiet = nowMs - Math.max(this.#observedAtMs, this.#provedAtMs) >= proofMs
+    if (!quiet || this.#proving || !this.#nodes.current || client.currentVersion === undefined) return
+    this.#proving = true
+    this.#provedAtMs = nowMs
+    client
+      .currentVersion(NODES)
+      .then(
+        // What was committed before the question was asked has been sent by now, or the watch is about to break.
+        () => this.#observed(nowMs),
+        (error: unknown) => {
+          const why = errorMessage(error)
+          log.debug('nodes cannot be read', { cluster, why })
+        },
+      )
+      .finally(() => {
+        this.#proving = false
+      })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#nodes.stop()
+    await this.#options.client.close()
+  }
+
+  onState(current: boolean, said: string): void {
+    const { log, cluster } = this.#options
+    const message = printable(said)
+    if (current) {
+      this.#observed(this.#options.clock.monotonic())
+      if (!this.#nodes.current) {
+        log.info('the nodes of a cluster are watched', { cluster, nodes: this.#nodes.objects.size })
+      }
+    } else if (message !== this.#message) {
+      log.warn('the nodes of a cluster cannot be watched', { cluster, why: message })
+    }
+    this.#message = message
+  }
+
+  #observed(atMs: number): void {
+    if (!this.#stopped && atMs > this.#observedAtMs) this.#observedAtMs = atMs
+  }
+}
+
+/** What the server of a cluster says: a part, and nothing that a terminal would obey. */
+function printable(text: string): string {
+  return text.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, ' ')
+}
+
+/** Without images, annotations and managed fields, which are most of a node. */
+function slimNode(node: JsonObject): JsonObject {
+  const { name, uid, resourceVersion, creationTimestamp } = recordOf(node['metadata'])
+  const { providerID, taints } = recordOf(node['spec'])
+  const { conditions } = recordOf(node['status'])
+  return {
+    ...node,
+    metadata: { name, uid, resourceVersion, creationTimestamp },
+    spec: { providerID, taints },
+    status: { conditions },
+  } as JsonObject
+}

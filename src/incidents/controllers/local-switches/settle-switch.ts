@@ -1,0 +1,62 @@
+// What becomes of a local switch when the API server of the objects answers (decision 27): it is written to the object, unless somebody
+// has changed the object's own switch in the meantime to a stricter mode, which then wins.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../../api/upstream-cluster/degrade-modes.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+
+/** What counts of a switch. */
+export interface Switch {
+  readonly mode: DegradeMode
+  readonly reason: string
+  /** RFC 3339; '' = no end. */
+  readonly expiresAt: string
+  readonly shadow: boolean
+}
+
+export type Settlement =
+  /** The object says the same. */
+  | { readonly kind: 'same' }
+  | { readonly kind: 'write'; readonly because: string }
+  /** The object's own stays. */
+  | { readonly kind: 'yield'; readonly because: string }
+
+/**
+ * @param base uid and spec.degrade of the object when the switch was thrown; undefined = not known
+ * @param object as it is now
+ */
+export function settleSwitch(
+  local: Switch,
+  base: { readonly uid: string; readonly degrade: unknown } | undefined,
+  object: JsonObject,
+  nowMs: number,
+): Settlement {
+  const { uid } = recordOf(object['metadata'])
+  const degrade = recordOf(object['spec'])['degrade']
+  const own = readDegrade(degrade)
+  if (sameSwitch(own, local)) return { kind: 'same' }
+  const unchanged = base !== undefined && base.uid === uid && sameJson(base.degrade ?? {}, degrade ?? {})
+  if (unchanged) return { kind: 'write', because: 'the mode of the object has not changed since' }
+  const what = `the mode of the object was changed to ${own.mode} in the meantime`
+  return strictness(local, nowMs) > strictness(own, nowMs)
+    ? { kind: 'write', because: `${what}, and ${local.mode} is stricter` }
+    : { kind: 'yield', because: `${what}, and ${local.mode} is not stricter` }
+}
+
+/** Of spec.degrade. */
+export function readDegrade(degrade: unknown): Switch {
+  const { mode, reason, expiresAt, shadow } = recordOf(degrade)
+  const known = DEGRADE_MODES.find((one) => one === mode) ?? DEFAULT_DEGRADE_MODE
+  return { mode: known, reason: textOf(reason), expiresAt: textOf(expiresAt), shadow: shadow === true }
+}
+
+/** Over, or in shadow, a mode refuses nothing. */
+function strictness({ mode, expiresAt, shadow }: Switch, nowMs: number): number {
+  const isOver = expiresAt !== '' && Date.parse(expiresAt) <= nowMs
+  return isOver || shadow ? 0 : DEGRADE_MODES.indexOf(mode)
+}
+
+function sameSwitch(a: Switch, b: Switch): boolean {
+  return a.mode === b.mode && a.reason === b.reason && a.expiresAt === b.expiresAt && a.shadow === b.shadow
+}

@@ -1,0 +1,90 @@
+// What a recovery writes to its cluster: the mode of the version that was decided about; the status, whatever else has changed; and Events.
+
+import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { DegradeStatus } from '../../../api/upstream-cluster/status.ts'
+import { EventRecorder, involvedIn } from '../../../controllers/events/event-recorder.ts'
+import { type PatchTarget, patchAsSeen, patchSame } from '../../../controllers/kernel/object-patch.ts'
+import type { StatusTransition } from '../../../core/status/status-transition.ts'
+import { metaTime } from '../../../core/text/meta-time.ts'
+import type { RecoveryAction } from '../../core/recovery.ts'
+import { statusPatch } from './recovery-status.ts'
+import type { SwitchedCluster } from './switched-cluster.ts'
+
+/** The owner of spec.degrade.mode during a recovery, for managedFields. */
+export const RECOVERY_MANAGER = 'portcullis-recovery'
+
+/** A change of the mode. */
+export type RecoveryStep = Extract<RecoveryAction, { kind: 'climb' | 'goBack' }>
+
+export interface RecoveryWriterDeps {
+  readonly client: ObjectClient
+  readonly replica: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Each rejects with what the API server says; 409 when the object is no longer the one that was decided about. */
+export class RecoveryWriter {
+  readonly #deps: RecoveryWriterDeps
+  readonly #target: PatchTarget
+  readonly #events: EventRecorder
+
+  constructor(deps: RecoveryWriterDeps) {
+    this.#deps = deps
+    this.#target = { client: deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: RECOVERY_MANAGER }
+    this.#events = new EventRecorder(deps)
+  }
+
+  async setMode(seen: SwitchedCluster, action: RecoveryStep): Promise<void> {
+    const { clock, log } = this.#deps
+    // Its rate ramps from there.
+    const since = action.to === 'Limited' ? metaTime(clock.now()) : null
+    await this.#patchSpec(seen, { mode: action.to, since })
+    const climbs = action.kind === 'climb'
+    const message = `${seen.mode} -> ${action.to}: ${action.because}`
+    log.info(climbs ? 'recovery: next step' : 'recovery: step back', { cluster: nameOf(seen.object), message })
+    const [type, reason] = climbs ? (['Normal', 'RecoveryStep'] as const) : (['Warning', 'RecoverySetBack'] as const)
+    this.#tell(seen.object, { type, reason, message })
+  }
+
+  /** Takes the recovery, and what else is of the incident, out of the object. */
+  async finish(seen: SwitchedCluster, why: string): Promise<void> {
+    const object = await this.#patchSpec(seen, {
+      mode: 'Off',
+      recovery: null,
+      reason: null,
+      expiresAt: null,
+      since: null,
+    })
+    const from = seen.status.recovery?.startedFrom
+    const message = `${why}${from === undefined ? '' : `: the recovery from ${from} is complete`}`
+    this.#deps.log.info('recovery: done', { cluster: nameOf(seen.object), message })
+    await this.status({ object, status: seen.status }, {}, { type: 'Normal', reason: 'Recovered', message })
+  }
+
+  async status(
+    { object, status }: Pick<SwitchedCluster, 'object' | 'status'>,
+    wanted: DegradeStatus,
+    told?: StatusTransition,
+  ): Promise<void> {
+    const degrade = statusPatch(status, wanted)
+    if (degrade !== undefined)
+      await patchSame({ ...this.#target, subresource: 'status' }, object, { status: { degrade } })
+    if (told !== undefined) this.#tell(object, told)
+  }
+
+  async stop(): Promise<void> {
+    await this.#events.stop()
+  }
+
+  #tell(object: JsonObject, news: StatusTransition): void {
+    this.#events.record(this.#deps.client, involvedIn(object), news)
+  }
+
+  #patchSpec({ object }: SwitchedCluster, degrade: JsonObject): Promise<JsonObject> {
+    return patchAsSeen(this.#target, object, { spec: { degrade } })
+  }
+}

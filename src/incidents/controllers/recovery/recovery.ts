@@ -1,0 +1,240 @@
+// Carries out spec.degrade.recovery: the leader looks at each cluster that recovers about once a second, and sets the next mode when the
+// rule says so (incidents/core/recovery.ts). All that a new leader needs is in the object: the mode, and where the recovery began.
+
+import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { writtenMode } from '../../../api/upstream-cluster/degrade-modes.ts'
+import type { DegradeStatus } from '../../../api/upstream-cluster/status.ts'
+import { Controller } from '../../../controllers/kernel/controller.ts'
+import type { Leading } from '../../../controllers/kernel/leadership.ts'
+import type { CompiledRecovery } from '../../../core/cluster/compiled-cluster.ts'
+import type { StatusTransition } from '../../../core/status/status-transition.ts'
+import { formatDuration } from '../../../core/text/duration.ts'
+import type { LiveCluster } from '../../../state/clusters.ts'
+import type { ClusterHealth } from '../../api/cluster-health.ts'
+import { afterStep, type RecoveryState, type RecoveryTurn, resumeRecovery, stepRecovery } from '../../core/recovery.ts'
+import type { RecoveryFacts } from '../../core/recovery-checks.ts'
+import { ReadyBefore } from './ready-before.ts'
+import { recoveryFacts } from './recovery-facts.ts'
+import { blockedStatus, isUrgent, recoveryStatus, statusPatch } from './recovery-status.ts'
+import { type RecoveryStep, RecoveryWriter } from './recovery-writer.ts'
+import { readSwitch, type SwitchedCluster, slimCluster } from './switched-cluster.ts'
+
+export interface DegradeRecoveryDeps {
+  readonly client: ObjectClient
+  /** Unique among the replicas. */
+  readonly replica: string
+  readonly leadership: Leading
+  /** Of the main thread. */
+  readonly clusters: { get(name: string): LiveCluster | undefined }
+  readonly health: ClusterHealth
+  readonly clock: Clock
+  readonly log: Logger
+  /** Between two looks. Default 1 s. */
+  readonly lookMs?: number
+}
+
+export interface DegradeRecovery {
+  stop(): Promise<void>
+}
+
+const LOOK_MS = 1_000
+/** Between two writes of a status in which only numbers have changed. */
+const QUIET_WRITE_MS = 5_000
+
+export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery {
+  return new Recoveries(deps)
+}
+
+/** What this process knows of one cluster beyond its object. */
+interface Known {
+  seen: SwitchedCluster
+  state: RecoveryState | undefined
+  /** The step that the recovery is at; '' = not known. */
+  step: string
+  /** Since when it is there, milliseconds since the epoch. */
+  stepSinceMs: number
+  /** Since when its checks hold: on both clocks, so that the time that is written does not waver. */
+  holding: { readonly sinceMs: number; readonly wallMs: number } | undefined
+  statusWrittenMs: number
+  /** The version for which the mode was written last; undefined = none. Nothing is decided until the one that has it is here. */
+  actedOn: string | undefined
+}
+
+class Recoveries implements DegradeRecovery {
+  readonly #deps: DegradeRecoveryDeps
+  readonly #writer: RecoveryWriter
+  readonly #readyBefore = new ReadyBefore()
+  readonly #controller: Controller<Known>
+
+  constructor(deps: DegradeRecoveryDeps) {
+    this.#deps = deps
+    this.#writer = new RecoveryWriter(deps)
+    this.#controller = new Controller<Known>({
+      ...deps,
+      name: 'the recovery by steps',
+      kind: UPSTREAM_CLUSTERS,
+      choice: { transform: slimCluster },
+      keep: keepSwitch,
+      onGone: (_, name) => this.#readyBefore.forget(name),
+      everyMs: deps.lookMs ?? LOOK_MS,
+      reconcile: (name, known) => {
+        this.#remember(name, known)
+        return this.#reconcile(name, known)
+      },
+      pause: (name, known) => {
+        this.#remember(name, known)
+        known.state = undefined
+      },
+      onFault: (cluster, why) => deps.log.warn('a recovery cannot write its cluster', { cluster, why }),
+    })
+  }
+
+  async stop(): Promise<void> {
+    await this.#controller.stop()
+    await this.#writer.stop()
+  }
+
+  #remember(name: string, { seen }: Known): void {
+    if (seen.mode !== 'Off') return
+    const { health, clock } = this.#deps
+    const nodes = health.nodes(name)
+    if (nodes !== undefined) this.#readyBefore.record(name, nodes, clock.monotonic())
+  }
+
+  // === one cluster ===
+
+  #reconcile(name: string, known: Known): Promise<void> | undefined {
+    const { seen } = known
+    if (known.actedOn === seen.resourceVersion) return undefined
+    if (!seen.recovers) return this.#withoutRecovery(name, known)
+    const { clock } = this.#deps
+    const expired = seen.expiresAtMs !== 0 && clock.now() >= seen.expiresAtMs
+    if (seen.mode === 'Off' || expired) {
+      const reason = expired ? `${seen.mode} has expired` : 'everything is let through'
+      known.state = undefined
+      return this.#writer.finish(seen, reason)
+    }
+    const blocked = this.#blockedBy(name, seen)
+    const { mode } = seen
+    if (blocked !== '' || mode === undefined) {
+      known.state = undefined
+      return this.#writeStatus(known, { ...this.#before(name, seen), ...blockedStatus(seen, blocked, clock.now()) })
+    }
+    const options = this.#deps.clusters.get(name)?.compiled.degrade.recovery
+    if (options === undefined) return undefined
+    const nowMs = clock.monotonic()
+    const before =
+      known.state ?? resumeRecovery(mode, writtenMode(seen.status.recovery?.startedFrom ?? mode) ?? mode, nowMs)
+    if (known.step !== mode || known.state === undefined) known.stepSinceMs = sinceOf(seen, mode, clock.now())
+    known.step = mode
+    const base = this.#before(name, seen)
+    const turn = stepRecovery(before, mode, this.#facts(name, seen, base.readyNodesBefore), options, nowMs)
+    known.state = turn.state
+    known.holding = holdingOf(known, turn.state, clock)
+    return this.#act(known, turn, options, base)
+  }
+
+  #facts(name: string, { refused }: SwitchedCluster, readyNodesBefore: number | undefined): RecoveryFacts {
+    let elsewhere = 0
+    for (const [replica, count] of refused) if (replica !== this.#deps.replica) elsewhere += count
+    return recoveryFacts(this.#deps, name, readyNodesBefore, elsewhere)
+  }
+
+  /** Why nothing can be decided now; '' = it can. */
+  #blockedBy(name: string, { mode, deniesAll }: SwitchedCluster): string {
+    if (mode === undefined) return 'the mode is not known to this version'
+    if (deniesAll) return 'the annotation DenyAllRequests=true freezes the cluster whatever the mode: remove it'
+    const inForce = this.#deps.clusters.get(name)?.compiled.degrade
+    if (inForce === undefined) return 'no version of the object is in force'
+    if (inForce.mode !== mode || inForce.recovery === undefined) return `${mode} is not in force on the leader yet`
+    return ''
+  }
+
+  /** The share of Ready nodes before the incident is kept with it. */
+  #before(name: string, { status }: SwitchedCluster): Pick<DegradeStatus, 'readyNodesBefore'> {
+    const readyNodesBefore = status.readyNodesBefore ?? this.#readyBefore.of(name)
+    return readyNodesBefore === undefined ? {} : { readyNodesBefore }
+  }
+
+  /** Somebody has ended it, it never began, or the incident is over. */
+  #withoutRecovery(name: string, known: Known): Promise<void> | undefined {
+    known.state = undefined
+    const { seen } = known
+    const wanted = seen.mode === 'Off' ? {} : this.#before(name, seen)
+    const ended = seen.status.recovery
+    const told: StatusTransition | undefined = ended && {
+      type: 'Normal',
+      reason: 'RecoveryEnded',
+      message: `the recovery from ${ended.startedFrom} was ended by hand; the mode is ${seen.mode ?? 'not known'}`,
+    }
+    return this.#writeStatus(known, wanted, told)
+  }
+
+  #act(
+    known: Known,
+    turn: RecoveryTurn,
+    options: CompiledRecovery,
+    base: Pick<DegradeStatus, 'readyNodesBefore'>,
+  ): Promise<void> | undefined {
+    const { seen } = known
+    const { action } = turn
+    if (action.kind === 'climb' || action.kind === 'goBack') return this.#step(known, turn, action)
+    const recovery = recoveryStatus(turn, known.stepSinceMs, known.holding?.wallMs)
+    const { hold, ramp } = { hold: formatDuration(options.holdMs), ramp: formatDuration(options.rampMs) }
+    const begun: StatusTransition | undefined =
+      seen.status.recovery === undefined
+        ? {
+            type: 'Normal',
+            reason: 'RecoveryStarted',
+            message: `from ${turn.state.step}, a step when its checks have held for ${hold}, ramp ${ramp}`,
+          }
+        : undefined
+    return this.#writeStatus(known, { ...base, recovery }, begun)
+  }
+
+  async #step(known: Known, { state }: RecoveryTurn, action: RecoveryStep): Promise<void> {
+    const { seen } = known
+    await this.#writer.setMode(seen, action)
+    known.actedOn = seen.resourceVersion
+    known.state = afterStep(state, action.to, this.#deps.clock.monotonic())
+  }
+
+  #writeStatus(known: Known, wanted: DegradeStatus, told?: StatusTransition): Promise<void> | undefined {
+    const { seen } = known
+    const patch = statusPatch(seen.status, wanted)
+    if (patch === undefined) return undefined
+    const nowMs = this.#deps.clock.monotonic()
+    if (!isUrgent(seen.status, wanted) && nowMs - known.statusWrittenMs < QUIET_WRITE_MS) return undefined
+    known.statusWrittenMs = nowMs
+    return this.#writer.status(seen, wanted, told)
+  }
+}
+
+function keepSwitch(object: JsonObject, known: Known | undefined): Known {
+  const seen = readSwitch(object)
+  if (known !== undefined) return Object.assign(known, { seen })
+  return {
+    seen,
+    state: undefined,
+    step: '',
+    stepSinceMs: 0,
+    holding: undefined,
+    statusWrittenMs: Number.NEGATIVE_INFINITY,
+    actedOn: undefined,
+  }
+}
+
+/** As an earlier leader has written it, of the same step. */
+function sinceOf({ status: { recovery } }: SwitchedCluster, mode: string, nowMs: number): number {
+  const sinceMs = recovery?.step === mode ? Date.parse(recovery.since) : Number.NaN
+  return Number.isNaN(sinceMs) ? nowMs : sinceMs
+}
+
+function holdingOf({ holding }: Known, { holdingSinceMs }: RecoveryState, clock: Clock): Known['holding'] {
+  if (holdingSinceMs === undefined) return undefined
+  if (holding?.sinceMs === holdingSinceMs) return holding
+  return { sinceMs: holdingSinceMs, wallMs: clock.now() - (clock.monotonic() - holdingSinceMs) }
+}

@@ -1,0 +1,313 @@
+// spec.degrade.auto: when the gateway itself sets a stricter mode, and when it lets the way back begin. Each condition (unready nodes,
+// an overloaded upstream) sets its mode once, when it begins. After that the mode is somebody else's: the recovery's, or that of a
+// human, who is not overruled before the cluster was good once.
+
+import type {
+  AutoDegradeAction,
+  AutoDegradeCause,
+  AutoDegradePhase,
+  AutoDegradeRecovery,
+  AutoDegradeStatus,
+} from '../../api/upstream-cluster/auto-degrade.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
+import { metaTime } from '../../core/text/meta-time.ts'
+import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
+import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
+import { type HysteresisOptions, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
+import { answersText, observeAnswers, type UpstreamHealthOptions } from './upstream-health.ts'
+
+/** spec.degrade.auto with its defaults. */
+export interface AutoDegradeOptions {
+  /** undefined = nodes begin nothing. */
+  readonly nodes: NodeTrigger | undefined
+  /** undefined = answers of upstream begin nothing. */
+  readonly upstream: UpstreamTrigger | undefined
+  readonly shadow: boolean
+  /** What spec.degrade.recovery gets. */
+  readonly recovery: AutoDegradeRecovery
+}
+
+export interface NodeTrigger extends NodeHealthOptions, HysteresisOptions {
+  /** undefined = all nodes. */
+  readonly selector: LabelSelector | undefined
+  /** A node that is not ready counts as unready only this long after its creation. Milliseconds */
+  readonly startupMs: number
+}
+
+export interface UpstreamTrigger extends UpstreamHealthOptions, HysteresisOptions {
+  readonly windowMs: number
+}
+
+/** What is seen and in force at one moment. */
+export interface AutoDegradeInput {
+  readonly nodes: NodesSeen | undefined
+  readonly upstream: UpstreamSeen | undefined
+  /** In force; Off from expiresAt on. */
+  readonly mode: DegradeMode
+  /** The gateway has set it: the reason in the object says so. */
+  readonly automatic: boolean
+  /** spec.degrade.recovery is set: the mode follows it. */
+  readonly recovering: boolean
+  /** Monotonic milliseconds. */
+  readonly nowMs: number
+}
+
+export interface AutoDegradeState {
+  readonly nodes: HysteresisState
+  readonly upstream: HysteresisState
+  readonly phase: AutoDegradePhase
+  /** As of the beginning of the phase: a text that changed every second would write the status every second. */
+  readonly reason: string
+  readonly action: AutoDegradeAction | undefined
+  /** That was entered, or would have been. */
+  readonly mode: DegradeMode | undefined
+  /** To be entered: set when a condition begins, until it has been dealt with. */
+  readonly pending: DegradeMode | undefined
+  /** The way back is to begin. */
+  readonly leaving: boolean
+  /** The mode that was entered has been in force. */
+  readonly inForce: boolean
+  /** Since when the nodes are not known; monotonic milliseconds. */
+  readonly unknownSinceMs: number | undefined
+}
+
+export type AutoDegradeEffect =
+  /** Sets spec.degrade.mode and reason. */
+  | { readonly kind: 'enter'; readonly mode: DegradeMode; readonly reason: string }
+  /** Sets spec.degrade.recovery and reason, unless somebody has changed the mode. */
+  | { readonly kind: 'recover'; readonly mode: DegradeMode; readonly reason: string }
+
+/** How the reason of a mode begins that the gateway has set. */
+export const AUTOMATIC = 'automatic: '
+/** By itself it never enters anything stricter. */
+const MODES: Readonly<Record<AutoDegradeCause, DegradeMode>> = { Nodes: 'NoDisruption', Upstream: 'Limited' }
+const OWN_MODES: ReadonlySet<DegradeMode> = new Set(Object.values(MODES))
+/** A watch that has just begun needs a moment for its list. */
+const UNKNOWN_AFTER_MS = 10_000
+
+/** @param before status.degrade.auto, of the leader before: what it has begun goes on */
+export function startAutoDegrade(before: AutoDegradeStatus | undefined, nowMs: number): AutoDegradeState {
+  const degraded = before?.phase === 'Degraded'
+  const entered = before?.action === 'Entered'
+  const began = (cause: AutoDegradeCause): HysteresisState => {
+    return { ...inactive(nowMs), active: degraded && before.causes?.includes(cause) === true }
+  }
+  const mode = before?.mode === undefined ? undefined : DEGRADE_MODES.find((known) => known === before.mode)
+  return {
+    nodes: began('Nodes'),
+    upstream: began('Upstream'),
+    phase: before?.phase ?? 'Normal',
+    reason: before?.reason ?? '',
+    action: degraded ? before.action : undefined,
+    mode,
+    pending: undefined,
+    leaving: entered && !degraded,
+    inForce: entered && degraded,
+    unknownSinceMs: undefined,
+  }
+}
+
+/** The next state, and what is to be done: again with each step until `done` says that it was. */
+export function stepAutoDegrade(
+  state: AutoDegradeState,
+  options: AutoDegradeOptions,
+  input: AutoDegradeInput,
+): { readonly state: AutoDegradeState; readonly effect: AutoDegradeEffect | undefined } {
+  const { nowMs } = input
+  const seen = options.nodes === undefined ? 'good' : observeNodes(input.nodes, options.nodes, nowMs)
+  const answers = options.upstream === undefined ? 'good' : observeAnswers(input.upstream, options.upstream)
+  const nodes = next(state.nodes, seen, options.nodes, nowMs)
+  const upstream = next(state.upstream, answers, options.upstream, nowMs)
+  const unknownSinceMs = seen === 'unknown' ? (state.unknownSinceMs ?? nowMs) : undefined
+  const moved = { ...state, nodes, upstream, unknownSinceMs }
+  const begun = begunModes(state, moved)
+  const pending = strictest([...begun, state.pending])
+  const acted = act({ ...moved, pending }, options, input, seen === 'good' && answers !== 'bad')
+  return withPhase(acted, options, input, seen)
+}
+
+/** A condition that is no longer configured ends at once. */
+function next(
+  state: HysteresisState,
+  observation: Observation,
+  options: HysteresisOptions | undefined,
+  nowMs: number,
+): HysteresisState {
+  if (options !== undefined) return observe(state, observation, options, nowMs)
+  return state.active || state.changingSinceMs !== undefined ? inactive(nowMs) : state
+}
+
+function begunModes(before: AutoDegradeState, now: AutoDegradeState): readonly DegradeMode[] {
+  return causesOf(now).flatMap((cause) => (causesOf(before).includes(cause) ? [] : [MODES[cause]]))
+}
+
+/** What has begun and not ended. */
+function causesOf({ nodes, upstream }: AutoDegradeState): readonly AutoDegradeCause[] {
+  return [...(nodes.active ? (['Nodes'] as const) : []), ...(upstream.active ? (['Upstream'] as const) : [])]
+}
+
+function rank(mode: DegradeMode | undefined): number {
+  return mode === undefined ? -1 : DEGRADE_MODES.indexOf(mode)
+}
+
+function strictest(modes: readonly (DegradeMode | undefined)[]): DegradeMode | undefined {
+  return modes.reduce((a, b) => (rank(b) > rank(a) ? b : a), undefined)
+}
+
+/** What follows from a condition that begins, goes on, or ends; what is to be done about it is in `pending` and `leaving`. */
+function act(
+  state: AutoDegradeState,
+  { shadow }: AutoDegradeOptions,
+  input: AutoDegradeInput,
+  good: boolean,
+): AutoDegradeState {
+  const { action, mode } = state
+  if (causesOf(state).length === 0) {
+    const ended = { ...state, pending: undefined, action: undefined, inForce: false }
+    if (state.leaving || action === 'Entered') return { ...ended, leaving: true }
+    // Of a leader that died between the change of the mode and the status that tells of it.
+    const orphan = good && isOwn(input) && !input.recovering
+    return { ...ended, leaving: orphan, mode: orphan ? input.mode : undefined }
+  }
+  // It has begun again before the way back did.
+  const pending = state.pending ?? (action === 'Shadow' && !shadow ? mode : undefined)
+  if (pending !== undefined) {
+    const again = { ...state, leaving: false, pending }
+    if (rank(input.mode) >= rank(pending)) {
+      const own = action === 'Entered' || state.leaving || isOwn(input)
+      return own
+        ? { ...again, action: 'Entered', mode: mode ?? input.mode, pending: undefined }
+        : { ...again, action: 'Stricter', mode: undefined, pending: undefined }
+    }
+    return shadow ? { ...again, action: 'Shadow', mode: pending, pending: undefined } : again
+  }
+  if (action !== 'Entered') return state
+  const strict = rank(input.mode) >= rank(mode)
+  if (state.inForce && !strict && !input.recovering) return { ...state, action: 'Overruled' }
+  return strict && !state.inForce ? { ...state, inForce: true } : state
+}
+
+/** A stricter mode is a human's, who may have left the reason as it was. */
+function isOwn({ automatic, mode }: AutoDegradeInput): boolean {
+  return automatic && OWN_MODES.has(mode)
+}
+
+function withPhase(
+  state: AutoDegradeState,
+  options: AutoDegradeOptions,
+  input: AutoDegradeInput,
+  seen: Observation,
+): { readonly state: AutoDegradeState; readonly effect: AutoDegradeEffect | undefined } {
+  const ending = isEnding(state)
+  const why = `${reasonOf(state, options, input)}${ending ? ENDING : ''}`
+  const phase = phaseOf(state, input, seen)
+  // What is not known may have another reason by now, and what has begun another cause.
+  const same = phase === state.phase && ending === state.reason.endsWith(ENDING)
+  const told = same && state.reason !== '' && phase !== 'Unknown'
+  const reason =
+    told && state.pending === undefined ? state.reason : phase === 'Unknown' ? unknownText(input.nodes) : why
+  const now = { ...state, phase, reason }
+  if (now.pending !== undefined)
+    return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `${AUTOMATIC}${why}` } }
+  if (now.leaving && now.mode !== undefined) {
+    // What the mode began with is over, and each step of the way back would go on showing it.
+    const ended = `${AUTOMATIC}${ON_THE_WAY}${phase === 'Normal' ? `: ${why}` : ''}`
+    return { state: now, effect: { kind: 'recover', mode: now.mode, reason: ended } }
+  }
+  return { state: now, effect: undefined }
+}
+
+const ON_THE_WAY = 'on the way back by steps'
+
+/** How the reason ends while all that had begun is good again, and has to stay so for exitAfter. */
+const ENDING = ': good again, and waited for until that has lasted'
+
+function isEnding(state: AutoDegradeState): boolean {
+  const active = [state.nodes, state.upstream].filter((condition) => condition.active)
+  return active.length > 0 && active.every(({ changingSinceMs }) => changingSinceMs !== undefined)
+}
+
+function phaseOf(state: AutoDegradeState, { nodes, nowMs }: AutoDegradeInput, seen: Observation): AutoDegradePhase {
+  if (causesOf(state).length > 0) return 'Degraded'
+  if (state.nodes.changingSinceMs !== undefined || state.upstream.changingSinceMs !== undefined) return 'Suspect'
+  if (seen !== 'unknown') return 'Normal'
+  const lost = (nodes?.message ?? '') !== '' || nowMs - (state.unknownSinceMs ?? nowMs) >= UNKNOWN_AFTER_MS
+  // Until then nothing is said: each new leader would say it.
+  return lost ? 'Unknown' : state.phase === 'Unknown' ? 'Unknown' : 'Normal'
+}
+
+function reasonOf(state: AutoDegradeState, options: AutoDegradeOptions, { nodes, upstream }: AutoDegradeInput): string {
+  const speaks = ({ active, changingSinceMs }: HysteresisState): boolean => active || changingSinceMs !== undefined
+  const texts: string[] = []
+  if (speaks(state.nodes) && nodes !== undefined) texts.push(nodesText(nodes))
+  if (speaks(state.upstream) && upstream !== undefined) texts.push(answersText(upstream))
+  if (texts.length > 0) return texts.join('; ')
+  return options.nodes === undefined ? 'upstream answers' : 'enough nodes are ready'
+}
+
+function unknownText(nodes: NodesSeen | undefined): string {
+  if (nodes === undefined) return 'nodes are not known: no decision'
+  const { message, complete } = nodes
+  if (message !== '') return `nodes are not known: ${message}: no decision`
+  return `nodes are not known: ${complete ? 'the cluster has been silent for too long' : 'they have not been listed yet'}: no decision`
+}
+
+/** The effect has taken place; or there was nothing to do any more. */
+export function done(state: AutoDegradeState, effect: AutoDegradeEffect): AutoDegradeState {
+  if (effect.kind === 'recover') return { ...state, leaving: false, mode: undefined }
+  return { ...state, action: 'Entered', mode: effect.mode, pending: undefined, inForce: false }
+}
+
+/** status.degrade.auto. @param nowMs wall clock, milliseconds since the epoch */
+export function autoDegradeStatus(
+  state: AutoDegradeState,
+  before: AutoDegradeStatus | undefined,
+  nowMs: number,
+): AutoDegradeStatus {
+  const { phase, reason, mode, leaving } = state
+  const causes = causesOf(state)
+  // The next leader has to know that the way back has not begun yet.
+  const action = leaving ? 'Entered' : state.action
+  const same = before?.phase === phase && before.since !== ''
+  return {
+    phase,
+    reason,
+    since: same ? before.since : metaTime(nowMs),
+    ...(causes.length > 0 && { causes }),
+    ...(action !== undefined && { action }),
+    ...(action !== undefined && mode !== undefined && { mode }),
+  }
+}
+
+// Whether so many nodes are unready that rather the control plane has lost them than that all have failed: the formula of the
+// cluster-autoscaler, with hysteresis, a selection of nodes, and no decision from old or partial data.
+interface NodeHealthOptions {
+  /** Up to this many unready nodes are not an incident in any cluster. */
+  readonly okUnready: number
+  /** It begins with strictly more than so many per cent unready, and strictly more than `okUnready`. */
+  readonly maxUnreadyPercent: number
+  /** It ends with at most so many per cent unready, or at most `okUnready`. */
+  readonly exitPercent: number
+  /** Older than this, what is known of the nodes decides nothing. Milliseconds */
+  readonly staleAfterMs: number
+}
+
+/** @param nowMs monotonic milliseconds */
+export function observeNodes(
+  seen: Pick<NodesSeen, 'total' | 'unready' | 'observedAtMs' | 'complete'> | undefined,
+  { okUnready, maxUnreadyPercent, exitPercent, staleAfterMs }: NodeHealthOptions,
+  nowMs: number,
+): Observation {
+  if (seen === undefined || !seen.complete || nowMs - seen.observedAtMs > staleAfterMs) return 'unknown'
+  const { total, unready } = seen
+  // A cluster without nodes is as good as it was: nothing can be lost.
+  const bounds = { okTotalUnreadyCount: okUnready, maxTotalUnreadyPercentage: maxUnreadyPercent }
+  if (isUnhealthy(unready, total, bounds)) return 'bad'
+  return unready <= okUnready || unready * 100 <= exitPercent * total ? 'good' : 'between'
+}
+
+/** `12 of 20 nodes unready (60 %)` */
+export function nodesText({ total, unready }: Pick<NodesSeen, 'total' | 'unready'>): string {
+  return `${unready} of ${total} nodes unready (${total === 0 ? 0 : Math.round((unready * 100) / total)} %)`
+}

@@ -1,0 +1,100 @@
+// The JSON that the dashboard asks for. It only reads.
+
+import type { ExplainInput, ExplainOutput } from '../../../core/explain/explain-request.ts'
+import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { ClusterPage } from '../../api/cluster-page.ts'
+import type { Overview } from '../../api/overview.ts'
+import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/parts.ts'
+import { readTileChoice, type TileChoice } from '../../core/dashboard/choose-tiles.ts'
+import { type AdminRoute, jsonResponse, TEXT } from '../route.ts'
+import { withTag } from './assets.ts'
+
+export interface DashboardSource {
+  /** @param all of all replicas, not of this one alone */
+  overview(choice: TileChoice, all: boolean): Promise<Overview>
+  /** What this replica tells another that asks for it. */
+  overviewPart(): OverviewPart
+  /** undefined = there is no such cluster. @param all as above */
+  cluster(name: string, all: boolean): Promise<ClusterPage | undefined>
+  /** null = this replica does not know it. */
+  clusterPart(name: string): Promise<ClusterPart | null>
+  explain(input: ExplainInput): ExplainOutput
+}
+
+const CLUSTERS = '/api/v1/clusters/'
+/** metadata.name. */
+const MAX_NAME = 253
+/** More groups than a token has. */
+const MAX_GROUPS = 1000
+
+export function dashboardRoutes(source: DashboardSource): readonly AdminRoute[] {
+  return [
+    {
+      path: '/api/v1/overview',
+      method: 'GET',
+      access: 'view',
+      replicas: true,
+      answer: (request) => overviewAnswer(request, source),
+    },
+    {
+      path: `${CLUSTERS}*`,
+      method: 'GET',
+      access: 'view',
+      replicas: true,
+      answer: (request) => clusterAnswer(request, source),
+    },
+    { path: '/api/v1/explain', method: 'GET', access: 'view', answer: (request) => explainAnswer(request, source) },
+  ]
+}
+
+async function overviewAnswer(request: PlainRequest, source: DashboardSource): Promise<PlainResponse> {
+  if (asksForPart(request)) return json(request, source.overviewPart())
+  return json(request, await source.overview(readTileChoice(request.query), asksAll(request)))
+}
+
+/** Another replica does, to merge it. */
+function asksForPart({ query }: PlainRequest): boolean {
+  return query.get('part') === String(PART_FORMAT)
+}
+
+function asksAll({ query }: PlainRequest): boolean {
+  return query.get('replicas') === 'all'
+}
+
+async function clusterAnswer(request: PlainRequest, source: DashboardSource): Promise<PlainResponse> {
+  const name = decoded(request.path.slice(CLUSTERS.length))
+  const valid = name !== undefined && name.length <= MAX_NAME
+  if (valid && asksForPart(request)) {
+    const answer: ClusterPartAnswer = { format: PART_FORMAT, cluster: await source.clusterPart(name) }
+    return json(request, answer)
+  }
+  const page = valid ? await source.cluster(name, asksAll(request)) : undefined
+  if (page === undefined) return { code: 404, contentType: TEXT, body: 'There is no such cluster.\n' }
+  return json(request, page)
+}
+
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return undefined
+  }
+}
+
+function explainAnswer(request: PlainRequest, source: DashboardSource): PlainResponse {
+  const { query } = request
+  const target = query.get('target') ?? ''
+  const input: ExplainInput = { method: query.get('method') ?? 'GET', target }
+  if (!target.startsWith('/')) return { code: 400, contentType: TEXT, body: 'target must begin with /\n' }
+  for (const key of ['host', 'user', 'userAgent', 'remoteAddress'] as const) {
+    const value = query.get(key)
+    if (value !== null) input[key] = value
+  }
+  const groups = query.getAll('group').slice(0, MAX_GROUPS)
+  if (groups.length > 0) input.groups = groups
+  return json(request, source.explain(input))
+}
+
+function json(request: PlainRequest, value: object): PlainResponse {
+  return withTag(request, jsonResponse(value))
+}

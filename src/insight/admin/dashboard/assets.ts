@@ -1,0 +1,51 @@
+// The files of the dashboard. Their names have a hash of their content in them, so that browsers keep them for good; the page that names
+// them is asked for each time, and costs nothing when it is the same.
+
+import type { AnyResponse, PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import { contentHash } from '../../../io/sources/files/content-hash.ts'
+import { type AdminRoute, TEXT } from '../route.ts'
+
+/** By name. Rejects when they cannot be made; the next call tries again. */
+export type DashboardFiles = () => Promise<ReadonlyMap<string, Uint8Array>>
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+const A_YEAR = 'public, max-age=31536000, immutable'
+const INDEX = 'index.html'
+
+/** The page, for who may see what it shows; and its files, which are the same everywhere and show nothing of this place. */
+export function assetRoutes(files: DashboardFiles): readonly AdminRoute[] {
+  const asset = async ({ path }: PlainRequest): Promise<AnyResponse> => {
+    const name = path.slice('/assets/'.length)
+    const bytes = name.endsWith('.html') ? undefined : (await files()).get(name)
+    if (bytes === undefined) return { code: 404, contentType: TEXT, body: 'no such file\n' }
+    return { code: 200, contentType: typeOf(name), body: bytes, headers: { 'cache-control': A_YEAR } }
+  }
+  const index = async (request: PlainRequest): Promise<AnyResponse> => {
+    const bytes = (await files()).get(INDEX)
+    if (bytes === undefined) return { code: 404, contentType: TEXT, body: 'this build has no dashboard\n' }
+    return withTag(request, { code: 200, contentType: typeOf(INDEX), body: bytes })
+  }
+  return [
+    { path: '/', method: 'GET', access: 'view', answer: index },
+    { path: '/assets/*', method: 'GET', access: 'health', answer: asset },
+  ]
+}
+
+function typeOf(name: string): string {
+  return TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
+}
+
+/** The answer, or 304 where the client has it. */
+export function withTag({ header }: PlainRequest, response: PlainResponse): PlainResponse {
+  const etag = `"${contentHash(Buffer.from(response.body)).slice(0, 32)}"`
+  const headers = { ...response.headers, etag }
+  const has = header('if-none-match')
+    .split(',')
+    .some((tag) => tag.trim().replace(/^W\//, '') === etag)
+  return has ? { ...response, code: 304, body: '', headers } : { ...response, headers }
+}

@@ -1,0 +1,29 @@
+// The health listener, for probes, load balancers and Prometheus: /livez, /readyz and /metrics, nothing else of the admin listener. It may
+// be reached from other machines: /metrics asks for a credential there.
+
+import type { ListenAddress } from '../../core/cluster/listen-address.ts'
+import { type PlainServer, type PlainTls, startPlainServer } from '../../io/listener/http-plain.ts'
+import { type AccessRefusal, type AdminAccess, answerRoute, NOBODY, refusalResponse } from './route.ts'
+import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
+
+/** Who may read /metrics; undefined = whoever asks here may. Never rejects. */
+export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AccessRefusal | undefined>
+
+export interface HealthServerOptions {
+  readonly listen: ListenAddress
+  /** Default: none. */
+  readonly tls?: PlainTls
+  readonly state: Pick<AdminState, 'live' | 'ready'>
+  readonly metrics: MetricsText
+  readonly access: MetricsAccess
+}
+
+/** Rejects with the system's error (EADDRINUSE ...) when it cannot listen. */
+export function startHealthServer({ listen, tls, state, metrics, access }: HealthServerOptions): Promise<PlainServer> {
+  const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
+  const admit: AdminAccess = async ({ authorization, remoteAddress }) => {
+    const refusal = await access(authorization, remoteAddress)
+    return refusal === undefined ? { user: NOBODY } : { refused: refusalResponse(refusal) }
+  }
+  return startPlainServer(listen, (request) => answerRoute(request, routes, admit), tls)
+}

@@ -1,0 +1,1 @@
+// What `/api/v1/clusters/NAME` answers: one cluster in full.

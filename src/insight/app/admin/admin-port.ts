@@ -1,0 +1,195 @@
+// The admin listener (--admin-listen) with what belongs to it: certificate, token and client CA, which are read again when they change, and
+// who may use it.
+
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { Logger } from '../../../api/ports/ports.ts'
+import { type AdminLogin, localAccess, loginAccess } from '../../../app/access/admin-access.ts'
+import { createLoginAttempts } from '../../../app/access/login-attempts.ts'
+import type { OwnCertificate } from '../../../app/certificates/own-certificates.ts'
+import { PortFiles } from '../../../app/certificates/port-files.ts'
+import type { Config } from '../../../app/config/config.ts'
+import type { OwnPortFailures } from '../../../app/failures/own-ports.ts'
+import type { PlainRequest, PlainServer, PlainTls } from '../../../io/listener/http-plain.ts'
+import { tlsPolicy } from '../../../io/listener/tls-policy.ts'
+import { dashboardFiles } from '../../../io/program/dashboard-files.ts'
+import { systemClock } from '../../../io/world/clock.ts'
+import { loginSessions } from '../../admin/dashboard/sessions.ts'
+import type { AdminAccess, AdminRoute, AdminUser } from '../../admin/route.ts'
+import type { AdminState, MetricsText } from '../../admin/routes.ts'
+import { startAdminServer } from '../../admin/server.ts'
+import { auditLine } from '../../io/audit/audit-event.ts'
+
+const SESSION_ID_BYTES = 32
+/** How often to look whether other CAs sign client certificates. */
+const CA_LOOK_MS = 1_000
+
+interface AdminPortOptions {
+  readonly config: Config
+  readonly state: AdminState
+  readonly metrics: MetricsText
+  /** Beside health, metrics and configuration. */
+  readonly routes: readonly AdminRoute[]
+  /** Of the API server of the objects; undefined = there is none. */
+  readonly login: AdminLogin | undefined
+  /** Counts credentials and handshakes that fail, together with those of other ports. Default: nothing is counted. */
+  readonly failures?: OwnPortFailures
+  readonly log: Logger
+  /** undefined = no audit log. */
+  readonly audit: WriteAudit | undefined
+  /** Certificate and token. Default: read from the files of the settings. */
+  readonly files?: PortFiles
+}
+
+/** @throws {UserError} when a file cannot be used */
+export function adminFiles(config: Config, log: Logger): PortFiles {
+  return new PortFiles({
+    name: 'admin-serving',
+    cert: { flag: '--admin-tls-cert-file', file: config.adminTlsCertFile },
+    key: { flag: '--admin-tls-private-key-file', file: config.adminTlsPrivateKeyFile },
+    token: { flag: '--admin-token-file', file: config.adminTokenFile },
+    log,
+  })
+}
+
+export class AdminPort {
+  readonly #options: AdminPortOptions
+  readonly #files: PortFiles
+  #clientCA = ''
+  #server: PlainServer | undefined
+  #looking: NodeJS.Timeout | undefined
+
+  /** @throws an Error with one clear line for what the operator can fix */
+  static async open(options: AdminPortOptions): Promise<AdminPort> {
+    const port = new AdminPort(options)
+    await port.#start()
+    return port
+  }
+
+  private constructor(options: AdminPortOptions) {
+    this.#options = options
+    this.#files = options.files ?? adminFiles(options.config, options.log)
+  }
+
+  get port(): number {
+    return this.#server?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#files.certificates
+  }
+
+  /** By the flag that names the file: whether its content is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return this.#files.reloads
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#looking)
+    this.#files.stop()
+    await this.#server?.stop()
+  }
+
+  async #start(): Promise<void> {
+    const { config, state, metrics, routes, log, audit } = this.#options
+    const login = loginSessions({
+      access: this.#access(),
+      files: dashboardFiles,
+      secure: this.#files.serving !== undefined,
+      clock: systemClock,
+      randomId: () => randomBytes(SESSION_ID_BYTES).toString('base64url'),
+      attempts: createLoginAttempts(this.#options.failures),
+    })
+    const access = audited(login.access, log, audit)
+    const all = [...routes, ...login.routes]
+    this.#server = await startAdminServer({
+      listen: config.adminListen,
+      state,
+      metrics,
+      routes: all,
+      access,
+      log,
+      tls: this.#tls(),
+    })
+    this.#files.follow((serving) => this.#server?.setServing(serving))
+    if (this.#files.serving !== undefined) this.#looking = setInterval(() => this.#lookAtCA(), CA_LOOK_MS).unref()
+  }
+
+  #tls(): PlainTls | undefined {
+    const { serving } = this.#files
+    if (serving === undefined) return undefined
+    const { config, login, failures } = this.#options
+    const policy = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
+    this.#clientCA = login?.clientCA() ?? ''
+    const onHandshakeFailed = (source: string): void => failures?.handshakeFailed(source)
+    return {
+      serving,
+      policy,
+      onHandshakeFailed,
+      ...(login !== undefined && { clientCA: this.#clientCA }),
+    }
+  }
+
+  #access(): AdminAccess {
+    const { config, login, failures } = this.#options
+    const { serving } = this.#files
+    if (serving === undefined && config.adminTokenFile === '') return localAccess
+    // A credential of a user is not asked for in the clear, not even on this machine.
+    const users = serving === undefined ? undefined : login
+    return loginAccess({ token: () => this.#files.token, login: users, ...(failures && { failures }) })
+  }
+
+  #lookAtCA(): void {
+    const clientCA = this.#options.login?.clientCA() ?? ''
+    const { serving } = this.#files
+    if (serving === undefined || clientCA === this.#clientCA) return
+    this.#clientCA = clientCA
+    this.#server?.setServing(serving, clientCA)
+  }
+}
+
+// Who has used what shows or changes the inside of the process, or has opened a tap: one line in the log, and an audit event.
+
+/** Takes a line, without its end. */
+type WriteAudit = (line: string) => void
+
+/** Characters of what a client says, in logs. */
+const MAX_TEXT = 256
+
+function audited(access: AdminAccess, log: Logger, audit: WriteAudit | undefined): AdminAccess {
+  return async (request, route) => {
+    const admitted = await access(request, route)
+    if (!(route.audited ?? route.access === 'admin')) return admitted
+    const { method, path, remoteAddress } = request
+    const code = 'refused' in admitted ? admitted.refused.code : 200
+    const user = 'refused' in admitted ? undefined : admitted.user
+    // Refusals are in the audit log alone: whoever has no credential could fill the log.
+    const fields = { method, path: path.slice(0, MAX_TEXT), user: nameOf(user), address: remoteAddress }
+    if (user !== undefined) log.info('admin listener used', fields)
+    audit?.(eventLine(request, user, code))
+    return admitted
+  }
+}
+
+function nameOf(user: AdminUser | undefined): string {
+  return (user?.name ?? '').slice(0, MAX_TEXT) || '(on this machine)'
+}
+
+function eventLine(request: PlainRequest, user: AdminUser | undefined, code: number): string {
+  const now = Date.now()
+  const query = request.query.toString()
+  return auditLine({
+    auditId: randomUUID(),
+    stage: code === 200 ? 'ResponseStarted' : 'ResponseComplete',
+    requestURI: (query === '' ? request.path : `${request.path}?${query}`).slice(0, 1024),
+    verb: request.method.toLowerCase(),
+    user: user && { name: user.name, uid: '', groups: user.groups },
+    impersonatedUser: undefined,
+    sourceIP: request.remoteAddress,
+    userAgent: request.header('user-agent').slice(0, MAX_TEXT),
+    object: undefined,
+    response: { code },
+    receivedMs: now,
+    stageMs: now,
+    annotations: { 'portcullis.io/listener': 'admin' },
+  })
+}

@@ -1,0 +1,112 @@
+// What the admin listener answers beside health, metrics and configuration: what happens in this process, and its inside. One line for each
+// group of routes.
+
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { Config } from '../../../app/config/config.ts'
+import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
+import { type ShareReport, sumOfShares } from '../../../core/shares/shares-report.ts'
+import type { LineWriter } from '../../../io/logs/line-writer.ts'
+import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import type { ClusterTable } from '../../../state/clusters.ts'
+import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
+import { MAX_LIMIT, readTopQuery } from '../../core/top/query.ts'
+import { sumOfReports, type TopReport } from '../../core/top/report.ts'
+import { isTopAnswer } from '../../core/top/top-lines.ts'
+import { tapRoute } from '../tap/tap-route.ts'
+import { type LogLevels, logLevelRoutes } from './log-levels.ts'
+import { type Profiles, profileRoutes } from './profiles.ts'
+import { mergedRoute, type Replicas } from './replicas.ts'
+import type { TopCounts } from './top-counts.ts'
+
+interface InsightDeps {
+  readonly config: Config
+  /** Of the gateway threads: what they are asked, and what they stream. */
+  readonly pool: ThreadPool
+  readonly clusters: ClusterTable
+  /** For mergedRoute. */
+  readonly replicas: Replicas
+  /** Who asks most; undefined = nobody counts. */
+  readonly top: TopCounts | undefined
+  readonly clock: Clock
+  readonly log: Logger
+  /** Lines of the audit log; undefined = switched off. */
+  readonly audit: LineWriter | undefined
+  readonly logLevels: LogLevels
+  readonly profiles: Profiles
+  /** Counts of the main thread. */
+  readonly recorder: MetricsRecorder
+}
+
+export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
+  const { config, pool, clock, log, audit, recorder, replicas, top, logLevels, profiles } = deps
+  return [
+    topRoute(replicas, top),
+    sharesRoute(pool),
+    ...logLevelRoutes(logLevels, replicas),
+    ...profileRoutes(profiles),
+    tapRoute({ replica: config.replicaName, replicas, pool, clock, log, audit, metrics: recorder }),
+  ]
+}
+
+// `/api/v1/shares`: who holds most of what is divided among users and addresses, in all threads of this replica.
+
+/** What is answered. */
+export interface SharesAnswer {
+  readonly limits: readonly ShareReport[]
+}
+
+/** Holders that are named of each resource. */
+const NAMED = 5
+
+function sharesRoute(pool: ThreadPool): AdminRoute {
+  return {
+    path: '/api/v1/shares',
+    method: 'GET',
+    access: 'view',
+    async answer() {
+      const threads = await pool.askThreads('shares', undefined)
+      const reports = threads.map(({ answer }) => answer)
+      return jsonResponse({ limits: sumOfShares(reports, NAMED) } satisfies SharesAnswer)
+    },
+  }
+}
+
+// `/api/v1/top`: who asks most, at this replica or at all.
+const PATH = '/api/v1/top'
+
+/** @param top undefined = switched off */
+function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
+  return {
+    path: PATH,
+    method: 'GET',
+    access: 'view',
+    replicas: true,
+    answer(request, user) {
+      if (top === undefined) return { code: 404, contentType: TEXT, body: 'nothing is counted: --top=false\n' }
+      const { query } = request
+      const asked = readTopQuery((name) => query.get(name))
+      if ('problem' in asked) return { code: 400, contentType: TEXT, body: `${asked.problem}\n` }
+      const all = query.get('replicas') === 'all'
+      // The first twenty of each are not the first twenty of all.
+      const whole = new URLSearchParams(query)
+      if (all) whole.set('limit', String(MAX_LIMIT))
+      const route = mergedRoute<TopReport>(replicas, {
+        path: PATH,
+        access: 'view',
+        answer: () => top.report({ ...asked, limit: all ? MAX_LIMIT : asked.limit }),
+        read: readReport,
+        merge: (parts) =>
+          sumOfReports(
+            asked,
+            parts.map(({ part }) => part),
+          ),
+      })
+      return route.answer({ ...request, query: whole }, user)
+    },
+  }
+}
+
+function readReport(json: unknown): TopReport {
+  if (isTopAnswer(json)) return json
+  throw new Error('the answer is not a report of this version')
+}

@@ -1,0 +1,84 @@
+// Who asks most, over all threads: what they have counted is fetched every ten seconds, and when somebody asks.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../../api/ports/ports.ts'
+import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
+import type { Exposition } from '../../../io/metrics/exposition.ts'
+import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
+import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
+import { type TopReport, topReport } from '../../core/top/report.ts'
+import { TopWindows } from '../../core/top/windows.ts'
+import { exposeTop } from '../../metrics/top-series.ts'
+
+const EVERY_MS = 10_000
+/** What a thread has handed over is lost when nobody waits for it. */
+const ANSWER_MS = 30_000
+/** Whoever asks does not wait longer for a thread that is busy: what it has counted comes with the next answer. */
+const WAIT_MS = 1_000
+/** Whoever asks gets numbers that are at most so old: each time costs the threads a millisecond or two. */
+const FRESH_MS = 1_000
+
+export interface TopCountsDeps {
+  readonly pool: Pick<ThreadPool, 'askThreads'>
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** The dimensions whose first ten are metrics. */
+  readonly exposed: readonly Dimension[]
+}
+
+export class TopCounts {
+  readonly name = 'top'
+  readonly #deps: TopCountsDeps
+  readonly #windows: TopWindows
+  #timer: NodeJS.Timeout | undefined
+  #fetching: Promise<void> | undefined
+  #fetchedMs: number
+
+  constructor(deps: TopCountsDeps) {
+    this.#deps = deps
+    this.#fetchedMs = deps.clock.monotonic()
+    this.#windows = new TopWindows(this.#fetchedMs)
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.#fetch(), EVERY_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** At most FRESH_MS old. */
+  async report(query: TopQuery): Promise<TopReport> {
+    const old = this.#deps.clock.monotonic() - this.#fetchedMs >= FRESH_MS
+    if (old || this.#fetching !== undefined)
+      await Promise.race([this.#fetch(), sleep(WAIT_MS, undefined, { ref: false })])
+    return this.#reportNow(query)
+  }
+
+  /** The first ten of each exposed dimension in the last five minutes, as they were known at the last fetch. */
+  exposeMetrics(into: Exposition): void {
+    const firstTen = (by: Dimension): TopReport => this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
+    exposeTop(into, this.#deps.exposed.map(firstTen))
+  }
+
+  #reportNow(query: TopQuery): TopReport {
+    const { by, minutes, cluster } = query
+    return topReport(query, this.#windows.sum(DIMENSIONS.indexOf(by), minutes, cluster, this.#fetchedMs))
+  }
+
+  #fetch(): Promise<void> {
+    this.#fetching ??= this.#fetchOnce().finally(() => {
+      this.#fetching = undefined
+    })
+    return this.#fetching
+  }
+
+  async #fetchOnce(): Promise<void> {
+    const answers = await this.#deps.pool.askThreads('top', undefined, { timeoutMs: ANSWER_MS })
+    this.#fetchedMs = this.#deps.clock.monotonic()
+    this.#windows.add(
+      this.#fetchedMs,
+      answers.flatMap(({ answer }) => answer ?? []),
+    )
+  }
+}

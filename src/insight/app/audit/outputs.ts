@@ -1,0 +1,157 @@
+// Where audit events go: the files of --audit-log-path and --control-audit-log-path, and the webhook.
+
+import type { Logger } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { UserError } from '../../../api/validation/field-errors.ts'
+import type { Config } from '../../../app/config/config.ts'
+import { ReloadedFiles } from '../../../app/config/reloaded-files.ts'
+import type { KubeCallEvents } from '../../../io/kube/client-events.ts'
+import { type LineWriter, type LineWriterOptions, openLineWriter } from '../../../io/logs/line-writer.ts'
+import { systemClock } from '../../../io/world/clock.ts'
+import { truncateEvent } from '../../core/audit/truncation.ts'
+import { AuditWebhook } from '../../io/audit-webhook/audit-webhook.ts'
+import { WebhookKubeconfig } from '../../io/audit-webhook/webhook-kubeconfig.ts'
+
+export interface AuditOutputs {
+  /** Of requests to clusters; undefined = none are recorded. */
+  readonly audit: LineWriter | undefined
+  /** Of the embedded API server, or of what is done on this machine to CRDs; may be the same as `audit`. */
+  readonly controlAudit: LineWriter | undefined
+  /** undefined = none. */
+  readonly auditWebhook: OpenWebhook | undefined
+}
+
+interface OpenWebhook {
+  readonly writer: AuditWebhook
+  readonly kubeconfig: WebhookKubeconfig
+}
+
+const STDOUT = 1
+const MEBIBYTE = 1024 * 1024
+const DAY_MS = 86_400_000
+const FLAG = '--audit-webhook-config-file'
+
+/**
+ * @param outlets closes them
+ * @throws {UserError} when a file cannot be opened, or the kubeconfig of the webhook not be used
+ */
+export function openAuditOutputs(
+  config: Config,
+  log: Logger,
+  calls: KubeCallEvents,
+  outlets: AsyncDisposableStack,
+): AuditOutputs {
+  const open = (path: string): LineWriter | undefined => {
+    const writer = openAuditLog(path, config, log)
+    return writer && outlets.adopt(writer, () => writer.close())
+  }
+  const auditWebhook = openWebhook(config, log, calls)
+  outlets.defer(() => auditWebhook?.writer.close())
+  const audit = auditBackends(open(config.auditLogPath), auditWebhook?.writer)
+  return { audit, controlAudit: openControlAudit(config, audit, auditWebhook?.writer, open), auditWebhook }
+}
+
+/** Reads the kubeconfig again when it changes. */
+export function followWebhookKubeconfig({ kubeconfig }: OpenWebhook, log: Logger): ReloadedFiles {
+  const label = FLAG.slice('--'.length)
+  const read = (): void => kubeconfig.read()
+  return new ReloadedFiles({ label, what: 'the kubeconfig of the audit webhook', files: [kubeconfig.file], read, log })
+}
+
+function openWebhook(config: Config, log: Logger, calls: KubeCallEvents): OpenWebhook | undefined {
+  if (config.auditWebhookConfigFile === '') return undefined
+  const kubeconfig = new WebhookKubeconfig(config.auditWebhookConfigFile)
+  const writer = new AuditWebhook({
+    access: kubeconfig,
+    initialBackoffMs: config.auditWebhookInitialBackoffMs,
+    bufferSize: config.auditWebhookBatchBufferSize,
+    maxBatchSize: config.auditWebhookBatchMaxSize,
+    maxWaitMs: config.auditWebhookBatchMaxWaitMs,
+    throttle: config.auditWebhookBatchThrottleEnable
+      ? { perSecond: config.auditWebhookBatchThrottleQps, burst: config.auditWebhookBatchThrottleBurst }
+      : undefined,
+    maxEventBytes: config.auditWebhookTruncateMaxEventSize,
+    calls,
+    clock: systemClock,
+    log,
+    random: Math.random,
+  })
+  return { writer, kubeconfig }
+}
+
+/** One writer for each file: the lines of two would mix. */
+function openControlAudit(
+  config: Config,
+  audit: LineWriter | undefined,
+  webhook: LineWriter | undefined,
+  open: (path: string) => LineWriter | undefined,
+): LineWriter | undefined {
+  const { source, controlAuditLogPath, auditLogPath } = config
+  // Of CRDs: what is done to them on this machine.
+  if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
+  const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
+  return own ? auditBackends(open(controlAuditLogPath), webhook) : audit
+}
+
+function openAuditLog(path: string, config: Config, log: Logger): LineWriter | undefined {
+  if (path === '') return undefined
+  try {
+    const writer = path === '-' ? openLineWriter(STDOUT) : openLineWriter(path, auditFileOptions(path, config, log))
+    const { auditLogTruncateMaxEventSize: maxBytes } = config
+    return maxBytes === 0 ? writer : truncatingWriter(writer, maxBytes)
+  } catch (error) {
+    throw new UserError(
+      `cannot open the audit log ${path}: ${errorMessage(error)}`,
+      'name a file in a directory that exists',
+    )
+  }
+}
+
+function auditFileOptions(path: string, config: Config, log: Logger): LineWriterOptions {
+  const { auditLogMaxsize, auditLogMaxage, auditLogMaxbackup, auditLogCompress } = config
+  const onError = (error: string): void => log.error('the audit log cannot be written as it should be', { path, error })
+  if (auditLogMaxsize === 0) return { onError }
+  const rotation = {
+    maxBytes: auditLogMaxsize * MEBIBYTE,
+    maxAgeMs: auditLogMaxage * DAY_MS,
+    maxFiles: auditLogMaxbackup,
+    compress: auditLogCompress,
+    now: () => systemClock.now(),
+  }
+  return { onError, rotation }
+}
+
+// The backends of the audit log: the file, with events truncated or not, and the webhook.
+
+/** Events that stay too large are dropped. @param maxBytes of one event */
+function truncatingWriter(writer: LineWriter, maxBytes: number): LineWriter {
+  let tooLarge = 0
+  return {
+    write: (line) => {
+      const event = truncateEvent(line, maxBytes)
+      if (event === undefined) tooLarge++
+      else writer.write(event)
+    },
+    dropped: () => writer.dropped() + tooLarge,
+    flush: () => writer.flush(),
+    close: () => writer.close(),
+  }
+}
+
+/** Each takes every event. What the webhook loses is not among what is dropped: it has its own metric. */
+function auditBackends(file: LineWriter | undefined, webhook: LineWriter | undefined): LineWriter | undefined {
+  if (webhook === undefined) return file
+  const all = file === undefined ? [webhook] : [file, webhook]
+  return {
+    write: (line) => {
+      for (const one of all) one.write(line)
+    },
+    dropped: () => file?.dropped() ?? 0,
+    flush: async () => {
+      await Promise.all(all.map((one) => one.flush()))
+    },
+    close: async () => {
+      await Promise.all(all.map((one) => one.close()))
+    },
+  }
+}

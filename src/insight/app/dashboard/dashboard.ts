@@ -1,0 +1,224 @@
+// What the dashboard shows of this process, kept whether it is looked at or not: samples every ten seconds, changes every two.
+
+import { EVENTS } from '../../../api/kinds/scheme.ts'
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger, ResolvedCluster, SourceError } from '../../../api/ports/ports.ts'
+import type { OwnCertificate } from '../../../app/certificates/own-certificates.ts'
+import type { Config } from '../../../app/config/config.ts'
+import type { CompiledCluster } from '../../../core/cluster/compiled-cluster.ts'
+import { explainRequest } from '../../../core/explain/explain-request.ts'
+import type { MetricsSnapshot } from '../../../io/metrics/recorder.ts'
+import { BUILD } from '../../../io/program/build.ts'
+import { dashboardFiles } from '../../../io/program/dashboard-files.ts'
+import type { Protection } from '../../../protection/app/protection.ts'
+import type { ClusterTable } from '../../../state/clusters.ts'
+import { dashboardRoutes } from '../../admin/dashboard/answers.ts'
+import { assetRoutes } from '../../admin/dashboard/assets.ts'
+import type { AdminRoute } from '../../admin/route.ts'
+import type { ProtectionPane } from '../../api/cluster-page.ts'
+import { type Change, STEP_SECONDS } from '../../api/overview.ts'
+import { ChangeLog, clip } from '../../core/dashboard/change-log.ts'
+import type { Replicas } from '../admin/replicas.ts'
+import { AllReplicas, type ThisReplica } from './all-replicas.ts'
+import { type ClusterPageDeps, clusterPart } from './cluster-page.ts'
+import { overviewPart } from './overview.ts'
+import { Samples } from './samples.ts'
+import { ChangeWatch } from './watch-changes.ts'
+
+interface DashboardDeps {
+  readonly config: Pick<Config, 'dataDir' | 'replicaName'>
+  readonly clusters: ClusterTable
+  readonly clock: Clock
+  readonly pool: { reports(): Promise<unknown> }
+  readonly metrics: { totals(): Promise<Pick<MetricsSnapshot, 'clusters'>> }
+  readonly changes: {
+    readonly inForce: { readonly problems: readonly SourceError[] }
+    object(cluster: string): ResolvedCluster | undefined
+    onApplied(listener: (generations: unknown, changed: ReadonlySet<string> | undefined) => void): () => void
+  }
+  readonly log: Logger
+  /** Of the objects; undefined = they are files. */
+  readonly client: ObjectClient | undefined
+  readonly protection: Pick<Protection, 'stateOf' | 'protectorsIn'>
+  readonly replicas: Replicas
+  /** Of the gateway itself. */
+  certificates(): readonly OwnCertificate[]
+}
+
+const STEP_MS = STEP_SECONDS * 1000
+const LOOK_MS = 2000
+
+export class Dashboard {
+  readonly name = 'dashboard'
+  readonly routes: readonly AdminRoute[]
+  readonly #deps: DashboardDeps
+  readonly #samples = new Samples()
+  readonly #watch: ChangeWatch
+  #timers: readonly NodeJS.Timeout[] = []
+  #unfollow: () => void = () => undefined
+  #sampling = false
+
+  constructor(deps: DashboardDeps) {
+    this.#deps = deps
+    const { config, client, protection, clusters, clock, changes } = deps
+    const log = new ChangeLog()
+    const events = new ClusterEvents(client, clock)
+    this.#watch = new ChangeWatch({
+      clusters,
+      clock,
+      log,
+      dataDir: config.dataDir,
+      object: (name) => changes.object(name),
+    })
+    const page: ClusterPageDeps = {
+      clusters,
+      clock,
+      samples: this.#samples,
+      changes: log,
+      version: BUILD.version,
+      switchOf: (name) => this.#watch.switchOf(name),
+      problems: () => changes.inForce.problems,
+      certificates: () => deps.certificates(),
+      protection: (cluster) => protectionPane(cluster, protection),
+      events: (name) => events.of(name),
+      recentEvents: () => events.ofAll(),
+    }
+    const own: ThisReplica = {
+      replica: config.replicaName,
+      overview: () => overviewPart(page),
+      cluster: async (name) => {
+        const live = clusters.get(name)
+        return live === undefined ? null : await clusterPart(live, page)
+      },
+    }
+    const all = new AllReplicas(own, deps.replicas, clock)
+    this.routes = [
+      ...assetRoutes(dashboardFiles),
+      ...dashboardRoutes({
+        overview: (choice, ofAll) => all.overview(choice, ofAll),
+        overviewPart: () => own.overview(),
+        cluster: (name, ofAll) => all.cluster(name, ofAll),
+        clusterPart: (name) => own.cluster(name),
+        explain: (input) => explainRequest(clusters.index, input, clock.now(), (name) => clusters.get(name)?.lists),
+      }),
+    ]
+  }
+
+  /** Call it when the first configuration is there. */
+  start(): void {
+    this.#unfollow = this.#deps.changes.onApplied((_, changed) => this.#watch.applied(changed))
+    void this.#sample()
+    this.#timers = [
+      setInterval(() => void this.#sample(), STEP_MS).unref(),
+      setInterval(() => this.#watch.look(), LOOK_MS).unref(),
+    ]
+  }
+
+  stop(): void {
+    this.#unfollow()
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  async #sample(): Promise<void> {
+    if (this.#sampling) return
+    this.#sampling = true
+    const { pool, metrics, clock } = this.#deps
+    try {
+      await pool.reports()
+      await this.#samples.take(await metrics.totals(), clock.now(), clock.monotonic())
+    } catch (error) {
+      this.#deps.log.error('the counts for the dashboard could not be sampled', { error })
+    } finally {
+      this.#sampling = false
+    }
+  }
+}
+
+function protectionPane(
+  { name, protection }: CompiledCluster,
+  inForce: DashboardDeps['protection'],
+): ProtectionPane | null {
+  if (protection === undefined) return null
+  const { cell, shadow } = protection
+  const state = inForce.stateOf(name)
+  const { rows, omitted } = inForce.protectorsIn(cell)
+  return { cell, shadow, state: state?.state ?? 'Starting', message: state?.message ?? '', protectors: rows, omitted }
+}
+
+// Events about UpstreamClusters, out of the API server of the objects: read when a page is looked at, and at most once in ten seconds.
+
+/** Where Events of cluster-scoped objects are. */
+const NAMESPACE = 'default'
+const KEPT_MS = 10_000
+const PATIENCE_MS = 2_000
+const RECENT_MS = 30 * 60 * 1000
+
+class ClusterEvents {
+  readonly #client: ObjectClient | undefined
+  readonly #clock: { now(): number; monotonic(): number }
+  #known: readonly Change[] = []
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #reading: Promise<void> | undefined
+
+  constructor(client: ObjectClient | undefined, clock: { now(): number; monotonic(): number }) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  /** Those of the last half hour; what was known before, where the API server does not answer. */
+  async of(cluster: string): Promise<readonly Change[]> {
+    const reading = this.#refresh()
+    if (reading !== undefined) {
+      let timer: NodeJS.Timeout | undefined
+      const patience = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, PATIENCE_MS)
+      })
+      await Promise.race([reading, patience])
+      clearTimeout(timer)
+    }
+    return this.#recent().filter((event) => event.cluster === cluster)
+  }
+
+  /** Those of the last half hour, of all clusters, as known: the API server is not waited for, the next look knows more. */
+  ofAll(): readonly Change[] {
+    void this.#refresh()
+    return this.#recent()
+  }
+
+  #recent(): readonly Change[] {
+    const since = this.#clock.now() - RECENT_MS
+    return this.#known.filter(({ at }) => at >= since)
+  }
+
+  /** undefined = what is known is fresh. */
+  #refresh(): Promise<void> | undefined {
+    if (this.#clock.monotonic() - this.#readAtMs <= KEPT_MS) return undefined
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const { items = [] } = (await this.#client?.list(EVENTS, NAMESPACE)) ?? {}
+      this.#known = items.flatMap(changeOf)
+    } catch {
+      // They are an extra: the gateway may not have the right to read them.
+    }
+    this.#readAtMs = this.#clock.monotonic()
+  }
+}
+
+function changeOf(event: JsonObject): Change[] {
+  const about = recordOf(event['involvedObject'])
+  if (about['kind'] !== 'UpstreamCluster') return []
+  const at = Date.parse(textOf(event['lastTimestamp']))
+  if (Number.isNaN(at)) return []
+  const count = typeof event['count'] === 'number' && event['count'] > 1 ? ` (${event['count']} times)` : ''
+  const text = clip(`${textOf(event['reason'])}: ${textOf(event['message'])}${count}`)
+  const severity = event['type'] === 'Warning' ? 'bad' : 'neutral'
+  return [{ at, kind: 'event', cluster: textOf(about['name']), severity, text, by: '' }]
+}

@@ -1,0 +1,200 @@
+// What each cluster did in each step of ten seconds: rates from the differences of the gateway's own counts, for the last half hour. It goes
+// on whether somebody looks or not.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type ClusterTotals, clusterTotals, DURATION_BOUNDS, refusalCode } from '../../../io/metrics/cluster-totals.ts'
+import type { MetricsSnapshot } from '../../../io/metrics/recorder.ts'
+import { type RefusalRow, STEP_SECONDS, STEPS } from '../../api/overview.ts'
+import type { Durations, SeriesPart } from '../../api/parts.ts'
+import { short } from '../../core/dashboard/figures.ts'
+import { durationsOf } from '../../core/dashboard/merge/durations.ts'
+import { increase, Ring } from '../../core/dashboard/rate-ring.ts'
+
+const MS = 1000
+const REFUSAL_STEPS = 30
+const MINUTE_STEPS = 60 / STEP_SECONDS
+/** Reasons and rules of one cluster that are told apart; the configuration has fewer. */
+const MAX_REFUSALS = 200
+/** Clusters between two turns of the event loop. */
+const CLUSTERS_AT_ONCE = 100
+
+/** Of one cluster; '' = of requests for no known cluster. */
+export class ClusterSample {
+  readonly requests: Ring = new Ring(STEPS)
+  readonly errors: Ring = new Ring(STEPS)
+  readonly refused: Ring = new Ring(STEPS)
+  /** Of each step, the newest last. */
+  readonly #durations: Durations[] = []
+  /** The newest counts. */
+  totals: ClusterTotals | undefined
+  /** A second, in the newest step. */
+  endpoints: ReadonlyMap<string, { readonly requests: number; readonly errors: number }> = new Map()
+  admitted: ReadonlyMap<string, number> = new Map()
+  rejected: ReadonlyMap<string, number> = new Map()
+  policies: ReadonlyMap<string, number> = new Map()
+  /** Requests of each step, by reason and rule. */
+  readonly #refusals = new Map<string, Ring>()
+
+  /** @param seconds since the counts before */
+  take(now: ClusterTotals, seconds: number): void {
+    const before = this.totals
+    this.totals = now
+    if (before === undefined) return
+    const rate = (then: number, later: number): number => increase(then, later) / seconds
+    this.requests.push(rate(before.requests, now.requests))
+    this.errors.push(rate(before.errors, now.errors))
+    this.refused.push(rate(before.refused, now.refused))
+    this.#durations.push(newDurations(before, now))
+    if (this.#durations.length > STEPS) this.#durations.shift()
+    this.admitted = rates(before.admitted, now.admitted, seconds)
+    this.rejected = rates(before.rejected, now.rejected, seconds)
+    this.policies = rates(before.policies, now.policies, seconds)
+    this.endpoints = new Map(
+      [...now.endpoints].map(([url, { requests, errors }]) => {
+        const was = before.endpoints.get(url) ?? { requests: 0, errors: 0 }
+        return [url, { requests: rate(was.requests, requests), errors: rate(was.errors, errors) }]
+      }),
+    )
+    this.#takeRefusals(before, now)
+  }
+
+  #takeRefusals(before: ClusterTotals, now: ClusterTotals): void {
+    for (const [key, count] of now.refusals) {
+      const news = increase(before.refusals.get(key) ?? 0, count)
+      let ring = this.#refusals.get(key)
+      if (ring === undefined) {
+        if (news === 0 || this.#refusals.size >= MAX_REFUSALS) continue
+        ring = new Ring(REFUSAL_STEPS)
+        this.#refusals.set(key, ring)
+      }
+      ring.push(news)
+      if (ring.sum(REFUSAL_STEPS) === 0) this.#refusals.delete(key)
+    }
+  }
+
+  /** Of the newest step. */
+  get durations(): Durations {
+    return this.#durations.at(-1) ?? []
+  }
+
+  /** Of the last five minutes, the most frequent first. */
+  refusals(cluster: string): RefusalRow[] {
+    const rows = [...this.#refusals].map(([key, ring]) => {
+      const [reason = '', rule = ''] = key.split('\n')
+      const count = Math.round(ring.sum(REFUSAL_STEPS))
+      return { cluster, reason, rule, code: refusalCode(reason), perSecond: ring.last / STEP_SECONDS, count }
+    })
+    return rows.sort((a, b) => b.count - a.count)
+  }
+
+  series(endsAt: number): SeriesPart {
+    return {
+      endsAt,
+      stepSeconds: STEP_SECONDS,
+      requests: this.requests.values(STEPS).map(short),
+      errors: this.errors.values(STEPS).map(short),
+      refused: this.refused.values(STEPS).map(short),
+      durations: this.#durations,
+    }
+  }
+
+  /** A value a minute. */
+  spark(): number[] {
+    return this.requests.means(MINUTE_STEPS).map(short)
+  }
+}
+
+function newDurations(before: ClusterTotals, now: ClusterTotals): Durations {
+  const count = increase(before.durationCount, now.durationCount)
+  if (count === 0) return durationsOf(now.durations, 0)
+  return durationsOf(
+    now.durations.map((value, i) => increase(before.durations[i] ?? 0, value)),
+    count,
+  )
+}
+
+function rates(
+  before: ReadonlyMap<string, number>,
+  now: ReadonlyMap<string, number>,
+  seconds: number,
+): ReadonlyMap<string, number> {
+  return new Map([...now].map(([key, value]) => [key, increase(before.get(key) ?? 0, value) / seconds]))
+}
+
+export class Samples {
+  /** Of all clusters together. */
+  readonly all: ClusterSample = new ClusterSample()
+  readonly #clusters = new Map<string, ClusterSample>()
+  #takenAt = 0
+  #monotonic = 0
+
+  /** When the newest was taken, milliseconds since the epoch; 0 = none yet. */
+  get takenAt(): number {
+    return this.#takenAt
+  }
+
+  /** '' = requests for no known cluster. */
+  of(cluster: string): ClusterSample | undefined {
+    return this.#clusters.get(cluster)
+  }
+
+  entries(): Iterable<[string, ClusterSample]> {
+    return this.#clusters
+  }
+
+  /** @param clusters what all threads have counted */
+  async take({ clusters }: Pick<MetricsSnapshot, 'clusters'>, nowMs: number, monotonicMs: number): Promise<void> {
+    const seconds = Math.max((monotonicMs - this.#monotonic) / MS, 0.001)
+    this.#monotonic = monotonicMs
+    const seen = new Set<string>()
+    const totals: ClusterTotals[] = []
+    for (const store of clusters) {
+      const now = clusterTotals(store)
+      seen.add(store.cluster)
+      totals.push(now)
+      this.#sampleOf(store.cluster).take(now, seconds)
+      if (totals.length % CLUSTERS_AT_ONCE === 0) await nextTurn()
+    }
+    for (const name of this.#clusters.keys()) if (!seen.has(name)) this.#clusters.delete(name)
+    this.all.take(sumOf(totals), seconds)
+    this.#takenAt = nowMs
+  }
+
+  #sampleOf(cluster: string): ClusterSample {
+    let sample = this.#clusters.get(cluster)
+    if (sample === undefined) {
+      sample = new ClusterSample()
+      // A cluster that is new has counted nothing before: its first requests are news.
+      if (this.#takenAt > 0) sample.totals = NOTHING
+      this.#clusters.set(cluster, sample)
+    }
+    return sample
+  }
+}
+
+const NOTHING: ClusterTotals = sumOf([])
+
+/** Without what has names. */
+function sumOf(all: readonly ClusterTotals[]): ClusterTotals {
+  const durations = new Float64Array(DURATION_BOUNDS.length)
+  const sum = { requests: 0, errors: 0, refused: 0, inFlight: 0, watches: 0, durationCount: 0 }
+  for (const totals of all) {
+    sum.requests += totals.requests
+    sum.errors += totals.errors
+    sum.refused += totals.refused
+    sum.inFlight += totals.inFlight
+    sum.watches += totals.watches
+    sum.durationCount += totals.durationCount
+    for (let i = 0; i < durations.length; i++) durations[i] = (durations[i] ?? 0) + (totals.durations[i] ?? 0)
+  }
+  const none = new Map<string, number>()
+  return {
+    ...sum,
+    durations,
+    refusals: none,
+    endpoints: new Map(),
+    admitted: none,
+    rejected: none,
+    policies: none,
+  }
+}

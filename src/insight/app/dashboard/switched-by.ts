@@ -1,0 +1,40 @@
+// Who has set a degrade mode, and when: of a switch thrown on this machine its file knows it, of an object the manager of its field.
+
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { ResolvedCluster } from '../../../api/ports/ports.ts'
+import { readSwitchStates } from '../../../incidents/io/local-switches/switch-state.ts'
+
+export interface SwitchedBy {
+  /** '' = not known. */
+  readonly by: string
+  /** Milliseconds since the epoch; 0 = not known. */
+  readonly since: number
+}
+
+export function switchedBy(dataDir: string, cluster: string, resolved: ResolvedCluster | undefined): SwitchedBy {
+  const local = readSwitchStates(dataDir).switches.find((one) => one.cluster === cluster)
+  if (local !== undefined) return { by: `${local.by} on this machine`, since: millisOf(local.at) }
+  return modeOwner(resolved?.object.metadata) ?? { by: '', since: 0 }
+}
+
+/** The manager of spec.degrade.mode in metadata.managedFields; the latest of several. */
+function modeOwner(metadata: unknown): SwitchedBy | undefined {
+  const entries: unknown = isRecord(metadata) ? metadata['managedFields'] : undefined
+  if (!Array.isArray(entries)) return undefined
+  const owners = entries.flatMap((entry: unknown): SwitchedBy[] => {
+    if (!isRecord(entry) || !owns(entry['fieldsV1'])) return []
+    return [{ by: String(entry['manager'] ?? ''), since: millisOf(entry['time']) }]
+  })
+  return owners.sort((a, b) => b.since - a.since)[0]
+}
+
+function owns(fields: unknown): boolean {
+  const spec = isRecord(fields) ? fields['f:spec'] : undefined
+  const degrade = isRecord(spec) ? spec['f:degrade'] : undefined
+  return isRecord(degrade) && 'f:mode' in degrade
+}
+
+function millisOf(time: unknown): number {
+  const ms = typeof time === 'string' ? Date.parse(time) : Number.NaN
+  return Number.isNaN(ms) ? 0 : ms
+}

@@ -1,0 +1,125 @@
+// GET /api/v1/tap: who may begin how many taps, and the record of each. What a tap shows names users, so it is audited as reading is.
+
+import { randomUUID } from 'node:crypto'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
+import type { AnyResponse, PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { LineWriter } from '../../../io/logs/line-writer.ts'
+import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../io/metrics/descriptors.ts'
+import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import { type AdminRoute, type AdminUser, TEXT } from '../../admin/route.ts'
+import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
+import { tapAuditLine } from '../../io/audit/audit-event.ts'
+import { type TapReplicas, tapPeers } from './tap-peers.ts'
+import { TapSession } from './tap-session.ts'
+export interface TapDeps {
+  readonly replica: string
+  readonly pool: Pick<ThreadPool, 'subscribe'>
+  readonly replicas: TapReplicas
+  readonly clock: Clock
+  readonly log: Logger
+  /** undefined = there is no audit log; the process log has it in any case. */
+  readonly audit: LineWriter | undefined
+  readonly metrics: MetricsRecorder
+}
+
+/** At a time. Each costs every request a comparison with its filter. */
+const MAX_TAPS = 16
+/** Of one user, so that others can tap, too. */
+const MAX_TAPS_PER_USER = 4
+/** Events of a thread that may be on their way to the reader. */
+const CREDIT = 256
+const MAX_NAME = 256
+
+export function tapRoute(deps: TapDeps): AdminRoute {
+  const taps = new RunningTaps(deps)
+  const answer = (request: PlainRequest, user: AdminUser): AnyResponse => taps.answer(request, user)
+  return { path: '/api/v1/tap', method: 'GET', access: 'view', replicas: true, audited: true, answer }
+}
+
+class RunningTaps {
+  readonly #deps: TapDeps
+  /** By user. */
+  readonly #running = new Map<string, number>()
+
+  constructor(deps: TapDeps) {
+    this.#deps = deps
+  }
+
+  answer(request: PlainRequest, user: AdminUser): AnyResponse {
+    const { request: tap, errors } = readTapQuery(request.query)
+    if (tap === undefined) return { code: 400, contentType: TEXT, body: errors.map((error) => `${error}\n`).join('') }
+    const name = userOf(request, user)
+    const full = this.#full(name)
+    if (full !== undefined) {
+      this.#deps.metrics.add(TAPS_REFUSED, 1)
+      return full
+    }
+    const session = this.#begin(tap, request, user, name)
+    return {
+      code: 200,
+      contentType: 'application/x-ndjson',
+      // A proxy in between must not wait for more.
+      headers: { 'x-accel-buffering': 'no' },
+      stream: (out) => session.run(out),
+    }
+  }
+
+  #full(name: string): PlainResponse | undefined {
+    const all = [...this.#running.values()].reduce((sum, one) => sum + one, 0)
+    const own = this.#running.get(name) ?? 0
+    const limit = all >= MAX_TAPS ? `${MAX_TAPS} taps` : `${MAX_TAPS_PER_USER} taps of ${JSON.stringify(name)}`
+    // Without a login everybody has the same name.
+    if (all < MAX_TAPS && (name === '' || own < MAX_TAPS_PER_USER)) return undefined
+    const body = `this replica has ${limit} already, which is the limit; end one of them\n`
+    return { code: 429, contentType: TEXT, body, headers: { 'retry-after': '5' } }
+  }
+
+  #begin(tap: TapRequest, request: PlainRequest, user: AdminUser, name: string): TapSession {
+    const { replica, replicas, pool, clock, log, audit, metrics } = this.#deps
+    const { signal, remoteAddress, query } = request
+    const session = new TapSession({
+      request: tap,
+      replica,
+      clock,
+      signal,
+      subscribe: (question, onEvents) =>
+        pool.subscribe('tap', question, { credit: CREDIT, onEvents: (events, _, thread) => onEvents(events, thread) }),
+      ...(query.get('replicas') === 'all' && { peers: () => tapPeers(replicas, query, name) }),
+      count: (outcome, events) => metrics.add(TAP_EVENTS, events, outcome),
+    })
+    const beganMs = clock.now()
+    this.#change(name, 1)
+    // That it began is in the logs, as every use of this route.
+    const end = (): void => {
+      this.#change(name, -1)
+      const ended = { shown: session.shown, dropped: session.dropped }
+      const filter = writeTapQuery(tap).toString()
+      log.info('tap ended', { user: name, address: remoteAddress, query: filter, ...ended })
+      const about = { auditId: randomUUID(), user, remoteAddress, query: filter, beganMs }
+      audit?.write(tapAuditLine({ ...about, nowMs: clock.now(), ...ended }))
+    }
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+    return session
+  }
+
+  #change(user: string, by: number): void {
+    const running = (this.#running.get(user) ?? 0) + by
+    if (running === 0) this.#running.delete(user)
+    else this.#running.set(user, running)
+    this.#deps.metrics.set(
+      TAPS,
+      [...this.#running.values()].reduce((sum, one) => sum + one, 0),
+    )
+  }
+}
+
+/**
+ * As taps are counted and logged; `NAME for USER` where another replica asks for somebody. From anybody else it counts for nothing: a new name
+ * for each tap would be above no limit.
+ */
+function userOf({ query }: PlainRequest, { name, replica = false }: AdminUser): string {
+  const user = replica ? (query.get('onBehalfOf') ?? '') : ''
+  return user === '' ? name : `${name} for ${user}`.slice(0, MAX_NAME)
+}

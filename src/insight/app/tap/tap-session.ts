@@ -1,0 +1,213 @@
+// One tap: what the threads of this replica, and the other replicas, show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
+// reader takes them, until it ends.
+
+import type { Budget } from '../../../api/limits/budget.ts'
+import type { Clock } from '../../../api/ports/ports.ts'
+import type { TapCounts, TapQuestion, TapThreadEvent } from '../../../app/threads/tap-messages.ts'
+import { safeJson } from '../../../core/text/printable.ts'
+import type { StreamOut } from '../../../io/listener/http-plain.ts'
+import { adminFault } from '../../../io/world/admin-request.ts'
+import type { DropReason, TapEnd, TapLine } from '../../core/tap/tap-lines.ts'
+import { type TapRequest, tapBudget } from '../../core/tap/tap-query.ts'
+import type { TapPeer } from './tap-peers.ts'
+
+/** Takes what a thread shows; it may show more once the result has resolved. */
+export type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
+
+export interface TapSessionDeps {
+  readonly request: TapRequest
+  /** Name of this replica. */
+  readonly replica: string
+  readonly clock: Clock
+  /** Aborts when the reader has gone. */
+  readonly signal: AbortSignal
+  /** Begins to show; returns what ends it. */
+  subscribe(question: TapQuestion, onEvents: OnTapEvents): () => void
+  /** The same tap at the other replicas; default: of this one alone. Rejects when nobody can say which there are. */
+  peers?(): Promise<readonly TapPeer[]>
+  /** How many events were shown or dropped just now. */
+  count(outcome: 'shown' | DropReason, events: number): void
+}
+
+/** How often the reader is told what was dropped. */
+const TELL_MS = 1000
+/** How often it hears from the replica in any case: every so many of these. */
+const PROGRESS_EVERY = 5
+
+/** How lines of other replicas begin: their events are not parsed. */
+const REQUEST = '{"type":"request"'
+const END = '{"type":"end"'
+
+const NO_COUNTS: TapCounts = { seen: 0, matched: 0, aboveRate: 0, unread: 0 }
+
+export class TapSession {
+  readonly #deps: TapSessionDeps
+  readonly #rate: Budget
+  readonly #ended = Promise.withResolvers<TapEnd | undefined>()
+  /** Of each thread, as it said last. */
+  readonly #counts = new Map<number, TapCounts>()
+  readonly #dropped: Record<DropReason | 'elsewhere', number> = { rate: 0, reader: 0, elsewhere: 0 }
+  /** Of `#dropped`, as much as the reader was told. */
+  readonly #told: Record<DropReason, number> = { rate: 0, reader: 0 }
+  #seen = 0
+  #matched = 0
+  #shown = 0
+  #over = false
+  /** Aborts when the tap is over. */
+  readonly #closing = new AbortController()
+  #ticks = 0
+  /** Writes that the reader has not made room for. */
+  #waiting = 0
+  #written: Promise<void> = Promise.resolve()
+
+  constructor(deps: TapSessionDeps) {
+    this.#deps = deps
+    this.#rate = tapBudget(deps.request.maxRps, deps.clock.monotonic())
+  }
+
+  get shown(): number {
+    return this.#shown
+  }
+
+  /** Events that matched, and were not shown. */
+  get dropped(): number {
+    return this.#dropped.rate + this.#dropped.reader + this.#dropped.elsewhere
+  }
+
+  /** Resolves when the tap has ended, for whatever reason. */
+  async run(out: StreamOut): Promise<void> {
+    const { request, replica, clock, signal, subscribe } = this.#deps
+    const { filter, maxRps, forMs } = request
+    const until = new Date(clock.now() + forMs).toISOString()
+    const onAbort = (): void => this.#end(undefined)
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    const ending = setTimeout(() => this.#end('time'), forMs)
+    const telling = setInterval(() => this.#tell(out), TELL_MS)
+    void this.#write(out, { type: 'start', replica, until, maxRps })
+    const unsubscribe = subscribe({ filter, maxRps, replica }, (events, thread) => this.#take(out, events, thread))
+    void this.#relayAll(out)
+    const reason = await this.#ended.promise
+    unsubscribe()
+    clearTimeout(ending)
+    clearInterval(telling)
+    signal.removeEventListener('abort', onAbort)
+    if (reason === undefined) return
+    void this.#write(out, { type: 'end', replica, reason, shown: this.#shown, dropped: this.dropped })
+    await this.#written
+  }
+
+  #end(reason: TapEnd | undefined): void {
+    this.#over = true
+    this.#closing.abort()
+    this.#ended.resolve(reason)
+  }
+
+  #take(out: StreamOut, events: readonly TapThreadEvent[], thread: number): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    const { request, clock } = this.#deps
+    const nowMs = clock.monotonic()
+    let lines = ''
+    let shown = 0
+    for (const event of events) {
+      if (typeof event !== 'string') this.#count(thread, event)
+      else if (!this.#rate.take(nowMs)) this.#drop('rate', 1)
+      else {
+        lines += `${event}\n`
+        shown++
+        if (this.#shown + shown === request.limit) break
+      }
+    }
+    return this.#show(out, lines, shown)
+  }
+
+  #show(out: StreamOut, lines: string, shown: number): Promise<void> {
+    if (shown === 0) return Promise.resolve()
+    const { limit } = this.#deps.request
+    this.#shown += shown
+    this.#deps.count('shown', shown)
+    const written = this.#writeText(out, lines)
+    if (limit > 0 && this.#shown >= limit) this.#end('limit')
+    return written
+  }
+
+  async #relayAll(out: StreamOut): Promise<void> {
+    try {
+      const peers = (await this.#deps.peers?.()) ?? []
+      await Promise.all(peers.map((peer) => this.#relay(out, peer)))
+    } catch (error) {
+      await this.#tellMissing(out, '(all others)', error)
+    }
+  }
+
+  /** What another replica shows counts as what this one shows: the rate and the limit are those of all together. */
+  async #relay(out: StreamOut, peer: TapPeer): Promise<void> {
+    try {
+      for await (const line of peer.lines(this.#closing.signal)) {
+        if (this.#over || line.startsWith(END)) return
+        if (!line.startsWith(REQUEST)) {
+          this.#dropped.elsewhere += droppedIn(line)
+          await this.#writeText(out, `${line}\n`)
+        } else if (this.#rate.take(this.#deps.clock.monotonic())) await this.#show(out, `${line}\n`, 1)
+        else this.#drop('rate', 1)
+      }
+      await this.#tellMissing(out, peer.name, new Error('it has ended the stream'))
+    } catch (error) {
+      await this.#tellMissing(out, peer.name, error)
+    }
+  }
+
+  async #tellMissing(out: StreamOut, replica: string, error: unknown): Promise<void> {
+    if (!this.#over) await this.#write(out, { type: 'missing', replica, message: adminFault(error) })
+  }
+
+  #count(thread: number, now: TapCounts): void {
+    const last = this.#counts.get(thread) ?? NO_COUNTS
+    // Another thread has taken its place, and counts from 0.
+    const before = now.seen < last.seen || now.matched < last.matched ? NO_COUNTS : last
+    this.#counts.set(thread, now)
+    this.#seen += now.seen - before.seen
+    this.#matched += now.matched - before.matched
+    this.#drop('rate', now.aboveRate - before.aboveRate)
+    this.#drop('reader', now.unread - before.unread)
+  }
+
+  #drop(reason: DropReason, events: number): void {
+    if (events === 0) return
+    this.#dropped[reason] += events
+    this.#deps.count(reason, events)
+  }
+
+  /** A reader that does not take what there is gets nothing on top of it. */
+  #tell(out: StreamOut): void {
+    this.#ticks++
+    if (this.#waiting > 0 || this.#over) return
+    const { replica } = this.#deps
+    for (const reason of ['rate', 'reader'] as const) {
+      const count = this.#dropped[reason] - this.#told[reason]
+      if (count > 0) void this.#write(out, { type: 'dropped', replica, count, reason })
+      this.#told[reason] += count
+    }
+    if (this.#ticks % PROGRESS_EVERY !== 0) return
+    void this.#write(out, { type: 'progress', replica, seen: this.#seen, matched: this.#matched })
+  }
+
+  #write(out: StreamOut, line: TapLine): Promise<void> {
+    return this.#writeText(out, `${safeJson(line)}\n`)
+  }
+
+  /** In their order; what waits is bounded by the credit of the threads. Never rejects: without a reader the tap is over. */
+  #writeText(out: StreamOut, text: string): Promise<void> {
+    this.#waiting++
+    this.#written = this.#written
+      .then(() => out.write(text))
+      .catch(() => this.#end(undefined))
+      .finally(() => this.#waiting--)
+    return this.#written
+  }
+}
+
+/** How many events a line of another replica says to be dropped. */
+function droppedIn(line: string): number {
+  return Number(/^\{"type":"dropped".*"count":(\d{1,15})[,}]/.exec(line)?.[1] ?? 0)
+}

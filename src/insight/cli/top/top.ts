@@ -1,0 +1,81 @@
+// `portcullis top`: who asks most, refreshed in place.
+
+import { UserError } from '../../../api/validation/field-errors.ts'
+import { AdminClient, type AdminClientOptions } from '../../../cli/client/admin-client.ts'
+import type { Output } from '../../../cli/command/output.ts'
+import { fitWidth, printable, safeJson } from '../../../core/text/printable.ts'
+import type { Screen } from '../../../io/world/terminal.ts'
+import { readTopQuery } from '../../core/top/query.ts'
+import { isTopAnswer, type TopAnswer, topLines } from '../../core/top/top-lines.ts'
+
+export interface TopOptions extends AdminClientOptions, Pick<Output, 'out'> {
+  readonly by: string
+  readonly sort: string
+  readonly minutes: string
+  readonly limit: string
+  /** Default: all. */
+  readonly cluster?: string
+  readonly output: 'text' | 'json'
+  /** Ask once, also on a terminal. */
+  readonly once: boolean
+  /** undefined = output does not go to a terminal. */
+  readonly openScreen: () => Screen | undefined
+}
+
+const REFRESH_MS = 2_000
+
+/** Resolves with the exit code. @throws {UserError} when the gateway cannot be asked */
+export async function top(options: TopOptions): Promise<number> {
+  const { output, once, out, openScreen } = options
+  const path = pathOf(options)
+  const client = new AdminClient(options)
+  const first = await ask(client, path)
+  if (output === 'json') {
+    out(`${safeJson(first)}\n`)
+    return 0
+  }
+  const screen = once ? undefined : openScreen()
+  if (screen === undefined) {
+    out(`${topLines(first).join('\n')}\n`)
+    return 0
+  }
+  try {
+    await refresh(client, path, first, screen)
+  } finally {
+    screen.close()
+  }
+  return 0
+}
+
+async function refresh(client: AdminClient, path: string, first: TopAnswer, screen: Screen): Promise<void> {
+  let shown = first
+  let trouble = ''
+  do {
+    const lines = topLines(shown, screen.columns)
+    if (trouble !== '') lines.splice(1, 0, fitWidth(printable(trouble), screen.columns))
+    screen.show(lines)
+    if (!(await screen.wait(REFRESH_MS))) return
+    try {
+      shown = await ask(client, path)
+      trouble = ''
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      trouble = `not refreshed: ${error.message}`
+    }
+  } while (await screen.wait(0))
+}
+
+/** @throws {UserError} */
+function pathOf({ by, sort, minutes, limit, cluster = '' }: TopOptions): string {
+  const query = new URLSearchParams({ by, sort, minutes, limit, replicas: 'all' })
+  if (cluster !== '') query.set('cluster', cluster)
+  const read = readTopQuery((name) => query.get(name))
+  if ('problem' in read) throw new UserError(`--${read.problem}`, 'see portcullis help top')
+  return `/api/v1/top?${query}`
+}
+
+async function ask(client: AdminClient, path: string): Promise<TopAnswer> {
+  const answer = await client.json({ path })
+  if (isTopAnswer(answer)) return answer
+  throw new UserError(`${client.url.origin} does not answer as a gateway of this version does`, 'check --admin')
+}

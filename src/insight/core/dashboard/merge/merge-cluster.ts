@@ -1,0 +1,132 @@
+// The page of one cluster, of all replicas.
+
+import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane, ProtectorRow } from '../../../api/cluster-page.ts'
+import type { RefusalRow } from '../../../api/overview.ts'
+import type { ClusterPart, PartOf } from '../../../api/parts.ts'
+import { clip } from '../change-log.ts'
+import { short } from '../figures.ts'
+import {
+  distinct,
+  each,
+  first,
+  isSome,
+  max,
+  merge,
+  type Parts,
+  rate,
+  rows,
+  type Shape,
+  said,
+  sum,
+  sumOf,
+  worst,
+} from './merge.ts'
+import { mergeChanges } from './merge-changes.ts'
+import { mergeSeries } from './merge-series.ts'
+import { mergeTile } from './merge-tile.ts'
+
+const MAX_ROWS = 200
+
+/**
+ * @param parts of the replicas that know the cluster, the asked one first
+ * @param missing replicas that have not answered
+ * @param bounds of the buckets of durations, seconds
+ * @returns undefined without a part
+ */
+export function mergeClusterPages(
+  parts: readonly PartOf<ClusterPart>[],
+  missing: readonly string[],
+  bounds: Float64Array,
+): ClusterPage | undefined {
+  if (!isSome(parts)) return undefined
+  const replicas = parts.map(({ replica }) => replica)
+  return { ...merge(shapeOf(bounds), parts), replicas, missing: missing.toSorted() }
+}
+
+function shapeOf(bounds: Float64Array): Shape<ClusterPart, Omit<ClusterPage, 'replicas' | 'missing'>> {
+  return {
+    sampledAt: max,
+    version: first,
+    tile: (tiles) => mergeTile(tiles, bounds),
+    series: (series) => mergeSeries(series, bounds),
+    hosts: first,
+    endpoints: rows(['url'], mergeEndpoint),
+    policies: rows(['index', 'matches', 'action'], (same) => ({
+      ...first(same),
+      ...merge({ perSecond: rate, hits: sum }, same),
+    })),
+    limits: rows(['name', 'size'], mergeLimit),
+    refusals: (refusals) => mergeRefusals(refusals).slice(0, MAX_ROWS),
+    protection: mergeProtection,
+    certificates: distinct('certificate', 'endsAt'),
+    problems: distinct('severity', 'message'),
+    changes: (changes) => mergeChanges(changes).slice(0, MAX_ROWS),
+    credentialFault: (_, parts) => said(each(parts, ({ tile }) => tile.credentialFault)),
+  }
+}
+
+type Refusal = Omit<RefusalRow, 'cluster'> & Partial<Pick<RefusalRow, 'cluster'>>
+type Counts = Pick<RefusalRow, 'perSecond' | 'count'>
+
+/** The most frequent first. */
+export function mergeRefusals<T extends Refusal>(lists: Parts<readonly T[]>): readonly T[] {
+  const merged = rows<T, T>(['cluster', 'reason', 'rule'], (same) => {
+    return { ...first(same), ...merge<Refusal, Counts>({ perSecond: rate, count: sum }, same) }
+  })
+  return merged(lists).toSorted((a, b) => b.count - a.count)
+}
+
+/** The worst first. */
+const STATES: readonly EndpointRow['state'][] = ['down', 'ejected', 'unknown', 'up', 'backup', 'disabled']
+
+/** As the replica sees it that sees it worst; named when others see it otherwise. */
+function mergeEndpoint(same: Parts<EndpointRow>, lists: Parts<unknown>): EndpointRow {
+  const { part: seen } = worst(same, ({ state }) => STATES.indexOf(state))
+  const alike = same.filter(({ part }) => part.state === seen.state).map(({ replica }) => replica)
+  const where = alike.length === lists.length ? '' : `${alike.join(', ')}${seen.message === '' ? '' : ': '}`
+  const sums = merge({ inFlight: sum, requestsPerSecond: rate, errorsPerSecond: rate }, same)
+  return { ...seen, message: clip(where + seen.message), ...sums }
+}
+
+/**
+ * Each replica has a limit of this size of its own: the fullest counts. Of one that is shared, what all of them use of the size for all
+ * counts as well.
+ */
+function mergeLimit(same: Parts<LimitRow>): LimitRow {
+  const { shared, kind, size } = first(same)
+  const used = sumOf(same, kind === 'tokenBucket' ? 'admittedPerSecond' : 'inFlight')
+  const fills = same.flatMap(({ part: { fill } }) => fill ?? [])
+  if (shared !== null && shared > 0) fills.push(short(Math.min(1, used / shared)))
+  return {
+    ...first(same),
+    size: same.length === 1 || kind === 'exempt' ? size : `${size} (each of ${same.length} replicas)`,
+    fill: fills.length === 0 ? null : Math.max(...fills),
+    // The same user may ask several replicas: the most of one are counted.
+    ...merge({ inFlight: sum, watches: sum, users: max, admittedPerSecond: rate, rejectedPerSecond: rate }, same),
+  }
+}
+
+/** Of states of a replica: the one that protects least first. */
+const PROTECTION_STATES: readonly string[] = ['Broken', 'Starting', 'Counting']
+
+/** Replicas count the same pods: of each protector, what the one counts that lets fewest go. */
+function mergeProtection(all: Parts<ProtectionPane | null>): ProtectionPane | null {
+  const panes = all.flatMap(({ replica, part }) => (part === null ? [] : [{ replica, part }]))
+  if (!isSome(panes)) return null
+  const { replica, part: least } = worst(panes, ({ state }) => {
+    const at = PROTECTION_STATES.indexOf(state)
+    return at < 0 ? PROTECTION_STATES.length : at
+  })
+  const differs = panes.some(({ part }) => part.state !== least.state)
+  return {
+    ...least,
+    message: differs ? clip(`${replica}${least.message === '' ? '' : `: ${least.message}`}`) : least.message,
+    ...merge({ protectors: rows(['namespace', 'name'], mergeProtector), omitted: max }, panes),
+  }
+}
+
+function mergeProtector(same: Parts<ProtectorRow>): ProtectorRow {
+  const { stuck, stuckCount } = worst(same, (row) => -row.stuckCount).part
+  const { part: least } = worst(same, ({ mayGo }) => mayGo)
+  return { ...least, stuck, stuckCount, ...merge({ fault: said }, same) }
+}

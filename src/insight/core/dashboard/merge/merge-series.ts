@@ -1,0 +1,41 @@
+// One line of time out of those of several replicas, which take their samples at different moments.
+
+import { type Series, STEPS } from '../../../api/overview.ts'
+import type { SeriesPart } from '../../../api/parts.ts'
+import { short } from '../figures.ts'
+import { addDurations, quantileOf } from './durations.ts'
+import { first, type Parts } from './merge.ts'
+
+const MS = 1000
+
+/** Rates are summed, quantiles are those of all requests of a step. @param bounds of the buckets, seconds */
+export function mergeSeries(all: Parts<SeriesPart>, bounds: Float64Array): Series {
+  const parts = all.map(({ part }) => part)
+  const endsAt = Math.max(0, ...parts.map((part) => part.endsAt))
+  const stepSeconds = first(all).stepSeconds
+  // Less than a step apart is the same step: a line whose newest value lacks a replica would fall at its end.
+  const sampled = parts.filter(({ requests }) => requests.length > 0)
+  const shifted = sampled.map((part) => ({
+    part,
+    behind: Math.max(0, Math.floor((endsAt - part.endsAt) / MS / stepSeconds)),
+  }))
+  const length = Math.min(STEPS, Math.max(0, ...shifted.map(({ part, behind }) => part.requests.length + behind)))
+  const at = <T>(values: readonly T[], behind: number, step: number): T | undefined =>
+    values[values.length + behind - length + step]
+  const sum = (of: (part: SeriesPart) => readonly number[]): number[] =>
+    Array.from({ length }, (_, step) =>
+      short(shifted.reduce((all, { part, behind }) => all + (at(of(part), behind, step) ?? 0), 0)),
+    )
+  const p99 = Array.from({ length }, (_, step) => {
+    const durations = shifted.map(({ part, behind }) => at(part.durations, behind, step) ?? [])
+    return quantileOf(0.99, addDurations(durations), bounds)
+  })
+  return {
+    endsAt,
+    stepSeconds,
+    requests: sum(({ requests }) => requests),
+    errors: sum(({ errors }) => errors),
+    refused: sum(({ refused }) => refused),
+    p99,
+  }
+}

@@ -1,0 +1,43 @@
+// A cluster in one glance, out of what each replica knows of it.
+
+import type { ClusterTile } from '../../../api/overview.ts'
+import type { TilePart } from '../../../api/parts.ts'
+import { ratio } from '../figures.ts'
+import { troublesOf } from '../troubles.ts'
+import { addDurations, quantileOf } from './durations.ts'
+import { first, lines, merge, type Parts, rate, type Shape, said, sum, sumOf } from './merge.ts'
+
+type Merged = Omit<ClusterTile, 'troubles'> & Pick<TilePart, 'credentialFault'>
+
+/** @param bounds of the buckets of durations, seconds */
+export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): ClusterTile {
+  const durations = addDurations(parts.map(({ part }) => part.durations))
+  const shape: Shape<TilePart, Merged> = {
+    name: first,
+    requestsPerSecond: rate,
+    errorRatio: (_, tiles) => ratio(sumOf(tiles, 'errorsPerSecond'), sumOf(tiles, 'requestsPerSecond')),
+    refusedRatio: (_, tiles) => ratio(sumOf(tiles, 'refusedPerSecond'), sumOf(tiles, 'requestsPerSecond')),
+    p50: () => quantileOf(0.5, durations, bounds),
+    p99: () => quantileOf(0.99, durations, bounds),
+    inFlight: sum,
+    watches: sum,
+    // Of the replica that reaches fewest: its clients have no more.
+    endpoints: (values) => ({
+      up: Math.min(...values.map(({ part }) => part.up)),
+      all: Math.max(...values.map(({ part }) => part.all)),
+    }),
+    degrade: mergeDegrade,
+    spark: lines,
+    credentialFault: said,
+  }
+  const { credentialFault, ...tile } = merge(shape, parts)
+  return { ...tile, troubles: troublesOf(tile, credentialFault) }
+}
+
+/** A switch that is not in force at all of them, such as one thrown on a machine, names those where it is. */
+function mergeDegrade(switches: Parts<TilePart['degrade']>): TilePart['degrade'] {
+  const found = switches.find(({ part }) => part !== null)?.part ?? null
+  if (found === null) return null
+  const where = switches.filter(({ part }) => part?.mode === found.mode).map(({ replica }) => replica)
+  return where.length === switches.length ? found : { ...found, replicas: where }
+}

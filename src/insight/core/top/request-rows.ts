@@ -1,0 +1,170 @@
+// Sums of requests that agree in some names. Most requests are like one before: they cost a comparison and a few additions here, and the
+// row is counted name by name when another takes its slot, or when all are taken.
+
+import type { RequestRecord } from '../../../api/ports/request-record.ts'
+import { REQUESTS, TALLY_LENGTH, TALLY_WIDTH } from './measures.ts'
+import { flatCopy, lastLetter, lastLetters, MAX_NAME_LENGTH } from './names.ts'
+
+/** Who sends. */
+export interface Client {
+  readonly connection: number
+  readonly cluster: string
+  readonly user: string
+  readonly userAgent: string
+  readonly address: string
+}
+
+/** What is asked. */
+export interface Operation {
+  readonly cluster: string
+  readonly verb: string
+  /** Of a resource; else that of the path. */
+  readonly resource: string
+  readonly apiGroup: string
+  readonly subresource: string
+}
+
+const CLIENT_BITS = 14
+const CLIENTS: number = 1 << CLIENT_BITS
+const CLIENT_SHIFT: number = 32 - CLIENT_BITS
+const OPERATION_BITS = 12
+const OPERATIONS: number = 1 << OPERATION_BITS
+const OPERATION_SHIFT: number = 32 - OPERATION_BITS
+/** Knuth's: the upper bits of a product depend on all bits of a number. */
+const MIX = 0x9e3779b1
+
+export type OnRow<T> = (key: T, tallies: Float64Array, at: number) => void
+
+export class RequestRows {
+  readonly #clients = new Array<Client | undefined>(CLIENTS).fill(undefined)
+  readonly #clientTallies = new Float64Array(CLIENTS * TALLY_WIDTH)
+  readonly #operations = new Array<Operation | undefined>(OPERATIONS).fill(undefined)
+  readonly #operationTallies = new Float64Array(OPERATIONS * TALLY_WIDTH)
+  readonly #onClient: OnRow<Client>
+  readonly #onOperation: OnRow<Operation>
+
+  constructor(onClient: OnRow<Client>, onOperation: OnRow<Operation>) {
+    this.#onClient = onClient
+    this.#onOperation = onOperation
+  }
+
+  /** Of all clients, each tally at what `clientAt` says. */
+  get clientTallies(): Float64Array {
+    return this.#clientTallies
+  }
+
+  get operationTallies(): Float64Array {
+    return this.#operationTallies
+  }
+
+  /** Counts and empties a part of the rows. @returns whether there are more */
+  empty(part: number, parts: number): boolean {
+    const from = Math.floor((CLIENTS / parts) * part)
+    const to = Math.floor((CLIENTS / parts) * (part + 1))
+    for (let slot = from; slot < to; slot++) {
+      const client = this.#clients[slot]
+      if (client === undefined) continue
+      this.#settleClient(slot, client)
+      this.#clients[slot] = undefined
+    }
+    if (part + 1 < parts) return true
+    for (let slot = 0; slot < OPERATIONS; slot++) {
+      const operation = this.#operations[slot]
+      if (operation === undefined) continue
+      this.#settleOperation(slot, operation)
+      this.#operations[slot] = undefined
+    }
+    return false
+  }
+
+  /** Where the tally of the request's client begins: of a connection, of which most carry one user's requests. */
+  clientAt(record: RequestRecord): number {
+    const { connection, user, userAgent } = record
+    const letters = connection ^ (user.length << 8) ^ (lastLetter(user) << 16) ^ (userAgent.length << 24)
+    const slot = Math.imul(letters, MIX) >>> CLIENT_SHIFT
+    if (isClient(this.#clients[slot], record)) return slot * TALLY_WIDTH
+    // Each has two places: two that would take turns in one would be counted name by name each time.
+    const other = slot ^ 1
+    if (isClient(this.#clients[other], record)) return other * TALLY_WIDTH
+    return this.#newClient(this.#lighter(this.#clientTallies, slot, other), record)
+  }
+
+  /** Where the tally of what it asks begins. @param salt of the cluster */
+  operationAt(record: RequestRecord, salt: number): number {
+    const { verb, subresource } = record
+    const resource = resourceOf(record)
+    const letters =
+      (lastLetters(resource) << 5) ^ (verb.length << 20) ^ (lastLetter(verb) << 24) ^ salt ^ subresource.length
+    const slot = Math.imul(letters, MIX) >>> OPERATION_SHIFT
+    if (isOperation(this.#operations[slot], record, resource)) return slot * TALLY_WIDTH
+    const other = slot ^ 1
+    if (isOperation(this.#operations[other], record, resource)) return other * TALLY_WIDTH
+    return this.#newOperation(this.#lighter(this.#operationTallies, slot, other), record, resource)
+  }
+
+  /** The one that leaves: whoever asks often stays. */
+  #lighter(tallies: Float64Array, a: number, b: number): number {
+    return (tallies[b * TALLY_WIDTH + REQUESTS] ?? 0) < (tallies[a * TALLY_WIDTH + REQUESTS] ?? 0) ? b : a
+  }
+
+  #newClient(slot: number, { connection, cluster, user, userAgent, remoteAddress: address }: RequestRecord): number {
+    const before = this.#clients[slot]
+    if (before !== undefined) this.#settleClient(slot, before)
+    this.#clients[slot] = { connection, cluster, user: kept(user), userAgent: kept(userAgent), address }
+    return slot * TALLY_WIDTH
+  }
+
+  #newOperation(slot: number, record: RequestRecord, resource: string): number {
+    const before = this.#operations[slot]
+    if (before !== undefined) this.#settleOperation(slot, before)
+    this.#operations[slot] = {
+      cluster: record.cluster,
+      verb: flatCopy(record.verb),
+      resource: flatCopy(resource),
+      apiGroup: flatCopy(record.apiGroup),
+      subresource: flatCopy(record.subresource),
+    }
+    return slot * TALLY_WIDTH
+  }
+
+  #settleClient(slot: number, client: Client): void {
+    this.#onClient(client, this.#clientTallies, slot * TALLY_WIDTH)
+    this.#clientTallies.fill(0, slot * TALLY_WIDTH, slot * TALLY_WIDTH + TALLY_LENGTH)
+  }
+
+  #settleOperation(slot: number, operation: Operation): void {
+    this.#onOperation(operation, this.#operationTallies, slot * TALLY_WIDTH)
+    this.#operationTallies.fill(0, slot * TALLY_WIDTH, slot * TALLY_WIDTH + TALLY_LENGTH)
+  }
+}
+
+function resourceOf({ isResourceRequest, resource, path }: RequestRecord): string {
+  return isResourceRequest ? resource : path
+}
+
+/** Strings of a connection and of an identity stay the same, so that most of this compares addresses of memory. */
+function isClient(client: Client | undefined, { connection, user, userAgent, cluster }: RequestRecord): boolean {
+  return (
+    client !== undefined &&
+    client.connection === connection &&
+    client.user === user &&
+    client.userAgent === userAgent &&
+    client.cluster === cluster
+  )
+}
+
+function isOperation(operation: Operation | undefined, record: RequestRecord, resource: string): boolean {
+  return (
+    operation !== undefined &&
+    operation.verb === record.verb &&
+    operation.resource === resource &&
+    operation.cluster === record.cluster &&
+    operation.apiGroup === record.apiGroup &&
+    operation.subresource === record.subresource
+  )
+}
+
+/** A header's value or a user's name: in memory of its own as it comes, so that only length is to be limited. */
+function kept(name: string): string {
+  return name.length > MAX_NAME_LENGTH ? flatCopy(name) : name
+}

@@ -1,0 +1,61 @@
+// The kubeconfig of --audit-webhook-config-file: where the events go, and who the gateway is there. The files that it names are read
+// again by KubeCredentials; it is replaced itself by `read`, after a check that asks nobody: the receiver may be away.
+
+import { readFileSync } from 'node:fs'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { UserError } from '../../../api/validation/field-errors.ts'
+import type { KubeAccessSource } from '../../../io/kube/client-http.ts'
+import { loadKubeConfig } from '../../../io/kube/config.ts'
+import { type KubeAccess, KubeCredentials } from '../../../io/kube/config-access.ts'
+import { checkPems } from '../../../io/kube/config-follow.ts'
+
+export class WebhookKubeconfig implements KubeAccessSource {
+  readonly file: string
+  #current: KubeCredentials
+
+  /** @throws {UserError} */
+  constructor(file: string) {
+    this.file = file
+    this.#current = readChecked(file)
+  }
+
+  get server(): string {
+    return this.#current.server
+  }
+
+  /** After a change of the file. @throws {UserError} when it cannot be used; the one before is then still in use */
+  read(): void {
+    this.#current = readChecked(this.file)
+  }
+
+  access(): Promise<KubeAccess> {
+    return this.#current.access()
+  }
+
+  renew(): boolean {
+    return this.#current.renew()
+  }
+}
+
+function readChecked(file: string): KubeCredentials {
+  const config = loadKubeConfig({ kubeconfigFile: file })
+  const cluster = config.getCurrentCluster()
+  const user = config.getCurrentUser()
+  const tokenFile: unknown = user?.authProvider?.config?.['tokenFile']
+  try {
+    if (typeof tokenFile === 'string') readFileSync(tokenFile)
+    checkPems({
+      ca: pemOf(cluster?.caData, cluster?.caFile),
+      cert: pemOf(user?.certData, user?.certFile),
+      key: pemOf(user?.keyData, user?.keyFile),
+    })
+  } catch (error) {
+    throw new UserError(`kubeconfig ${file} cannot be used: ${errorMessage(error)}`, 'correct it')
+  }
+  return new KubeCredentials({ kubeconfigFile: file })
+}
+
+function pemOf(data: string | undefined, file: string | undefined): string {
+  if (data) return Buffer.from(data, 'base64').toString('latin1')
+  return file ? readFileSync(file, 'latin1') : ''
+}

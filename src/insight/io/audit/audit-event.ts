@@ -1,0 +1,196 @@
+// One audit.k8s.io/v1 Event (apiserver/pkg/apis/audit/v1/types.go) as a line of JSON: for the requests that the gateway forwards
+// (audit-log.ts, policy-audit.ts) and for those to its own API server.
+
+import { randomUUID } from 'node:crypto'
+import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
+import { identityJson, quote } from '../../../core/text/json-quote.ts'
+import type { LocalSwitch } from '../../../incidents/io/local-switches/switch-file.ts'
+import { rfc3339Micro } from '../../../io/world/timestamp.ts'
+import type { AuditLevel, AuditStage } from '../../core/audit/policy.ts'
+
+/** authentication.k8s.io/v1 UserInfo. */
+export interface AuditUser {
+  readonly name: string
+  readonly uid: string
+  readonly groups: readonly string[]
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+/** The object that a request is about; '' = none. */
+export interface AuditObject {
+  readonly resource: string
+  readonly namespace: string
+  readonly name: string
+  readonly apiGroup: string
+  readonly apiVersion: string
+  readonly subresource: string
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}
+
+export interface AuditResponse {
+  readonly code: number | undefined
+  readonly status?: string | undefined
+  readonly message?: string | undefined
+  readonly reason?: string | undefined
+  readonly details?: unknown
+}
+
+export interface AuditEvent {
+  /** Default Metadata. */
+  readonly level?: AuditLevel
+  readonly auditId: string
+  readonly stage: AuditStage
+  readonly requestURI: string
+  readonly verb: string
+  /** The user who sent the request; undefined = unknown. */
+  readonly user: AuditUser | undefined
+  /** The impersonated user, if any. */
+  readonly impersonatedUser: AuditUser | undefined
+  /** '' = not known; so it is with the next one. */
+  readonly sourceIP: string
+  readonly userAgent: string
+  /** undefined = not a request for a resource. */
+  readonly object: AuditObject | undefined
+  /** undefined = there is none yet. */
+  readonly response: AuditResponse | undefined
+  /** JSON in one line; undefined = none. */
+  readonly requestObject?: string | undefined
+  readonly responseObject?: string | undefined
+  /** Wall clock, milliseconds since the epoch. */
+  readonly receivedMs: number
+  readonly stageMs: number
+  readonly annotations: Readonly<Record<string, string>>
+  /** Further ones, with other names: JSON of each field, and a comma before it. */
+  readonly annotationFields?: string
+}
+
+/** Without the end of the line. Written by hand: two of them are part of every request. */
+export function auditLine(event: AuditEvent): string {
+  let line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${event.level ?? 'Metadata'}"`
+  line += `,"auditID":${quote(event.auditId)},"stage":"${event.stage}","requestURI":${quote(event.requestURI)}`
+  line += `,"verb":${quote(event.verb)},"user":${event.user === undefined ? '{}' : userInfo(event.user)}`
+  if (event.impersonatedUser !== undefined) line += `,"impersonatedUser":${userInfo(event.impersonatedUser)}`
+  if (event.sourceIP !== '') line += `,"sourceIPs":[${quote(event.sourceIP)}]`
+  if (event.userAgent !== '') line += `,"userAgent":${quote(event.userAgent)}`
+  if (event.object !== undefined) line += `,"objectRef":${objectReference(event.object)}`
+  if (event.response !== undefined) line += `,"responseStatus":${responseStatus(event.response)}`
+  // They are JSON already, and may be large.
+  if (event.requestObject !== undefined) line += `,"requestObject":${event.requestObject}`
+  if (event.responseObject !== undefined) line += `,"responseObject":${event.responseObject}`
+  line += `,"requestReceivedTimestamp":"${rfc3339Micro(event.receivedMs)}"`
+  line += `,"stageTimestamp":"${rfc3339Micro(event.stageMs)}"`
+  const annotations = (event.annotationFields ?? '') + annotationFields(event.annotations)
+  return `${line},"annotations":{${annotations.slice(1)}}}`
+}
+
+function userInfo({ name, uid, groups, extra }: AuditUser): string {
+  let fields = ''
+  if (name !== '') fields += `,"username":${quote(name)}`
+  if (uid !== '') fields += `,"uid":${quote(uid)}`
+  if (groups.length > 0) fields += `,"groups":${identityJson(groups)}`
+  const extraJson = extra === undefined ? '{}' : identityJson(extra)
+  if (extraJson !== '{}') fields += `,"extra":${extraJson}`
+  return `{${fields.slice(1)}}`
+}
+
+function objectReference(object: AuditObject): string {
+  const { resource, namespace, name, uid, apiGroup, apiVersion, resourceVersion, subresource } = object
+  let fields = `{"resource":${quote(resource)}`
+  if (namespace !== '') fields += `,"namespace":${quote(namespace)}`
+  if (name !== '') fields += `,"name":${quote(name)}`
+  if (uid !== undefined) fields += `,"uid":${quote(uid)}`
+  if (apiGroup !== '') fields += `,"apiGroup":${quote(apiGroup)}`
+  fields += `,"apiVersion":${quote(apiVersion)}`
+  if (resourceVersion !== undefined) fields += `,"resourceVersion":${quote(resourceVersion)}`
+  if (subresource !== '') fields += `,"subresource":${quote(subresource)}`
+  return `${fields}}`
+}
+
+function responseStatus({ status, message, reason, details, code }: AuditResponse): string {
+  let fields = '{"metadata":{}'
+  if (status !== undefined) fields += `,"status":${quote(status)}`
+  if (message !== undefined) fields += `,"message":${quote(message)}`
+  if (reason !== undefined) fields += `,"reason":${quote(reason)}`
+  if (details !== undefined) fields += `,"details":${JSON.stringify(details)}`
+  if (code !== undefined) fields += `,"code":${code}`
+  return `${fields}}`
+}
+
+/** JSON of each field, and a comma before it. */
+export function annotationFields(annotations: Readonly<Record<string, string>>): string {
+  let fields = ''
+  for (const name of Object.keys(annotations)) fields += `,${quote(name)}:${quote(annotations[name] ?? '')}`
+  return fields
+}
+
+// A degrade switch that was thrown or lifted on this machine, as an audit event: as a patch of the object would be, by a user of the
+// machine.
+
+/** Without the end of the line. */
+export function localSwitchLine(
+  { cluster, mode, reason, by, at }: LocalSwitch,
+  lifted: boolean,
+  nowMs: number,
+): string {
+  const { group, version, plural } = UPSTREAM_CLUSTERS
+  return auditLine({
+    auditId: randomUUID(),
+    stage: 'ResponseComplete',
+    requestURI: `/apis/${group}/${version}/${plural}/${cluster}`,
+    verb: 'patch',
+    user: { name: `local:${by}`, uid: '', groups: ['portcullis:local'] },
+    impersonatedUser: undefined,
+    sourceIP: '',
+    userAgent: 'portcullis degrade --local',
+    object: { resource: plural, namespace: '', name: cluster, apiGroup: group, apiVersion: version, subresource: '' },
+    response: { code: 200 },
+    receivedMs: nowMs,
+    stageMs: nowMs,
+    annotations: {
+      'portcullis.io/local-degrade': lifted ? `${mode} lifted` : mode,
+      'portcullis.io/local-degrade-at': at,
+      ...(reason !== '' && { 'portcullis.io/reason': reason }),
+    },
+  })
+}
+
+// The end of a tap as an audit event: who has looked at whose requests, by which filter, from when until when, and how many were shown.
+interface AuditedTap {
+  readonly auditId: string
+  /** The name is '' where the admin listener asks for no login. */
+  readonly user: { readonly name: string; readonly groups: readonly string[] }
+  readonly remoteAddress: string
+  /** As it was asked for. */
+  readonly query: string
+  /** Wall clock, milliseconds since the epoch. */
+  readonly beganMs: number
+  readonly nowMs: number
+  /** Events. */
+  readonly shown: number
+  readonly dropped: number
+}
+
+/** Without the end of the line. */
+export function tapAuditLine(tap: AuditedTap): string {
+  const { auditId, user, remoteAddress, query, beganMs, nowMs, shown, dropped } = tap
+  return auditLine({
+    auditId,
+    stage: 'ResponseComplete',
+    requestURI: `/api/v1/tap${query === '' ? '' : `?${query}`}`,
+    verb: 'get',
+    user: { name: user.name, uid: '', groups: user.groups },
+    impersonatedUser: undefined,
+    sourceIP: remoteAddress,
+    userAgent: '',
+    object: undefined,
+    response: { code: 200 },
+    receivedMs: beganMs,
+    stageMs: nowMs,
+    annotations: {
+      'portcullis.io/listener': 'admin',
+      'portcullis.io/tap-shown': String(shown),
+      'portcullis.io/tap-dropped': String(dropped),
+    },
+  })
+}

@@ -1,0 +1,107 @@
+// The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
+// with the decision and its cause in annotations. The access log's switches do not apply.
+
+import type { RequestRecord } from '../../../api/ports/request-record.ts'
+import { REFUSAL_TABLE, type RefusalReason } from '../../../core/refusal/refusal.ts'
+import { quote } from '../../../core/text/json-quote.ts'
+import type { AuditStage } from '../../core/audit/policy.ts'
+import { type AuditEvent, type AuditObject, annotationFields, auditLine } from './audit-event.ts'
+
+export interface AuditLog {
+  /** A long-running request's response has begun: stage ResponseStarted. */
+  responseStarted(record: RequestRecord): void
+  /** Any request is over: stage ResponseComplete. */
+  responseComplete(record: RequestRecord): void
+}
+
+/** What an audit policy adds to an event. */
+export interface AuditAdditions
+  extends Partial<
+    Pick<AuditEvent, 'userAgent' | 'level' | 'response' | 'object' | 'requestObject' | 'responseObject'>
+  > {
+  /** Beside those of the request. */
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+export function createAuditLog(write: (line: string) => void): AuditLog {
+  return {
+    responseStarted: (record) => {
+      if (record.longRunning) write(auditEvent(record, 'ResponseStarted', record.ttfbMs))
+    },
+    responseComplete: (record) => write(auditEvent(record, 'ResponseComplete', record.durationMs)),
+  }
+}
+
+/** A line. @param afterMs from the request head to the stage @param added in the place of what the record says */
+export function auditEvent(
+  record: RequestRecord,
+  stage: AuditStage,
+  afterMs: number,
+  added: AuditAdditions = {},
+): string {
+  const effective = { name: record.user, uid: record.uid, groups: record.groups, extra: record.extra }
+  const impersonated = record.impersonator !== ''
+  const sender = {
+    name: record.impersonator,
+    uid: record.impersonatorUid,
+    groups: record.impersonatorGroups,
+    extra: record.impersonatorExtra,
+  }
+  return auditLine({
+    level: added.level ?? 'Metadata',
+    auditId: record.auditId,
+    stage,
+    requestURI: record.target,
+    // A request for a resource may have none (OPTIONS).
+    verb: record.verb === '' && !record.isResourceRequest ? record.method.toLowerCase() : record.verb,
+    user: impersonated ? sender : effective,
+    // kube-apiserver does not know it yet at the first stage.
+    impersonatedUser: impersonated && stage !== 'RequestReceived' ? effective : undefined,
+    sourceIP: record.remoteAddress,
+    userAgent: added.userAgent ?? record.userAgent,
+    object: added.object ?? (record.isResourceRequest ? auditObject(record) : undefined),
+    response: stage === 'RequestReceived' ? undefined : (added.response ?? responseStatus(record)),
+    requestObject: added.requestObject,
+    responseObject: added.responseObject,
+    receivedMs: record.startWallMs,
+    stageMs: record.startWallMs + Math.max(0, afterMs),
+    annotations: added.annotations ?? NO_ANNOTATIONS,
+    annotationFields: ownAnnotations(record),
+  })
+}
+
+const NO_ANNOTATIONS = {}
+
+/** The record's own `uid` is the user's. */
+export function auditObject(record: RequestRecord): AuditObject {
+  const { resource, namespace, name, apiGroup, apiVersion, subresource } = record
+  return { resource, namespace, name, apiGroup, apiVersion, subresource }
+}
+
+export function responseStatus(record: RequestRecord): NonNullable<AuditEvent['response']> {
+  const { code, refusal, message } = record
+  if (refusal === '') return { code }
+  const reason = isRefusalReason(refusal) ? REFUSAL_TABLE[refusal].statusReason : undefined
+  return { status: 'Failure', message, reason, code }
+}
+
+function isRefusalReason(text: string): text is RefusalReason {
+  return Object.hasOwn(REFUSAL_TABLE, text)
+}
+
+/** Values of annotations are strings. */
+function ownAnnotations(record: RequestRecord): string {
+  let fields = `,"portcullis.io/decision":"${record.refusal === '' ? 'forward' : 'refuse'}"`
+  if (record.proxyAddress !== '') fields += `,"portcullis.io/proxy-address":${quote(record.proxyAddress)}`
+  if (record.cluster !== '') fields += `,"portcullis.io/cluster":${quote(record.cluster)}`
+  if (record.policy >= 0) fields += `,"portcullis.io/policy":"${record.policy}"`
+  if (record.rule >= 0) fields += `,"portcullis.io/rule":"${record.rule}"`
+  if (record.endpoint !== '') fields += `,"portcullis.io/endpoint":${quote(record.endpoint)}`
+  if (record.flowControl !== '') fields += `,"portcullis.io/flow-control":${quote(record.flowControl)}`
+  if (record.refusal !== '') fields += `,"portcullis.io/reason":${quote(record.refusal)}`
+  if (record.refusalRule !== '') fields += `,"portcullis.io/refused-by":${quote(record.refusalRule)}`
+  if (record.shadow.length > 0) fields += `,"portcullis.io/shadow":${quote(record.shadow.join(', '))}`
+  if (record.protection !== '') fields += `,"portcullis.io/protection":${quote(record.protection)}`
+  if (record.aborted !== '') fields += `,"portcullis.io/aborted-by":"${record.aborted}"`
+  return record.auditAnnotations === undefined ? fields : fields + annotationFields(record.auditAnnotations)
+}

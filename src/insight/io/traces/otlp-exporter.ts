@@ -1,0 +1,194 @@
+// Sends spans to a collector: OTLP over HTTP, in JSON (the specification in opentelemetry-proto). By hand, because the SDK costs three times
+// as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
+
+import { promisify } from 'node:util'
+import { constants, gzip } from 'node:zlib'
+import { Agent } from 'undici'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { Charge } from '../../../api/ports/stream.ts'
+import { DOCUMENT, SHORT_TEXT_BYTES } from '../../../core/answers/answer-limits.ts'
+import { AnswerTooLargeError, NoRoomError } from '../../../core/answers/call-errors.ts'
+import { serverCharge } from '../../../core/shares/charge.ts'
+import { type BoundedReply, faultText, fetchBounded } from '../../../io/answers/fetch-bounded.ts'
+import { BatchSender, type Delivery } from '../../../io/batches/batch-sender.ts'
+import { RareWarnings } from '../../../io/logs/rare-warnings.ts'
+import type { WrittenSpans } from '../../core/traces/otlp.ts'
+import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
+import type { OtlpFiles } from './otlp-files.ts'
+
+export interface OtlpExporterOptions {
+  /** URL of the collector's traces. */
+  readonly url: string
+  readonly files: OtlpFiles
+  /** What describes this process: service.name and the like. */
+  readonly resource: Readonly<Record<string, string>>
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Logger
+  random(): number
+  /** Spans that the collector has taken, has refused for good, or could not be sent to it. */
+  onSpans(count: number, result: SpanResult): void
+  /** Requests whose spans were dropped, because too many wait. */
+  onDropped(requests: number): void
+  readonly waits?: ExporterWaits
+}
+
+/** Milliseconds; each 1 s by default. */
+export interface ExporterWaits {
+  /** How long spans wait for others to be sent with. */
+  readonly batchMs?: number
+  /** Until a failed sending is tried again, for the first time. */
+  readonly retryMs?: number
+}
+
+export type SpanResult = 'exported' | 'rejected' | 'failed'
+
+/** Requests that wait, as many spans each as they had steps. */
+const MAX_WAITING = 2048
+const MAX_BATCH = 256
+const BATCH_MS = 1000
+const TIMEOUT_MS = 10_000
+const RETRY_MS = 1000
+const MAX_RETRY_MS = 30_000
+/** What a Retry-After may ask for. */
+const MAX_RETRY_AFTER_MS = 300_000
+const MAX_ATTEMPTS = 8
+/** By the specification all others are for good. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const WARN_EVERY_MS = 60_000
+
+const COMMA = Buffer.from(',')
+const compress = promisify(gzip)
+/** A fifth larger than by default, for less than half of the time. */
+const FAST = { level: constants.Z_BEST_SPEED }
+
+export class OtlpExporter {
+  readonly #options: OtlpExporterOptions
+  /** Who pays for the memory of the collector's answers. */
+  readonly #charge: Charge
+  readonly #sender: BatchSender<WrittenSpans, Buffer>
+  readonly #warnings: RareWarnings
+  #agent: Agent
+  #agentCa: string
+
+  constructor(options: OtlpExporterOptions) {
+    this.#options = options
+    const { files, onSpans, random, resource, url, version, waits } = options
+    const { batchMs = BATCH_MS, retryMs = RETRY_MS } = waits ?? {}
+    const around = envelope(resource, version)
+    this.#charge = serverCharge(new URL(url).origin)
+    this.#agentCa = files.ca
+    this.#agent = agentFor(files.ca)
+    this.#warnings = new RareWarnings(options, 'warn', WARN_EVERY_MS)
+    this.#sender = new BatchSender({
+      maxWaiting: MAX_WAITING,
+      maxBatch: MAX_BATCH,
+      maxUnderway: 1,
+      maxAttempts: MAX_ATTEMPTS,
+      waitMs: batchMs,
+      encode: (batch) => compress(documentOf(around, batch), FAST),
+      deliver: (body, batch, signal) => this.#deliver(body, spansOf(batch), signal),
+      // Half of it at random, so that replicas do not come back together.
+      delayMs: (attempt) => Math.min(MAX_RETRY_MS, retryMs * 2 ** (attempt - 1)) * (0.5 + random() / 2),
+      onUndelivered: (batch, result, why) => {
+        onSpans(spansOf(batch), result === 'refused' ? 'rejected' : 'failed')
+        this.#warnings.warn('the collector does not take spans', { url, error: why })
+      },
+    })
+  }
+
+  /** Requests that wait to be sent. */
+  get waiting(): number {
+    return this.#sender.waiting
+  }
+
+  /** @param traces spans of one request each */
+  add(traces: readonly WrittenSpans[]): void {
+    let dropped = 0
+    for (const trace of traces) {
+      if (this.#sender.hasRoom()) this.#sender.add(trace)
+      else dropped++
+    }
+    if (dropped > 0) this.#options.onDropped(dropped)
+  }
+
+  /** Sends what waits, once, and ends. @param withinMs how long that may take */
+  async stop(withinMs: number): Promise<void> {
+    await this.#sender.stop(withinMs)
+    await this.#agent.destroy()
+  }
+
+  async #deliver(body: Buffer, count: number, stopped: AbortSignal): Promise<Delivery> {
+    const { url, files, onSpans, clock } = this.#options
+    const headers = { ...files.headers, 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), stopped])
+    try {
+      const reply = await fetchBounded(url, { method: 'POST', headers, body, signal, connections: this.#connections() })
+      if (reply.code >= 200 && reply.code < 300) {
+        const { rejected, message } = partialSuccess(await textOf(reply, this.#charge))
+        onSpans(count - rejected, 'exported')
+        if (rejected > 0) onSpans(rejected, 'rejected')
+        if (message !== '') this.#warnings.warn('the collector has not taken all spans', { url, error: message })
+        return { kind: 'taken' }
+      }
+      await reply.dump(SHORT_TEXT_BYTES)
+      const message = `it answers ${reply.code}`
+      if (!RETRYABLE.has(reply.code)) return { kind: 'refused', message }
+      return { kind: 'again', afterMs: retryAfterMs(reply.header('retry-after'), clock.now()), message }
+    } catch (error) {
+      return { kind: 'again', afterMs: 0, message: faultText(error) }
+    }
+  }
+
+  #connections(): Agent {
+    const { ca } = this.#options.files
+    if (ca !== this.#agentCa) {
+      void this.#agent.close()
+      this.#agentCa = ca
+      this.#agent = agentFor(ca)
+    }
+    return this.#agent
+  }
+}
+
+function spansOf(batch: readonly WrittenSpans[]): number {
+  return batch.reduce((sum, { count }) => sum + count, 0)
+}
+
+/** Joined as bytes, in half of the time that joining them as text takes. */
+export function documentOf({ head, tail }: Envelope, batch: readonly WrittenSpans[]): Buffer {
+  const parts: Buffer[] = []
+  for (const { json } of batch) parts.push(parts.length === 0 ? Buffer.from(head) : COMMA, Buffer.from(json))
+  parts.push(Buffer.from(tail))
+  return Buffer.concat(parts)
+}
+
+function agentFor(ca: string): Agent {
+  const tls = ca === '' ? {} : { ca }
+  return new Agent({ connections: 1, connect: { timeout: TIMEOUT_MS, ...tls }, headersTimeout: TIMEOUT_MS })
+}
+
+/** '' = more than is read, or there is no room for it: the collector has taken the spans all the same. @throws (rejects) when it breaks off */
+function textOf(reply: BoundedReply, charge: Charge): Promise<string> {
+  return reply.countedText({ ...DOCUMENT, bytes: SHORT_TEXT_BYTES }, charge).catch((error: unknown) => {
+    if (error instanceof AnswerTooLargeError || error instanceof NoRoomError) return ''
+    throw error
+  })
+}
+
+/** ExportTraceServiceResponse. */
+function partialSuccess(text: string): { readonly rejected: number; readonly message: string } {
+  try {
+    const { rejectedSpans = 0, errorMessage: message = '' } = JSON.parse(text)?.partialSuccess ?? {}
+    const rejected = Number(rejectedSpans)
+    return { rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0, message: String(message) }
+  } catch {
+    return { rejected: 0, message: '' }
+  }
+}
+
+/** Seconds or a date (RFC 9110 section 10.2.3); 0 = neither. */
+function retryAfterMs(text: string, nowMs: number): number {
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0
+}

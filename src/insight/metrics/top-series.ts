@@ -1,0 +1,22 @@
+// The first ten users, resources and so on as metrics. The only labels that come from requests: they are switched on by name
+// (--top-metrics), and there are never more than ten of each.
+
+import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from '../../io/metrics/descriptors.ts'
+import type { Exposition } from '../../io/metrics/exposition.ts'
+import type { TopReport } from '../core/top/report.ts'
+
+const MAX_NAMES = 10
+
+/** Rates over the time that a report is of. */
+export function exposeTop(into: Exposition, reports: readonly TopReport[]): void {
+  for (const { by, rows, seconds } of reports) {
+    if (seconds === 0) continue
+    for (const { name, requests, refused, bytes, upstreamSeconds } of rows.slice(0, MAX_NAMES)) {
+      const label = name.toWellFormed()
+      into.addMetric(TOP_REQUESTS, requests / seconds, by, label)
+      into.addMetric(TOP_REFUSED, refused / seconds, by, label)
+      into.addMetric(TOP_BYTES, bytes / seconds, by, label)
+      into.addMetric(TOP_UPSTREAM_SECONDS, upstreamSeconds / seconds, by, label)
+    }
+  }
+}

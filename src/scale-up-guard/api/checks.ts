@@ -1,0 +1,88 @@
+// What can be wrong with a ScaleUpGuard beyond its schema.
+
+import type { FieldError } from '../../api/kube/field-error.ts'
+import { type Loose, looseView } from '../../api/kube/object-shape.ts'
+import { FieldErrors, reportable, shown } from '../../api/validation/field-errors.ts'
+import { checkLabelSelector } from '../../api/validation/label-selector-checks.ts'
+import { isObjectName, MAX_DNS_NAME } from '../../api/validation/name-syntax.ts'
+import type { FailureRules, GuardBackoff, ScaleUpGuard } from './scale-up-guard.ts'
+import { DURATION, SCALE_UP_GUARD_SCHEMA } from './schema.ts'
+
+/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
+export function checkScaleUpGuard(object: unknown): readonly FieldError[] {
+  const out = new FieldErrors()
+  const { spec } = (looseView(SCALE_UP_GUARD_SCHEMA, object) ?? {}) as Loose<ScaleUpGuard>
+  if (spec === undefined) return out.found
+  const { clusterRef = {}, group, groupSelector, autoscalerUsers, failure = {}, backoff = {} } = spec
+  checkName(clusterRef.management, 'spec.clusterRef.management', out)
+  checkName(clusterRef.workload, 'spec.clusterRef.workload', out)
+  checkName(group, 'spec.group', out)
+  if (groupSelector !== undefined) checkLabelSelector(groupSelector, 'spec.groupSelector', out)
+  if (autoscalerUsers?.length === 0) {
+    out.warning('spec.autoscalerUsers', 'is empty: no user is refused', 'name the user of the autoscaler, or remove it')
+  }
+  checkFailure(failure, out)
+  checkBackoff(backoff, out)
+  return reportable(out.found, out.more)
+}
+
+/** What is too long is the schema's to say. */
+function checkName(name: string | undefined, path: string, out: FieldErrors): void {
+  if (name === undefined || name === '' || name.length > MAX_DNS_NAME || isObjectName(name)) return
+  out.invalid(path, `${shown(name)} is not a valid name`, 'use lower-case letters, digits, - and .')
+}
+
+function checkFailure(failure: Loose<FailureRules>, out: FieldErrors): void {
+  checkDuration(failure.minDuration, 'spec.failure.minDuration', 0, out)
+  // Every new Machine is without both for a while.
+  checkDuration(failure.noProviderIDFor, 'spec.failure.noProviderIDFor', SHORTEST, out)
+  checkDuration(failure.noNodeFor, 'spec.failure.noNodeFor', SHORTEST, out)
+  if (failure.conditionReasons?.length !== 0) return
+  const message = 'is empty: Machines fail only by silence'
+  out.warning('spec.failure.conditionReasons', message, 'name reasons of your infrastructure provider, or remove it')
+}
+
+/** Seconds. */
+const SHORTEST = 1
+/** A year. Dates end somewhere. */
+const LONGEST = 8760 * 3600
+
+/** @returns seconds; undefined = there is none, or it is wrong */
+function checkDuration(text: string | undefined, path: string, shortest: number, out: FieldErrors): number | undefined {
+  if (text === undefined) return undefined
+  const seconds = DURATION_PATTERN.test(text) ? secondsOf(text) : undefined
+  if (seconds === undefined) out.invalid(path, `${shown(text)} is not a duration`, 'write one like 90s, 4m30s or 3h')
+  else if (seconds < shortest) out.invalid(path, `${text} is too short`, `write at least ${shortest}s`)
+  else if (seconds > LONGEST) out.invalid(path, `${text} is too long`, 'write at most 8760h')
+  else return seconds
+  return undefined
+}
+
+const DURATION_PATTERN = new RegExp(DURATION)
+
+/** The autoscaler refuses by itself, for 5 minutes after its first failure: whoever ends later refuses its next try. */
+const AUTOSCALER_INITIAL = 5 * 60
+
+function checkBackoff({ initial, max, resetAfter }: Loose<GuardBackoff>, out: FieldErrors): void {
+  const first = checkDuration(initial, 'spec.backoff.initial', SHORTEST, out)
+  const longest = checkDuration(max, 'spec.backoff.max', SHORTEST, out)
+  checkDuration(resetAfter, 'spec.backoff.resetAfter', SHORTEST, out)
+  if (first !== undefined && longest !== undefined && longest < first) {
+    out.invalid('spec.backoff.max', `${max ?? ''} is less than initial, ${initial ?? ''}`, 'write at least initial')
+  }
+  if (first !== undefined && first >= AUTOSCALER_INITIAL) {
+    const message = `${initial ?? ''} ends after the autoscaler's own backoff (5m): the two refuse in turns`
+    out.warning('spec.backoff.initial', message, 'write less than --initial-node-group-backoff-duration')
+  }
+}
+
+const SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 }
+
+/** Of a duration that fits the pattern. */
+function secondsOf(text: string): number {
+  let sum = 0
+  for (const [, number = '', unit = ''] of text.matchAll(/(\d+\.?\d*|\.\d+)(ms|s|m|h)/g)) {
+    sum += Number(number) * (SECONDS[unit] ?? 0)
+  }
+  return sum
+}

@@ -1,0 +1,25 @@
+// ScaleUpGuard: node groups of Cluster API whose scale-up has failed are backed off, and what failed of it is taken back.
+
+import type { ValueOf } from '../../api/kube/json-schema.ts'
+import type { ObjectMeta } from '../../api/kube/meta.ts'
+import type { SCALE_UP_GUARD_SPEC_SCHEMA, SCALE_UP_GUARD_STATUS_SCHEMA } from './schema.ts'
+
+export interface ScaleUpGuard {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+  readonly spec: ScaleUpGuardSpec
+  readonly status?: ScaleUpGuardStatus
+}
+
+export type ScaleUpGuardSpec = ValueOf<typeof SCALE_UP_GUARD_SPEC_SCHEMA>
+/** Durations as Go writes them. */
+export type FailureRules = NonNullable<ScaleUpGuardSpec['failure']>
+/** Durations as Go writes them. */
+export type GuardBackoff = NonNullable<ScaleUpGuardSpec['backoff']>
+export type ScaleUpGuardStatus = ValueOf<typeof SCALE_UP_GUARD_STATUS_SCHEMA>
+export type GuardedGroup = NonNullable<ScaleUpGuardStatus['groups']>[number]
+export type GroupRequest = NonNullable<GuardedGroup['requests']>[number]
+/** A `machine` that is absent: a replica of a MachinePool. */
+export type FailedMachine = NonNullable<GuardedGroup['failed']>[number]
+export type GuardCondition = NonNullable<ScaleUpGuardStatus['conditions']>[number]

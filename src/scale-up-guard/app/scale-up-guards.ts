@@ -1,0 +1,98 @@
+// Wires the scale-up guards: the controllers of the main thread, their clients and Lease, and what gateway threads enforce.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import type { Config } from '../../app/config/config.ts'
+import type { ThreadPool } from '../../app/threads/pool/pool.ts'
+import { EventRecorder, type Involved, involvedIn } from '../../controllers/events/event-recorder.ts'
+import { leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
+import type { StatusTransition } from '../../core/status/status-transition.ts'
+import type { KubeClient } from '../../io/kube/client.ts'
+import type { GatewayMetrics } from '../../io/metrics/metrics.ts'
+import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
+import type { GuardEvents } from '../controllers/guard/guard-events.ts'
+import { ScaleUpGuards } from '../controllers/guard/scale-up-guards.ts'
+import type { CompiledGuard } from '../core/guard/compile-guard.ts'
+import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.ts'
+
+export interface ScaleUpGuardDeps {
+  readonly config: Config
+  /** Of the object plane; undefined where objects are files. */
+  readonly client: ObjectClient | undefined
+  readonly clientOf: (cluster: string) => KubeClient
+  readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
+  readonly metrics: Pick<GatewayMetrics, 'families'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface RunningScaleUpGuards {
+  /** Resolves when the backoffs in force are known, or after `withinMs`. */
+  known(withinMs: number): Promise<void>
+  describe(): object
+  stop(): Promise<void>
+}
+
+const KNOWN_LOOK_MS = 5
+const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
+
+/** Objects that are files have no status to keep a backoff in: undefined then. */
+export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
+  const { config, client, clientOf, pool, clock, log } = parts
+  const counts = createGuardMetrics(parts.metrics.families)
+  if (client === undefined) return undefined
+  const { replicaName: replica } = config
+  const told = new EventRecorder({ replica, clock, log })
+  const guards = new ScaleUpGuards({
+    control: client,
+    clientOf,
+    // No other process has the embedded store.
+    elect: () => (config.source === 'embedded' ? leadAlone(log) : leadByLease(client, { ...LEASE, replica, log })),
+    onInForce: (inForce) => pool.scaleUpGuards(inForce),
+    clock,
+    log,
+    events: guardEvents(counts, (about, news) => told.record(client, about, news)),
+  })
+  return {
+    async known(withinMs) {
+      const deadline = clock.monotonic() + withinMs
+      while (!guards.synced && clock.monotonic() < deadline) await sleep(KNOWN_LOOK_MS)
+    },
+    describe: () => guards.describe(),
+    async stop() {
+      await guards.stop()
+      await told.stop()
+    },
+  }
+}
+
+function guardEvents(
+  metrics: GuardMetrics,
+  tell: (about: Involved, news: StatusTransition) => void,
+): GuardEvents & { invalid(object: JsonObject, why: string): void } {
+  return {
+    backedOff: (guard, group, { attempt, failed, machines, reason }, untilMs) => {
+      metrics.acted(guard.management, guard.name, 'backoff', 'done')
+      const until = new Date(untilMs).toISOString()
+      const message = `${group}: ${failed} of ${machines} machines failed (${reason}); backing off until ${until} (attempt ${attempt})`
+      tell(referenceOf(guard), { type: 'Warning', reason: 'ScaleUpBackedOff', message })
+    },
+    corrected: (guard, group, result, text) => {
+      metrics.acted(guard.management, guard.name, 'correction', result)
+      if (result === 'stale') return
+      const [type, reason] =
+        result === 'done' ? (['Normal', 'TargetCorrected'] as const) : (['Warning', 'CorrectionFailed'] as const)
+      tell(referenceOf(guard), { type, reason, message: `${group}: ${text}` })
+    },
+    counted: (guard, groups, backedOff) => metrics.counted(guard.management, guard.name, groups, backedOff),
+    ended: (guard) => metrics.forget(guard.management, guard.name),
+    invalid: (object, message) => tell(involvedIn(object), { type: 'Warning', reason: 'Invalid', message }),
+  }
+}
+
+function referenceOf({ name, uid }: CompiledGuard): Involved {
+  return { apiVersion: apiVersionOf(SCALE_UP_GUARDS), kind: SCALE_UP_GUARDS.kind, namespace: '', name, uid }
+}

@@ -1,0 +1,101 @@
+// Follows the status ConfigMaps of the cluster-autoscalers of all clusters that ask for it (spec.autoscaler), where this replica leads: the
+// others need not watch the same.
+
+import { CONFIG_MAPS } from '../../../api/kinds/foreign-kinds.ts'
+import type { ClosableClient, Following } from '../../../api/ports/object-client.ts'
+import type { Clock } from '../../../api/ports/ports.ts'
+import type { Leading, Tenant } from '../../../controllers/kernel/leadership.ts'
+import type { CompiledAutoscaler, CompiledCluster } from '../../../core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../../core/status/status-facts.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+import { FollowedStatus, slimConfigMap } from './followed-status.ts'
+
+export interface AutoscalerStatusesDeps {
+  /** Those in force. */
+  readonly clusters: {
+    names(): Iterable<string>
+    get(name: string): { readonly compiled: Pick<CompiledCluster, 'autoscaler'> } | undefined
+  }
+  /** As the gateway itself, wherever a server of the cluster is healthy. */
+  connect(cluster: string): ClosableClient
+  readonly leadership: Leading
+  readonly clock: Clock
+}
+
+/** One cluster's autoscaler, for the metrics. */
+export interface FollowedAutoscaler {
+  readonly cluster: string
+  readonly fact: AutoscalerFact
+  /** Statuses that could not be read so far. */
+  readonly unreadable: number
+}
+
+interface Followed {
+  readonly settings: CompiledAutoscaler
+  readonly status: FollowedStatus
+  readonly client: ClosableClient
+  readonly following: Following
+}
+
+export class AutoscalerStatuses {
+  readonly #deps: AutoscalerStatusesDeps
+  readonly #followed = new Map<string, Followed>()
+  readonly #ending = new Set<Promise<void>>()
+  readonly #tenant: Tenant
+
+  constructor(deps: AutoscalerStatusesDeps) {
+    this.#deps = deps
+    const ended = (): Promise<unknown> => Promise.all(this.#ending)
+    this.#tenant = deps.leadership.settle('the statuses of cluster-autoscalers', () => this.update(), ended)
+  }
+
+  /**
+   * Call it when UpstreamClusters have changed.
+   * @param changed clusters that may have changed; default: all
+   */
+  update(changed?: ReadonlySet<string>): void {
+    const { clusters } = this.#deps
+    for (const name of changed ?? new Set([...clusters.names(), ...this.#followed.keys()])) this.#updateOne(name)
+  }
+
+  #updateOne(name: string): void {
+    const isLed = this.#tenant.holds()
+    const wanted = isLed ? this.#deps.clusters.get(name)?.compiled.autoscaler : undefined
+    const followed = this.#followed.get(name)
+    if (followed !== undefined && sameJson(wanted, followed.settings)) return
+    if (followed !== undefined) this.#end(name, followed)
+    if (wanted !== undefined) this.#begin(name, wanted)
+  }
+
+  /** undefined = it is not followed here. */
+  get(cluster: string): AutoscalerFact | undefined {
+    return this.#followed.get(cluster)?.status.fact()
+  }
+
+  all(): FollowedAutoscaler[] {
+    return [...this.#followed].map(([cluster, { status }]) => {
+      return { cluster, fact: status.fact(), unreadable: status.unreadable }
+    })
+  }
+
+  stop(): Promise<void> {
+    return this.#tenant.leave()
+  }
+
+  #begin(cluster: string, settings: CompiledAutoscaler): void {
+    const { connect, clock } = this.#deps
+    const { namespace, name } = settings
+    const client = connect(cluster)
+    const status = new FollowedStatus(settings, clock)
+    const following = client.follow(CONFIG_MAPS, namespace, status, { name, transform: slimConfigMap })
+    this.#followed.set(cluster, { settings, status, client, following })
+  }
+
+  #end(cluster: string, { status, following, client }: Followed): void {
+    this.#followed.delete(cluster)
+    status.stop()
+    const ending = following.stop().then(() => client.close())
+    this.#ending.add(ending)
+    void ending.finally(() => this.#ending.delete(ending))
+  }
+}

@@ -1,0 +1,185 @@
+// The status ConfigMap of one cluster's autoscaler, as a watch brings it: what it says, and whether somebody still writes it. Clocks of
+// other machines are not compared with ours to tell that it is stale: what counts is how long no write was seen here.
+
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { FollowEvents } from '../../../api/ports/object-client.ts'
+import type { Clock } from '../../../api/ports/ports.ts'
+import type { AutoscalerReport } from '../../../api/upstream-cluster/cluster-autoscaler.ts'
+import type { CompiledAutoscaler } from '../../../core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../../core/status/status-facts.ts'
+import { isTextFormat, LAST_UPDATED, readAutoscalerStatus } from '../../core/autoscaler-status/autoscaler-status.ts'
+import { reportOf } from '../../core/autoscaler-status/report.ts'
+import { goTime, withoutProbeTimes, writtenAt } from '../../core/autoscaler-status/status.ts'
+/** Characters of a status: some 300 node groups. */
+export const MAX_STATUS: number = 256 * 1024
+/** Between two readings of a status that differs: the autoscaler writes every ten seconds, others who may write could at any rate. */
+const READ_EVERY_MS = 5_000
+/** Of this thread's time, one part in so many goes to reading the status of one cluster. */
+const SHARE = 50
+
+/** The ConfigMap, as far as it is kept. */
+interface Written {
+  /** The status; cut after MAX_STATUS characters and one. */
+  readonly text: string
+  /** The annotation, as written. */
+  readonly lastUpdated: string
+}
+
+export class FollowedStatus implements FollowEvents {
+  readonly #settings: CompiledAutoscaler
+  readonly #clock: Clock
+  readonly #where: string
+  #current = false
+  #message = ''
+  /** undefined = there is none, or it was not listed yet. */
+  #written: Written | undefined
+  #listed = false
+  /** When the last write was seen: monotonic. */
+  #writtenMs = 0
+  /** Whether it was seen being written, or was young when it was read first. */
+  #isAlive = false
+  // What was read last; undefined = nothing was.
+  #essence: string | undefined
+  #state = ''
+  #report: AutoscalerReport | undefined
+  #writtenAtMs = 0
+  #fault = ''
+  #readAgainMs = Number.NEGATIVE_INFINITY
+  #waiting: NodeJS.Timeout | undefined
+  /** Statuses that could not be read. */
+  unreadable = 0
+
+  constructor(settings: CompiledAutoscaler, clock: Clock) {
+    this.#settings = settings
+    this.#clock = clock
+    this.#where = `${settings.namespace}/${settings.name}`
+  }
+
+  stop(): void {
+    clearTimeout(this.#waiting)
+  }
+
+  fact(): AutoscalerFact {
+    const { staleAfterMs } = this.#settings
+    return {
+      where: this.#where,
+      seen: this.#seen(),
+      message: this.#current ? this.#fault : this.#message,
+      state: this.#state,
+      report: this.#report,
+      writtenAtMs: this.#writtenAtMs,
+      staleAfterMs,
+    }
+  }
+
+  #seen(): AutoscalerFact['seen'] {
+    if (!this.#current) return this.#message === '' ? 'pending' : 'unreachable'
+    if (this.#written === undefined) return this.#listed ? 'missing' : 'pending'
+    if (this.#clock.monotonic() - this.#writtenMs >= this.#settings.staleAfterMs) return 'stale'
+    if (this.#fault !== '') return 'unreadable'
+    return this.#isAlive && this.#report !== undefined ? 'current' : 'pending'
+  }
+
+  // === what the watch says ===
+
+  onReplace(objects: readonly JsonObject[]): void {
+    this.#listed = true
+    const object = objects.find((one) => nameOf(one) === this.#settings.name)
+    if (object === undefined) this.#gone()
+    else this.#learn(object)
+  }
+
+  onChange(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: JsonObject): void {
+    if (nameOf(object) !== this.#settings.name) return
+    if (type === 'DELETED') this.#gone()
+    else this.#learn(object)
+  }
+
+  onState(current: boolean, message: string): void {
+    this.#current = current
+    this.#message = message
+  }
+
+  #gone(): void {
+    clearTimeout(this.#waiting)
+    this.#waiting = undefined
+    this.#written = undefined
+    this.#isAlive = false
+    this.#essence = undefined
+    this.#state = ''
+    this.#report = undefined
+    this.#writtenAtMs = 0
+    this.#fault = ''
+  }
+
+  #learn(object: JsonObject): void {
+    const before = this.#written
+    const written = readWritten(object)
+    if (before?.text === written.text && before.lastUpdated === written.lastUpdated) return
+    this.#written = written
+    this.#writtenMs = this.#clock.monotonic()
+    this.#writtenAtMs = goTime(written.lastUpdated) || writtenAt(written.text)
+    const age = this.#clock.now() - this.#writtenAtMs
+    // What is old when it is seen first may be the last word of an autoscaler that is gone.
+    this.#isAlive = before !== undefined || age < this.#settings.staleAfterMs
+    if (this.#waiting !== undefined) return
+    const waitMs = this.#readAgainMs - this.#clock.monotonic()
+    if (waitMs <= 0 || withoutProbeTimes(written.text) === this.#essence) this.#read()
+    else {
+      this.#waiting = setTimeout(() => {
+        this.#waiting = undefined
+        this.#read()
+      }, waitMs)
+      this.#waiting.unref()
+    }
+  }
+
+  #read(): void {
+    const text = this.#written?.text ?? ''
+    const essence = withoutProbeTimes(text)
+    if (essence === this.#essence) return
+    const beganMs = this.#clock.monotonic()
+    this.#essence = essence
+    const status = text.length > MAX_STATUS ? undefined : readAutoscalerStatus({ data: { status: text } })
+    const endedMs = this.#clock.monotonic()
+    this.#readAgainMs = endedMs + Math.max(READ_EVERY_MS, SHARE * (endedMs - beganMs))
+    if (status === undefined) {
+      this.unreadable++
+      this.#fault = faultOf(text)
+      return
+    }
+    this.#fault = ''
+    this.#state = status.state
+    this.#report = reportOf(status)
+  }
+}
+
+/** Keeps no more of a ConfigMap than is needed. */
+export function slimConfigMap(object: JsonObject): JsonObject {
+  const { metadata, data } = object
+  const { name, namespace, resourceVersion, annotations } = recordOf(metadata)
+  const lastUpdated = textOf(recordOf(annotations)[LAST_UPDATED])
+  const status = textOf(recordOf(data)['status'])
+  return {
+    metadata: { name, namespace, resourceVersion, annotations: { [LAST_UPDATED]: lastUpdated.slice(0, 100) } },
+    data: { status: status.slice(0, MAX_STATUS + 1) },
+  }
+}
+
+function readWritten(object: JsonObject): Written {
+  const { metadata, data } = slimConfigMap(object)
+  return {
+    text: textOf(recordOf(data)['status']),
+    lastUpdated: textOf(recordOf(recordOf(metadata)['annotations'])[LAST_UPDATED]),
+  }
+}
+
+function faultOf(text: string): string {
+  if (text === '') return 'its key "status" is empty'
+  if (text.length > MAX_STATUS) return `its key "status" has more than ${MAX_STATUS} characters`
+  if (isTextFormat(text)) {
+    return 'its key "status" has the text format of cluster-autoscalers before 1.30, which is not read: upgrade the cluster-autoscaler'
+  }
+  return 'its key "status" is not the YAML of a cluster-autoscaler'
+}

@@ -1,0 +1,59 @@
+// Takes back what failed of a scale-up: marks the machines, then lowers the target. Each write has the version that was evaluated as its
+// precondition: whatever has changed since is evaluated again.
+
+import { StatusError } from '../../../api/kube/status.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
+import type { MachineState } from '../../core/guard/machine-failure.ts'
+import type { FoundGroup } from '../../core/guard/machine-groups.ts'
+
+export interface Correction {
+  readonly found: FoundGroup
+  readonly machines: readonly MachineState[]
+  /** The target to write. */
+  readonly replicas: number
+}
+
+export interface CorrectionDeps {
+  readonly client: ObjectClient
+  /** API group of Cluster API. */
+  readonly group: string
+  readonly groupKind: ResourceKind
+  readonly machineKind: ResourceKind
+  /** Asked before each write. */
+  mayWrite(): boolean
+}
+
+/** `stale`: something has changed since it was looked at. */
+export type CorrectionResult = 'done' | 'stale' | 'failed'
+
+const MANAGER = 'portcullis'
+
+/** Never rejects. @returns what became of it, and what went wrong for people; '' = nothing */
+export async function correctGroup(
+  { found, machines, replicas }: Correction,
+  { client, group, groupKind, machineKind, mayWrite }: CorrectionDeps,
+): Promise<{ readonly result: CorrectionResult; readonly message: string }> {
+  const { namespace, name, resourceVersion } = found.facts
+  try {
+    for (const { uid, name: machine } of machines) {
+      const facts = found.machines.get(uid)
+      if (facts === undefined || facts.marked) continue
+      if (!mayWrite()) return { result: 'stale', message: '' }
+      // A machine that has become a node in the meantime is another version.
+      const annotations = { [`${group}/delete-machine`]: MANAGER }
+      const seen = { metadata: { namespace, name: machine, resourceVersion: facts.resourceVersion } }
+      await patchAsSeen({ client, kind: machineKind, fieldManager: MANAGER }, seen, { metadata: { annotations } })
+    }
+    if (!mayWrite()) return { result: 'stale', message: '' }
+    const target = { client, kind: groupKind, fieldManager: MANAGER, subresource: 'scale' } as const
+    await patchAsSeen(target, { metadata: { namespace, name, resourceVersion } }, { spec: { replicas } })
+    return { result: 'done', message: '' }
+  } catch (error) {
+    const message = errorMessage(error)
+    const isStale = error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)
+    return { result: isStale ? 'stale' : 'failed', message }
+  }
+}

@@ -1,0 +1,287 @@
+// One ScaleUpGuard at work, in the replica that leads: evaluates the groups when something has changed or is due. A backoff is in the status,
+// where all replicas see it, before anything else is done for it; the status is also what a later term goes on from.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { errorMessage } from '../../../api/validation/error-message.ts'
+import { patchSame } from '../../../controllers/kernel/object-patch.ts'
+import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import type { CompiledSelector } from '../../../core/selectors/compile-selector.ts'
+import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import { conditionsOf, withCondition } from '../../../core/status/conditions.ts'
+import type { GuardCondition, ScaleUpGuardStatus } from '../../api/scale-up-guard.ts'
+import { ExponentialBackoff } from '../../core/cluster-state/backoff.ts'
+import { changedRequest } from '../../core/cluster-state/scale-up-requests.ts'
+import type { CompiledGuard } from '../../core/guard/compile-guard.ts'
+import { evaluateGroup, type GroupEvaluation, SETTLE_MS } from '../../core/guard/evaluate-group.ts'
+import {
+  type BackoffCause,
+  type GroupReport,
+  type RememberedGroup,
+  rememberedGroups,
+  statusGroups,
+} from '../../core/guard/guard-status.ts'
+import { type FoundGroup, findGroups } from '../../core/guard/machine-groups.ts'
+import { type Correction, correctGroup } from './correct-group.ts'
+import { guardCondition, statusOfGuards } from './guard-conditions.ts'
+import type { GuardEvents } from './guard-events.ts'
+import { GuardedObjects } from './guarded-objects.ts'
+
+export interface GuardTermDeps {
+  /** Where the ScaleUpGuards are. */
+  readonly control: ObjectClient
+  readonly management: ObjectClient
+  readonly workload: ObjectClient
+  /** Asked before each write. */
+  isLeader(): boolean
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: GuardEvents
+}
+
+/** Changes come in bursts. */
+const QUIET_MS = 50
+/** Of very many machines: looking at them may take at most this fraction of the time, one in ... */
+const EVALUATION_SHARE = 20
+/** After a write that failed. */
+const RETRY_MS = 2_000
+/** After a correction that the cluster refused. */
+const FAILED_MS = 10_000
+/** However far the next time is. */
+const LONGEST_MS = 600_000
+
+export class GuardTerm {
+  readonly #deps: GuardTermDeps
+  readonly #guard: CompiledGuard
+  /** As it was last read or written. */
+  #object: JsonObject
+  readonly #selector: CompiledSelector | undefined
+  readonly #objects: GuardedObjects
+  readonly #backoff: ExponentialBackoff<BackoffCause>
+  #conditions: readonly GuardCondition[]
+  #known: Map<string, RememberedGroup>
+  #written = ''
+  #quietMs = QUIET_MS
+  readonly #queue: WorkQueue
+  #stopped = false
+
+  /** @param object as it was seen last: its status says what was known */
+  constructor(deps: GuardTermDeps, guard: CompiledGuard, object: JsonObject) {
+    this.#deps = deps
+    this.#guard = guard
+    this.#object = object
+    this.#selector = guard.groupSelector === undefined ? undefined : compileSelector(guard.groupSelector)
+    this.#known = new Map(rememberedGroups(object))
+    this.#backoff = new ExponentialBackoff(guard.policy.backoff)
+    this.#conditions = conditionsOf(object)
+    this.#queue = new WorkQueue({
+      turn: () => this.#look(),
+      onError: (_, error) =>
+        deps.log.warn('a scale-up guard cannot be served', { guard: guard.name, why: errorMessage(error) }),
+      clock: deps.clock,
+      random: () => 1,
+      limit: 1,
+      pace: { firstBackoffMs: RETRY_MS, longestBackoffMs: RETRY_MS },
+    })
+    for (const [name, { backoff }] of this.#known) if (backoff !== undefined) this.#backoff.restore(name, backoff)
+    this.#objects = new GuardedObjects({
+      guard,
+      management: deps.management,
+      workload: deps.workload,
+      clock: deps.clock,
+      onChange: () => this.#wake(this.#quietMs),
+    })
+    this.#wake(QUIET_MS)
+  }
+
+  /** Nothing is written afterwards. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#objects.stop()
+    await this.#queue.stop()
+    this.#deps.events.ended(this.#guard)
+  }
+
+  #wake(ms: number): void {
+    if (Number.isFinite(ms)) this.#queue.add('', Math.min(ms, LONGEST_MS))
+  }
+
+  async #look(): Promise<TurnOutcome> {
+    const { isLeader, clock } = this.#deps
+    if (this.#stopped || !isLeader()) return 'done'
+    const startMs = clock.monotonic()
+    const corrections = this.#evaluate()
+    this.#quietMs = Math.max(QUIET_MS, (clock.monotonic() - startMs) * EVALUATION_SHARE)
+    await this.#writeStatus()
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const correction of corrections) waitMs = Math.min(waitMs, await this.#correct(correction))
+    if (corrections.length > 0) await this.#writeStatus()
+    this.#wake(waitMs)
+    return 'done'
+  }
+
+  #reports: GroupReport[] = []
+
+  #evaluate(): readonly Correction[] {
+    const { guard, objects } = { guard: this.#guard, objects: this.#objects }
+    const nowMs = this.#deps.clock.now()
+    const { fault, nodesFault } = objects
+    for (const [type, why] of [
+      ['Ready', fault],
+      ['NodesKnown', nodesFault],
+    ] as const) {
+      this.#conditions = withCondition(
+        this.#conditions,
+        guardCondition(type, why, 'NotWatched', guard.generation),
+        nowMs,
+      )
+    }
+    // What is not known as it is now is left alone.
+    if (fault !== '') return []
+    this.#backoff.removeStale(nowMs)
+    const { policy } = guard
+    const canSeeNodes = nodesFault === ''
+    const patient = canSeeNodes ? policy : { ...policy, noNodeMs: Number.POSITIVE_INFINITY }
+    const reports: GroupReport[] = []
+    const corrections: Correction[] = []
+    for (const found of findGroups(objects.objects(), this.#selector)) {
+      const { id } = found.group
+      const known = this.#known.get(id)
+      // Without Nodes a MachinePool shows nothing at all.
+      if (!canSeeNodes && found.group.machines === undefined) {
+        if (known !== undefined)
+          reports.push({ ...known, ...UNKNOWN, name: id, shadow: policy.shadow, healthCheck: '' })
+        continue
+      }
+      const evaluation = evaluateGroup(found.group, known?.memory, patient, nowMs)
+      if (evaluation.isNew) this.#fail(found, evaluation, nowMs)
+      this.#wake(evaluation.againInMs ?? Number.POSITIVE_INFINITY)
+      reports.push(this.#reportOf(found, evaluation, known, nowMs))
+      const { correction } = evaluation
+      if (correction !== undefined && !policy.shadow) corrections.push({ found, ...correction })
+    }
+    this.#keep(reports, nowMs)
+    return corrections
+  }
+
+  #fail({ group }: FoundGroup, { failures }: GroupEvaluation, nowMs: number): void {
+    const before = this.#backoff.entry(group.id)
+    // Failures during a backoff are of the same attempt.
+    const isSame = before !== undefined && before.untilMs >= nowMs
+    const attempt = (before?.error.attempt ?? 0) + (isSame ? 0 : 1)
+    const machines = group.machines?.filter(({ deleting }) => !deleting).length ?? group.replicas
+    const reason = failures[0]?.reason ?? ''
+    const cause = { attempt, failed: failures.length, machines, reason }
+    const untilMs = this.#backoff.fail(group.id, cause, nowMs)
+    this.#deps.events.backedOff(this.#guard, group.id, cause, untilMs)
+  }
+
+  #reportOf(
+    { group, facts, healthCheck }: FoundGroup,
+    evaluation: GroupEvaluation,
+    known: RememberedGroup | undefined,
+    nowMs: number,
+  ): GroupReport {
+    const { memory } = evaluation
+    return {
+      name: group.id,
+      memory,
+      evaluation,
+      backoff: this.#backoff.entry(group.id),
+      request: this.#requestOf({ group, facts }, known, nowMs),
+      lastAction: known?.lastAction ?? '',
+      lastActionMs: known?.lastActionMs ?? 0,
+      shadow: this.#guard.policy.shadow,
+      healthCheck,
+    }
+  }
+
+  #requestOf(
+    { group, facts }: Pick<FoundGroup, 'group' | 'facts'>,
+    known: RememberedGroup | undefined,
+    nowMs: number,
+  ): RememberedGroup['request'] {
+    const nodes = group.machines?.filter(({ hasNode }) => hasNode).length ?? group.nodes
+    if (known === undefined || nodes >= group.replicas) return undefined
+    const delta = group.replicas - known.memory.replicas
+    if (delta === 0) return known.request
+    const changed = changedRequest(known.request, delta, this.#guard.policy.noNodeMs, nowMs)
+    return changed === undefined ? undefined : { ...changed, by: facts.writer || (known.request?.by ?? '') }
+  }
+
+  #keep(reports: GroupReport[], nowMs: number): void {
+    this.#reports = reports
+    this.#known = new Map(reports.map((report) => [report.name, report]))
+    for (const { backoff } of reports) {
+      if (backoff !== undefined && backoff.untilMs >= nowMs) this.#wake(backoff.untilMs - nowMs + QUIET_MS)
+    }
+  }
+
+  /** Never rejects. @returns milliseconds until the group is to be looked at again */
+  async #correct(correction: Correction): Promise<number> {
+    const { management, isLeader, events, log } = this.#deps
+    const { found, machines, replicas } = correction
+    const { id } = found.group
+    const { result, message } = await correctGroup(correction, {
+      client: management,
+      group: this.#guard.group,
+      groupKind: this.#objects.kind(found.facts.kind),
+      machineKind: this.#objects.kind('Machine'),
+      mayWrite: () => !this.#stopped && isLeader(),
+    })
+    if (result === 'failed')
+      log.warn('a node group cannot be corrected', { guard: this.#guard.name, group: id, why: message })
+    const marked = machines.length === 1 ? '1 machine' : `${machines.length} machines`
+    const done = `target ${found.group.replicas} -> ${replicas}, ${marked} marked for deletion`
+    const text = result === 'done' ? done : `failed: ${message}`
+    events.corrected(this.#guard, id, result, text)
+    if (result !== 'stale') this.#remember(id, text, result === 'done' ? replicas : found.group.replicas)
+    // Somebody may have read the target before it was lowered, and write it back.
+    return result === 'failed' ? FAILED_MS : SETTLE_MS
+  }
+
+  /** @param replicas what we know the target to be: any other was written by somebody else */
+  #remember(id: string, text: string, replicas: number): void {
+    const nowMs = this.#deps.clock.now()
+    this.#reports = this.#reports.map((report) => {
+      if (report.name !== id) return report
+      const { memory, request, lastAction, lastActionMs } = report
+      const delta = replicas - memory.replicas
+      const left = request && changedRequest(request, delta, this.#guard.policy.noNodeMs, nowMs)
+      return {
+        ...report,
+        memory: { ...memory, replicas },
+        request: request && left && { ...request, ...left },
+        lastAction: text,
+        lastActionMs: text === lastAction && delta === 0 ? lastActionMs : nowMs,
+      }
+    })
+    this.#known = new Map(this.#reports.map((report) => [report.name, report]))
+  }
+
+  /** @throws {Error} (rejects) when it cannot be written: nothing may follow that nobody could go on from */
+  async #writeStatus(): Promise<void> {
+    const { control, isLeader, clock, events } = this.#deps
+    const nowMs = clock.now()
+    const reports = this.#objects.fault === '' ? this.#reports : undefined
+    const backedOff = reports?.filter(({ backoff }) => backoff !== undefined && backoff.untilMs >= nowMs).length ?? 0
+    const status: ScaleUpGuardStatus = {
+      observedGeneration: this.#guard.generation,
+      ...(reports !== undefined && {
+        groupCount: reports.length,
+        backedOffCount: backedOff,
+        groups: statusGroups(reports),
+      }),
+      conditions: this.#conditions,
+    }
+    const text = JSON.stringify(status)
+    if (reports !== undefined) events.counted(this.#guard, reports.length, backedOff)
+    if (text === this.#written) return
+    if (this.#stopped || !isLeader()) throw new Error('it no longer leads')
+    this.#object = await patchSame(statusOfGuards(control), this.#object, { status })
+    this.#written = text
+  }
+}
+
+const UNKNOWN: Pick<GroupReport, 'evaluation'> = { evaluation: { failures: [], inaction: 'none-failed' } }

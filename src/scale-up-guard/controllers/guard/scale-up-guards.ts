@@ -1,0 +1,195 @@
+// All ScaleUpGuards: every replica follows the objects and enforces the backoffs in their status; the one that leads also serves the
+// guards. An object that cannot be used, and a cluster that does not answer, concern nobody else's guard.
+
+import type { JsonObject } from '../../../api/kube/json-object.ts'
+import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { ClosableClient, ObjectClient } from '../../../api/ports/object-client.ts'
+import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { Informer } from '../../../controllers/kernel/informer.ts'
+import type { Leadership, Tenant } from '../../../controllers/kernel/leadership.ts'
+import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
+import { Writes } from '../../../controllers/kernel/writes.ts'
+import { conditionsOf, withCondition } from '../../../core/status/conditions.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+import type { GuardCondition } from '../../api/scale-up-guard.ts'
+import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
+import { type CompiledGuard, compileGuard } from '../../core/guard/compile-guard.ts'
+import { type GuardInForce, guardInForce } from '../../core/guard/guards-in-force.ts'
+import { guardCondition, statusOfGuards } from './guard-conditions.ts'
+import type { GuardEvents } from './guard-events.ts'
+import { GuardTerm } from './guard-term.ts'
+
+export interface ScaleUpGuardsDeps {
+  /** Where the ScaleUpGuards are. */
+  readonly control: ObjectClient
+  /** A client of an UpstreamCluster for one term, with the gateway's identity. Its calls reject while there is no such cluster. */
+  clientOf(cluster: string): ClosableClient
+  /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. Stopped here. */
+  elect(): Leadership
+  /** The guards that back off a group have changed: all of them. */
+  onInForce(guards: readonly GuardInForce[]): void
+  readonly clock: Clock
+  readonly log: Logger
+  /** @param object a guard that Events can be about */
+  readonly events: GuardEvents & { invalid(object: JsonObject, why: string): void }
+}
+
+interface Known {
+  object: JsonObject
+  /** A text = what is wrong with it. */
+  guard: CompiledGuard | string
+  /** While it is served here, and for which version. */
+  serving: { readonly made: string; readonly end: () => Promise<void> } | undefined
+  /** Of the last version that was told to be wrong. */
+  toldWrong: string
+}
+
+/** How often it is looked at which backoffs are over. */
+const BEAT_MS = 1_000
+
+export class ScaleUpGuards {
+  readonly #deps: ScaleUpGuardsDeps
+  readonly #known: Informer<Known>
+  #leadership: Leadership | undefined
+  #tenant: Tenant | undefined
+  #beating: NodeJS.Timeout | undefined
+  #inForce = '[]'
+  #synced = false
+  #stopped = false
+  /** Terms that end, by the name of their guard: the next one of that name begins after it, also where it is another object. */
+  readonly #endings = new Map<string, Promise<void>>()
+  readonly #writes: Writes
+
+  constructor(deps: ScaleUpGuardsDeps) {
+    this.#deps = deps
+    this.#writes = new Writes((guard, why) =>
+      deps.log.warn('the status of a ScaleUpGuard cannot be written', { guard, why }),
+    )
+    this.#known = new Informer<Known>({
+      client: deps.control,
+      kind: SCALE_UP_GUARDS,
+      keep: (object, before) => this.#keep(object, before),
+      onGone: (known, name) => {
+        this.#writes.forget(name)
+        this.#end(name, known)
+      },
+      onChange: () => {
+        this.#synced = true
+        this.#settle()
+      },
+      onState: (current, message) => {
+        // Also where the CustomResourceDefinition is not installed: then there is nothing to wait for.
+        this.#synced = true
+        if (!current) deps.log.debug('ScaleUpGuards cannot be followed', { why: message })
+      },
+    })
+  }
+
+  /** The objects were listed once, or cannot be. */
+  get synced(): boolean {
+    return this.#synced
+  }
+
+  /** For /debug/config. */
+  describe(): object {
+    const guards = [...this.#known.objects].map(([name, { guard, serving }]) => {
+      return { name, served: serving !== undefined, problem: typeof guard === 'string' ? guard : '' }
+    })
+    return { leader: this.#leadership?.isLeader() ?? false, guards, enforced: JSON.parse(this.#inForce) }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearInterval(this.#beating)
+    await this.#known.stop()
+    for (const [name, known] of this.#known.objects) this.#end(name, known)
+    await Promise.all([...this.#endings.values(), this.#writes.ended()])
+    await this.#leadership?.stop()
+  }
+
+  #keep(object: JsonObject, known: Known | undefined): Known {
+    const guard = compileGuard(object)
+    if (known !== undefined) return Object.assign(known, { object, guard })
+    this.#begin()
+    return { object, guard, serving: undefined, toldWrong: '' }
+  }
+
+  /** Nothing runs, and no Lease is held, where there is no guard. */
+  #begin(): void {
+    if (this.#leadership !== undefined || this.#stopped) return
+    this.#leadership = this.#deps.elect()
+    const ended = (): Promise<unknown> => Promise.all(this.#endings.values())
+    this.#tenant = this.#leadership.settle('the scale-up guards', () => this.#settle(), ended)
+    this.#beating = setInterval(() => this.#settle(), BEAT_MS)
+    this.#beating.unref()
+  }
+
+  #settle(): void {
+    if (this.#stopped) return
+    this.#enforce()
+    const leads = this.#tenant?.holds() === true
+    for (const [name, known] of this.#known.objects) {
+      const { guard } = known
+      const wanted = leads && typeof guard !== 'string' ? `${guard.uid} ${guard.generation}` : ''
+      if (known.serving !== undefined && known.serving.made !== wanted) this.#end(name, known)
+      if (wanted !== '' && known.serving === undefined && !this.#endings.has(name)) this.#serve(known, wanted)
+      if (leads && typeof guard === 'string') this.#tellWrong(name, known, guard)
+    }
+  }
+
+  #enforce(): void {
+    const nowMs = this.#deps.clock.now()
+    const inForce = [...this.#known.objects.values()].flatMap(({ guard, object }): GuardInForce[] => {
+      if (typeof guard === 'string') return []
+      const one = guardInForce(guard, object, nowMs)
+      return one === undefined ? [] : [one]
+    })
+    const text = JSON.stringify(inForce)
+    if (text === this.#inForce) return
+    this.#inForce = text
+    this.#deps.onInForce(inForce)
+  }
+
+  #serve(known: Known, made: string): void {
+    const { guard, object } = known
+    if (typeof guard === 'string') return
+    const { control, clientOf, clock, log, events } = this.#deps
+    const management = clientOf(guard.management)
+    const workload = guard.workload === guard.management ? management : clientOf(guard.workload)
+    const isLeader = (): boolean => !this.#stopped && this.#tenant?.holds() === true
+    const term = new GuardTerm({ control, management, workload, isLeader, clock, log, events }, guard, object)
+    const end = async (): Promise<void> => {
+      await term.stop()
+      await Promise.all([...new Set([management, workload])].map((client) => client.close()))
+    }
+    known.serving = { made, end }
+  }
+
+  #end(name: string, known: Known): void {
+    if (known.serving === undefined) return
+    const ending = known.serving.end().finally(() => {
+      this.#endings.delete(name)
+      this.#settle()
+    })
+    known.serving = undefined
+    this.#endings.set(name, ending)
+  }
+
+  #tellWrong(name: string, known: Known, why: string): void {
+    const { object } = known
+    const { generation = 0, uid = '' } = (object['metadata'] ?? {}) as { generation?: number; uid?: string }
+    const version = `${uid} ${generation}`
+    const { control, clock, log, events } = this.#deps
+    if (known.toldWrong !== version) {
+      known.toldWrong = version
+      log.warn('a ScaleUpGuard cannot be used', { guard: name, why })
+      events.invalid(object, why)
+    }
+    const wanted = guardCondition('Ready', why, 'Invalid', generation)
+    const conditions = withCondition(conditionsOf<GuardCondition>(object), wanted, clock.now())
+    const status = { observedGeneration: generation, conditions }
+    const before = recordOf(object['status'])
+    if (this.#writes.has(name) || sameJson({ ...before, ...status }, before)) return
+    this.#writes.add(name, patchAsSeen(statusOfGuards(control), object, { status }))
+  }
+}

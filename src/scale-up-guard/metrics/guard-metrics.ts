@@ -1,0 +1,28 @@
+// What scale-up guards do on the main thread. Guards are objects, and what they do is a closed set: the labels are bounded.
+
+import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from '../../io/metrics/descriptors.ts'
+import type { MainFamilies } from '../../io/metrics/main-families.ts'
+
+export interface GuardMetrics {
+  counted(cluster: string, guard: string, groups: number, backedOff: number): void
+  acted(cluster: string, guard: string, action: 'backoff' | 'correction', result: 'done' | 'stale' | 'failed'): void
+  /** Its gauges are no longer this replica's to tell. */
+  forget(cluster: string, guard: string): void
+}
+
+export function createGuardMetrics(families: MainFamilies): GuardMetrics {
+  const groups = families.of(GUARDED_GROUPS)
+  const backedOff = families.of(GUARDED_BACKED_OFF)
+  const actions = families.of(GUARD_ACTIONS)
+  return {
+    counted: (cluster, guard, all, off) => {
+      groups.set(all, cluster, guard)
+      backedOff.set(off, cluster, guard)
+    },
+    acted: (cluster, guard, action, result) => actions.add(1, cluster, guard, action, result),
+    forget: (cluster, guard) => {
+      groups.remove(cluster, guard)
+      backedOff.remove(cluster, guard)
+    },
+  }
+}

@@ -1,0 +1,54 @@
+// The scale-up guard on the request path: a node group that has just failed to scale up is not raised by the autoscaler, so that it goes to
+// the next group. Lowering, and writing what is there, always passes.
+
+import type { Filter } from '../../core/admission/filter.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import type { Decision } from '../../gateway/exchange/decision.ts'
+import type { GuardedWrite } from '../../gateway/exchange/gateway.ts'
+import { scaleChange } from '../../scaling/request/scale-change.ts'
+import { raiseRefusal } from '../core/guard/check-raise.ts'
+import type { GuardedRaise } from '../state/scale-up-guards.ts'
+
+export const scaleUpGuard: Filter<Decision, Promise<Refusal | undefined>> = {
+  // It is the backoff that is in shadow mode, and not what else is refused here.
+  shadow: () => false,
+  check(decision) {
+    const { scaleUpGuards } = decision.exchange.gw
+    if (scaleUpGuards.size === 0) return undefined
+    const raise = scaleUpGuards.find(decision.cluster.name, decision.info, decision.moment.nowMs)
+    return raise === undefined ? undefined : guardRaise(decision, raise)
+  },
+}
+
+async function guardRaise(decision: Decision, raise: GuardedRaise): Promise<Refusal | undefined> {
+  const change = await scaleChange(decision)
+  if (change === undefined || isRefusal(change)) return change
+  const { from, to, unknown } = change
+  // What cannot be understood passes: the autoscaler's own writes can be.
+  if (from === undefined || to === undefined || unknown !== undefined) return told(decision, raise, 'unchecked')
+  const message = raiseRefusal(raise.backoff, from, to, decision.exchange.gw.clock.now())
+  if (message === '') return told(decision, raise, 'passed')
+  if (!raise.users.has(decision.user.name)) {
+    decision.warnings = [...decision.warnings, `the autoscaler may not do this now: ${message}`]
+    return told(decision, raise, 'warned')
+  }
+  if (raise.shadow) {
+    decision.warnings = [...decision.warnings, `scale-up-guard in shadow mode would refuse: ${message}`]
+    decision.shadow = [...decision.shadow, `scale-up-guard/${raise.guard}`]
+    decision.exchange.record.shadow = decision.shadow
+    return told(decision, raise, 'shadow')
+  }
+  told(decision, raise, 'refused')
+  const { resource: kind, name } = decision.info
+  const causes = [{ reason: BACKOFF_CAUSE, message: raise.backoff.reason, field: 'spec.replicas' }]
+  // Without Retry-After: the autoscaler would wait for it, and for nothing else, in its only loop.
+  return refuse('scale-up-backed-off', message, { causes, rule: raise.guard, object: { kind, name } })
+}
+
+/** In details.causes of the refusal. */
+const BACKOFF_CAUSE = 'NodeGroupBackoff'
+
+function told({ exchange, cluster }: Decision, { guard }: GuardedRaise, outcome: GuardedWrite): undefined {
+  exchange.gw.events.guardedWrite(cluster.name, guard, outcome)
+  return undefined
+}

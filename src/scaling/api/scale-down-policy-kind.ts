@@ -1,0 +1,60 @@
+// ScaleDownPolicy's row of the scheme.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { SCALE_GROUP } from '../../api/kube/own-names.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { checkScaleDownPolicy } from './checks.ts'
+import { SCALE_DOWN_POLICY_KIND, SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
+
+export const SCALE_DOWN_POLICIES: ResourceKind = {
+  group: SCALE_GROUP,
+  version: 'v1alpha1',
+  kind: SCALE_DOWN_POLICY_KIND,
+  listKind: 'ScaleDownPolicyList',
+  plural: 'scaledownpolicies',
+  singular: 'scaledownpolicy',
+  shortNames: ['sdp'],
+  categories: [],
+  namespaced: true,
+  hasStatus: true,
+  hasGeneration: true,
+  schema: SCALE_DOWN_POLICY_SCHEMA,
+  columns: [
+    {
+      name: 'Prefer',
+      type: 'string',
+      description: 'What decides, the first before the others. With CRDs it is the first alone.',
+      // A column of a CRD shows the first result of its path only (apiextensions-apiserver, tableconvertor.go).
+      jsonPath: '.spec.prefer[0].by',
+      cell: preferences,
+    },
+    { name: 'Shadow', type: 'boolean', description: 'It changes nothing.', jsonPath: '.spec.shadow' },
+    {
+      name: 'Ready',
+      type: 'string',
+      description: 'Whether it is in force.',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+    },
+    {
+      name: 'Last workload',
+      type: 'string',
+      description: 'What was scaled down last.',
+      jsonPath: '.status.lastScaleDown.workload',
+    },
+    {
+      name: 'Outcome',
+      type: 'string',
+      description: 'What came of it.',
+      jsonPath: '.status.lastScaleDown.outcome',
+    },
+    { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
+  ],
+  selectableFields: [],
+  check: (object) => checkScaleDownPolicy(object),
+}
+
+function preferences({ spec }: JsonObject): string {
+  const { prefer } = recordOf(spec)
+  return (Array.isArray(prefer) ? prefer : []).map((one) => textOf(recordOf(one)['by'])).join(',')
+}

@@ -1,0 +1,214 @@
+// `portcullis scale why`: which pods a new number of replicas deletes, by which rule, and what PodProtectors say to it. Nothing is
+// written; everything is read with the rights of whoever asks.
+
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
+import { errorMessage } from '../../api/validation/error-message.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
+import { textTable } from '../../cli/client/text-table.ts'
+import { reportUserErrors } from '../../cli/command/output.ts'
+import type { ProtectorAnswer } from '../../protection/api/protection.ts'
+import { listProtectors } from '../../protection/cli/objects.ts'
+import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../../protection/cli/pod.ts'
+import { findCell, type ProtectionFlags, readSettings } from '../../protection/cli/why.ts'
+import { type PlannedPod, type PlannedSet, planScaleDown, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
+import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
+import { readSteering, type Steering, steer, unsteered } from './policy.ts'
+import { askProtectors, type ProtectionAnswer, type ProtectionQuestion } from './protection.ts'
+import { NEEDS, parseTarget, type ReadWorkload, readWorkload, type Target } from './workload.ts'
+
+export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, ProtectionFlags {
+  /** `deployment/web`. */
+  readonly target: string
+  readonly replicas: number
+  /** Default `default`. */
+  readonly namespace?: string
+  /** An UpstreamCluster with spec.podProtection, or the name of a cell. Default: no PodProtector is asked. */
+  readonly cluster?: string
+  /** Default `text`. */
+  readonly output?: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+}
+
+const UNASKED = [
+  'no UpstreamCluster was asked: PodProtectors may refuse, ScaleDownPolicies may choose other pods, and kube-controller-manager is taken to be 1.31 or later with its default feature gates; give --cluster',
+]
+/** The controller may look so much later; ages that change places meanwhile are not certain. */
+const WINDOW_MS = 60_000
+
+/** Resolves with the exit code: 1 when protection would refuse a deletion, when that was asked and cannot be told, and for errors. */
+export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
+  return reportUserErrors(options.err, async () => {
+    const { cluster } = options
+    const target = readTarget(options)
+    if (cluster !== undefined) {
+      const needs = `get and list of podprotectors, scaledownpolicies and upstreamclusters, ${NEEDS}`
+      return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client))
+    }
+    // There is one API server only, and it has the workload.
+    const read = readScaleDown(options, target, unsteered(UNASKED))
+    const asked = { needs: NEEDS, kind: target.resource }
+    if (isGiven(options)) return answer(options, target, await readGivenWorker(options, asked, read), undefined, [])
+    return withControlPlane({ ...options, ...asked, owner: 'the cluster' }, async (client) =>
+      answer(options, target, await read(client), undefined, []),
+    )
+  })
+}
+
+async function withProtection(
+  options: ScaleWhyOptions,
+  cluster: string,
+  target: Target,
+  client: ObjectClient,
+): Promise<number> {
+  const notes: string[] = []
+  let steering = unsteered(['whether a ScaleDownPolicy chooses is not known'])
+  const settings = readSettings(options)
+  let question: ProtectionQuestion | undefined
+  try {
+    const asked = await findCell(client, cluster)
+    steering = await readSteering(client, asked.upstream, target.namespace)
+    question = { asked, table: await listProtectors(client, target.namespace), settings }
+    if (asked.note !== '') notes.push(asked.note)
+  } catch (error) {
+    const why = errorMessage(error)
+    notes.push(`what PodProtectors say is not known: they cannot be read (${why}); see --kubeconfig and --context`)
+  }
+  const read = readScaleDown(options, target, steering)
+  const needed = { needs: NEEDS, kind: target.resource }
+  if (isGiven(options)) return answer(options, target, await readGivenWorker(options, needed, read), question, notes)
+  const { kubeconfig = '', context } = options
+  const what = `${target.resource.singular} ${target.namespace}/${target.name}`
+  const reading = { what, upstream: steering.upstream, kubeconfig, ...(context !== undefined && { context }) }
+  const { value, by } = await readByDefault(client, reading, read)
+  return answer(options, target, value, question, [...notes, `the workload is read ${by}`])
+}
+
+/** All that decides, of the cluster that has the workload. */
+interface ReadScaleDown extends ReadWorkload {
+  readonly controller: ControllerManager
+  readonly costs: Costs
+  /** Whole sentences without a full stop. */
+  readonly notes: readonly string[]
+}
+
+function readScaleDown(
+  { replicas }: ScaleWhyOptions,
+  target: Target,
+  steering: Steering,
+): (worker: ObjectClient) => Promise<ReadScaleDown> {
+  return async (worker) => {
+    const read = await readWorkload(worker, target)
+    const { costs, notes } = await steer(worker, steering, target, read, replicas)
+    return { ...read, controller: steering.controller, costs, notes: [...steering.notes, ...notes] }
+  }
+}
+
+function readTarget({ target, namespace = 'default', output = 'text' }: ScaleWhyOptions): Target {
+  if (output === 'text' || output === 'json') return parseTarget(target, namespace)
+  throw new UserError(`-o ${output} is not known`, 'write -o json, or leave it out')
+}
+
+function answer(
+  options: ScaleWhyOptions,
+  target: Target,
+  read: ReadScaleDown,
+  question: ProtectionQuestion | undefined,
+  more: readonly string[],
+): number {
+  const { replicas, cluster, output, out, err, now } = options
+  const nowMs = now()
+  const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
+  const { workload, replicaSets, controller, costs } = read
+  const conditions = { ...controller, window, costsOpen: costs === 'open' }
+  const pods = withCosts(read.pods, costs)
+  const plan = planScaleDown({ kind: target.kind, workload, replicaSets, pods, replicas, conditions })
+  const protection = question && askProtectors(question, target, read, plan, nowMs)
+  const notes = [...plan.notes, ...plan.sets.flatMap(soonNotes), ...read.notes, ...more]
+  const answered = { target, plan, protection, notes }
+  if (output === 'json') out(jsonReport(answered))
+  else {
+    out(textReport(answered))
+    for (const note of notes) err(`note: ${note}\n`)
+  }
+  if (protection !== undefined) return protection.refuses ? 1 : 0
+  return cluster === undefined ? 0 : 1
+}
+
+/** Which pods go for certain if it is scaled soon, where only ages make that open. */
+function soonNotes({ possible: { soon } }: PlannedSet): readonly string[] {
+  if (soon === undefined) return []
+  const { pods, seconds } = soon
+  const which = pods.length === 1 ? `${pods[0]} goes` : `${pods.join(', ')} go`
+  return [`of the open ones ${which} if the controller looks within ${seconds}s; then ages change places`]
+}
+
+export interface Answer {
+  readonly target: Target
+  readonly plan: ScaleDownPlan
+  /** undefined = protectors were not asked, or could not be. */
+  readonly protection: ProtectionAnswer | undefined
+  /** Whole sentences without a full stop. */
+  readonly notes: readonly string[]
+}
+
+const HEAD = ['POD', 'NODE', 'VERDICT', 'RULE']
+
+export function jsonReport({ target, plan, protection, notes }: Answer): string {
+  const { kind, namespace, name } = target
+  const { from, to, sets } = plan
+  const answer = { kind, namespace, name, replicas: { from, to }, sets, protection: protection ?? null, notes }
+  return `${JSON.stringify(answer, null, 2)}\n`
+}
+
+export function textReport({ target, plan: { from, to, sets }, protection }: Answer): string {
+  const { resource, namespace, name } = target
+  const lines = [`${resource.singular} ${namespace}/${name}: ${from} replicas now, ${to} asked for; ${summary(sets)}\n`]
+  for (const set of sets) {
+    if (sets.length > 1) lines.push(`\n${set.name}: ${set.from} pods, ${set.to} afterwards\n`)
+    lines.push(textTable([HEAD, ...rowsOf(set)]))
+  }
+  if (protection !== undefined) lines.push(...protectionLines(protection))
+  return lines.join('')
+}
+
+function summary(sets: readonly PlannedSet[]): string {
+  const certain = sets.reduce((all, set) => all + set.certain.length, 0)
+  const possible = sets.reduce((all, { possible: { count } }) => all + count, 0)
+  const open = sets.reduce((all, { possible: { pods } }) => all + pods.length, 0)
+  if (certain + possible === 0) return 'no pod goes'
+  if (possible === 0) return certain === 1 ? '1 pod goes' : `${certain} pods go`
+  return `${certain + possible} of its pods go: ${certain} certain, ${possible} of ${open} open`
+}
+
+function rowsOf({ certain, possible, safe }: PlannedSet): string[][] {
+  const row = (verdict: string) => (pod: PlannedPod) => {
+    return [pod.name, pod.node || '-', verdict, `${pod.rule}: ${pod.because}`]
+  }
+  return [
+    ...certain.map(row('goes')),
+    ...possible.pods.map(row(`${possible.count} of ${possible.pods.length}`)),
+    ...safe.map(row('stays')),
+  ]
+}
+
+function protectionLines({ unasked, protectors, shadow }: ProtectionAnswer): string[] {
+  if (unasked !== '') return [`no PodProtector is asked: ${unasked}\n`]
+  if (protectors.length === 0) return ['no PodProtector selects these pods\n']
+  return protectors.map((answer) => `PodProtector ${answer.protector}: ${numbers(answer)}: ${said(answer, shadow)}\n`)
+}
+
+function numbers({ required, requiredAfter, counted, beingDeleted }: ProtectorAnswer): string {
+  const after = requiredAfter === required ? '' : ` (${requiredAfter} after the change)`
+  return `${required} required${after}, ${counted} counted, ${beingDeleted} being deleted`
+}
+
+function said({ deletions, refused: { least, most }, delayed }: ProtectorAnswer, shadow: boolean): string {
+  const now = delayed === 0 ? '' : `; ${delayed} have to wait until earlier ones are seen to have happened`
+  if (most === 0) return `lets ${deletions === 1 ? 'the deletion' : `all ${deletions} deletions`} pass${now}`
+  const number = least === most ? `${most}` : `${least} to ${most}`
+  const refuses = shadow ? 'would refuse, were it not in dry run,' : 'refuses'
+  return `${refuses} ${number} of ${deletions} deletions: too few would be left${now}`
+}

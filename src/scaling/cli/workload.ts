@@ -1,0 +1,111 @@
+// The workload that is to be scaled, as people name it, and what decides about its pods.
+
+import {
+  DEPLOYMENTS,
+  PODS,
+  REPLICA_SETS,
+  REPLICATION_CONTROLLERS,
+  STATEFUL_SETS,
+} from '../../api/kinds/foreign-kinds.ts'
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { StatusError } from '../../api/kube/status.ts'
+import type { ObjectClient } from '../../api/ports/object-client.ts'
+import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { UserError } from '../../api/validation/field-errors.ts'
+import { isObjectName } from '../../api/validation/name-syntax.ts'
+import { podSelectors } from '../core/rank/pods-to-read.ts'
+import type { ScalableKind } from '../core/rank/scale-down-plan.ts'
+
+export interface Target {
+  readonly kind: ScalableKind
+  readonly resource: ResourceKind
+  readonly namespace: string
+  readonly name: string
+}
+
+export interface ReadWorkload {
+  readonly workload: JsonObject
+  /** All of the namespace; for a ReplicationController those of its own kind. */
+  readonly replicaSets: readonly JsonObject[]
+  readonly pods: readonly JsonObject[]
+}
+
+/** Rights for the message when they are missing. */
+export const NEEDS = 'get of the workload, list of pods and of replicasets'
+
+interface Scalable {
+  readonly kind: ScalableKind
+  readonly resource: ResourceKind
+  /** Kubernetes' short name. */
+  readonly short: string
+}
+
+const KINDS: readonly Scalable[] = [
+  { kind: 'Deployment', resource: DEPLOYMENTS, short: 'deploy' },
+  { kind: 'ReplicaSet', resource: REPLICA_SETS, short: 'rs' },
+  { kind: 'StatefulSet', resource: STATEFUL_SETS, short: 'sts' },
+  { kind: 'ReplicationController', resource: REPLICATION_CONTROLLERS, short: 'rc' },
+]
+
+/** @param text `deployment/web`, with every name that kubectl knows for the kind. @throws {UserError} */
+export function parseTarget(text: string, namespace: string): Target {
+  const [type = '', name = '', ...more] = text.split('/')
+  const wanted = type.toLowerCase()
+  const known = KINDS.find(({ resource: { singular, plural, group }, short }) => {
+    const names = [singular, plural, short]
+    return [...names, ...names.map((one) => `${one}.${group}`)].includes(wanted)
+  })
+  if (name === '' || more.length > 0) {
+    throw new UserError(`${JSON.stringify(text)} is not TYPE/NAME`, 'write for example deployment/web')
+  }
+  if (known === undefined) {
+    const types = KINDS.map(({ resource }) => resource.singular).join(', ')
+    throw new UserError(`${JSON.stringify(type)} is not a type that scale why knows`, `write one of ${types}`)
+  }
+  if (!isObjectName(name) || !isObjectName(namespace)) {
+    throw new UserError(`${namespace}/${name} must be valid names`, 'see -n and the name behind the slash')
+  }
+  return { kind: known.kind, resource: known.resource, namespace, name }
+}
+
+/** @throws {UserError} when there is no such workload */
+export async function readWorkload(client: ObjectClient, target: Target): Promise<ReadWorkload> {
+  const { kind, namespace } = target
+  const workload = await getWorkload(client, target)
+  const resource = kind === 'ReplicationController' ? REPLICATION_CONTROLLERS : REPLICA_SETS
+  const replicaSets = kind === 'StatefulSet' ? [] : (await client.list(resource, namespace)).items
+  const pods = await podsOf(client, namespace, podSelectors(kind, workload, replicaSets))
+  return { workload, replicaSets, pods }
+}
+
+async function getWorkload(client: ObjectClient, { resource, namespace, name }: Target): Promise<JsonObject> {
+  try {
+    return await client.get(resource, { namespace, name })
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 404 || error.status.details?.name !== name) throw error
+    const known = (await client.list(resource, namespace)).items.map(({ metadata }) =>
+      textOf(recordOf(metadata)['name']),
+    )
+    const fix =
+      known.length === 0
+        ? `there is none in namespace ${namespace}; give another one with -n`
+        : `known in namespace ${namespace}: ${known.sort().join(', ')}; give another one with -n`
+    throw new UserError(`there is no ${resource.singular} ${namespace}/${name}`, fix)
+  }
+}
+
+/** Those that any of them selects, each once. */
+async function podsOf(
+  client: ObjectClient,
+  namespace: string,
+  selectors: readonly string[],
+): Promise<readonly JsonObject[]> {
+  const pods = new Map<string, JsonObject>()
+  for (const selector of selectors) {
+    for (const pod of (await client.list(PODS, namespace, selector)).items) {
+      pods.set(textOf(recordOf(pod['metadata'])['uid']), pod)
+    }
+  }
+  return [...pods.values()]
+}

@@ -1,0 +1,140 @@
+// How the Deployment controller spreads a new number of replicas over its ReplicaSets (scale(), pkg/controller/deployment/sync.go;
+// deployment/util/deployment_util.go). With one ReplicaSet that has pods it gets all of it; in the middle of a rollout each gets its
+// share. The rollout then goes on, and deletes more.
+
+import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { sameJson } from '../../../core/text/same-json.ts'
+import { scaledCount } from '../../../protection/core/quota/min-available.ts'
+import { countOf, type ReplicaSetFacts, replicaSetFacts } from './replica-set-pods.ts'
+import { controllerUid } from './scale-pod.ts'
+
+export interface DeploymentSizes {
+  /** New spec.replicas of its ReplicaSets that have some. */
+  readonly sizes: readonly { readonly replicaSet: ReplicaSetFacts; readonly replicas: number }[]
+  /** Some of its pods are of an older revision, or its newest ReplicaSet has no pods yet. */
+  readonly rollout: boolean
+}
+
+const DESIRED_ANNOTATION = 'deployment.kubernetes.io/desired-replicas'
+const MAX_ANNOTATION = 'deployment.kubernetes.io/max-replicas'
+const MAX_COUNT = 2 ** 31 - 1
+const HASH_LABEL = 'pod-template-hash'
+
+interface OwnedSet {
+  readonly facts: ReplicaSetFacts
+  readonly object: JsonObject
+}
+
+/** @param replicaSets of the namespace */
+export function deploymentSizes(
+  deployment: JsonObject,
+  replicaSets: readonly JsonObject[],
+  replicas: number,
+): DeploymentSizes {
+  const uid = textOf(recordOf(deployment['metadata'])['uid'])
+  const owned = replicaSets
+    .filter((object) => controllerUid(object) === uid)
+    .map((object): OwnedSet => ({ facts: replicaSetFacts(object), object }))
+    .sort((a, b) => a.facts.createdMs - b.facts.createdMs || (a.facts.name < b.facts.name ? -1 : 1))
+  // Of several with its template the oldest is the new one.
+  const newest = owned.find(({ object }) => sameJson(templateOf(object), templateOf(deployment)))
+  const active = owned.filter(({ facts }) => facts.replicas > 0)
+  const rollout = active.some((one) => one !== newest)
+  const sizes = newSizes(deployment, active, newest, replicas)
+  return { rollout, sizes: sizes.map(({ one: { facts }, size }) => ({ replicaSet: facts, replicas: size })) }
+}
+
+interface NewSize {
+  readonly one: OwnedSet
+  readonly size: number
+}
+
+/** @param active from the oldest to the newest */
+function newSizes(
+  deployment: JsonObject,
+  active: readonly OwnedSet[],
+  newest: OwnedSet | undefined,
+  replicas: number,
+): readonly NewSize[] {
+  const each = (sizeOf: (one: OwnedSet) => number): NewSize[] => active.map((one) => ({ one, size: sizeOf(one) }))
+  const ended = (): NewSize[] => each((one) => (one === newest ? one.facts.replicas : 0))
+  // Nothing tells it that it is being scaled (isScalingEvent): the rollout goes on.
+  if (!isPaused(deployment) && !active.some(({ object }) => isScaling(object, replicas))) {
+    return each((one) => (one === newest ? Math.min(one.facts.replicas, replicas) : one.facts.replicas))
+  }
+  if (active.length === 1) return each(() => replicas)
+  if (newest !== undefined && isSaturated(newest, replicas)) return ended()
+  const strategy = recordOf(recordOf(deployment['spec'])['strategy'])
+  // It waits until all old pods have gone.
+  if (strategy['type'] === 'Recreate') return ended()
+  return proportional(deployment, active, replicas)
+}
+
+function proportional(deployment: JsonObject, active: readonly OwnedSet[], replicas: number): readonly NewSize[] {
+  const most = replicas + maxSurge(deployment, replicas)
+  const toAdd = (replicas > 0 ? most : 0) - active.reduce((all, { facts }) => all + facts.replicas, 0)
+  // The largest first; of equal ones what is added goes to newer ones, and what is taken is taken from older ones.
+  const byAge = toAdd > 0 ? active.toReversed() : active
+  let added = 0
+  const sizes = byAge
+    .toSorted((a, b) => b.facts.replicas - a.facts.replicas)
+    .map((one): NewSize => {
+      const { facts, object } = one
+      const wanted = growth(deployment, facts.replicas, mapOf(object, 'annotations')[MAX_ANNOTATION], replicas, most)
+      const rest = toAdd - added
+      const share = rest === 0 ? 0 : toAdd > 0 ? Math.min(wanted, rest) : Math.max(wanted, rest)
+      added += share
+      return { one, size: facts.replicas + share }
+    })
+  const leftover = toAdd - added
+  return sizes.map(({ one, size }, at) => ({ one, size: at === 0 ? Math.max(0, size + leftover) : size }))
+}
+
+/** By how much a ReplicaSet is to grow, or below 0 to shrink (getReplicaSetFraction). */
+function growth(
+  deployment: JsonObject,
+  size: number,
+  annotation: string | undefined,
+  replicas: number,
+  most: number,
+): number {
+  if (replicas === 0) return -size
+  const before = readCount(annotation) || countOf(recordOf(deployment['status'])['replicas'], 0)
+  // As Go multiplies 32-bit integers, and rounds half away from zero.
+  const wanted = Math.imul(size, most) / before
+  return before === 0 ? 0 : Math.trunc(wanted + (wanted < 0 ? -0.5 : 0.5)) - size
+}
+
+function maxSurge(deployment: JsonObject, replicas: number): number {
+  const strategy = recordOf(recordOf(deployment['spec'])['strategy'])
+  return scaledCount(recordOf(strategy['rollingUpdate'])['maxSurge'] ?? 0, replicas, true) ?? 0
+}
+
+function isScaling(replicaSet: JsonObject, replicas: number): boolean {
+  const desired = readCount(mapOf(replicaSet, 'annotations')[DESIRED_ANNOTATION])
+  return desired !== undefined && desired !== replicas
+}
+
+/** It has all the replicas, available, and nothing of the old ones is needed any more. */
+function isSaturated({ facts, object }: OwnedSet, replicas: number): boolean {
+  const desired = readCount(mapOf(object, 'annotations')[DESIRED_ANNOTATION])
+  return facts.replicas === replicas && desired === replicas && facts.availableReplicas === replicas
+}
+
+function isPaused(deployment: JsonObject): boolean {
+  return recordOf(deployment['spec'])['paused'] === true
+}
+
+function readCount(annotation: string | undefined): number | undefined {
+  const count = annotation !== undefined && /^\d+$/.test(annotation) ? Number(annotation) : MAX_COUNT + 1
+  return count <= MAX_COUNT ? count : undefined
+}
+
+/** Without the label that only the ReplicaSet's has (EqualIgnoreHash). */
+function templateOf(object: JsonObject): JsonObject {
+  const template = recordOf(recordOf(object['spec'])['template'])
+  const metadata = recordOf(template['metadata'])
+  const { [HASH_LABEL]: _, ...labels } = recordOf(metadata['labels'])
+  return { ...template, metadata: { ...metadata, labels } }
+}

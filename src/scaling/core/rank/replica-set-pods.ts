@@ -1,0 +1,134 @@
+// Which pods are a ReplicaSet's, and how many of its owner's pods share a node with each (pkg/controller/replicaset/replica_set.go:
+// syncReplicaSet, getIndirectlyRelatedPods, getPodsRankedByRelatedPodsOnSameNode). ReplicationControllers run the same code.
+
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import { type CompiledSelector, compileSelector, selectorText } from '../../../core/selectors/compile-selector.ts'
+import { type Candidate, candidate, type RankConditions } from './compare-pods.ts'
+import { type DeletionRank, rankDeletions } from './deletion-rank.ts'
+import { controllerUid, isActive, type ScalePod, timeMs } from './scale-pod.ts'
+
+export interface ReplicaSetFacts {
+  readonly name: string
+  readonly uid: string
+  /** Of its Deployment; '' = it has no controller. */
+  readonly controllerUid: string
+  /** undefined = it cannot be read, and selects no pods. */
+  readonly selector: CompiledSelector | undefined
+  /** spec.replicas. */
+  readonly replicas: number
+  readonly availableReplicas: number
+  readonly createdMs: number
+}
+
+export function replicaSetFacts(object: JsonObject): ReplicaSetFacts {
+  const metadata = recordOf(object['metadata'])
+  const spec = recordOf(object['spec'])
+  return {
+    name: nameOf(object),
+    uid: textOf(metadata['uid']),
+    controllerUid: controllerUid(object),
+    selector: podSelector(object)?.compiled,
+    replicas: countOf(spec['replicas'], 1),
+    availableReplicas: countOf(recordOf(object['status'])['availableReplicas'], 0),
+    createdMs: timeMs(metadata['creationTimestamp']),
+  }
+}
+
+export function countOf(value: unknown, preset: number): number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : preset
+}
+
+/** What counts as a replica: active pods that it owns, and orphans that it will adopt. */
+export function replicasOf({ uid, selector }: ReplicaSetFacts, pods: readonly ScalePod[]): ScalePod[] {
+  return pods.filter((pod) => {
+    const owned = pod.controllerUid === uid || pod.controllerUid === ''
+    return owned && isActive(pod) && selector?.matches(pod.labels) === true
+  })
+}
+
+/** All of the same controller, itself among them. None when it has no controller: then no pods are related to its own. */
+export function siblings(
+  { controllerUid: owner }: ReplicaSetFacts,
+  replicaSets: readonly ReplicaSetFacts[],
+): ReplicaSetFacts[] {
+  return owner === '' ? [] : replicaSets.filter((other) => other.controllerUid === owner)
+}
+
+/** Pods that a sibling selects, whoever owns them. */
+export function relatedPods(related: readonly ReplicaSetFacts[], pods: readonly ScalePod[]): ScalePod[] {
+  return pods.filter(({ labels }) => related.some(({ selector }) => selector?.matches(labels) === true))
+}
+
+export interface ReplicaSetScale {
+  readonly replicaSet: ReplicaSetFacts
+  /** Its replicas afterwards. */
+  readonly replicas: number
+}
+
+/**
+ * Which pods a ReplicaSet deletes.
+ * @param scale of this ReplicaSet
+ * @param others siblings that are scaled at the same time
+ * @param replicaSets of the namespace
+ * @param pods of the namespace, at least all that the ReplicaSet or a sibling selects
+ */
+export function rankReplicaSet(
+  { replicaSet, replicas }: ReplicaSetScale,
+  others: readonly ReplicaSetScale[],
+  replicaSets: readonly ReplicaSetFacts[],
+  pods: readonly ScalePod[],
+  conditions: RankConditions,
+): DeletionRank {
+  const own = replicasOf(replicaSet, pods)
+  const related = relatedPods(siblings(replicaSet, replicaSets), pods)
+  const leaving = others.map((other) => {
+    const theirs = replicasOf(other.replicaSet, related)
+    return { onNode: countByNode(theirs), most: Math.max(0, theirs.length - other.replicas) }
+  })
+  const candidates = ranked(own, related, conditions, (node) => {
+    return leaving.reduce((all, { onNode, most }) => all + Math.min(onNode.get(node) ?? 0, most), 0)
+  })
+  return rankDeletions(candidates, own.length - replicas, conditions)
+}
+
+/** @param mayLeave how many related pods may leave the node of that name at the same time; default none */
+export function ranked(
+  own: readonly ScalePod[],
+  related: readonly ScalePod[],
+  conditions: RankConditions,
+  mayLeave: (nodeName: string) => number = () => 0,
+): Candidate[] {
+  const onNode = countByNode(related.filter(isActive))
+  return own.map((pod) => {
+    const high = onNode.get(pod.nodeName) ?? 0
+    return candidate(pod, { low: high - mayLeave(pod.nodeName), high }, conditions)
+  })
+}
+
+/** Pods without a node share the name ''. */
+function countByNode(pods: readonly ScalePod[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const { nodeName } of pods) counts.set(nodeName, (counts.get(nodeName) ?? 0) + 1)
+  return counts
+}
+
+export interface PodSelector {
+  readonly compiled: CompiledSelector
+  /** What goes behind `?labelSelector=`. */
+  readonly text: string
+}
+
+/** spec.selector, of a ReplicationController a plain map of labels. @returns undefined when it cannot be read */
+export function podSelector(workload: JsonObject): PodSelector | undefined {
+  const value = recordOf(workload['spec'])['selector']
+  if (!isRecord(value)) return undefined
+  const isPlain = value['matchLabels'] === undefined && value['matchExpressions'] === undefined
+  const selector: LabelSelector = isPlain ? { matchLabels: value as Readonly<Record<string, string>> } : value
+  try {
+    return { compiled: compileSelector(selector), text: selectorText(selector) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,215 @@
+// What the body of a write says about spec.replicas, in every format that kube-apiserver takes. What is not certain here is
+// upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
+
+import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { decodeObject } from '../../../core/objects/strict-decode.ts'
+import { isPlainYaml } from '../../../core/objects/yaml-plain.ts'
+import { ProtobufReader } from '../../../core/text/protobuf-reader.ts'
+import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
+import type { ScaleTarget } from './scale-target.ts'
+
+// What is known of the replicas that a write asks for.
+export type ReplicasWritten =
+  /** If it succeeds, spec.replicas is this. */
+  | { readonly kind: 'replicas'; readonly value: number }
+  | { readonly kind: 'unchanged' }
+  /** Depends on what is there, or is not parsed here. */
+  | { readonly kind: 'ask-upstream' }
+  /** No kube-apiserver can take it: why, for people. */
+  | { readonly kind: 'unreadable'; readonly why: string }
+
+const ASK_UPSTREAM: ReplicasWritten = { kind: 'ask-upstream' }
+const UNCHANGED: ReplicasWritten = { kind: 'unchanged' }
+
+const MAX_INT32 = 2 ** 31 - 1
+
+/** @param value of the field; present, and not null */
+function replicasValue(value: unknown): ReplicasWritten {
+  if (typeof value !== 'number') return { kind: 'unreadable', why: 'spec.replicas is not a number' }
+  // Where patches are applied Go converts floats to int32, by ways of its own when they are too large.
+  return Number.isInteger(value) && value >= 0 && value <= MAX_INT32 ? { kind: 'replicas', value } : ASK_UPSTREAM
+}
+
+export interface ScaleWrite {
+  readonly target: Pick<ScaleTarget, 'isScale' | 'builtIn'>
+  readonly verb: 'update' | 'patch'
+  /** As sent, with its parameters; '' = none. */
+  readonly contentType: string
+  /**
+   * As sent. Content-Encoding does not matter: kube-apiserver decompresses no request, and reads these very bytes. What is larger than
+   * it takes (3 MiB) must not come here.
+   */
+  readonly body: Buffer
+}
+
+/** Bytes; etcd takes no larger object (--max-request-bytes), and reading holds up the requests of others. */
+const MAX_READ_BYTES = 1536 * 1024
+/** Characters of YAML that is not JSON, which takes some fifteen times as long to read. */
+const MAX_READ_YAML = 32 * 1024
+
+/** In time linear to the body; what is larger than it may take is left to upstream. */
+export function readReplicas(write: ScaleWrite): ReplicasWritten {
+  const { verb, contentType, body, target } = write
+  if (body.length > MAX_READ_BYTES) return ASK_UPSTREAM
+  const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  return verb === 'update' ? readUpdate(mediaType, body, target) : readPatch(mediaType, body, target)
+}
+
+function readUpdate(mediaType: string, body: Buffer, target: ScaleWrite['target']): ReplicasWritten {
+  switch (mediaType) {
+    // HPA and other clients without the header: kube-apiserver takes its first format.
+    case '':
+    case 'application/json':
+      return readObject(decoded(body, 'json'), target)
+    case 'application/yaml':
+      return readObject(decoded(body, 'yaml'), target)
+    case 'application/vnd.kubernetes.protobuf':
+      return readProtobuf(body, target)
+    default:
+      return ASK_UPSTREAM
+  }
+}
+
+function readPatch(mediaType: string, body: Buffer, target: ScaleWrite['target']): ReplicasWritten {
+  switch (mediaType) {
+    case 'application/merge-patch+json':
+      return readMerge(decoded(body, 'json'), target)
+    case 'application/strategic-merge-patch+json':
+      return readStrategic(decoded(body, 'json'), target)
+    case 'application/json-patch+json':
+      return readJsonPatch(decoded(body, 'json'))
+    case 'application/apply-patch+yaml':
+      return readApply(decoded(body, 'yaml'))
+    default:
+      return ASK_UPSTREAM
+  }
+}
+
+/** undefined = it is not certain that kube-apiserver reads the same: field given twice (Go merges structs), depth, odd numbers. */
+function decoded(body: Buffer, format: 'json' | 'yaml'): unknown {
+  const text = body.toString('utf8')
+  // Clients send JSON, also where it says YAML.
+  const json = decodedAs(text, 'json')
+  if (json !== undefined || format === 'json' || !isPlainYaml(body)) return json
+  return decodedAs(text, 'yaml')
+}
+
+function decodedAs(text: string, format: 'json' | 'yaml'): unknown {
+  try {
+    const { value, duplicates } = decodeObject(text, format, MAX_READ_YAML)
+    return duplicates.length > 0 ? undefined : value
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** A whole object: what is absent gets the default. */
+function readObject(object: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(object)) return ASK_UPSTREAM
+  const spec = own(object, 'spec') ?? {}
+  if (!isRecord(spec)) return ASK_UPSTREAM
+  const replicas = own(spec, 'replicas') ?? undefined
+  return replicas === undefined ? absent(target) : replicasValue(replicas)
+}
+
+/** RFC 7396: null removes, and what is removed gets the default. */
+function readMerge(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(patch)) return ASK_UPSTREAM
+  if (!Object.hasOwn(patch, 'spec')) return UNCHANGED
+  const spec = own(patch, 'spec')
+  if (!isRecord(spec)) return ASK_UPSTREAM
+  if (!Object.hasOwn(spec, 'replicas')) return UNCHANGED
+  const replicas = own(spec, 'replicas')
+  return replicas === null ? absent(target) : replicasValue(replicas)
+}
+
+/** As a merge patch, where no directive (`$patch: replace`, `$retainKeys`) makes it something else. */
+function readStrategic(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
+  if (!isRecord(patch)) return ASK_UPSTREAM
+  const spec = own(patch, 'spec')
+  if (hasDirective(patch) || (isRecord(spec) && hasDirective(spec))) return ASK_UPSTREAM
+  return readMerge(patch, target)
+}
+
+/** What is absent may have been this manager's before, and is removed with that: only upstream knows. */
+function readApply(configuration: unknown): ReplicasWritten {
+  if (!isRecord(configuration)) return ASK_UPSTREAM
+  const spec = own(configuration, 'spec')
+  const replicas = isRecord(spec) ? (own(spec, 'replicas') ?? undefined) : undefined
+  return replicas === undefined ? ASK_UPSTREAM : replicasValue(replicas)
+}
+
+/** The order of lists says nothing of replicas. */
+function hasDirective(record: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(record).some((key) => key.startsWith('$') && !key.startsWith('$setElementOrder/'))
+}
+
+/** Defaults of apps/v1 and v1 (pkg/apis/apps/v1/defaults.go): 1; a Scale has none, and Go's is 0. Other kinds have webhooks. */
+function absent({ isScale, builtIn }: ScaleWrite['target']): ReplicasWritten {
+  if (isScale) return { kind: 'replicas', value: 0 }
+  return builtIn ? { kind: 'replicas', value: 1 } : ASK_UPSTREAM
+}
+
+function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+// spec.replicas in a JSON patch (RFC 6902), as kube-apiserver applies it (gopkg.in/evanphx/json-patch.v4).
+const REPLICAS = '/spec/replicas'
+/** What an operation on one of these does to the replicas depends on what is there. */
+const ABOVE: ReadonlySet<string> = new Set(['', '/', '/spec', '/spec/'])
+/** They do what they do to the place that they name, and nowhere else. */
+const PLAIN: ReadonlySet<string> = new Set(['add', 'replace', 'remove'])
+
+/** Certain is only `add` or `replace` of the field itself, beside operations that cannot touch it. */
+function readJsonPatch(operations: unknown): ReplicasWritten {
+  if (!Array.isArray(operations)) return ASK_UPSTREAM
+  let written: ReplicasWritten = UNCHANGED
+  for (const operation of operations as readonly unknown[]) {
+    if (!isRecord(operation)) return ASK_UPSTREAM
+    const op = textOf(operation['op'])
+    // Whether the patch is applied, and not what it does. As a dry run it could fail, and a moment later, as the write itself, succeed.
+    if (op === 'test') continue
+    const path = operation['path']
+    // The library drops what stands before the first slash.
+    if (!PLAIN.has(op) || typeof path !== 'string' || !path.startsWith('/')) return ASK_UPSTREAM
+    if (ABOVE.has(path) || path.startsWith(`${REPLICAS}/`)) return ASK_UPSTREAM
+    if (path !== REPLICAS) continue
+    const value = operation['value']
+    if (op === 'remove' || value === undefined || value === null) return ASK_UPSTREAM
+    written = replicasValue(value)
+    if (written.kind !== 'replicas') return written
+  }
+  return written
+}
+
+// spec.replicas in protocol buffers: of Deployments, ReplicaSets, StatefulSets, ReplicationControllers and Scales alike it is field 1
+// of field 2 (k8s.io/api/{apps/v1,core/v1,autoscaling/v1}/generated.proto).
+const SPEC_FIELD = 2
+const REPLICAS_FIELD = 1
+
+function readProtobuf(body: Buffer, { isScale, builtIn }: Pick<ScaleTarget, 'isScale' | 'builtIn'>): ReplicasWritten {
+  if (!isScale && !builtIn) return ASK_UPSTREAM
+  try {
+    const replicas = readSpecs(new ProtobufReader(openEnvelope(body).raw))
+    // Go cuts a larger number down to 32 bits.
+    if (replicas !== undefined && Math.abs(replicas) > MAX_INT32) return ASK_UPSTREAM
+    // A Scale has no default, and zero may be left out.
+    return replicasValue(replicas ?? (isScale ? 0 : 1))
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof UnreadableBody) return ASK_UPSTREAM
+    throw error
+  }
+}
+
+/** Several of them are merged, and the last field holds. */
+function readSpecs(object: ProtobufReader): number | undefined {
+  let replicas: number | undefined
+  while (object.next()) {
+    if (object.number !== SPEC_FIELD) continue
+    const spec = new ProtobufReader(object.bytes())
+    while (spec.next()) if (spec.number === REPLICAS_FIELD) replicas = spec.integer()
+  }
+  return replicas
+}

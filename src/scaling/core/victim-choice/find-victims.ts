@@ -1,0 +1,123 @@
+// Which pods a ScaleDownPolicy gives a cost: what it prefers is read from the cluster. The request path acts by it, and whoever says beforehand
+// which pods go asks the same.
+
+import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { isRecord, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
+import type { VictimPreference } from '../../api/scale-down-policy.ts'
+import { type ChoiceInput, chooseVictims, type NodeFacts, type VictimChoice } from './choose-victims.ts'
+import { type ClusterReads, forEachAtOnce, UnavailableError } from './cluster-reads.ts'
+import { withCost, withoutOwnCost } from './own-cost.ts'
+import type { CompiledScaleDownPolicy } from './policy.ts'
+import type { ScaledPods, Unsteerable } from './scaled-pods.ts'
+
+/** What a ScaleDownPolicy does with one scale-down. */
+export type VictimFinding = { readonly policy: CompiledScaleDownPolicy; readonly workloadName: string } & (
+  | { readonly kind: 'chosen'; readonly choice: VictimChoice; readonly leftMs: number }
+  /** The write of the Deployment has chosen for this one of its ReplicaSet; or a rollout lowers that one, and nobody scales. */
+  | { readonly kind: 'done' }
+  | { readonly kind: 'unsteerable'; readonly why: string }
+  | { readonly kind: 'unavailable'; readonly why: string }
+)
+
+/** What pods have costs when the controller looks. */
+export type Costs =
+  | (Pick<VictimChoice, 'victims' | 'stale'> & {
+      /** Pods that were found to be gone when they should have got their cost. */
+      readonly gone?: readonly JsonObject[]
+    })
+  /** As they were read. */
+  | 'unchanged'
+  /** Victims were chosen, and which of them have their cost is not known. */
+  | 'open'
+
+/** Without the feature gate the controller does not look at costs. */
+export const COSTS_ARE_OFF: Unsteerable = {
+  unsteerable: 'kube-controller-manager ignores deletion costs (spec.controllerManager.podDeletionCost is false)',
+}
+
+/** @throws {UnavailableError} */
+export async function findVictims(
+  reads: ClusterReads,
+  found: ScaledPods,
+  { prefer }: Pick<CompiledScaleDownPolicy, 'prefer'>,
+  controller: ControllerManager,
+): Promise<VictimChoice> {
+  // Costs of ours from before are taken back all the same.
+  const needed = found.count <= 0 ? [] : prefer
+  const nodes = await nodesOf(reads, found.pods, needed)
+  const input: ChoiceInput = { ...found, prefer, nodes, controller }
+  return chooseVictims(input)
+}
+
+/** The pods as the controller finds them. */
+export function withCosts(pods: readonly JsonObject[], costs: Costs): readonly JsonObject[] {
+  if (typeof costs === 'string') return pods
+  const { victims, stale, gone = [] } = costs
+  const [going, staying, absent] = [uidsOf(victims), uidsOf(stale), uidsOf(gone)]
+  const there = absent.size === 0 ? pods : pods.filter((pod) => !absent.has(uidOf(pod)))
+  return there.map((pod) => {
+    const uid = uidOf(pod)
+    if (going.has(uid)) return withCost(pod)
+    return staying.has(uid) ? withoutOwnCost(pod) : pod
+  })
+}
+
+function uidsOf(pods: readonly JsonObject[]): ReadonlySet<string> {
+  return new Set(pods.map(uidOf))
+}
+
+function uidOf(pod: JsonObject): string {
+  return textOf(recordOf(pod['metadata'])['uid'])
+}
+
+// What preferences ask about the nodes of pods: whether they take pods, where they are, and how many pods keep them from being empty.
+
+/** Nodes that are looked at. */
+const MAX_NODES = 100
+/** Pods of one node: more do not run on one (kubelet's --max-pods is 110). */
+const MAX_PODS_OF_NODE = 1_000
+
+/** What the preferences ask for of the nodes of these pods. @throws {UnavailableError} */
+async function nodesOf(
+  reads: ClusterReads,
+  pods: readonly JsonObject[],
+  prefer: readonly VictimPreference[],
+): Promise<ReadonlyMap<string, NodeFacts>> {
+  const found = new Map<string, NodeFacts>()
+  const asksNode = prefer.some(({ by }) => by === 'UnschedulableNode' || by === 'TopologyExcess')
+  const asksPods = prefer.some(({ by }) => by === 'EmptiestNode')
+  if (!asksNode && !asksPods) return found
+  const names = [...new Set(pods.map((pod) => textOf(recordOf(pod['spec'])['nodeName'])))].filter((name) => name !== '')
+  if (names.length > MAX_NODES) throw new UnavailableError(`its pods are on more than ${MAX_NODES} nodes`)
+  await forEachAtOnce(names, async (name) => {
+    const [node, onNode] = await Promise.all([
+      asksNode ? reads.get(`/api/v1/nodes/${encodeURIComponent(name)}`) : undefined,
+      asksPods ? podsOn(reads, name) : undefined,
+    ])
+    found.set(name, { ...nodeFacts(node), pods: onNode })
+  })
+  return found
+}
+
+function nodeFacts(node: JsonObject | undefined): Omit<NodeFacts, 'pods'> {
+  if (node === undefined) return { unschedulable: false, labels: {} }
+  const spec = recordOf(node['spec'])
+  const tainted = recordsOf(spec['taints']).some(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
+  const labels = recordOf(recordOf(node['metadata'])['labels'])
+  const texts = Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  return { unschedulable: spec['unschedulable'] === true || tainted, labels: Object.fromEntries(texts) }
+}
+
+/** Those that keep it from being empty: as the cluster-autoscaler sees it, all but pods of DaemonSets and mirrors of static ones. */
+async function podsOn(reads: ClusterReads, node: string): Promise<number> {
+  const running = `spec.nodeName=${node},status.phase!=Succeeded,status.phase!=Failed`
+  const pods = await reads.list('/api/v1/pods', `fieldSelector=${encodeURIComponent(running)}`, MAX_PODS_OF_NODE)
+  return pods.filter((pod) => {
+    const metadata = recordOf(pod['metadata'])
+    const ofDaemonSet = recordsOf(metadata['ownerReferences']).some(({ kind }) => kind === 'DaemonSet')
+    const annotations = metadata['annotations']
+    const mirror = isRecord(annotations) && annotations['kubernetes.io/config.mirror'] !== undefined
+    return nameOf(pod) !== '' && metadata['deletionTimestamp'] === undefined && !ofDaemonSet && !mirror
+  }).length
+}

@@ -1,0 +1,61 @@
+// ScaleDownPolicies as the request path has them: plain data, because it crosses threads. One that is not valid is not in force.
+
+import type { FieldError } from '../../../api/kube/field-error.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
+import { complete } from '../../../api/kube/json-schema.ts'
+import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
+import { checkScaleDownPolicy } from '../../api/checks.ts'
+import type { ScaleDownPolicySpec, VictimPreference } from '../../api/scale-down-policy.ts'
+import { SCALE_DOWN_POLICY_SCHEMA, SCALE_DOWN_POLICY_SPEC_SCHEMA } from '../../api/schema.ts'
+
+export interface CompiledScaleDownPolicy {
+  readonly namespace: string
+  readonly name: string
+  /** UpstreamClusters, by name; empty = all. */
+  readonly clusters: readonly string[]
+  readonly selector: LabelSelector
+  readonly prefer: readonly VictimPreference[]
+  readonly onUnavailable: 'Forward' | 'Reject'
+  readonly settleMs: number
+  readonly maxDelayMs: number
+  readonly shadow: boolean
+}
+
+export type ReadPolicy =
+  | { readonly kind: 'policy'; readonly policy: CompiledScaleDownPolicy }
+  /** Why it is not in force; a sentence. */
+  | { readonly kind: 'invalid'; readonly why: string }
+
+const checkShape = createSchemaCheck(SCALE_DOWN_POLICY_SCHEMA)
+
+/** Never throws: objects that slipped in without validation are of any shape. */
+export function readScaleDownPolicy(object: JsonObject): ReadPolicy {
+  const errors = [...checkShape(object, '').problems, ...checkScaleDownPolicy(object)].filter(isError)
+  const { spec } = object
+  if (errors.length > 0 || !isRecord(spec)) {
+    const why = errors.map(({ path, message, fix }) => `${path} ${message}${fix === '' ? '' : `: ${fix}`}`).join('; ')
+    return { kind: 'invalid', why: why === '' ? 'spec is missing' : why }
+  }
+  const given = spec as unknown as ScaleDownPolicySpec
+  const { onUnavailable, settleMillis, maxDelayMillis, shadow } = complete(SCALE_DOWN_POLICY_SPEC_SCHEMA, given)
+  return {
+    kind: 'policy',
+    policy: {
+      namespace: namespaceOf(object),
+      name: nameOf(object),
+      clusters: given.clusters ?? [],
+      selector: given.selector,
+      prefer: given.prefer,
+      onUnavailable,
+      settleMs: settleMillis,
+      maxDelayMs: maxDelayMillis,
+      shadow,
+    },
+  }
+}
+
+function isError({ severity }: FieldError): boolean {
+  return severity === 'error'
+}

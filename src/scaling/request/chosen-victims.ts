@@ -1,0 +1,112 @@
+// What a ScaleDownPolicy does with a scale-down: found out once for each write, by the filter that names the pods that go or by the one that
+// sets their costs, whichever comes first. Nothing is written here.
+
+import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
+import type { Decision } from '../../gateway/exchange/decision.ts'
+import { deploymentSizes } from '../core/rank/deployment-sizes.ts'
+import { podSelector } from '../core/rank/replica-set-pods.ts'
+import type { ScaleChange } from '../core/scale-write/scale-change.ts'
+import { type ScaleTarget, scalableKind, scaleName } from '../core/scale-write/scale-target.ts'
+import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
+import { COSTS_ARE_OFF, findVictims, type VictimFinding } from '../core/victim-choice/find-victims.ts'
+import { podCost } from '../core/victim-choice/own-cost.ts'
+import {
+  type ReadScaled,
+  type ScaledPods,
+  STATEFUL,
+  scaledPods,
+  type Unsteerable,
+} from '../core/victim-choice/scaled-pods.ts'
+import { UpstreamObjects } from './upstream-objects.ts'
+
+const MAX_PODS = 5_000
+const MAX_REPLICA_SETS = 500
+
+/** @returns undefined = no ScaleDownPolicy is for it, or it lowers nothing */
+export function chosenVictims(decision: Decision, change: ScaleChange): Promise<VictimFinding | undefined> {
+  change.finding ??= find(decision, change)
+  return change.finding
+}
+
+async function find(
+  decision: Decision,
+  { target, from, to, current: workload }: ScaleChange,
+): Promise<VictimFinding | undefined> {
+  const { cluster, exchange } = decision
+  if (!target.builtIn || workload === undefined || from === undefined || to === undefined || to >= from)
+    return undefined
+  const labels = mapOf(recordOf(recordOf(workload['spec'])['template']), 'labels')
+  const policy = exchange.gw.scaleDowns?.policies.match(cluster.name, target.namespace, labels)
+  if (policy === undefined) return undefined
+  const deployment = deploymentOf(target, workload)
+  const workloadName = deployment === undefined ? scaleName(target) : `deployments/${deployment}`
+  const found = { policy, workloadName }
+  try {
+    const upstream = new UpstreamObjects(decision, exchange.gw.clock.monotonic() + policy.maxDelayMs)
+    const scaled = await readScaled(upstream, decision, { target, workload, deployment, to })
+    if (scaled === 'rollout') return { ...found, kind: 'done' }
+    if ('unsteerable' in scaled) return { ...found, kind: 'unsteerable', why: scaled.unsteerable }
+    if (isChosenFor(scaled, workloadName, target, to)) return { ...found, kind: 'done' }
+    const choice = await findVictims(upstream, scaled, policy, cluster.controllerManager)
+    return { ...found, kind: 'chosen', choice, leftMs: upstream.leftMs }
+  } catch (error) {
+    if (error instanceof UnavailableError) return { ...found, kind: 'unavailable', why: error.message }
+    throw error
+  }
+}
+
+/** The name of the Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
+function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string | undefined {
+  if (resource !== 'replicasets') return undefined
+  const owners = recordsOf(recordOf(workload['metadata'])['ownerReferences'])
+  const owner = owners.find(({ controller, kind }) => controller === true && kind === 'Deployment')
+  return owner && textOf(owner['name'])
+}
+
+/** The Deployment controller passes on the number of a Deployment, whose victims have their costs already. */
+function isChosenFor({ pods }: ScaledPods, workload: string, target: ScaleTarget, to: number): boolean {
+  if (workload === scaleName(target)) return false
+  return pods.some((pod) => {
+    const cost = podCost(pod)
+    return cost.kind === 'own' && cost.own.workload === workload && cost.own.to === to
+  })
+}
+
+interface Asked {
+  readonly target: ScaleTarget
+  readonly workload: JsonObject
+  /** Of a ReplicaSet: its owner, by name. */
+  readonly deployment: string | undefined
+  readonly to: number
+}
+
+/**
+ * @returns `rollout`: a ReplicaSet is scaled because its Deployment is rolled out
+ * @throws {UnavailableError}
+ */
+async function readScaled(
+  upstream: UpstreamObjects,
+  { cluster }: Decision,
+  { target, workload, deployment = '', to }: Asked,
+): Promise<ScaledPods | Unsteerable | 'rollout'> {
+  const { resource, namespace } = target
+  const kind = scalableKind(target)
+  if (kind === undefined || kind === 'StatefulSet') return STATEFUL
+  if (!cluster.controllerManager.podDeletionCost) return COSTS_ARE_OFF
+  const within = `/namespaces/${encodeURIComponent(namespace)}`
+  const path = `/apis/apps/v1${within}/deployments/${encodeURIComponent(deployment)}`
+  const owner = deployment === '' ? undefined : await upstream.get(path)
+  // Of a Deployment all ReplicaSets and pods count, whichever of them is scaled.
+  const selector = podSelector(owner ?? workload)
+  if (selector === undefined) throw new UnavailableError('spec.selector cannot be read')
+  const query = `labelSelector=${encodeURIComponent(selector.text)}`
+  const owned = resource === 'deployments' || resource === 'replicasets'
+  const [pods, replicaSets] = await Promise.all([
+    upstream.list(`/api/v1${within}/pods`, query, MAX_PODS),
+    owned ? upstream.list(`/apis/apps/v1${within}/replicasets`, query, MAX_REPLICA_SETS) : [],
+  ])
+  if (owner !== undefined && deploymentSizes(owner, replicaSets, to).rollout) return 'rollout'
+  const read: ReadScaled = { kind, workload, replicaSets, pods }
+  return scaledPods(read, to)
+}

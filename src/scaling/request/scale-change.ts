@@ -1,0 +1,111 @@
+// What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { reviewRight } from '../../gateway/calls/access.ts'
+import { readWrite } from '../../gateway/calls/request-bodies.ts'
+import { type Limited, type Outcome, refuseLimited, UpstreamReader } from '../../gateway/calls/upstream-reader.ts'
+import type { Decision } from '../../gateway/exchange/decision.ts'
+import { queryOf, queryValues } from '../../protection/core/requests/deletion-request-query.ts'
+import { readReplicas } from '../core/scale-write/read-replicas.ts'
+import { readsObject, replicasOf, type ScaleChange, type UnknownReason } from '../core/scale-write/scale-change.ts'
+import { type ScaleTarget, scalePath, scaleTargetOf } from '../core/scale-write/scale-target.ts'
+
+const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
+
+/**
+ * Who may not write it is refused, before its body is read. Asked by several filters, it is found out once.
+ * @returns undefined = the request leaves spec.replicas as it is, or is a dry run
+ */
+export function scaleChange(decision: Decision): Promise<ScaleChange | Refusal | undefined> {
+  decision.scaleChange ??= find(decision)
+  return decision.scaleChange
+}
+
+async function find(decision: Decision): Promise<ScaleChange | Refusal | undefined> {
+  const { exchange, live, caller, info } = decision
+  const target = scaleTargetOf(info)
+  // Any value is one, or is refused upstream.
+  if (target === undefined || queryValues(queryOf(exchange.target), DRY_RUN).size > 0) return undefined
+  // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
+  if (exchange.upgrade !== undefined) return refuse('bad-request', 'a write of replicas cannot be upgraded')
+  const right = await reviewRight(exchange, live, caller, info, 'scale it')
+  if (exchange.gone || exchange.phase === 'over') return undefined
+  if (right.kind === 'denied') return right.refusal
+  if (right.kind === 'unknown') return unknown(target, 'rights', right.why)
+  const body = await readWrite(exchange)
+  if (isRefusal(body)) return body
+  if (exchange.gone) return undefined
+  const verb = info.verb === 'update' ? 'update' : 'patch'
+  const written = readReplicas({ target, verb, ...body })
+  if (written.kind === 'unchanged') return undefined
+  if (written.kind === 'unreadable') return unknown(target, 'unreadable', written.why)
+  const upstream = new UpstreamReader(decision, 'scale-read')
+  if (written.kind === 'replicas') return await compare(upstream, target, written.value)
+  // What its body does not say for certain, upstream does.
+  const tried = await upstream.dryRun(body)
+  switch (tried.kind) {
+    case 'limited':
+      return limited(target, tried)
+    case 'refused':
+      return { ...unknown(target, 'dry-run', `its dry run was answered with ${tried.status}`), answered: tried }
+    case 'unknown':
+      return unknown(target, tried.answered === undefined ? 'not-read' : 'dry-run', tried.why)
+    case 'found': {
+      const to = replicasOf(tried.value, target)
+      if (to === undefined) return unknown(target, 'dry-run', 'the answer to its dry run says no spec.replicas')
+      return await compare(upstream, target, to)
+    }
+  }
+}
+
+function unknown(target: ScaleTarget, unknownReason: UnknownReason, why: string): ScaleChange {
+  return { target, from: undefined, to: undefined, current: undefined, unknown: why, unknownReason }
+}
+
+/** No policy lets it pass. */
+function limited({ resource, name }: ScaleTarget, found: Limited): Refusal {
+  return refuseLimited(found, 'scale-read', { kind: resource, name })
+}
+
+async function compare(
+  upstream: UpstreamReader,
+  target: ScaleTarget,
+  to: number,
+): Promise<ScaleChange | Refusal | undefined> {
+  const isObject = readsObject(target)
+  const found = await readCurrent(upstream, scalePath(target, isObject ? '' : '/scale'))
+  switch (found.kind) {
+    case 'limited':
+      return limited(target, found)
+    case 'absent':
+      return { target, from: undefined, to, current: undefined }
+    case 'unknown': {
+      const why = found.answered === undefined ? found.why : `what is scaled cannot be read: ${found.why}`
+      return { ...unknown(target, 'not-read', why), to }
+    }
+    case 'found': {
+      const { value: current } = found
+      const from = replicasOf(current, { isScale: !isObject })
+      if (from === to) return undefined
+      const change: ScaleChange = { target, from, to, current }
+      if (from !== undefined) return change
+      return { ...change, unknown: 'what is scaled says no spec.replicas', unknownReason: 'not-read' }
+    }
+  }
+}
+
+/**
+ * As the gateway; where its rights do not reach, as the caller, who may write it and hardly ever may not read it. Of two that are
+ * forbidden the answer is the gateway's, which says what to do about it.
+ */
+async function readCurrent(upstream: UpstreamReader, path: string): Promise<Outcome<JsonObject>> {
+  const own = await upstream.get(path)
+  if (!isForbidden(own)) return own
+  const found = await upstream.getAsCaller(path)
+  return isForbidden(found) ? own : found
+}
+
+function isForbidden(found: Outcome<unknown>): boolean {
+  return found.kind === 'unknown' && found.answered?.status === 403
+}

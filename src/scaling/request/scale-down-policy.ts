@@ -1,0 +1,234 @@
+// ScaleDownPolicies on the request path: before a scale-down is forwarded, the pods that should go get a deletion cost; when upstream
+// refuses it, they lose it again. What is left over otherwise, the leader takes back (scaling/controllers).
+
+import type { JsonObject } from '../../api/kube/json-object.ts'
+import { nameOf } from '../../api/kube/json-object.ts'
+import type { Filter } from '../../core/admission/filter.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { mayList } from '../../gateway/calls/access.ts'
+import type { Decision } from '../../gateway/exchange/decision.ts'
+import type { RequestOutcome } from '../../gateway/exchange/exchange.ts'
+import type { ScaleDownOutcome, ScaleDownReport } from '../api/scale-down.ts'
+import type { ScaleChange } from '../core/scale-write/scale-change.ts'
+import { scaleTargetOf } from '../core/scale-write/scale-target.ts'
+import type { VictimChoice } from '../core/victim-choice/choose-victims.ts'
+import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
+import type { Costs, VictimFinding } from '../core/victim-choice/find-victims.ts'
+import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
+import { chosenVictims } from './chosen-victims.ts'
+import { scaleChange } from './scale-change.ts'
+import { UpstreamObjects } from './upstream-objects.ts'
+import { type SetCosts, seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
+
+/** For taking costs back: nobody waits for it. */
+const TAKE_BACK_MS = 10_000
+/** Pods in one warning. */
+const MAX_NAMED = 5
+
+/** A scale-down that has a policy. */
+interface ScaleDown {
+  readonly decision: Decision
+  readonly change: ScaleChange
+  readonly policy: CompiledScaleDownPolicy
+  readonly workloadName: string
+  readonly from: number
+  readonly to: number
+}
+
+export const scaleDownPolicy: Filter<Decision, Promise<Refusal | undefined>> = {
+  // Each policy has its own shadow mode.
+  shadow: () => false,
+  check(decision) {
+    const { info, cluster, exchange, scaleChange: asked } = decision
+    // A filter before this one has looked already: whatever it has found counts.
+    if (asked !== undefined) return steer(decision)
+    const covered = exchange.gw.scaleDowns?.policies.covers(cluster.name, info.namespace) === true
+    return covered && scaleTargetOf(info)?.builtIn === true ? steer(decision) : undefined
+  },
+}
+
+async function steer(decision: Decision): Promise<Refusal | undefined> {
+  const change = await scaleChange(decision)
+  if (change === undefined || isRefusal(change)) return change
+  const { from = 0, to = 0 } = change
+  const finding = await chosenVictims(decision, change)
+  if (finding === undefined || decision.exchange.gone) return undefined
+  const { policy, workloadName } = finding
+  const scaleDown: ScaleDown = { decision, change, policy, workloadName, from, to }
+  const outcome = await act(scaleDown, finding)
+  if (typeof outcome !== 'string' && isRefusal(outcome)) return outcome
+  await change.nameLeaving?.(outcome)
+  return undefined
+}
+
+/** @returns what the controller will find, for whoever names the pods that go */
+async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs | Refusal> {
+  switch (finding.kind) {
+    case 'done':
+      return 'unchanged'
+    case 'unsteerable':
+      return unsteerable(scaleDown, finding.why)
+    case 'unavailable':
+      return unavailable(scaleDown, finding.why) ?? afterwards(scaleDown)
+    case 'chosen':
+      if (finding.policy.shadow) return await shadowed(scaleDown, finding.choice)
+      try {
+        return await setVictims(scaleDown, finding.choice, finding.leftMs)
+      } catch (error) {
+        if (error instanceof UnavailableError) return unavailable(scaleDown, error.message) ?? 'open'
+        throw error
+      }
+  }
+}
+
+/** Where nothing was chosen: the Deployment controller writes the number once more, perhaps through a gateway that then can choose. */
+function afterwards({ change, policy }: ScaleDown): Costs {
+  return change.target.resource === 'deployments' && !policy.shadow ? 'open' : 'unchanged'
+}
+
+/** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */
+async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: number): Promise<Costs> {
+  const { decision, policy, workloadName, from, to } = scaleDown
+  const { exchange } = decision
+  const { gw } = exchange
+  const upstream = new UpstreamObjects(decision, gw.clock.monotonic() + leftMs)
+  const { namespace } = policy
+  const id = gw.uuid()
+  const { victims, stale } = choice
+  const at = new Date(gw.clock.now()).toISOString()
+  try {
+    await takeBackCosts(upstream, namespace, stale, '')
+    const set = await setCosts(upstream, namespace, victims, { id, workload: workloadName, to, at })
+    const conflicts = [...choice.conflicts, ...set.conflicts]
+    if (conflicts.length > 0) {
+      warn(scaleDown, `deletion costs of others are left alone: ${await named(scaleDown, conflicts)}`)
+    }
+    const outcome = set.set.length === 0 ? 'Nothing' : 'Steered'
+    report(scaleDown, outcome, '', set.set, conflicts)
+    if (set.set.length === 0) return effective(choice, set)
+    exchange.onOutcome = (became) => void revert(scaleDown, victims, id, became)
+    await seenByCaches(upstream, namespace, set)
+    await sleep(policy.settleMs)
+    gw.log.debug('victims of a scale-down have a cost', { workload: workloadName, from, to, victims: set.set })
+    return effective(choice, set)
+  } catch (error) {
+    // The deadline may be the reason.
+    if (exchange.onOutcome === undefined) void takeBack(scaleDown, victims, id)
+    // They have their costs; whether caches have seen them is not known.
+    else if (error instanceof UnavailableError) return 'open'
+    throw error
+  }
+}
+
+/** A cost that somebody else has set meanwhile is not known here. */
+function effective({ victims, stale }: VictimChoice, { set, conflicts }: SetCosts): Costs {
+  if (conflicts.length > 0) return 'open'
+  const names = new Set(set)
+  const { there = [], gone = [] } = Object.groupBy(victims, (one) => (names.has(nameOf(one)) ? 'there' : 'gone'))
+  return { victims: there, stale, gone }
+}
+
+function sleep(delayMs: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, delayMs))
+}
+
+/** Nothing is scaled: the costs have no business there any more. What may have been scaled is for the leader to look at. */
+async function revert(
+  scaleDown: ScaleDown,
+  victims: readonly JsonObject[],
+  id: string,
+  became: RequestOutcome,
+): Promise<void> {
+  if (became !== 'refused' || victims.length === 0) return
+  if (await takeBack(scaleDown, victims, id)) report(scaleDown, 'Reverted', 'the scale-down was refused', [], [])
+}
+
+/** Never rejects; false = some may be left, for the leader. Says nothing of the scale-down, which may go on without costs. */
+async function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id: string): Promise<boolean> {
+  const { decision, policy } = scaleDown
+  const { gw } = decision.exchange
+  const upstream = new UpstreamObjects(decision, gw.clock.monotonic() + TAKE_BACK_MS)
+  try {
+    await takeBackCosts(upstream, policy.namespace, victims, id)
+    return true
+  } catch (error) {
+    gw.log.warn('deletion costs are not taken back yet', { workload: scaleDown.workloadName, error })
+    return false
+  }
+}
+
+function unsteerable(scaleDown: ScaleDown, why: string): Costs {
+  report(scaleDown, 'Unsteerable', why, [], [])
+  warn(scaleDown, `its victims are not chosen: ${why}`)
+  return 'unchanged'
+}
+
+async function shadowed(scaleDown: ScaleDown, { victims, conflicts }: VictimChoice): Promise<Costs> {
+  const names = victims.map(nameOf)
+  report(scaleDown, 'Shadow', '', names, conflicts)
+  warn(scaleDown, `in shadow mode it would choose ${names.length === 0 ? 'nothing' : await named(scaleDown, names)}`)
+  return 'unchanged'
+}
+
+function unavailable(scaleDown: ScaleDown, why: string): Refusal | undefined {
+  const { decision, policy, workloadName } = scaleDown
+  const { namespace, name, shadow, onUnavailable } = policy
+  const message = `its victims cannot be chosen: ${why}`
+  report(scaleDown, 'Unavailable', why, [], [])
+  decision.exchange.gw.log.warn('victims of a scale-down cannot be chosen', {
+    policy: `${namespace}/${name}`,
+    workload: workloadName,
+    reason: why,
+  })
+  if (shadow && onUnavailable === 'Reject') {
+    const { record } = decision.exchange
+    const warning = `scale-down-policy in shadow mode would refuse: ScaleDownPolicy ${namespace}/${name}: ${message}`
+    decision.warnings = [...decision.warnings, warning]
+    decision.shadow = [...decision.shadow, `scale-down-policy/${namespace}/${name}`]
+    record.shadow = decision.shadow
+    return undefined
+  }
+  warn(scaleDown, message)
+  if (onUnavailable === 'Forward') return undefined
+  const { info } = decision
+  const object = { kind: info.resource, name: info.name }
+  return refuse('scale-unavailable', `ScaleDownPolicy ${namespace}/${name}: ${message}`, {
+    rule: `${namespace}/${name}`,
+    object,
+  })
+}
+
+function warn({ decision, policy: { namespace, name } }: ScaleDown, text: string): void {
+  decision.warnings = [...decision.warnings, `ScaleDownPolicy ${namespace}/${name}: ${text}`]
+}
+
+/** To who may list pods; to others how many. */
+async function named({ decision, policy }: ScaleDown, names: readonly string[]): Promise<string> {
+  const { exchange, live, caller } = decision
+  if (!(await mayList(exchange, live, caller, policy.namespace))) return `${names.length} pods`
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`
+}
+
+function report(
+  { decision, policy, workloadName, from, to }: ScaleDown,
+  outcome: ScaleDownOutcome,
+  message: string,
+  victims: ScaleDownReport['victims'],
+  conflicts: ScaleDownReport['conflicts'],
+): void {
+  const { gw } = decision.exchange
+  gw.scaleDowns?.report({
+    namespace: policy.namespace,
+    policy: policy.name,
+    cluster: decision.cluster.name,
+    workload: workloadName,
+    from,
+    to,
+    outcome,
+    message,
+    victims,
+    conflicts,
+    atMs: gw.clock.now(),
+  })
+}

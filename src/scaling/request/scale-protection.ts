@@ -1,0 +1,300 @@
+// The check of writes that lower replicas: which pods go, what PodProtectors will say to that once the number is the new one, and what
+// the caller is told. The write itself goes upstream byte for byte as it came.
+
+import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
+import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { ALLOW_UNTIL_ANNOTATION } from '../../api/upstream-cluster/scale-protection.ts'
+import type { Filter } from '../../core/admission/filter.ts'
+import { scaleProtectionOf } from '../../core/admission/scale-write.ts'
+import type { CompiledScaleProtection } from '../../core/cluster/compiled-cluster.ts'
+import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
+import { mayList } from '../../gateway/calls/access.ts'
+import { type Limited, refuseLimited, UpstreamReader } from '../../gateway/calls/upstream-reader.ts'
+import type { Decision } from '../../gateway/exchange/decision.ts'
+import type { ProtectorAnswer } from '../../protection/api/protection.ts'
+import { isGuarded } from '../../protection/core/quota/guarded-pods.ts'
+import { NO_GATE } from '../../protection/request/verdict.ts'
+import { leavingPods, withoutTemplate } from '../core/protection/leaving-pods.ts'
+import { podSelectors } from '../core/rank/pods-to-read.ts'
+import { podSelector } from '../core/rank/replica-set-pods.ts'
+import { planScaleDown, type ScalableKind, type ScaleDownPlan } from '../core/rank/scale-down-plan.ts'
+import { controllerUid } from '../core/rank/scale-pod.ts'
+import type { ScaleOutcome, UncheckedReason } from '../core/scale-write/outcome.ts'
+import type { ScaleChange } from '../core/scale-write/scale-change.ts'
+import {
+  leavingWarnings,
+  overriddenText,
+  refusalCauses,
+  refusalText,
+  type ScaleDown,
+} from '../core/scale-write/scale-messages.ts'
+import { scalableKind, scaleName } from '../core/scale-write/scale-target.ts'
+import { type Costs, withCosts } from '../core/victim-choice/find-victims.ts'
+import { chosenVictims } from './chosen-victims.ts'
+import { scaleChange } from './scale-change.ts'
+import { withoutBulks } from './upstream-objects.ts'
+
+/** How long the ledger of pod protection may take. */
+const LEDGER_TIMEOUT_MS = 5_000
+/** The controller may look so much later; ages that change places meanwhile are not certain. */
+const WINDOW_MS = 60_000
+
+export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
+  // It is what PodProtectors say that is in shadow mode, and not what else is refused here: rights, the size of the body.
+  shadow: () => false,
+  check(decision) {
+    const settings = scaleProtectionOf(decision.cluster, decision.info, decision.user.name)
+    return settings === undefined ? undefined : check(decision, settings)
+  },
+}
+
+/** A lowered number of a workload that is checked. */
+interface Lowered extends ScaleDown {
+  readonly kind: ScalableKind
+  readonly workload: JsonObject
+  readonly change: ScaleChange
+}
+
+async function check(decision: Decision, settings: CompiledScaleProtection): Promise<Refusal | undefined> {
+  const change = await scaleChange(decision)
+  if (change === undefined || decision.exchange.gone) return undefined
+  if (isRefusal(change)) {
+    const lifted = settings.shadow && change.refused === 'too-many-reviews'
+    return lifted ? count(decision, 'unchecked', 'limited') : change
+  }
+  const { target, from, to, current, unknown, unknownReason = 'not-read' } = change
+  const name = scaleName(target)
+  if (unknown !== undefined) return unchecked(decision, settings, name, unknownReason, unknown)
+  if (from === undefined || to === undefined || current === undefined || to >= from) return count(decision, 'allowed')
+  const kind = scalableKind(target)
+  // Their pods are not ours to tell, and a failure policy that refused them would refuse them all.
+  if (kind === undefined) return count(decision, 'unchecked', 'kind')
+  // A Deployment sets the number of its ReplicaSet back only after the pods were deleted: that is checked like any other.
+  if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
+  return await checkLowered(decision, settings, { name, kind, workload: current, from, to, change })
+}
+
+async function checkLowered(
+  decision: Decision,
+  settings: CompiledScaleProtection,
+  lowered: Lowered,
+): Promise<Refusal | undefined> {
+  const { exchange, info } = decision
+  const { kind, workload, name, change } = lowered
+  const read = await readPods(new UpstreamReader(decision, 'scale-read'), kind, workload, info.namespace)
+  if (exchange.gone) return undefined
+  if (read.kind === 'limited') {
+    if (settings.shadow) return count(decision, 'unchecked', 'limited')
+    return refuseLimited(read, 'scale-read', { kind: info.resource, name: info.name })
+  }
+  if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
+  const nowMs = exchange.gw.clock.now()
+  // A ScaleDownPolicy chooses first: its victims are the ones that PodProtectors are asked about.
+  const finding = await chosenVictims(decision, change)
+  const choice = finding?.kind === 'chosen' && !finding.policy.shadow ? finding.choice : 'unchanged'
+  const plan = planOf(decision, lowered, read, choice)
+  const { against, unknown } = await askProtectors(decision, lowered, plan, read.pods)
+  if (exchange.gone) return undefined
+  if (against.length > 0 && !isAllowed(workload, nowMs)) return refused(decision, settings, lowered, against)
+  if (unknown !== '') {
+    const refusal = unchecked(decision, settings, name, 'stale', unknown, workload)
+    if (refusal !== undefined) return refusal
+  }
+  const nameLeaving = (costs: Costs): Promise<void> => {
+    return warn(decision, lowered, planOf(decision, lowered, read, costs), against)
+  }
+  // Which costs they have is known only when they are set, and then they are named.
+  if (finding === undefined) await nameLeaving('unchanged')
+  else change.nameLeaving = nameLeaving
+  if (against.length > 0) return count(decision, 'overridden')
+  const names = leavingWarnings(lowered, plan, false).length > 0
+  return unknown === '' ? count(decision, names ? 'warned' : 'allowed') : undefined
+}
+
+function planOf(
+  { cluster, exchange }: Decision,
+  { kind, workload, to }: Lowered,
+  { replicaSets, pods }: ReadPods,
+  costs: Costs,
+): ScaleDownPlan {
+  const nowMs = exchange.gw.clock.now()
+  const window = { fromMs: nowMs, toMs: nowMs + WINDOW_MS }
+  const conditions = { ...cluster.controllerManager, window, costsOpen: costs === 'open' }
+  return planScaleDown({ kind, workload, replicaSets, pods: withCosts(pods, costs), replicas: to, conditions })
+}
+
+/** @param against those that the annotation of the workload overrides */
+async function warn(
+  decision: Decision,
+  lowered: Lowered,
+  plan: ScaleDownPlan,
+  against: readonly ProtectorAnswer[],
+): Promise<void> {
+  const named = await mayList(decision.exchange, decision.live, decision.caller, decision.info.namespace)
+  const overridden = against.length > 0 ? [overriddenText(lowered, against)] : []
+  decision.warnings = [...decision.warnings, ...leavingWarnings(lowered, plan, named), ...overridden]
+}
+
+interface Said {
+  /** Protectors that refuse a deletion, or may: it can be open which pods go. */
+  readonly against: readonly ProtectorAnswer[]
+  /** Why others cannot tell; '' = all can. */
+  readonly unknown: string
+}
+
+const NOBODY: Said = { against: [], unknown: '' }
+
+async function askProtectors(
+  { cluster, exchange, info }: Decision,
+  { kind, workload, to }: Lowered,
+  plan: ScaleDownPlan,
+  pods: ReadPods['pods'],
+): Promise<Said> {
+  const { protection } = cluster
+  const gate = exchange.gw.protection ?? NO_GATE
+  if (protection === undefined || protection.excludedNamespaces.has(info.namespace) || !gate.covers(info.namespace))
+    return NOBODY
+  const sets = leavingPods(plan, pods, ({ labels }) => isGuarded(protection, labels))
+  const { cell } = protection
+  const question = { cell, kind, workload: withoutTemplate(workload), replicas: to, sets, timeoutMs: LEDGER_TIMEOUT_MS }
+  const { protectors, unknown } = await gate.reviewScaleDown(question)
+  const stale = protectors.find((answer) => answer.stale)
+  const why = stale === undefined ? '' : `the pods of PodProtector ${stale.protector} have not been counted lately`
+  const against = protectors.filter((answer) => !answer.stale && answer.refused.most > 0)
+  return { against, unknown: unknown === '' ? why : unknown }
+}
+
+function refused(
+  decision: Decision,
+  { shadow }: CompiledScaleProtection,
+  lowered: Lowered,
+  against: readonly ProtectorAnswer[],
+): Refusal | undefined {
+  const { info, exchange } = decision
+  const message = refusalText(lowered, against)
+  const rule = against[0]?.protector ?? ''
+  if (!shadow) {
+    count(decision, 'refused')
+    const object = { kind: info.resource, name: info.name }
+    return refuse('scale-protected', message, { causes: refusalCauses(against), rule, object })
+  }
+  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+  decision.shadow = [...decision.shadow, `scale-protection/${rule}`]
+  exchange.record.shadow = decision.shadow
+  return count(decision, 'shadow')
+}
+
+/** @param workload undefined = it is not known */
+function unchecked(
+  decision: Decision,
+  { failurePolicy, shadow }: CompiledScaleProtection,
+  name: string,
+  reason: UncheckedReason,
+  why: string,
+  workload?: JsonObject,
+): Refusal | undefined {
+  const { exchange, info } = decision
+  const { gw, record } = exchange
+  count(decision, 'unchecked', reason)
+  gw.log.warn('a write of replicas could not be evaluated', {
+    cluster: record.cluster,
+    reason: why,
+    auditId: record.auditId,
+  })
+  if (failurePolicy === 'Ignore' || (workload !== undefined && isAllowed(workload, gw.clock.now()))) return undefined
+  const message = `${name} cannot be scaled now: ${why}`
+  if (!shadow)
+    return refuse('scale-unavailable', message, {
+      rule: 'spec.scaleProtection',
+      object: { kind: info.resource, name: info.name },
+    })
+  decision.warnings = [...decision.warnings, `scale-protection in shadow mode would refuse: ${message}`]
+  decision.shadow = [...decision.shadow, 'scale-protection/spec.scaleProtection']
+  record.shadow = decision.shadow
+  return undefined
+}
+
+function count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedReason | '' = ''): undefined {
+  exchange.gw.events.scaleWrite(exchange.record.cluster, outcome, reason)
+}
+
+// The annotation by which people let a scale-down pass that PodProtectors refuse, for a time.
+const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i
+
+/** @param workload as it was before the write: one write cannot both allow itself and lower the number */
+export function isAllowed(workload: JsonObject, nowMs: number): boolean {
+  const until = mapOf(workload, 'annotations')[ALLOW_UNTIL_ANNOTATION] ?? ''
+  return RFC3339.test(until) && Date.parse(until) > nowMs
+}
+
+// The pods of a workload that is scaled, and what decides about them: read as the gateway, and no more of them than can be compared.
+
+/** Pods that are compared: equal ones cost the square of their number. */
+const MAX_PODS = 500
+/** A Deployment's; its history has ten. */
+const MAX_REPLICA_SETS = 200
+
+interface ReadPods {
+  readonly kind: 'pods'
+  /** Those of a Deployment. */
+  readonly replicaSets: readonly JsonObject[]
+  readonly pods: readonly JsonObject[]
+}
+
+interface UnreadPods {
+  readonly kind: 'unread'
+  readonly reason: UncheckedReason
+  /** For people. */
+  readonly why: string
+}
+
+async function readPods(
+  upstream: UpstreamReader,
+  kind: ScalableKind,
+  workload: JsonObject,
+  namespace: string,
+): Promise<ReadPods | UnreadPods | Limited> {
+  const within = `/namespaces/${encodeURIComponent(namespace)}`
+  let replicaSets: readonly JsonObject[] = []
+  if (kind === 'Deployment') {
+    const selector = podSelector(workload)?.text ?? ''
+    const found = await readList(upstream, `/apis/apps/v1${within}/replicasets`, selector, MAX_REPLICA_SETS)
+    if ('kind' in found) return found
+    replicaSets = found
+  }
+  const uid = textOf(recordOf(workload['metadata'])['uid'])
+  const own = replicaSets.filter((one) => controllerUid(one) === uid)
+  const pods = new Map<string, JsonObject>()
+  for (const selector of podSelectors(kind, workload, own)) {
+    const found = await readList(upstream, `/api/v1${within}/pods`, selector, MAX_PODS)
+    if ('kind' in found) return found
+    for (const pod of found) pods.set(textOf(recordOf(pod['metadata'])['uid']), pod)
+    if (pods.size > MAX_PODS) return tooMany('pods', MAX_PODS)
+  }
+  return { kind: 'pods', replicaSets: own, pods: [...pods.values()] }
+}
+
+async function readList(
+  upstream: UpstreamReader,
+  path: string,
+  selector: string,
+  most: number,
+): Promise<readonly JsonObject[] | UnreadPods | Limited> {
+  const what = path.slice(path.lastIndexOf('/') + 1)
+  // One more, so that it is seen that there are more.
+  const found = await upstream.list(path, `labelSelector=${encodeURIComponent(selector)}`, most + 1, withoutBulks)
+  switch (found.kind) {
+    case 'limited':
+      return found
+    case 'unknown': {
+      const unlisted = found.answered === undefined ? 'the pods' : what
+      return { kind: 'unread', reason: 'not-read', why: `${unlisted} cannot be listed: ${found.why}` }
+    }
+    case 'found':
+      return found.value.items.length > most ? tooMany(what, most) : found.value.items
+  }
+}
+
+function tooMany(what: string, most: number): UnreadPods {
+  return { kind: 'unread', reason: 'too-many-pods', why: `there are more than ${most} ${what} to compare` }
+}
