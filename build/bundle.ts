@@ -7,7 +7,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 /** Modules that are started or loaded by their path (PROGRAM_FILES); their names stand there, too. */
 const ENTRY_POINTS = {
   main: 'src/main.ts',
-  'gateway-thread': 'src/app/threads/thread/entry.ts',
+  'gateway-thread': 'src/program/threads/thread/entry.ts',
   // Of the package only what reads kubeconfigs; its index loads the types of the whole API.
   'client-node': '@kubernetes/client-node/dist/config.js',
 } as const

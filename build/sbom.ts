@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BuildConstants } from '../src/io/program/build.ts'
+import type { BuildConstants } from '../src/kit/io/program/build.ts'
 import type { BundledPackage } from './licences.ts'
 
 /** Of `packages` in package-lock.json. */

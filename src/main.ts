@@ -3,8 +3,8 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { reportUserErrors } from './cli/command/output.ts'
-import { runProgram } from './cli/program.ts'
-import { VERSION } from './io/program/build.ts'
+import { VERSION } from './kit/io/program/build.ts'
+import { runProgram } from './program/cli/program.ts'
 
 // The reader of a pipe may exit early (`| head`): that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -31,13 +31,13 @@ process.exitCode = await reportUserErrors(err, () =>
     // bin/portcullis starts the kubectl plugin under this title.
     name: process.title === 'kubectl-portcullis' ? 'kubectl portcullis' : 'portcullis',
     version: VERSION,
-    settings: async () => (await import('./app/config/config.ts')).SETTINGS,
+    settings: async () => (await import('./process/config/config.ts')).SETTINGS,
     out: (text) => void process.stdout.write(text),
     err,
     input: stdinLines(),
     terminal: { columns: () => (process.stdout.isTTY ? process.stdout.columns : undefined), interrupted },
     now: Date.now,
-    serve: async (flags) => (await import('./app/serve-command.ts')).serveCommand(flags),
+    serve: async (flags) => (await import('./program/serve-command.ts')).serveCommand(flags),
     demo: async (options) => (await import('./demo/demo.ts')).demoCommand(options),
   }),
 )

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 
 export const HOST = 'bench.example.com'
 /** A GET of one small object. */

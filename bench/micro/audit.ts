@@ -2,7 +2,7 @@
 // node bench/micro/audit.ts
 
 import process from 'node:process'
-import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
 import type { AuditPolicy, AuditRule } from '../../src/insight/core/audit/policy.ts'
 import { PolicyAudit } from '../../src/insight/io/audit/policy-audit.ts'
 

@@ -4,8 +4,8 @@
 //   node bench/micro/label-index.ts [protectors]   (with --expose-gc before it, bytes are exact)
 
 import process from 'node:process'
-import type { LabelSelector } from '../../src/api/validation/label-selector-schema.ts'
-import { compileSelector } from '../../src/core/selectors/compile-selector.ts'
+import type { LabelSelector } from '../../src/kit/api/validation/label-selector-schema.ts'
+import { compileSelector } from '../../src/kube/core/selectors/compile-selector.ts'
 import { PodIndex } from '../../src/protection/core/selectors/pod-index.ts'
 import { ProtectorIndex } from '../../src/protection/core/selectors/protector-index.ts'
 

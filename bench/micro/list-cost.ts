@@ -1,11 +1,11 @@
 // What the LIST guard and `cost: true` cost a list: reading what it asks for, finding what is known of it, the verdict, and learning from
 // its answer. CPU time; `node bench/micro/list-cost.ts`
 
-import { listRequestOf } from '../../src/core/list-cost/list-request.ts'
-import { ListSizes } from '../../src/core/list-cost/list-sizes.ts'
-import { seenOf } from '../../src/core/list-cost/seen.ts'
-import { checkList } from '../../src/core/policy/list-guard.ts'
-import { parseRequestInfo } from '../../src/core/request/request-info.ts'
+import { listRequestOf } from '../../src/gateway/core/list-cost/list-request.ts'
+import { ListSizes } from '../../src/gateway/core/list-cost/list-sizes.ts'
+import { seenOf } from '../../src/gateway/core/list-cost/seen.ts'
+import { checkList } from '../../src/gateway/core/policy/list-guard.ts'
+import { parseRequestInfo } from '../../src/gateway/core/request/request-info.ts'
 
 const ROUNDS = 30
 const CALLS = 200_000

@@ -3,8 +3,8 @@
 //
 //   node bench/micro/metrics.ts
 
-import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
-import { MetricsRecorder } from '../../src/io/metrics/recorder.ts'
+import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
+import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
 
 const ENDPOINTS = ['https://10.0.0.1:6443', 'https://10.0.0.2:6443', 'https://10.0.0.3:6443']
 const RESOURCES = ['pods', 'nodes', 'events', 'leases', 'secrets', 'configmaps', 'endpointslices', 'deployments']

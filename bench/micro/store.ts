@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import type { StoreWrite } from '../../src/api/ports/object-store.ts'
+import type { StoreWrite } from '../../src/apiserver/api/object-store.ts'
 import { openSqliteStore, type SqliteStore } from '../../src/apiserver/io/store/store.ts'
 
 const OBJECTS = 2_000

@@ -2,9 +2,9 @@
 // node bench/micro/tap.ts
 
 import process from 'node:process'
-import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
-import { ThreadTaps } from '../../src/app/threads/thread/taps.ts'
+import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
 import { EVERYTHING, type TapFilter } from '../../src/insight/core/tap/tap-filter.ts'
+import { ThreadTaps } from '../../src/program/threads/thread/taps.ts'
 
 const ROUNDS = 500_000
 const record: RequestRecord = {

@@ -1,7 +1,7 @@
 // What counting one request for `portcullis top` costs: nanoseconds of CPU, with names that are cut out of a request's target as the request path
 // does it. `node bench/micro/top.ts`
 
-import { createRecord, type RequestRecord } from '../../src/api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../src/gateway/api/request-record.ts'
 import { Traffic } from '../../src/insight/core/top/traffic.ts'
 
 const RESOURCES = ['pods', 'nodes', 'events', 'leases', 'secrets', 'configmaps', 'endpointslices', 'deployments']

@@ -1,6 +1,6 @@
 // What Podseidon's aggregator stands on, in simulated time: a snapshot by watch, a delayed queue of protectors, restarts.
 
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
 import { podFacts } from '../../src/protection/core/quota/pod-facts.ts'

@@ -1,7 +1,7 @@
 // One cell as it truly is: pods with their versions in etcd, a controller that replaces what is deleted, kubelets. And the
 // watch of it: late, in order, stalling, listing again.
 
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
 import { podFacts } from '../../src/protection/core/quota/pod-facts.ts'
 import { type SimQueue, SimRandom } from './sim-queue.ts'

@@ -1,12 +1,12 @@
-// Portcullis in simulated time: its own ledger and its own aggregator, as src/controllers has them, each in a process with a clock
+// Portcullis in simulated time: its own ledger and its own aggregator, as src/gateway/controllers has them, each in a process with a clock
 // that is wrong.
 
-import { POD_PROTECTORS } from '../../src/api/kinds/scheme.ts'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { Logger } from '../../src/api/ports/ports.ts'
-import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
-import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
+import type { CompiledAggregation } from '../../src/gateway/core/cluster/compiled-cluster.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import type { Logger } from '../../src/kit/api/ports.ts'
+import { leadAlone } from '../../src/kube/controllers/kernel/leadership.ts'
 import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
+import { POD_PROTECTORS } from '../../src/protection/api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/protection/api/protection.ts'
 import { startPodAggregator } from '../../src/protection/controllers/aggregator/pod-aggregator.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/protection/controllers/ledger/ledger.ts'

@@ -1,7 +1,7 @@
 // Processes in simulated time. The controllers of src/ run in them as they are: what they know of time is `Clock` and the timers of
 // the runtime, and both go by the queue of the world here. A process that crashes does nothing any more, whatever it had begun.
 
-import type { Clock } from '../../src/api/ports/ports.ts'
+import type { Clock } from '../../src/kit/api/ports.ts'
 import { EPOCH_MS } from './sim-cell.ts'
 import type { SimQueue } from './sim-queue.ts'
 

@@ -1,8 +1,8 @@
 // Settings of `serve` as values of the chart: all that the chart does not decide by itself. A new row of the table of settings is a new value.
 
-import { SETTINGS } from '../../src/app/config/config.ts'
-import type { Setting } from '../../src/app/config/setting-rows.ts'
-import { LOG_LEVELS } from '../../src/io/logs/log.ts'
+import { LOG_LEVELS } from '../../src/kit/io/logs/log.ts'
+import { SETTINGS } from '../../src/process/config/config.ts'
+import type { Setting } from '../../src/process/config/setting-rows.ts'
 import type { Value, ValueSchema } from './values-table.ts'
 
 /** Those that follow from other values, or have no meaning in a pod. */

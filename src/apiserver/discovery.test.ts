@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SCHEME } from '../api/kinds/scheme.ts'
+import { SCHEME } from '../program/api/scheme.ts'
 import { Discovery } from './discovery.ts'
 import type { Answer } from './http/answer.ts'
 import { apiGroups, apiResources } from './objects/api-resources.ts'

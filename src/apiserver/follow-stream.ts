@@ -1,7 +1,7 @@
 // An answer that goes on until the client leaves, such as the log of a pod that is followed.
 
-import type { ConnectAnswer } from '../api/ports/resource-kind.ts'
-import type { Stream } from '../api/ports/stream.ts'
+import type { Stream } from '../kit/api/stream.ts'
+import type { ConnectAnswer } from '../kube/api/resource-kind.ts'
 import type { Answer } from './http/answer.ts'
 import { MAX_WAITING_BYTES } from './watch-stream.ts'
 

@@ -1,6 +1,6 @@
 // The resource of a path: exactly the paths that kube-apiserver serves for a kind.
 
-import type { KindSubresource, ResourceKind } from '../api/ports/resource-kind.ts'
+import type { KindSubresource, ResourceKind } from '../kube/api/resource-kind.ts'
 import type { Subresource } from './objects/write-object.ts'
 
 export interface ResourceRoute {

@@ -1,10 +1,10 @@
 // Requests for objects: from route and body to an operation of the registry, and from its result to a response
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { statusError } from '../api/kube/status.ts'
-import type { ConnectSubresource, KindSubresource } from '../api/ports/resource-kind.ts'
-import { decodeObject } from '../core/objects/strict-decode.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import type { ConnectSubresource, KindSubresource } from '../kube/api/resource-kind.ts'
+import { statusError } from '../kube/api/status.ts'
+import { decodeObject } from '../kube/core/objects/strict-decode.ts'
 import type { Shown } from './access/redaction.ts'
 import type { FollowRequest } from './follow-stream.ts'
 import { type Negotiated, negotiate, notAcceptable, wantsPretty } from './http/accept.ts'

@@ -1,9 +1,9 @@
 // Maps paths to handlers, for an authenticated and authorized caller.
 
-import type { JsonObject } from '../api/kube/json-object.ts'
-import type { UserInfo } from '../api/kube/user.ts'
-import { apiVersionOf } from '../api/ports/resource-kind.ts'
-import { metaTime } from '../core/text/meta-time.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import { metaTime } from '../kit/core/text/meta-time.ts'
+import { apiVersionOf } from '../kube/api/resource-kind.ts'
+import type { UserInfo } from '../kube/api/user.ts'
 import type { Shown } from './access/redaction.ts'
 import { Discovery } from './discovery.ts'
 import type { FollowRequest } from './follow-stream.ts'

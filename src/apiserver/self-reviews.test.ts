@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SCHEME } from '../api/kinds/scheme.ts'
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { StatusError } from '../api/kube/status.ts'
-import { GROUP_AUTHENTICATED, type UserInfo } from '../api/kube/user.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import { StatusError } from '../kube/api/status.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../kube/api/user.ts'
+import { SCHEME } from '../program/api/scheme.ts'
 import { roleBindings } from './access/authorize.ts'
 import { selfReviews } from './self-reviews.ts'
 

@@ -1,12 +1,12 @@
 // Self reviews: callers ask who they are and what they may do
 // (kubernetes/pkg/registry/authentication and .../authorization).
 
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { recordOf, textOf } from '../api/kube/object-shape.ts'
-import { invalid } from '../api/kube/status.ts'
-import type { UserInfo } from '../api/kube/user.ts'
-import type { ResourceKind } from '../api/ports/resource-kind.ts'
-import { invalidValue } from '../core/objects/field-error.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../kit/api/json/object-shape.ts'
+import type { ResourceKind } from '../kube/api/resource-kind.ts'
+import { invalid } from '../kube/api/status.ts'
+import type { UserInfo } from '../kube/api/user.ts'
+import { invalidValue } from '../kube/core/objects/field-error.ts'
 import {
   type Attributes,
   type Authorizer,

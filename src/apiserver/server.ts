@@ -1,12 +1,10 @@
 // The embedded API server on Streams: routes -> authenticate -> authorize -> registry -> response. Start reading here.
 
-import { REVOKED_CREDENTIALS } from '../api/kinds/scheme.ts'
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { failure, type Status, StatusError, statusError } from '../api/kube/status.ts'
-import type { UserInfo } from '../api/kube/user.ts'
-import type { StoredObject } from '../api/ports/object-store.ts'
-import type { Logger } from '../api/ports/ports.ts'
-import { resourceName } from '../api/ports/resource-kind.ts'
+import { REVOKED_CREDENTIALS } from '../gateway/api/revoked-credential-kind.ts'
+import { UPSTREAM_CLUSTER_KIND } from '../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { headerValue } from '../gateway/core/request/hop-headers.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import type { Logger } from '../kit/api/ports.ts'
 import {
   ANSWER_WATER_BYTES,
   type Charge,
@@ -16,17 +14,19 @@ import {
   type ResetReason,
   type Stream,
   type StreamEvents,
-} from '../api/ports/stream.ts'
-import { UPSTREAM_CLUSTER_KIND } from '../api/upstream-cluster/upstream-cluster.ts'
-import { warningValues } from '../core/refusal/warning.ts'
-import { BodyPieces } from '../core/request/body-pieces.ts'
-import { headerValue } from '../core/request/hop-headers.ts'
-import { ownUserCharge } from '../core/shares/charge.ts'
-import { inStep } from '../io/stalls/steps.ts'
+} from '../kit/api/stream.ts'
+import { warningValues } from '../kit/core/refusal/warning.ts'
+import { ownUserCharge } from '../kit/core/shares/charge.ts'
+import { inStep } from '../kit/io/stalls/steps.ts'
+import { resourceName } from '../kube/api/resource-kind.ts'
+import { failure, type Status, StatusError, statusError } from '../kube/api/status.ts'
+import type { UserInfo } from '../kube/api/user.ts'
+import { BodyPieces } from '../kube/core/answers/body-pieces.ts'
 import { type Caller, isRevoked } from './access/authenticate.ts'
 import { type Attributes, type Authorizer, forbidden } from './access/authorize.ts'
 import { type FailureCounts, refuseCredential } from './access/failed-credentials.ts'
 import { effectiveUser } from './access/impersonate.ts'
+import type { StoredObject } from './api/object-store.ts'
 import { ExchangeAudit } from './audit/exchange-audit.ts'
 import { incidentChanges, incidentDeletions } from './audit/incident-changes.ts'
 import { type FollowRequest, FollowStream } from './follow-stream.ts'

@@ -1,12 +1,12 @@
 // A watch: selected events of the store in the requested form, one JSON document per line
 // (apiserver/pkg/endpoints/handlers/watch.go, storage/cacher/cache_watcher.go).
 
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { failure } from '../api/kube/status.ts'
-import { type ObjectStore, StoreCompacted, type StoreEvent } from '../api/ports/object-store.ts'
-import { apiVersionOf, type ResourceKind, resourceName } from '../api/ports/resource-kind.ts'
-import { ANSWER_WATER_BYTES, type Stream } from '../api/ports/stream.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import { ANSWER_WATER_BYTES, type Stream } from '../kit/api/stream.ts'
+import { apiVersionOf, type ResourceKind, resourceName } from '../kube/api/resource-kind.ts'
+import { failure } from '../kube/api/status.ts'
 import type { Shown } from './access/redaction.ts'
+import { type ObjectStore, StoreCompacted, type StoreEvent } from './api/object-store.ts'
 import type { Negotiated } from './http/accept.ts'
 import { encode } from './http/answer.ts'
 import { tooLargeRevision } from './list/list.ts'

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { UserError } from '../api/validation/field-errors.ts'
-import { ensureServingCertificate } from '../io/listener/serving-certificate.ts'
+import { ensureServingCertificate } from '../gateway/io/listener/serving-certificate.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
 import { certsClient, certsInit } from './certs.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'portcullis-certs-'))

@@ -1,10 +1,10 @@
 // `portcullis certs`: a PKI to start with. `init` creates a CA and a serving certificate, `client` creates user certificates signed by
 // the CA. Existing files are not overwritten without --force: replacing the CA locks everybody out.
 
-import { UserError } from '../api/validation/field-errors.ts'
-import { canonicalIp } from '../api/validation/ip-address.ts'
-import { createCA, issueCertificate, issueServingCertificate } from '../io/pki/pki.ts'
-import { existingPairFiles, readKeyPair, writeKeyPair } from '../io/pki/pki-files.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { canonicalIp } from '../kit/api/validation/ip-address.ts'
+import { createCA, issueCertificate, issueServingCertificate } from '../pki/io/pki.ts'
+import { existingPairFiles, readKeyPair, writeKeyPair } from '../pki/io/pki-files.ts'
 import { type Output, reportUserErrors } from './command/output.ts'
 
 export interface CertsInitOptions extends Output {

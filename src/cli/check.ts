@@ -1,9 +1,9 @@
 // `portcullis check`: every error in a directory of UpstreamCluster files, with file, line, path and fix.
 
-import type { SourceError } from '../api/ports/ports.ts'
-import { UserError } from '../api/validation/field-errors.ts'
-import { nodePemChecks } from '../io/pki/pem-checks.ts'
-import { loadDirectory } from '../io/sources/files/source.ts'
+import type { SourceError } from '../gateway/api/resource-source.ts'
+import { loadDirectory } from '../gateway/io/sources/files/source.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { nodePemChecks } from '../pki/io/pem-checks.ts'
 
 export interface CheckOptions {
   readonly dir: string

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { parse } from 'yaml'
 import { MemoryObjects } from '../../test/harness/objects/memory-objects.ts'
-import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
+import { UPSTREAM_CLUSTERS } from '../gateway/api/upstream-cluster-kind.ts'
 import { type ExplainOptions, explain } from './explain.ts'
 
 const GOOD = `

@@ -1,12 +1,12 @@
 // `portcullis explain`: what the gateway would do with one request, or with every line of an access log.
 
-import { buildClusterIndex, type ClusterIndex } from '../core/cluster/cluster-index.ts'
+import { buildClusterIndex, type ClusterIndex } from '../gateway/core/cluster/cluster-index.ts'
 import {
   type ExplainInput,
   type ExplainOutput,
   explainRequest,
   parseExplainLine,
-} from '../core/explain/explain-request.ts'
+} from '../gateway/core/explain/explain-request.ts'
 import { readServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 export interface ExplainOptions extends ServedClustersOptions {
   /** JSON lines from `input` instead of `request`. */

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
 import { MemoryObjects } from '../../test/harness/objects/memory-objects.ts'
-import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
-import { statusError } from '../api/kube/status.ts'
+import { UPSTREAM_CLUSTERS } from '../gateway/api/upstream-cluster-kind.ts'
+import { statusError } from '../kube/api/status.ts'
 import { type KubeconfigOptions, kubeconfig } from './kubeconfig.ts'
 
 const configDir = mkdtempSync(join(tmpdir(), 'portcullis-kubeconfig-'))

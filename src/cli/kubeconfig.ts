@@ -1,13 +1,13 @@
 // `portcullis kubeconfig`: prints a kubeconfig for a cluster behind the gateway.
 
 import { stringify } from 'yaml'
-import { UserError } from '../api/validation/field-errors.ts'
-import { canonicalIp } from '../api/validation/ip-address.ts'
-import { nearestName } from '../api/validation/nearest-name.ts'
-import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
-import { base64 } from '../core/text/base64.ts'
-import { readTextFile } from '../io/pki/pki-files.ts'
-import { exposedFiles } from '../io/secrets/exposed-secrets.ts'
+import type { CompiledCluster } from '../gateway/core/cluster/compiled-cluster.ts'
+import { exposedFiles } from '../gateway/io/secrets/exposed-secrets.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { canonicalIp } from '../kit/api/validation/ip-address.ts'
+import { nearestName } from '../kit/api/validation/nearest-name.ts'
+import { base64 } from '../kit/core/text/base64.ts'
+import { readTextFile } from '../pki/io/pki-files.ts'
 import { readServedClusters, type ServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 import { reportUserErrors } from './command/output.ts'
 

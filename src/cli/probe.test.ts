@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createCA, issueServingCertificate } from '../io/pki/pki.ts'
+import { createCA, issueServingCertificate } from '../pki/io/pki.ts'
 import { type ProbeOptions, probe } from './probe.ts'
 
 interface Result {

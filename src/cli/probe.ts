@@ -1,11 +1,11 @@
 // `portcullis probe`: whether a gateway is ready, for an image without a shell and a unit without curl. It prints what the gateway says.
 
-import { errorMessage } from '../api/validation/error-message.ts'
-import { UserError } from '../api/validation/field-errors.ts'
-import { formatDuration, parseDuration } from '../core/text/duration.ts'
-import { type HealthAnswer, type HealthRequestOptions, requestHealth } from '../io/world/health-request.ts'
+import { errorMessage } from '../kit/api/validation/error-message.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { formatDuration, parseDuration } from '../kit/core/text/duration.ts'
 import { readPositiveDuration } from './client/control-plane.ts'
 import type { Output } from './command/output.ts'
+import { type HealthAnswer, type HealthRequestOptions, requestHealth } from './io/health-request.ts'
 
 export interface ProbeOptions extends Output {
   readonly url: string

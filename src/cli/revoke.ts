@@ -1,13 +1,13 @@
 // `portcullis revoke`: locks out a user, a certificate or a token, at once and on every replica, by spec.authentication.revoked.
 
-import { UPSTREAM_CLUSTERS } from '../api/kinds/scheme.ts'
-import type { JsonObject } from '../api/kube/json-object.ts'
-import { StatusError } from '../api/kube/status.ts'
-import type { ObjectClient } from '../api/ports/object-client.ts'
-import type { Revocation } from '../api/upstream-cluster/upstream-cluster.ts'
-import { UserError } from '../api/validation/field-errors.ts'
-import { parseDuration } from '../core/text/duration.ts'
-import { metaTime } from '../core/text/meta-time.ts'
+import type { Revocation } from '../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTERS } from '../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../kit/api/json/json-object.ts'
+import { UserError } from '../kit/api/validation/field-errors.ts'
+import { parseDuration } from '../kit/core/text/duration.ts'
+import { metaTime } from '../kit/core/text/meta-time.ts'
+import type { ObjectClient } from '../kube/api/object-client.ts'
+import { StatusError } from '../kube/api/status.ts'
 import {
   type ControlPlaneOptions,
   getCluster,

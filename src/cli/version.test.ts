@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Build } from '../io/program/build.ts'
+import type { Build } from '../kit/io/program/build.ts'
 import { version } from './version.ts'
 
 const commit = '0123456789abcdef0123456789abcdef01234567'

@@ -1,6 +1,6 @@
 // `portcullis version`: which build runs, on what. The names of the JSON are those of `kubectl version -o json`.
 
-import { BUILD, type Build, treeState } from '../io/program/build.ts'
+import { BUILD, type Build, treeState } from '../kit/io/program/build.ts'
 
 export interface VersionOptions {
   readonly output: 'text' | 'json'

@@ -1,7 +1,7 @@
 // The clusters behind the demo's gateway: what the demo needs to know of one, and the small ones inside this process.
 
-import type { UserInfo } from '../api/kube/user.ts'
-import { createCA, issueCertificate, type KeyPair } from '../io/pki/pki.ts'
+import type { UserInfo } from '../kube/api/user.ts'
+import { createCA, issueCertificate, type KeyPair } from '../pki/io/pki.ts'
 import { DEVELOPERS } from './cluster/access.ts'
 import { type DemoCluster, startDemoCluster } from './cluster/demo-cluster.ts'
 import { DEMO_TOKENS, nodeToken } from './traffic.ts'

@@ -1,6 +1,6 @@
 // What `portcullis demo` prints of pod protection: one service over both clusters, and what may be deleted of it.
 
-import { COMMAND } from '../io/program/build.ts'
+import { COMMAND } from '../kit/io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 
 /** The PodProtector of the demo as it stands when the guide is printed. */

@@ -1,6 +1,6 @@
 // What `portcullis demo` prints: what is running, and lines to copy and paste.
 
-import { COMMAND } from '../io/program/build.ts'
+import { COMMAND } from '../kit/io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 import { type ProtectedService, protectionGuide } from './guide-protection.ts'
 import type { Kubectl } from './kubectl.ts'

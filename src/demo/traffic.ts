@@ -2,7 +2,7 @@
 // asks too much; some twenty-five requests a second, all through the gateway. What is refused is only counted.
 
 import { type ClientHttp2Session, connect } from 'node:http2'
-import { metaMicroTime } from '../core/text/meta-time.ts'
+import { metaMicroTime } from '../kit/core/text/meta-time.ts'
 
 interface TrafficOptions {
   /** `https://127.0.0.1:8443`. */

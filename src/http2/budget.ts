@@ -1,6 +1,6 @@
 // Limits for what HTTP/2 allows in small amounts and is an attack in large ones: a token bucket for each kind.
 
-import { Budget, type BudgetSize } from '../api/limits/budget.ts'
+import { Budget, type BudgetSize } from '../kit/api/limits/budget.ts'
 
 /**
  * Streams that the peer resets before the response (CVE-2023-44487), or makes us reset (CVE-2025-8671): a well-behaved client

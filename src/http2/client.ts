@@ -1,6 +1,6 @@
 // The client side of a connection: opens streams and receives responses.
 
-import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../api/ports/stream.ts'
+import type { Charge, HeaderList, SharedFields, Stream, StreamEvents } from '../kit/api/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'

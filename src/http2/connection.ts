@@ -2,7 +2,7 @@
 // (sender.ts) and manage the streams (streams.ts); this file joins them: the driver, errors, and closing. How a stream begins
 // and what its heads must contain is in server.ts and client.ts.
 
-import type { Budget } from '../api/limits/budget.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
 import { PeerBudgets } from './budget.ts'
 import { ControlFrames, type ControlHost } from './control-frames.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
@@ -21,7 +21,7 @@ import { Sender, type SenderHost } from './sender.ts'
 import type { Http2Stream } from './stream.ts'
 import { Streams, type StreamsHost } from './streams.ts'
 
-/** Moves the bytes: src/io/socket/http2-socket.ts. */
+/** Moves the bytes: src/gateway/io/socket/http2-socket.ts. */
 export interface ConnectionDriver {
   /** There is output: call `takeOutput` soon. Not repeated until then. */
   onOutput(): void

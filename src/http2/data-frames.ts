@@ -1,6 +1,6 @@
 // DATA from the peer (RFC 9113 section 6.1): checked against the windows and passed to its stream.
 
-import type { Budget } from '../api/limits/budget.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
 import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import type { ReceiveWindow } from './receive-window.ts'

@@ -1,7 +1,7 @@
 // HEADERS and CONTINUATION from the peer (RFC 9113 sections 6.2 and 6.10): whole header blocks, decoded in the order in which
 // they arrive.
 
-import type { Budget } from '../api/limits/budget.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import type { Http2Counters } from './counters.ts'
 import type { FrameHost } from './frame-host.ts'

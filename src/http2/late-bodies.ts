@@ -2,7 +2,7 @@
 // the reset instead of the answer (curl), or wait for ever (Node), so the rest is taken and dropped until the client has ended its request or
 // stopped by itself. What that may take is bounded for a stream, a connection and, by the share of whoever sends it, a thread.
 
-import type { Charge, StreamEvents } from '../api/ports/stream.ts'
+import type { Charge, StreamEvents } from '../kit/api/stream.ts'
 import type { Http2Counters } from './counters.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'

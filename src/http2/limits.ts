@@ -1,6 +1,6 @@
 // Limits and deadlines of a connection for its peer. One table for both sides.
 
-import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../api/ports/stream.ts'
+import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../kit/api/stream.ts'
 
 export interface Http2Limits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS; a stream above it is refused. Server side only. */
@@ -88,13 +88,13 @@ export const SERVER_LIMITS: ServerLimits = {
 
 export const CLIENT_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
-  // Also over HTTP/1.1 (io/upstream/http1.ts). A kube-apiserver's own heads have less than 1 KiB; of the servers behind it, few send 64 KiB.
+  // Also over HTTP/1.1 (gateway/io/upstream/http1.ts). A kube-apiserver's own heads have less than 1 KiB; of the servers behind it, few send 64 KiB.
   maxHeaderListBytes: 256 * 1024,
   // Go's server does not honour our SETTINGS_MAX_HEADER_LIST_SIZE, and a kube-apiserver passes on heads of up to 10 MiB that
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
   blockSlackBytes: 12 * 1024 * 1024,
   headerTableBytes: 4096,
-  // An answer that is held until it is whole (gateway/held-answer.ts) comes without an update.
+  // An answer that is held until it is whole (gateway/request/held-answer.ts) comes without an update.
   streamWindowBytes: 80 * 1024,
   streamWindowGrowthBytes: 432 * 1024,
   highWaterBytes: HIGH_WATER_BYTES,

@@ -1,6 +1,6 @@
 // SETTINGS of the peer (RFC 9113 section 6.5), applied on arrival, and whether it has acknowledged ours.
 
-import type { Budget } from '../api/limits/budget.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
 import type { FrameHost } from './frame-host.ts'
 import * as frame from './frames.ts'
 import type { Sender } from './sender.ts'

@@ -1,7 +1,7 @@
 // Receiving: checks the order of frames (SETTINGS first, header blocks uninterrupted) and passes each
 // to the part that handles it.
 
-import type { Budget } from '../api/limits/budget.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
 import type { ControlFrames } from './control-frames.ts'
 import type { DataFrames } from './data-frames.ts'
 import type { FrameHost } from './frame-host.ts'

@@ -1,8 +1,8 @@
 // Sending: heads in the order in which they were encoded, control frames, and bodies as the windows allow, a
 // frame of each stream in turn (RFC 9113 sections 4.3, 5.2 and 6.9).
 
-import type { Budget } from '../api/limits/budget.ts'
-import type { EncodedFields } from '../api/ports/stream.ts'
+import type { Budget } from '../kit/api/limits/budget.ts'
+import type { EncodedFields } from '../kit/api/stream.ts'
 import { WINDOW_UPDATES_PER_DATA } from './budget.ts'
 import * as frame from './frames.ts'
 import { encodeBound, HpackEncoder, listBytesOf } from './hpack/encoder.ts'

@@ -1,6 +1,6 @@
 // The server side of a connection: requests arrive as header blocks on new streams.
 
-import type { HeaderList, Peer, RequestHandler } from '../api/ports/stream.ts'
+import type { HeaderList, Peer, RequestHandler } from '../kit/api/stream.ts'
 import { Connection, type ConnectionDriver } from './connection.ts'
 import type { Http2Counters } from './counters.ts'
 import * as frame from './frames.ts'

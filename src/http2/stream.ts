@@ -9,7 +9,7 @@ import {
   type ResetReason,
   type Stream,
   type StreamEvents,
-} from '../api/ports/stream.ts'
+} from '../kit/api/stream.ts'
 import { type ByteSink, ChunkQueue } from './chunk-queue.ts'
 import {
   CANCEL,

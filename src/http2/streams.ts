@@ -1,6 +1,6 @@
 // The streams of a connection: open ones and recently closed ones, what they send, and how they end.
 
-import type { HeaderList } from '../api/ports/stream.ts'
+import type { HeaderList } from '../kit/api/stream.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
 import { INTERNAL_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from './frames.ts'
 import type { Http2Limits } from './limits.ts'

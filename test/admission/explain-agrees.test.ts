@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { checkUpstreamCluster } from '../../src/api/upstream-cluster/checks.ts'
-import { DEGRADE_MODES } from '../../src/api/upstream-cluster/degrade-modes.ts'
+import { checkUpstreamCluster } from '../../src/gateway/api/upstream-cluster/checks.ts'
+import { DEGRADE_MODES } from '../../src/gateway/api/upstream-cluster/degrade-modes.ts'
 import {
   type AccessRule,
   type DispatchPolicy,
@@ -15,14 +15,14 @@ import {
   type FlowControlSchema,
   type UpstreamCluster,
   type UpstreamClusterSpec,
-} from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import type { FilterName } from '../../src/core/admission/order.ts'
-import { buildClusterIndex } from '../../src/core/cluster/cluster-index.ts'
-import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
-import { explainRequest } from '../../src/core/explain/explain-request.ts'
-import type { RefusalReason } from '../../src/core/refusal/refusal.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+} from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { FilterName } from '../../src/gateway/core/admission/order.ts'
+import { buildClusterIndex } from '../../src/gateway/core/cluster/cluster-index.ts'
+import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
+import { explainRequest } from '../../src/gateway/core/explain/explain-request.ts'
+import type { RefusalReason } from '../../src/kit/core/refusal/refusal.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
+import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { type GuardedGateway, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'

@@ -1,7 +1,7 @@
 // For each reason of a refusal: the field that makes the rule behind it count, warn and log instead of refusing, or why there is none. Rules
 // that an operator writes have one; what no rule decides has nothing to try out.
 
-import type { RefusalReason } from '../../src/core/refusal/refusal.ts'
+import type { RefusalReason } from '../../src/kit/core/refusal/refusal.ts'
 
 export interface ShadowField {
   readonly kind: 'UpstreamCluster' | 'ScaleUpGuard' | 'ScaleDownPolicy'

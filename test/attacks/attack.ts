@@ -1,6 +1,6 @@
 // What an attack of the corpus is: who can do it, what it is aimed at, and what the gateway may answer.
 
-import type { KeyPair } from '../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../src/pki/io/pki.ts'
 import type { Answers } from './answers.ts'
 
 /** 'known': with a client certificate that the cluster accepts. 'unknown': without any credential. */

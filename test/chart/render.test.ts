@@ -11,7 +11,7 @@ import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
 import { CHART_SETTINGS } from '../../build/chart/setting-values.ts'
 import { VALUES } from '../../build/chart/values.ts'
 import { type Group, isGroup } from '../../build/chart/values-table.ts'
-import { loadConfig, SETTINGS } from '../../src/app/config/config.ts'
+import { loadConfig, SETTINGS } from '../../src/process/config/config.ts'
 import {
   API_VERSIONS,
   CHART,

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { SCHEME } from '../../src/api/kinds/scheme.ts'
-import { StatusError } from '../../src/api/kube/status.ts'
 import { openSqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { decodeBody } from '../../src/apiserver/objects/write-object-decode.ts'
 import type { WriteCall } from '../../src/apiserver/registry/context.ts'
 import type { RegistryPatchType } from '../../src/apiserver/registry/patch.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
+import { StatusError } from '../../src/kube/api/status.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
+import { SCHEME } from '../../src/program/api/scheme.ts'
 
 const FIELDS = [
   'apiVersion',

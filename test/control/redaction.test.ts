@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { issueControlCertificate } from '../../src/io/pki/control-pki.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { issueControlCertificate } from '../../src/pki/io/control-pki.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { ControlClient, type ControlResponse, cluster, type Json, UC } from '../harness/clients/control-client.ts'
 import { startControl, type TestControl } from '../harness/gateways/control.ts'
 

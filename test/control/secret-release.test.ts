@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { SECRETS } from '../../src/api/kinds/scheme.ts'
-import { upstreamClusterKind } from '../../src/api/kinds/upstream-cluster-kind.ts'
-import { resourceName } from '../../src/api/ports/resource-kind.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { resolveAtWrite } from '../../src/io/secrets/references-at-write.ts'
-import { reviewAdmission } from '../../src/webhooks/admission-review.ts'
+import { reviewAdmission } from '../../src/apiserver/webhooks/admission-review.ts'
+import { upstreamClusterKind } from '../../src/gateway/api/upstream-cluster-kind.ts'
+import { resolveAtWrite } from '../../src/gateway/io/secrets/references-at-write.ts'
+import { SECRETS } from '../../src/kube/api/kinds/secret-kind.ts'
+import { resourceName } from '../../src/kube/api/resource-kind.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
 import { ControlClient, type ControlResponse, cluster, secret, UC } from '../harness/clients/control-client.ts'
 import { startControl, type TestControl } from '../harness/gateways/control.ts'
 

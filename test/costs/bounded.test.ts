@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import { MAX_VALUES, parseJson } from '../../src/core/objects/json-text.ts'
-import { jsonPatch } from '../../src/core/objects/patch.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import { MAX_VALUES, parseJson } from '../../src/kube/core/objects/json-text.ts'
+import { jsonPatch } from '../../src/kube/core/objects/patch.ts'
 import { nanoseconds } from './measure.ts'
 import { parserOf } from './parser.ts'
 import { KIB, MIB, repeat, write } from './shapes.ts'

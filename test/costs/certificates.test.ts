@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mock, test } from 'node:test'
 import forge from 'node-forge'
-import { createCA, generateKey, issueCertificate } from '../../src/io/pki/pki.ts'
-import { verifyClientCertificate } from '../../src/io/pki/x509-chain.ts'
+import { createCA, generateKey, issueCertificate } from '../../src/pki/io/pki.ts'
+import { verifyClientCertificate } from '../../src/pki/io/x509-chain.ts'
 
 /** As many as fit into a handshake, nearly. */
 const PRESENTED = 60

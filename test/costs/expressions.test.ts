@@ -34,15 +34,15 @@ const expressions: readonly Expression[] = sources.flatMap(({ file, text }) =>
 /** Files with expressions that take the square of a long text: how many, and why none of their texts is long. */
 const BOUNDED: Readonly<Record<string, readonly [expressions: number, reason: string]>> = {
   'src/scale-up-guard/api/checks.ts': [1, 'a duration that matches the pattern of the whole text, which is linear'],
-  'src/api/upstream-cluster/auto-degrade-checks.ts': [
+  'src/gateway/api/upstream-cluster/auto-degrade-checks.ts': [
     1,
     'a duration that matches the pattern of the whole: 28 characters',
   ],
-  'src/app/wiring/tracing.ts': [1, "the operator's flag"],
+  'src/program/wiring/tracing.ts': [1, "the operator's flag"],
   'src/cli/import/kubeconfig.ts': [2, 'a process of its own, of the user who starts it'],
   'src/protection/cli/install-probe.ts': [1, 'a process of its own, of the user who starts it'],
   'src/protection/cli/pod.ts': [1, 'a process of its own, of the user who starts it'],
-  'src/controllers/events/event-recorder.ts': [1, 'a name of at most 253 characters'],
+  'src/kube/controllers/events/event-recorder.ts': [1, 'a name of at most 253 characters'],
 }
 
 /** Each long enough to see it (exponential growth at once), and short enough that nothing hangs. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseYaml } from '../../src/core/objects/yaml-text.ts'
+import { parseYaml } from '../../src/kube/core/objects/yaml-text.ts'
 import { YAML_SHAPES } from './bodies/yaml.ts'
 import { nanoseconds } from './measure.ts'
 import { parser } from './parser.ts'

@@ -1,9 +1,9 @@
 // What must be in the store: everything acknowledged, and of the last attempt either all or nothing.
 
 import assert from 'node:assert/strict'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { StoredObject, StoreEvent, StoreWrite } from '../../src/api/ports/object-store.ts'
+import type { StoredObject, StoreEvent, StoreWrite } from '../../src/apiserver/api/object-store.ts'
 import type { SqliteStore } from '../../src/apiserver/io/store/store.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import { digestOf, type JournalLine, RESOURCES } from './journal.ts'
 
 interface ExpectedEvent {

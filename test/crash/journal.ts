@@ -1,7 +1,7 @@
 // What the writer says on stdout, one JSON value a line: each line is written before, or after, the thing itself has happened.
 
 import { createHash } from 'node:crypto'
-import type { StoreEvent, StoreWrite } from '../../src/api/ports/object-store.ts'
+import type { StoreEvent, StoreWrite } from '../../src/apiserver/api/object-store.ts'
 
 export type JournalLine =
   | { readonly kind: 'open'; readonly revision: number }

@@ -2,7 +2,7 @@
 
 import { writeSync } from 'node:fs'
 import process from 'node:process'
-import { StoreConflict, type StoreWrite } from '../../src/api/ports/object-store.ts'
+import { StoreConflict, type StoreWrite } from '../../src/apiserver/api/object-store.ts'
 import { openSqliteStore, type SqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { Random } from '../fuzz/random.ts'
 import { digestOf, type JournalLine, RESOURCES, type WriterOrder } from './journal.ts'

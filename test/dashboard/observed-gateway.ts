@@ -1,9 +1,9 @@
 // A gateway with something to look at: traffic, errors, refusals, a degrade switch, a server that is away; and a thousand clusters.
 
 import type { ClientHttp2Session } from 'node:http2'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import type { Config } from '../../src/app/config/config.ts'
-import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
+import type { Config } from '../../src/process/config/config.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'

@@ -2,17 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import type { FollowEvents } from '../../src/api/ports/object-client.ts'
-import { SILENT } from '../../src/api/ports/ports.ts'
-import { leadAlone } from '../../src/controllers/kernel/leadership.ts'
-import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
+import { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import type { ClusterHealth, NodesSeen } from '../../src/incidents/api/cluster-health.ts'
 import {
   type AutoDegradeController,
   startAutoDegradeController,
 } from '../../src/incidents/controllers/auto-degrade/auto-degrade.ts'
-import { ClusterTable } from '../../src/state/clusters.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import { SILENT } from '../../src/kit/api/ports.ts'
+import type { FollowEvents } from '../../src/kube/api/object-client.ts'
+import { leadAlone } from '../../src/kube/controllers/kernel/leadership.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'
 

@@ -2,18 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { NODES } from '../../src/api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import { SILENT } from '../../src/api/ports/ports.ts'
-import type { AutoDegrade } from '../../src/api/upstream-cluster/auto-degrade.ts'
-import type { Degrade } from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
+import type { AutoDegrade } from '../../src/gateway/api/upstream-cluster/auto-degrade.ts'
+import type { Degrade } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
+import { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import type { NodesSeen } from '../../src/incidents/api/cluster-health.ts'
 import {
   type ClusterHealthObserver,
   startClusterHealth,
 } from '../../src/incidents/controllers/cluster-health/cluster-health.ts'
-import { ClusterTable } from '../../src/state/clusters.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import { SILENT } from '../../src/kit/api/ports.ts'
+import { NODES } from '../../src/kube/api/kinds/foreign-kinds.ts'
 import { Election } from '../harness/election.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { waitFor } from '../harness/wait.ts'

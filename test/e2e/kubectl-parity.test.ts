@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'
 import type { Credentials } from '../harness/clusters/kubeconfig.ts'
 import { kubeconfigThrough, type ThroughOptions, upstreamClusterFor } from '../harness/clusters/upstream-cluster.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { Server } from 'node:net'
 import { after, before, test } from 'node:test'
-import { lookUp } from '../../src/io/dns/look-up.ts'
+import { lookUp } from '../../src/gateway/io/dns/look-up.ts'
 import { h2Connect, h2Open } from '../harness/clients/h2-client.ts'
 import { SteadyReads } from '../harness/clients/steady-reads.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
+import { issueCertificate, type KeyPair } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request } from '../harness/clients/h2-client.ts'
 import { http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { startCluster, type TestCluster } from '../harness/clusters/cluster.ts'

@@ -1,8 +1,8 @@
 // The client's side under test: it has opened CLIENT_STREAMS, and opens further ones as they end.
 
-import type { SharedFields } from '../../src/api/ports/stream.ts'
 import { ClientConnection, type ClientEvents } from '../../src/http2/client.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
+import type { SharedFields } from '../../src/kit/api/stream.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { build } from './build-frames.ts'
 import { CLIENT_STREAMS } from './sessions.ts'

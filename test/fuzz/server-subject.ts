@@ -1,8 +1,8 @@
 // The server's side under test, with a request path that answers in different ways.
 
-import type { HeaderList, Peer, Stream } from '../../src/api/ports/stream.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
 import { ServerConnection } from '../../src/http2/server.ts'
+import type { HeaderList, Peer, Stream } from '../../src/kit/api/stream.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { build } from './build-frames.ts'
 import { Heard, LIMITS, NOW_MS, Subject } from './subject.ts'

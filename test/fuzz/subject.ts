@@ -1,10 +1,10 @@
 // A connection under test, what feeds it, and everything that must hold whatever it is fed.
 
-import type { ResetReason, Stream, StreamEvents } from '../../src/api/ports/stream.ts'
 import type { Connection, ConnectionDriver } from '../../src/http2/connection.ts'
 import { HpackDecoder } from '../../src/http2/hpack/decoder.ts'
 import type { Http2Limits } from '../../src/http2/limits.ts'
 import { CLIENT_LIMITS, SERVER_LIMITS, type ServerLimits } from '../../src/http2/limits.ts'
+import type { ResetReason, Stream, StreamEvents } from '../../src/kit/api/stream.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { build, buildPing, buildWindowUpdate, join } from './build-frames.ts'
 import { Received, Sent } from './wire-model.ts'

@@ -9,7 +9,7 @@ import { BUNDLE_OPTIONS } from '../../build/bundle.ts'
 import { PROGRAM_VARIABLE } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-/** As deep as src/io/program/, so that what is found from there is found from here: package.json, config/ and the like. */
+/** As deep as src/kit/io/program/, so that what is found from there is found from here: package.json, config/ and the like. */
 const BUNDLE = join(ROOT, 'node_modules/.cache/portcullis-program')
 
 /** Bundles the sources as they are now. @returns variables for test processes, by which their `MAIN` is the bundle */
@@ -28,14 +28,14 @@ export async function bundleProgram(): Promise<Readonly<Record<string, string>>>
 
 /** In all but these it says and does what the sources do: it names itself `bin/portcullis`, and no commit. */
 const REPLACED: Readonly<Record<string, string>> = {
-  '../../app/threads/thread/entry.ts': 'gateway-thread.mjs',
+  '../../../program/threads/thread/entry.ts': 'gateway-thread.mjs',
   '@kubernetes/client-node': './client-node.mjs',
 }
 
 const OWN_MODULES: Plugin = {
   name: 'own modules',
   setup({ onLoad }) {
-    onLoad({ filter: /\/src\/io\/program\/build\.ts$/ }, ({ path }) => {
+    onLoad({ filter: /\/src\/kit\/io\/program\/build\.ts$/ }, ({ path }) => {
       let contents = readFileSync(path, 'utf8')
       for (const [source, bundled] of Object.entries(REPLACED)) {
         if (!contents.includes(`'${source}'`)) throw new Error(`${path} does not name ${source}`)

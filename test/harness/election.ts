@@ -1,7 +1,7 @@
 // An election that a test decides, and the Leadership on it.
 
-import { Leadership } from '../../src/controllers/kernel/leadership.ts'
-import type { LeaderElection } from '../../src/io/kube/leader-lease.ts'
+import { Leadership } from '../../src/kube/controllers/kernel/leadership.ts'
+import type { LeaderElection } from '../../src/kube/io/leader-lease.ts'
 
 export class Election {
   readonly leadership: Leadership

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createCA, issueCertificate, type KeyPair } from '../../src/io/pki/pki.ts'
+import { createCA, issueCertificate, type KeyPair } from '../../src/pki/io/pki.ts'
 
 /** Names by which a kube-apiserver on this machine is reached. */
 const APISERVER_NAMES = [

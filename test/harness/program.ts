@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { pathToFileURL } from 'node:url'
-import { PROGRAM_FILES } from '../../src/io/program/build.ts'
+import { PROGRAM_FILES } from '../../src/kit/io/program/build.ts'
 
 /** Names the entry point to test processes. Not PORTCULLIS_...: those are settings of the program. */
 export const PROGRAM_VARIABLE = 'TESTED_PROGRAM'

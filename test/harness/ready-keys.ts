@@ -13,7 +13,7 @@ import { isMainThread } from 'node:worker_threads'
 /** Names the file to test processes. */
 const VARIABLE = 'TEST_KEYS'
 const KEYS = 64
-/** As src/io/pki/pki.ts asks for them. */
+/** As src/pki/io/pki.ts asks for them. */
 const OPTIONS = {
   modulusLength: 2048,
   publicKeyEncoding: { type: 'spki', format: 'pem' },

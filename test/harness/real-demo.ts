@@ -7,7 +7,7 @@ import process from 'node:process'
 import type { DemoBackend, StartBackends } from '../../src/demo/clusters.ts'
 import { runDemo } from '../../src/demo/demo.ts'
 import { DEMO_TOKENS } from '../../src/demo/traffic.ts'
-import type { KeyPair } from '../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../src/pki/io/pki.ts'
 import { startCluster } from './clusters/cluster.ts'
 
 /** What the gateway's own user needs where pods are protected, writes of replicas checked, and a recovery looks at nodes. */

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { afterEach, test } from 'node:test'
-import type { Peer, ResetReason, Stream, StreamEvents } from '../../src/api/ports/stream.ts'
-import { addressCharge } from '../../src/core/shares/charge.ts'
+import { type Http2Session, serveHttp2 } from '../../src/gateway/io/listener/http2-server.ts'
+import { SLOW_READ_MS } from '../../src/gateway/io/socket/http2-socket.ts'
 import { createHttp2Counters, type Http2Counters } from '../../src/http2/counters.ts'
-import { type Http2Session, serveHttp2 } from '../../src/io/listener/http2-server.ts'
-import { SLOW_READ_MS } from '../../src/io/socket/http2-socket.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import type { Peer, ResetReason, Stream, StreamEvents } from '../../src/kit/api/stream.ts'
+import { addressCharge } from '../../src/kit/core/shares/charge.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import {
   ACK,
   DATA,

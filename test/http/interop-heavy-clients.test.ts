@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
-import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { type Config, loadConfig } from '../../src/app/config/config.ts'
+import type { ClusterTable } from '../../src/gateway/state/clusters.ts'
 import { KnownSecrets } from '../../src/insight/app/admin/known-secrets.ts'
 import { supportBundleRoute } from '../../src/insight/app/admin/support-bundle.ts'
-import type { ClusterTable } from '../../src/state/clusters.ts'
+import { type Config, loadConfig } from '../../src/process/config/config.ts'
 
 let dir: string
 let config: Config

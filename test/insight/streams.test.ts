@@ -12,7 +12,7 @@ import {
   type PlainServer,
   type StreamOut,
   startPlainServer,
-} from '../../src/io/listener/http-plain.ts'
+} from '../../src/gateway/io/listener/http-plain.ts'
 import { standsStill, waitFor } from '../harness/wait.ts'
 
 const TEXT = 'text/plain'

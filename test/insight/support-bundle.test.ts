@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { supportBundle } from '../../src/cli/inside/support-bundle.ts'
-import { RecentLines } from '../../src/io/logs/recent-lines.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { RecentLines } from '../../src/kit/io/logs/recent-lines.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 
 let dir: string

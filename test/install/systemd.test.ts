@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { SETTINGS } from '../../src/app/config/config.ts'
-import { parseDuration } from '../../src/core/text/duration.ts'
+import { parseDuration } from '../../src/kit/core/text/duration.ts'
+import { SETTINGS } from '../../src/process/config/config.ts'
 
 const UNITS = join(import.meta.dirname, '../../deploy/systemd')
 const SERVICE = readFileSync(join(UNITS, 'portcullis.service'), 'utf8')

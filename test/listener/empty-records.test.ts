@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { floodWithKeyUpdates, openTls13, type Tls13Client } from '../harness/clients/tls13-client.ts'
 import { headerBlock, headersFrames, PREFACE, settings } from '../harness/frames/h2-frames.ts'

@@ -5,13 +5,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
-import { addressSource } from '../../src/core/limits/call-source.ts'
 import {
   type HandshakeFailure,
   Handshakes,
   type HandshakesOptions,
-} from '../../src/io/listener/handshakes/handshakes.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+} from '../../src/gateway/io/listener/handshakes/handshakes.ts'
+import { addressSource } from '../../src/kit/core/shares/call-source.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { waitFor } from '../harness/wait.ts'
 
 const BURST = 300

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
-import type { RequestHandler, StreamEvents } from '../../src/api/ports/stream.ts'
-import type { Waiter } from '../../src/core/thread-time/accounts.ts'
-import { type ControlListener, listenControl } from '../../src/io/listener/control-listener.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
-import { turns } from '../../src/io/turns/thread-turns.ts'
+import type { Waiter } from '../../src/gateway/core/thread-time/accounts.ts'
+import { type ControlListener, listenControl } from '../../src/gateway/io/listener/control-listener.ts'
+import { turns } from '../../src/gateway/io/turns/thread-turns.ts'
+import type { RequestHandler, StreamEvents } from '../../src/kit/api/stream.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { waitFor } from '../harness/wait.ts'
 

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { type PlainServer, startPlainServer } from '../../src/io/listener/http-plain.ts'
+import { type PlainServer, startPlainServer } from '../../src/gateway/io/listener/http-plain.ts'
 
 const MAX_BYTES = 1000
 const PIECE = Buffer.alloc(16 * 1024, 'x')

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
-import { SILENT } from '../../src/api/ports/ports.ts'
-import { AddressFailures, type Block, QUIET_MS } from '../../src/app/failures/address-failures.ts'
-import { createRedisLimits, type RedisLimits } from '../../src/io/redis/limits.ts'
+import { createRedisLimits, type RedisLimits } from '../../src/gateway/io/redis/limits.ts'
+import { SILENT } from '../../src/kit/api/ports.ts'
+import { AddressFailures, type Block, QUIET_MS } from '../../src/process/failures/address-failures.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { clusterObject } from '../harness/objects/objects.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { SERVER_LIMITS } from '../../src/http2/limits.ts'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import * as h2 from '../harness/frames/h2-frames.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
-import { loadConfig } from '../../src/app/config/config.ts'
+import { loadConfig } from '../../src/process/config/config.ts'
 
 const VIP_DIR = resolve(import.meta.dirname, '../../deploy/vip')
 const FILES = readdirSync(VIP_DIR)

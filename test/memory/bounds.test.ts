@@ -6,34 +6,34 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { loadConfig } from '../../src/app/config/config.ts'
-import { logMemoryPlan, planMemory } from '../../src/app/memory/memory-plan.ts'
-import { BOUNDS, type MemoryBounds, YOUNG_GENERATION } from '../../src/core/memory/ceiling.ts'
+import { loadConfig } from '../../src/process/config/config.ts'
+import { BOUNDS, type MemoryBounds, YOUNG_GENERATION } from '../../src/process/core/memory/ceiling.ts'
+import { logMemoryPlan, planMemory } from '../../src/program/memory/memory-plan.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const GIB = 1024 ** 3
 
 /** Bound -> file and constant, and its expression where that is not a plain number. */
 const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, constant: string]>> = {
-  acceptedTokenBytes: ['src/io/reviews/token-review.ts', 'MAX_REMEMBERED_BYTES'],
-  rejectedTokens: ['src/io/reviews/token-review.ts', 'MAX_REJECTED'],
-  accessReviews: ['src/io/reviews/access-review.ts', 'MAX_REMEMBERED'],
-  budgetUsers: ['src/state/user-budgets.ts', 'MAX_USERS'],
-  heldAnswerBytes: ['src/gateway/held-answer.ts', 'MAX_ALL_HELD_BYTES'],
-  ownAnswerBytes: ['src/io/answers/thread-answers.ts', 'MAX_ANSWER_BYTES'],
-  parsedAnswerBytes: ['src/core/answers/answer-limits.ts', 'MAX_OBJECT_BYTES'],
+  acceptedTokenBytes: ['src/gateway/io/reviews/token-review.ts', 'MAX_REMEMBERED_BYTES'],
+  rejectedTokens: ['src/gateway/io/reviews/token-review.ts', 'MAX_REJECTED'],
+  accessReviews: ['src/gateway/io/reviews/access-review.ts', 'MAX_REMEMBERED'],
+  budgetUsers: ['src/gateway/state/user-budgets.ts', 'MAX_USERS'],
+  heldAnswerBytes: ['src/gateway/request/held-answer.ts', 'MAX_ALL_HELD_BYTES'],
+  ownAnswerBytes: ['src/kube/io/answers/thread-answers.ts', 'MAX_ANSWER_BYTES'],
+  parsedAnswerBytes: ['src/kube/core/answers/answer-limits.ts', 'MAX_OBJECT_BYTES'],
   pooledBytes: ['src/http2/slabs.ts', 'MAX_POOLED'],
   pooledFrameBytes: ['src/http2/slabs.ts', 'MAX_POOLED_FRAMES'],
   pooledShortBytes: ['src/http2/slabs.ts', 'MAX_POOLED_SHORT'],
   scratchBytes: ['src/http2/hpack/scratch.ts', 'MAX_SCRATCH_BYTES'],
-  spareHeadBytes: ['src/core/shares/open-heads.ts', 'SPARE_BYTES'],
-  controlHeadBytes: ['src/app/wiring/wire.ts', 'OPEN_HEAD_BYTES'],
-  unreadBytes: ['src/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
+  spareHeadBytes: ['src/kit/core/shares/open-heads.ts', 'SPARE_BYTES'],
+  controlHeadBytes: ['src/program/wiring/wire.ts', 'OPEN_HEAD_BYTES'],
+  unreadBytes: ['src/gateway/io/socket/unread-output.ts', 'MAX_UNREAD_BYTES'],
   topNames: ['src/insight/core/top/traffic.ts', 'CAPACITY'],
   auditBodyBytes: ['src/insight/core/audit/recorded-body.ts', 'MAX_RECORDED_BYTES'],
-  outboxCharacters: ['src/app/threads/thread/outbox.ts', 'MAX_UNDERWAY'],
-  logCharacters: ['src/io/logs/line-writer.ts', 'MAX_QUEUED'],
-  threadTraces: ['src/app/threads/thread/traces.ts', 'MAX_WAITING'],
+  outboxCharacters: ['src/program/threads/thread/outbox.ts', 'MAX_UNDERWAY'],
+  logCharacters: ['src/kit/io/logs/line-writer.ts', 'MAX_QUEUED'],
+  threadTraces: ['src/program/threads/thread/traces.ts', 'MAX_WAITING'],
   traces: ['src/insight/io/traces/otlp-exporter.ts', 'MAX_WAITING'],
   taps: ['src/insight/app/tap/tap-route.ts', 'MAX_TAPS'],
   tapEvents: ['src/insight/app/tap/tap-route.ts', 'CREDIT'],
@@ -41,7 +41,7 @@ const CONSTANTS: Readonly<Record<keyof MemoryBounds, readonly [file: string, con
   webhookBytes: ['src/protection/webhooks/webhook.ts', 'MAX_WAITING_BYTES'],
   apiBodyBytes: ['src/apiserver/server.ts', 'MAX_ALL_BODY_BYTES'],
   apiAnswerBytes: ['src/apiserver/server.ts', 'MAX_ALL_ANSWER_BYTES'],
-  adminConnections: ['src/io/listener/http-plain.ts', 'MAX_CONNECTIONS'],
+  adminConnections: ['src/gateway/io/listener/http-plain.ts', 'MAX_CONNECTIONS'],
   storeBytes: ['src/apiserver/io/store/objects.ts', 'REMEMBERED_BYTES'],
 }
 /** What stands in the code as a number of pieces. */

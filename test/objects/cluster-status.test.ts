@@ -4,26 +4,35 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { afterEach, test } from 'node:test'
-import { EVENTS, LEASES, NAMESPACES, SCHEME, UPSTREAM_CLUSTERS } from '../../src/api/kinds/scheme.ts'
-import type { ObjectClient } from '../../src/api/ports/object-client.ts'
-import type { Clock, Logger, SourceError } from '../../src/api/ports/ports.ts'
-import type { Condition, GatewayProtection, UpstreamClusterStatus } from '../../src/api/upstream-cluster/status.ts'
-import type { UpstreamCluster, UpstreamClusterSpec } from '../../src/api/upstream-cluster/upstream-cluster.ts'
 import { openSqliteStore } from '../../src/apiserver/io/store/store.ts'
 import { createInProcessClient } from '../../src/apiserver/registry/in-process-client.ts'
 import { Registry } from '../../src/apiserver/registry/registry.ts'
+import type { SourceError } from '../../src/gateway/api/resource-source.ts'
+import type {
+  Condition,
+  GatewayProtection,
+  UpstreamClusterStatus,
+} from '../../src/gateway/api/upstream-cluster/status.ts'
+import type { UpstreamCluster, UpstreamClusterSpec } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTERS } from '../../src/gateway/api/upstream-cluster-kind.ts'
 import {
   type ClusterStatusController,
   type ClusterStatusDeps,
   startClusterStatus,
-} from '../../src/controllers/status/cluster-status.ts'
-import type { ClusterRights } from '../../src/controllers/status/facts.ts'
-import { compileCluster } from '../../src/core/cluster/compile-cluster.ts'
-import { gatewayRights } from '../../src/core/identity/gateway-rights.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+} from '../../src/gateway/controllers/status/cluster-status.ts'
+import type { ClusterRights } from '../../src/gateway/controllers/status/facts.ts'
+import { compileCluster } from '../../src/gateway/core/cluster/compile-cluster.ts'
+import { gatewayRights } from '../../src/gateway/core/identity/gateway-rights.ts'
+import { ClusterTable } from '../../src/gateway/state/clusters.ts'
+import type { Clock, Logger } from '../../src/kit/api/ports.ts'
+import { EVENTS } from '../../src/kube/api/kinds/event-kind.ts'
+import { LEASES } from '../../src/kube/api/kinds/lease-kind.ts'
+import { NAMESPACES } from '../../src/kube/api/kinds/namespace-kind.ts'
+import type { ObjectClient } from '../../src/kube/api/object-client.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
+import { SCHEME } from '../../src/program/api/scheme.ts'
 import { CellClocks } from '../../src/protection/core/clocks/cell-clock.ts'
-import { ClusterTable } from '../../src/state/clusters.ts'
 import { Election } from '../harness/election.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'
 import { ALLOW_ALL, base64 } from '../harness/objects/objects.ts'

@@ -10,8 +10,8 @@ import type {
   DispatchPolicy,
   UpstreamCluster,
   UpstreamClusterSpec,
-} from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+} from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadConfig } from '../../src/app/config/config.ts'
-import { DependencyLoops } from '../../src/app/last-good/dependency-loops.ts'
-import type { CompiledCluster } from '../../src/core/cluster/compiled-cluster.ts'
-import { type Dependency, loopOf, type OwnAddresses } from '../../src/core/cluster/dependency-loop.ts'
+import type { CompiledCluster } from '../../src/gateway/core/cluster/compiled-cluster.ts'
+import { type Dependency, loopOf, type OwnAddresses } from '../../src/gateway/core/cluster/dependency-loop.ts'
+import { loadConfig } from '../../src/process/config/config.ts'
+import { DependencyLoops } from '../../src/program/last-good/dependency-loops.ts'
 
 const OWN: OwnAddresses = {
   addresses: new Set(['192.0.2.1', '::1']),

@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { stringify } from 'yaml'
-import type { Logger, SourceChange } from '../../src/api/ports/ports.ts'
-import { UserError } from '../../src/api/validation/field-errors.ts'
 import { check } from '../../src/cli/check.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { createCA } from '../../src/io/pki/pki.ts'
-import { createFilesSource, loadDirectory } from '../../src/io/sources/files/source.ts'
+import type { SourceChange } from '../../src/gateway/api/resource-source.ts'
+import { createFilesSource, loadDirectory } from '../../src/gateway/io/sources/files/source.ts'
+import type { Logger } from '../../src/kit/api/ports.ts'
+import { UserError } from '../../src/kit/api/validation/field-errors.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 
 const ROOT = mkdtempSync(join(tmpdir(), 'portcullis-files-'))
 after(() => rmSync(ROOT, { recursive: true }))

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { degrade } from '../../src/incidents/cli/degrade.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 
 const ca = createCA({ commonName: 'servers' })
 const { certPem: cert, keyPem: key } = issueCertificate(ca, {

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type Dispatcher, request } from 'undici'
+import type { PlainServer } from '../../src/gateway/io/listener/http-plain.ts'
+import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
 import type { AdminState, Check } from '../../src/insight/admin/routes.ts'
 import { startAdminServer } from '../../src/insight/admin/server.ts'
-import type { PlainServer } from '../../src/io/listener/http-plain.ts'
-import { createMetrics } from '../../src/io/metrics/metrics.ts'
 
 let live: Check[] = []
 let ready: Check[] = []

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type Logger, SILENT } from '../../src/api/ports/ports.ts'
-import { loadConfig } from '../../src/app/config/config.ts'
-import { startGateway } from '../../src/app/lifecycle/start-gateway.ts'
+import { type Logger, SILENT } from '../../src/kit/api/ports.ts'
+import { loadConfig } from '../../src/process/config/config.ts'
+import { startGateway } from '../../src/program/lifecycle/start-gateway.ts'
 
 /** Without what the settings below leave out: audit files, traces, Redis. */
 const ORDER = [

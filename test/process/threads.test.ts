@@ -9,9 +9,9 @@ import type {
   FlowControlSchema,
   UpstreamCluster,
   UpstreamClusterSpec,
-} from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import type { Config } from '../../src/app/config/config.ts'
-import { createCA } from '../../src/io/pki/pki.ts'
+} from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
+import type { Config } from '../../src/process/config/config.ts'
 import { h2Connect, h2Open, h2Request, h2Response, type Response } from '../harness/clients/h2-client.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'
 import { ALLOW_ALL, clientPair, clusterObject } from '../harness/objects/objects.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { ControlClient, PPR } from '../harness/clients/control-client.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { startControl } from '../harness/gateways/control.ts'

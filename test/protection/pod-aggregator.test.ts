@@ -3,19 +3,20 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
-import { PODS } from '../../src/api/kinds/foreign-kinds.ts'
-import { LEASES, POD_PROTECTORS } from '../../src/api/kinds/scheme.ts'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
-import { statusError } from '../../src/api/kube/status.ts'
-import type { Logger } from '../../src/api/ports/ports.ts'
-import type { CompiledAggregation } from '../../src/core/cluster/compiled-cluster.ts'
-import { systemClock } from '../../src/io/world/clock.ts'
+import type { CompiledAggregation } from '../../src/gateway/core/cluster/compiled-cluster.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import type { Logger } from '../../src/kit/api/ports.ts'
+import { systemClock } from '../../src/kit/io/world/clock.ts'
+import { PODS } from '../../src/kube/api/kinds/foreign-kinds.ts'
+import { LEASES } from '../../src/kube/api/kinds/lease-kind.ts'
+import { statusError } from '../../src/kube/api/status.ts'
 import type {
   AdmissionBucket,
   CellStatus,
   PodProtector,
   PodProtectorSpec,
 } from '../../src/protection/api/pod-protector.ts'
+import { POD_PROTECTORS } from '../../src/protection/api/pod-protector-kind.ts'
 import type { PodAggregatorDeps } from '../../src/protection/controllers/aggregator/deps.ts'
 import { type CellMember, startPodAggregator } from '../../src/protection/controllers/aggregator/pod-aggregator.ts'
 import { startStaleCellSweeper } from '../../src/protection/controllers/aggregator/stale-cell-sweeper.ts'

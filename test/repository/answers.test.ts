@@ -1,4 +1,4 @@
-// There is one way to read what another machine answers (src/core/answers/answer-reader.ts): whatever has a client of the network reads by it, or
+// There is one way to read what another machine answers (src/kube/core/answers/answer-reader.ts): whatever has a client of the network reads by it, or
 // is named here with the reason why it need not.
 
 import assert from 'node:assert/strict'
@@ -24,14 +24,14 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/insight/app/tap/tap-peers.ts': 'lines of at most 64 KiB, which are passed on as they are',
   'src/cli/client/admin-client.ts': COMMAND,
   'src/cli/probe.ts': COMMAND,
-  'src/io/dial/dial-guard.ts': 'opens connections alone',
-  'src/io/redis/client.ts': REDIS,
-  'src/io/redis/limits.ts': REDIS,
-  'src/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
-  'src/io/upstream/http1.ts': PASSED_ON,
-  'src/io/upstream/upgrade-splice.ts': PASSED_ON,
-  'src/io/world/admin-request.ts': 'hands the answer on, whose every way of reading is bounded',
-  'src/io/world/health-request.ts': COMMAND,
+  'src/kit/io/dial/dial-guard.ts': 'opens connections alone',
+  'src/gateway/io/redis/client.ts': REDIS,
+  'src/gateway/io/redis/limits.ts': REDIS,
+  'src/gateway/io/upstream/http1-head.ts': 'bounds heads, of whatever is read',
+  'src/gateway/io/upstream/http1.ts': PASSED_ON,
+  'src/gateway/io/upstream/upgrade-splice.ts': PASSED_ON,
+  'src/cli/io/admin-request.ts': 'hands the answer on, whose every way of reading is bounded',
+  'src/cli/io/health-request.ts': COMMAND,
 }
 
 const sources = globSync('src/**/*.{ts,tsx}', { cwd: TOP })
@@ -50,5 +50,5 @@ test('nothing reads a whole body at once', () => {
 
 test('what counts JSON is called by the reader alone, so that the bytes are bounded and charged, too', () => {
   const callers = sources.filter(({ text }) => /\bcountJson\(/.test(text)).map(({ file }) => file)
-  assert.deepEqual(callers.sort(), ['src/core/answers/answer-reader.ts', 'src/core/answers/count-json.ts'])
+  assert.deepEqual(callers.sort(), ['src/kube/core/answers/answer-reader.ts', 'src/kube/core/answers/count-json.ts'])
 })

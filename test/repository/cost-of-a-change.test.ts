@@ -5,15 +5,15 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import type { JsonSchema } from '../../src/api/kube/json-schema.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/api/upstream-cluster/schema.ts'
-import { SETTINGS } from '../../src/app/config/config.ts'
-import { createProgram } from '../../src/cli/program.ts'
-import { FILTER_ORDER, PURE_FILTERS } from '../../src/core/admission/order.ts'
-import { REFUSAL_TABLE } from '../../src/core/refusal/refusal.ts'
-import { METRICS } from '../../src/io/metrics/descriptors.ts'
-import { NODE_METRICS } from '../../src/io/metrics/node-descriptors.ts'
-import { PROCESS_METRICS } from '../../src/io/metrics/process-descriptors.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/gateway/api/upstream-cluster/schema.ts'
+import { FILTER_ORDER, PURE_FILTERS } from '../../src/gateway/core/admission/order.ts'
+import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
+import { NODE_METRICS } from '../../src/gateway/metrics/node-descriptors.ts'
+import { PROCESS_METRICS } from '../../src/gateway/metrics/process-descriptors.ts'
+import type { JsonSchema } from '../../src/kit/api/json/json-schema.ts'
+import { REFUSAL_TABLE } from '../../src/kit/core/refusal/refusal.ts'
+import { SETTINGS } from '../../src/process/config/config.ts'
+import { createProgram } from '../../src/program/cli/program.ts'
 import { MONITORS, PROTECTION_METRICS } from '../../src/protection/metrics/protection-descriptors.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -51,7 +51,7 @@ function told(kind: string): number {
 test('a setting is one row of one table', () => {
   let rows = 0
   for (const [file, lines] of SOURCES) {
-    if (!file.startsWith('src/app/config/')) continue
+    if (!file.startsWith('src/process/config/')) continue
     for (const [, outer = '', table = ''] of lines
       .join('\n')
       .matchAll(/= settings\((?:\n( +))?\{\n([\s\S]*?)^\1\}/gm)) {
@@ -78,21 +78,28 @@ test('a refusal is one row', () => {
   for (const reason of Object.keys(REFUSAL_TABLE)) {
     const rows = linesWith(new RegExp(`^ {2}('${reason}'|${reason}): \\{ code: `))
     assert.equal(rows.length, told('a refusal'), `${reason}: ${rows.join(', ')}`)
-    assert.deepEqual(linesWith(new RegExp(`^ {2}\\| '${reason}'`), 'src/core/refusal/'), [], 'no list beside the table')
+    assert.deepEqual(
+      linesWith(new RegExp(`^ {2}\\| '${reason}'`), 'src/kit/core/refusal/'),
+      [],
+      'no list beside the table',
+    )
   }
 })
 
 test('a field is a row of the schema, a field of the compiled form and the line that fills it; its type follows', () => {
   for (const name of namesIn(UPSTREAM_CLUSTER_SPEC_SCHEMA)) {
-    const types = linesWith(new RegExp(`^ +readonly ${name}\\??: `), 'src/api/upstream-cluster/upstream-cluster.ts')
+    const types = linesWith(
+      new RegExp(`^ +readonly ${name}\\??: `),
+      'src/gateway/api/upstream-cluster/upstream-cluster.ts',
+    )
     assert.deepEqual(types, [], `the type of ${name} is written beside its schema`)
   }
   // spec.autoscaler.staleAfterSeconds: its only reader in the end is src/scale-up-guard/controllers/autoscaler-status/.
   const declared = linesWith(/\bstaleAfterSeconds\b/)
-  const compiled = linesWith(/^ {2}readonly staleAfterMs: number$/, 'src/core/cluster/compiled-cluster.ts')
+  const compiled = linesWith(/^ {2}readonly staleAfterMs: number$/, 'src/gateway/core/cluster/compiled-cluster.ts')
   assert.deepEqual(filesOf(declared), [
-    'src/api/upstream-cluster/cluster-autoscaler-schema.ts',
-    'src/core/cluster/compile-settings.ts',
+    'src/gateway/api/upstream-cluster/cluster-autoscaler-schema.ts',
+    'src/gateway/core/cluster/compile-settings.ts',
   ])
   assert.equal(declared.length + compiled.length, told('a field'))
 })
@@ -106,7 +113,7 @@ test('a filter is its file and where it is listed', () => {
   for (const name of FILTER_ORDER) {
     const camel = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
     const listed = linesWith(new RegExp(`^ {2}('${name}'|${name}|${camel})(,|: \\w+,)$`)).filter((place) => {
-      return /src\/(core\/admission\/order|core\/explain\/evaluate-request|gateway\/admit)\.ts/.test(place)
+      return /src\/gateway\/(core\/admission\/order|core\/explain\/evaluate-request|request\/admit)\.ts/.test(place)
     })
     const isPure = Object.hasOwn(PURE_FILTERS, name)
     // The guard of lists has a stand-in, too: sizes are learnt by the gateway.
@@ -117,7 +124,7 @@ test('a filter is its file and where it is listed', () => {
 })
 
 test('a controller is its file and one line where it is started', () => {
-  const assemble = SOURCES.get('src/app/lifecycle/assemble.ts')?.join('\n') ?? ''
+  const assemble = SOURCES.get('src/program/lifecycle/assemble.ts')?.join('\n') ?? ''
   const started = [
     ...assemble.matchAll(/new Started\(\s*'[\w-]+',\s*\(\) =>\s*\(?(?:auditWebhook && )?(start\w+|follow\w+)\(/g),
   ]

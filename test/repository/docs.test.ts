@@ -8,30 +8,30 @@ import { test } from 'node:test'
 import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
 import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
-import { fieldOf, impliedDefault, type JsonSchema } from '../../src/api/kube/json-schema.ts'
-import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
-import { checkUpstreamCluster } from '../../src/api/upstream-cluster/checks.ts'
-import { CLIENT_CONFIG_SCHEMA } from '../../src/api/upstream-cluster/credentials-schema.ts'
-import { DEGRADE_MODES } from '../../src/api/upstream-cluster/degrade-modes.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/api/upstream-cluster/schema.ts'
-import type { UpstreamCluster } from '../../src/api/upstream-cluster/upstream-cluster.ts'
-import { CONFIG_FILE, SETTINGS } from '../../src/app/config/config.ts'
 import { check } from '../../src/cli/check.ts'
 import { explain } from '../../src/cli/explain.ts'
-import { createProgram } from '../../src/cli/program.ts'
-import { FILTER_ORDER } from '../../src/core/admission/order.ts'
-import { compileDegrade } from '../../src/core/cluster/compile-settings.ts'
-import { MAX_VALUES } from '../../src/core/objects/json-text.ts'
-import { MAX_OWNED_FIELDS } from '../../src/core/objects/value-count.ts'
-import { degradeMessage } from '../../src/core/policy/degrade.ts'
-import { REFUSAL_TABLE } from '../../src/core/refusal/refusal.ts'
-import { canBecome, PHASES } from '../../src/gateway/exchange/phase.ts'
+import { checkUpstreamCluster } from '../../src/gateway/api/upstream-cluster/checks.ts'
+import { CLIENT_CONFIG_SCHEMA } from '../../src/gateway/api/upstream-cluster/credentials-schema.ts'
+import { DEGRADE_MODES } from '../../src/gateway/api/upstream-cluster/degrade-modes.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/gateway/api/upstream-cluster/schema.ts'
+import type { UpstreamCluster } from '../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { FILTER_ORDER } from '../../src/gateway/core/admission/order.ts'
+import { compileDegrade } from '../../src/gateway/core/cluster/compile-settings.ts'
+import { degradeMessage } from '../../src/gateway/core/policy/degrade.ts'
+import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
+import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
+import { canBecome, PHASES } from '../../src/gateway/request/exchange/phase.ts'
 import * as budget from '../../src/http2/budget.ts'
 import { CLIENT_LIMITS, SERVER_LIMITS } from '../../src/http2/limits.ts'
-import { METRICS } from '../../src/io/metrics/descriptors.ts'
-import { createMetrics } from '../../src/io/metrics/metrics.ts'
-import { nodePemChecks } from '../../src/io/pki/pem-checks.ts'
-import { createCA, issueCertificate } from '../../src/io/pki/pki.ts'
+import { fieldOf, impliedDefault, type JsonSchema } from '../../src/kit/api/json/json-schema.ts'
+import { ANSWER_WATER_BYTES, HIGH_WATER_BYTES } from '../../src/kit/api/stream.ts'
+import { REFUSAL_TABLE } from '../../src/kit/core/refusal/refusal.ts'
+import { MAX_VALUES } from '../../src/kube/core/objects/json-text.ts'
+import { MAX_OWNED_FIELDS } from '../../src/kube/core/objects/value-count.ts'
+import { nodePemChecks } from '../../src/pki/io/pem-checks.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
+import { CONFIG_FILE, SETTINGS } from '../../src/process/config/config.ts'
+import { createProgram } from '../../src/program/cli/program.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../src/protection/api/schema.ts'
 import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
 
@@ -48,12 +48,12 @@ const LIFE = read('docs/life-of-a-request.md')
 /** Rooms with words of their own. */
 const ROOMS = [
   'src/http2',
-  'src/core/admission',
-  'src/core/policy',
-  'src/core/limits',
+  'src/gateway/core/admission',
+  'src/gateway/core/policy',
+  'src/gateway/core/limits',
   'src/protection/core',
   'src/apiserver/io/store',
-  'src/gateway',
+  'src/gateway/request',
   'src/apiserver',
   'src/protection/controllers/ledger',
   'src/protection/controllers/aggregator',
@@ -101,7 +101,7 @@ function codeOf(cell: string | undefined): string {
 
 /** Functions that the spine calls and that other files export, by the names they have there. */
 function spineSteps(): string[] {
-  const source = read('src/gateway/serve.ts')
+  const source = read('src/gateway/request/serve.ts')
   const imported = [...source.matchAll(/^import \{([^}]*)\} from '(?:\.|\.\.\/core)\/[^']+'/gm)]
     .flatMap((match) => (match[1] ?? '').split(','))
     .map((name) => name.trim())
@@ -119,7 +119,7 @@ test('life of a request has one heading for each step of the spine, and no other
 })
 
 test('architecture draws the phases of a request as they are', () => {
-  const [, drawn = ''] = /\[gateway\/exchange\/phase\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
+  const [, drawn = ''] = /\[gateway\/request\/exchange\/phase\.ts\].*?```\n(.*?)```/s.exec(ARCHITECTURE) ?? []
   const arrows = new Set<string>()
   for (const line of drawn.split('\n')) {
     const states = line.trim().split(/ ──[^─▸]+──▸ /)
@@ -229,7 +229,7 @@ test('the sizes and limits in architecture are those of the code', () => {
 test('operating gives the sizes of objects as they are in the code', () => {
   const shown = new Map(tableRows(OPERATING).map(([what = '', most = '']) => [what, most]))
   const bytes = (name: string): number => constantOf('src/apiserver/http/read-body.ts', name) ?? Number.NaN
-  const yaml = (name: string): number => constantOf('src/core/objects/strict-decode.ts', name) ?? Number.NaN
+  const yaml = (name: string): number => constantOf('src/kube/core/objects/strict-decode.ts', name) ?? Number.NaN
   const [values, owned] = [MAX_VALUES, MAX_OWNED_FIELDS].map((most) => most.toLocaleString('en'))
   const expected: Readonly<Record<string, string>> = {
     "a request's body": `${bytes('MAX_BODY_BYTES') / 2 ** 20} MiB, of a deletion or a review ${bytes('MAX_SMALL_BYTES') / 1024} KiB (413)`,
@@ -284,7 +284,7 @@ test('every kind of abuse is in operating, next to the limit that it exceeds', a
   const engine = readdirSync(join(ROOT, 'src/http2'), { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),
   )
-  const below = ['src/io/socket/http2-socket.ts', 'src/io/listener/connections.ts']
+  const below = ['src/gateway/io/socket/http2-socket.ts', 'src/gateway/io/listener/connections.ts']
   const counted = [...engine.map((name) => `src/http2/${name}`), ...below]
     .flatMap((file) => [...read(file).matchAll(/counters\.(\w+)\+\+|\babuse\('(\w+)'[,)]/g)])
     .map(([, field, abuse]) => (field ?? abuse ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
@@ -296,7 +296,7 @@ test('every kind of abuse is in operating, next to the limit that it exceeds', a
 test('the memory of a connection in architecture follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
   const slack = SERVER_LIMITS.blockSlackBytes
-  const replay = constantOf('src/gateway/exchange/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
+  const replay = constantOf('src/gateway/request/exchange/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
   assert.ok(replay <= HIGH_WATER_BYTES, 'what is kept is what waits in the stream, or less')
   const heads = maxConcurrentStreams * maxHeaderListBytes
   const requests = maxConcurrentStreams * HIGH_WATER_BYTES
@@ -532,8 +532,13 @@ test('the house plan names every room', () => {
   const [, plan = ''] = /^\| folder \| holds \|.*\n([\s\S]*?)\n\n/m.exec(ARCHITECTURE) ?? []
   const folders = (dir: string): string[] =>
     readdirSync(join(ROOT, dir), { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []))
-  const missing = folders('src').flatMap((layer) => {
-    return folders(join('src', layer)).flatMap((room) => (plan.includes(`${room}/`) ? [] : [`src/${layer}/${room}`]))
+  const rows = new Map(plan.split(/^(?=\| \*\*`src)/m).map((part) => [/`src\/([\w-]+)\/`/.exec(part)?.[1] ?? '', part]))
+  const missing = folders('src').flatMap((subject) => {
+    const layers = folders(join('src', subject))
+    const rooms = layers.flatMap((layer) => [layer, ...folders(join('src', subject, layer))])
+    return rooms.flatMap((room) =>
+      rows.get(subject)?.includes(`${room}/`) === true ? [] : [`src/${subject}: ${room}`],
+    )
   })
   assert.deepEqual(missing, [], 'a row of the table in docs/architecture.md is to name it')
 })

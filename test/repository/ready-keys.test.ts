@@ -19,7 +19,7 @@ test('a test process gets each key once, then new ones; what it starts makes its
   const variables = await readyKeys(file)
   const ready = (JSON.parse(readFileSync(file, 'utf8')) as { privateKey: string }[]).map(({ privateKey }) => privateKey)
   assert.equal(new Set(ready).size, ready.length)
-  const pki = pathToFileURL(join(ROOT, 'src/io/pki/pki.ts')).href
+  const pki = pathToFileURL(join(ROOT, 'src/pki/io/pki.ts')).href
   const ask = (count: number): string =>
     `import { generateKey } from ${JSON.stringify(pki)}
 const keys = Array.from({ length: ${count} }, generateKey)`

@@ -6,15 +6,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import type { JsonSchema } from '../../src/api/kube/json-schema.ts'
-import { DEGRADE_MODES } from '../../src/api/upstream-cluster/degrade-modes.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/api/upstream-cluster/schema.ts'
-import { STRATEGIES } from '../../src/api/upstream-cluster/strategies.ts'
-import { createProgram } from '../../src/cli/program.ts'
-import { createCursor, type EndpointView, PICKERS } from '../../src/core/endpoints/pick-endpoint.ts'
-import { METRICS } from '../../src/io/metrics/descriptors.ts'
-import type { Metric } from '../../src/io/metrics/metric.ts'
-import { createMetrics } from '../../src/io/metrics/metrics.ts'
+import { DEGRADE_MODES } from '../../src/gateway/api/upstream-cluster/degrade-modes.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../src/gateway/api/upstream-cluster/schema.ts'
+import { STRATEGIES } from '../../src/gateway/api/upstream-cluster/strategies.ts'
+import { createCursor, type EndpointView, PICKERS } from '../../src/gateway/core/endpoints/pick-endpoint.ts'
+import { METRICS } from '../../src/gateway/metrics/descriptors.ts'
+import type { Metric } from '../../src/gateway/metrics/metric.ts'
+import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
+import type { JsonSchema } from '../../src/kit/api/json/json-schema.ts'
+import { createProgram } from '../../src/program/cli/program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const RECIPES = [
@@ -85,14 +85,14 @@ function fieldOf(schema: JsonSchema, list: string, field: string): JsonSchema {
 test('a degrade mode: every mode is in the table of requests and on its page', () => {
   const requests: readonly (readonly string[])[] = JSON.parse(read('test/data/degrade-requests.json'))
   const strictest = new Set(requests.map((row) => row.at(-1)))
-  // Off is told from Limited by no request, only by the rate: src/core/policy/degrade.test.ts.
+  // Off is told from Limited by no request, only by the rate: src/gateway/core/policy/degrade.test.ts.
   for (const mode of DEGRADE_MODES)
     assert.ok(strictest.has(mode) || mode === 'Off', `no request tells ${mode} from its neighbours`)
   for (const mode of DEGRADE_MODES) assert.match(read('docs/degrade.md'), new RegExp(`^\\| \`${mode}\``, 'm'))
 })
 
 test('a metric: whatever row of the table is counted by its call is in the text of all threads', async () => {
-  // One row alone, merged and exposed: src/io/metrics/descriptors.test.ts. Row and page: test/repository/docs.test.ts.
+  // One row alone, merged and exposed: src/gateway/metrics/descriptors.test.ts. Row and page: test/repository/docs.test.ts.
   const metrics = createMetrics()
   metrics.clustersChanged([{ name: 'one', endpoints: ['two'] }])
   const plain = METRICS.filter(({ type, labels, first }) => type === 'counter' && first !== 'row' && labels.length < 3)

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { after, before, beforeEach, test } from 'node:test'
-import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
-import { CANCELLED_REQUESTS } from '../../src/state/user-budgets.ts'
+import { CANCELLED_REQUESTS } from '../../src/gateway/state/user-budgets.ts'
+import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request, type Response, valuesOf } from '../harness/clients/h2-client.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import {

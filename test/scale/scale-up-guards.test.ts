@@ -4,18 +4,18 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { parse } from 'yaml'
-import { foreignKind } from '../../src/api/kinds/foreign-kinds.ts'
-import { SCALE_UP_GUARDS } from '../../src/api/kinds/scheme.ts'
-import type { JsonObject } from '../../src/api/kube/json-object.ts'
+import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
+import { systemClock } from '../../src/kit/io/world/clock.ts'
+import { foreignKind } from '../../src/kube/api/kinds/foreign-kinds.ts'
 import type {
   FollowChoice,
   FollowEvents,
   Following,
   ObjectName,
   PatchOptions,
-} from '../../src/api/ports/object-client.ts'
-import type { ResourceKind } from '../../src/api/ports/resource-kind.ts'
-import { systemClock } from '../../src/io/world/clock.ts'
+} from '../../src/kube/api/object-client.ts'
+import type { ResourceKind } from '../../src/kube/api/resource-kind.ts'
+import { SCALE_UP_GUARDS } from '../../src/scale-up-guard/api/scale-up-guard-kind.ts'
 import { ScaleUpGuards, type ScaleUpGuardsDeps } from '../../src/scale-up-guard/controllers/guard/scale-up-guards.ts'
 import { compileGuard } from '../../src/scale-up-guard/core/guard/compile-guard.ts'
 import type { Inaction } from '../../src/scale-up-guard/core/guard/evaluate-group.ts'

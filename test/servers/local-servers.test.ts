@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { parseAllowedServer } from '../../src/core/endpoints/dial-rules.ts'
+import { parseAllowedServer } from '../../src/kit/core/dial/dial-rules.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { openRaw } from '../harness/clients/raw-clients.ts'
 import { type InProcessGateway, startInProcess } from '../harness/gateways/in-process.ts'

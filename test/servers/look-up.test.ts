@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { LookedUp } from '../../src/core/endpoints/resolution.ts'
-import { type LookUpOptions, lookUp } from '../../src/io/dns/look-up.ts'
+import type { LookedUp } from '../../src/gateway/core/endpoints/resolution.ts'
+import { type LookUpOptions, lookUp } from '../../src/gateway/io/dns/look-up.ts'
 import { type DnsServer, startDnsServer } from '../harness/servers/dns-server.ts'
 
 let dns: DnsServer

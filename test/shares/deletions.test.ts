@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { ClientHttp2Session } from 'node:http2'
 import { afterEach, test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { h2Connect, h2Request } from '../harness/clients/h2-client.ts'
 import { admitted, startGuardedGateway } from '../harness/gateways/guarded-gateway.ts'
 import { clientPair, clusterObject } from '../harness/objects/objects.ts'

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SILENT } from '../../src/api/ports/ports.ts'
-import { TOKEN_FILE_USER } from '../../src/app/access/admin-access.ts'
+import type { PlainRequest } from '../../src/gateway/io/listener/http-plain.ts'
+import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
 import type { AdminUser } from '../../src/insight/admin/route.ts'
 import { type TapDeps, tapRoute } from '../../src/insight/app/tap/tap-route.ts'
-import type { PlainRequest } from '../../src/io/listener/http-plain.ts'
-import { MetricsRecorder } from '../../src/io/metrics/recorder.ts'
-import { systemClock } from '../../src/io/world/clock.ts'
+import { SILENT } from '../../src/kit/api/ports.ts'
+import { systemClock } from '../../src/kit/io/world/clock.ts'
+import { TOKEN_FILE_USER } from '../../src/process/access/admin-access.ts'
 
 function request(onBehalfOf: string): PlainRequest {
   return {

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { test } from 'node:test'
-import { fitWidth, textWidth } from '../../src/core/text/printable.ts'
 import type { TopReport } from '../../src/insight/core/top/report.ts'
 import { topLines } from '../../src/insight/core/top/top-lines.ts'
-import { openScreen, type Screen } from '../../src/io/world/terminal.ts'
+import { fitWidth, textWidth } from '../../src/kit/core/text/printable.ts'
+import { openScreen, type Screen } from '../../src/kit/io/world/terminal.ts'
 
 class FakeInput extends EventEmitter {
   isTTY = true

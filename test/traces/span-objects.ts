@@ -1,7 +1,7 @@
 // Spans as objects: what the gateway writes as text has to parse to exactly this. Slow, and easy to read.
 
-import type { RequestRecord } from '../../src/api/ports/request-record.ts'
-import type { RequestTrace, TraceAttempt } from '../../src/api/ports/request-trace.ts'
+import type { RequestRecord } from '../../src/gateway/api/request-record.ts'
+import type { RequestTrace, TraceAttempt } from '../../src/gateway/api/request-trace.ts'
 import type { SpanOptions } from '../../src/insight/core/traces/otlp.ts'
 import type { OtlpAttribute, OtlpSpan } from '../harness/servers/otlp-receiver.ts'
 

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { RequestRecord } from '../../src/api/ports/request-record.ts'
-import { ThreadTop } from '../../src/app/threads/thread/top.ts'
+import type { RequestRecord } from '../../src/gateway/api/request-record.ts'
 import type { SharesAnswer } from '../../src/insight/app/admin/routes.ts'
-import { createCA, type KeyPair } from '../../src/io/pki/pki.ts'
+import { createCA, type KeyPair } from '../../src/pki/io/pki.ts'
+import { ThreadTop } from '../../src/program/threads/thread/top.ts'
 import { type Http1Client, http1Connect, requestHead } from '../harness/clients/http1-client.ts'
 import { connectFrames, type FrameConnection } from '../harness/frames/frame-connection.ts'
 import { HEADERS, headerBlock, headersFrames, settings } from '../harness/frames/h2-frames.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { startBalancer } from '../harness/balancers/haproxy.ts'
 import { KeptTraffic, RestartTraffic } from '../harness/clients/restart-traffic.ts'
 import { startGateway, type TestGateway } from '../harness/gateways/gateway.ts'

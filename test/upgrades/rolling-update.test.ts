@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createCA } from '../../src/io/pki/pki.ts'
+import { createCA } from '../../src/pki/io/pki.ts'
 import { startBalancer } from '../harness/balancers/haproxy.ts'
 import { numberEvents } from '../harness/clients/numbered-events.ts'
 import { EchoSessions, RestartTraffic, ResumedWatch } from '../harness/clients/restart-traffic.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import type { Charge } from '../../src/api/ports/stream.ts'
-import { turns } from '../../src/io/turns/thread-turns.ts'
+import { turns } from '../../src/gateway/io/turns/thread-turns.ts'
+import type { Charge } from '../../src/kit/api/stream.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import { ask, endpointAt, startUpstream } from '../harness/upstreams/upstream-exchange.ts'
 import { waitFor } from '../harness/wait.ts'

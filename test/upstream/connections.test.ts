@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { CLIENT_LIMITS } from '../../src/http2/limits.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { frame, SETTINGS } from '../harness/frames/h2-frames.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {

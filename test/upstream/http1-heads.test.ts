@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { threadAnswers } from '../../src/io/answers/thread-answers.ts'
+import { threadAnswers } from '../../src/kube/io/answers/thread-answers.ts'
 import {
   ask,
   endpointAt,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { OWN_LANES } from '../../src/core/upstream/offenders.ts'
+import { OWN_LANES } from '../../src/gateway/core/upstream/offenders.ts'
 import { ENHANCE_YOUR_CALM, NO_ERROR, PROTOCOL_ERROR } from '../../src/http2/frames.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {

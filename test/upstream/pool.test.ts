@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RequestClass } from '../../src/io/upstream/pool.ts'
+import type { RequestClass } from '../../src/gateway/io/upstream/pool.ts'
 import { startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { startStub } from '../harness/upstreams/stub-upstream.ts'
 import { ask, endpointAt, type Outcome, type TestEndpoint } from '../harness/upstreams/upstream-exchange.ts'

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { FIRST_RELISTS } from '../../src/core/upstream/relist-window.ts'
-import { waitRefusal } from '../../src/io/upstream/waiting.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import { FIRST_RELISTS } from '../../src/gateway/core/upstream/relist-window.ts'
+import { waitRefusal } from '../../src/gateway/io/upstream/waiting.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {
   ask,

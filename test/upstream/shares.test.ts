@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { HIGH_WATER_BYTES } from '../../src/api/ports/stream.ts'
-import { MAX_HTTP1_RESERVED } from '../../src/io/upstream/http1.ts'
-import { MAX_WAITING_BYTES, MAX_WAITING_REQUESTS } from '../../src/io/upstream/stream-queue.ts'
-import { waitRefusal } from '../../src/io/upstream/waiting.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import { MAX_HTTP1_RESERVED } from '../../src/gateway/io/upstream/http1.ts'
+import { MAX_WAITING_BYTES, MAX_WAITING_REQUESTS } from '../../src/gateway/io/upstream/stream-queue.ts'
+import { waitRefusal } from '../../src/gateway/io/upstream/waiting.ts'
+import { HIGH_WATER_BYTES } from '../../src/kit/api/stream.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { MAX_HTTP1_CONNECTIONS, MAX_HTTP1_SPARE } from '../../src/io/upstream/http1.ts'
-import type { RequestKind } from '../../src/io/upstream/pool.ts'
-import { MAX_WAITING_REQUESTS } from '../../src/io/upstream/stream-queue.ts'
+import { MAX_HTTP1_CONNECTIONS, MAX_HTTP1_SPARE } from '../../src/gateway/io/upstream/http1.ts'
+import type { RequestKind } from '../../src/gateway/io/upstream/pool.ts'
+import { MAX_WAITING_REQUESTS } from '../../src/gateway/io/upstream/stream-queue.ts'
 import { startHttp1Stub } from '../harness/upstreams/stub-http1.ts'
 import { reply } from '../harness/upstreams/stub-upstream.ts'
 import {

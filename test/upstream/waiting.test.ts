@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import type { RequestClass } from '../../src/io/upstream/pool.ts'
-import { tickAll } from '../../src/io/world/coarse-ticker.ts'
+import type { RequestClass } from '../../src/gateway/io/upstream/pool.ts'
+import { tickAll } from '../../src/kit/io/world/coarse-ticker.ts'
 import { reply, type SeenRequest } from '../harness/upstreams/stub-upstream.ts'
 import {
   ask,

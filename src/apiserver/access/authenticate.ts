@@ -1,14 +1,14 @@
 // Who calls the control plane: client certificate, then bearer token, then anonymous. Certificates and most tokens come from the control
 // plane's own PKI, other tokens from an OpenID provider. An invalid credential is answered with 401, never treated as anonymous.
 
-import type { UserInfo } from '../../api/kube/user.ts'
-import type { HeaderList, Peer } from '../../api/ports/stream.ts'
-import type { Revocable } from '../../core/cluster/revocation.ts'
-import { userFromCertificate, withAuthenticatedGroup } from '../../core/identity/user-from-cert.ts'
-import { readBearerToken } from '../../core/request/websocket-token.ts'
-import type { TokenVerifier } from '../../io/pki/control-tokens.ts'
-import { certificateHashes, tokenHashes } from '../../io/pki/credential-hashes.ts'
-import { verifyClientCertificate } from '../../io/pki/x509-chain.ts'
+import type { Revocable } from '../../gateway/core/cluster/revocation.ts'
+import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
+import { certificateHashes, tokenHashes } from '../../gateway/io/reviews/credential-hashes.ts'
+import type { HeaderList, Peer } from '../../kit/api/stream.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
+import { userFromCertificate, withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
+import type { TokenVerifier } from '../../pki/io/control-tokens.ts'
+import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
 import type { IdTokens } from '../io/oidc/id-tokens.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 import { type Attributes, createAuthorizer, forbidden, roleBindings, roleOf } from './authorize.ts'
 
 function user(name: string, ...groups: readonly string[]): UserInfo {

@@ -2,15 +2,15 @@
 // but Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
 // the server is healthy. No group has rights by its name alone, not even system:masters.
 
-import { ADMIN_GROUP, VIEWER_GROUP } from '../../api/kube/own-names.ts'
-import { failure, type Status } from '../../api/kube/status.ts'
-import { ANONYMOUS, ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import {
   type AccessReviewAttributes,
   escapeHtml,
   impersonationForbiddenMessage,
-} from '../../core/identity/impersonate.ts'
+} from '../../gateway/core/identity/impersonate.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { ADMIN_GROUP, VIEWER_GROUP } from '../../kube/api/own-names.ts'
+import { failure, type Status } from '../../kube/api/status.ts'
+import { ANONYMOUS, ANONYMOUS_USER, GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 
 export type Role = 'admin' | 'view'
 

@@ -1,10 +1,10 @@
 // Credentials that fail, counted by the address that they come from. An address that is blocked gets 429 instead of 401 for a wrong
 // credential; valid ones are verified in this process, which is cheap, and served as ever.
 
-import { type StatusError, statusError } from '../../api/kube/status.ts'
-import type { HeaderList, Peer } from '../../api/ports/stream.ts'
-import { tooManyFailuresMessage } from '../../core/policy/traffic-messages.ts'
-import { readBearerToken } from '../../core/request/websocket-token.ts'
+import { tooManyFailuresMessage } from '../../gateway/core/policy/traffic-messages.ts'
+import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
+import type { HeaderList, Peer } from '../../kit/api/stream.ts'
+import { type StatusError, statusError } from '../../kube/api/status.ts'
 
 /** Failures of addresses, as known in this process. */
 export interface FailureCounts {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StatusError } from '../../api/kube/status.ts'
-import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
+import { StatusError } from '../../kube/api/status.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 import { createAuthorizer, roleBindings } from './authorize.ts'
 import { effectiveUser } from './impersonate.ts'
 

@@ -1,11 +1,11 @@
 // `kubectl --as`: a request as somebody else, for callers who may impersonate (apiserver/pkg/endpoints/filters/impersonation).
 // A server that ignored these headers would run with the caller's rights what was meant to run with fewer.
 
-import { StatusError, statusError } from '../../api/kube/status.ts'
-import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
-import type { HeaderList } from '../../api/ports/stream.ts'
-import { impersonatedUser, impersonationReviews, readImpersonation } from '../../core/identity/impersonate.ts'
-import { isRefusal } from '../../core/refusal/refusal.ts'
+import { impersonatedUser, impersonationReviews, readImpersonation } from '../../gateway/core/identity/impersonate.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
+import { isRefusal } from '../../kit/core/refusal/refusal.ts'
+import { StatusError, statusError } from '../../kube/api/status.ts'
+import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
 import { type Authorizer, forbidden } from './authorize.ts'
 
 /**

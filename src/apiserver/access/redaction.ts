@@ -1,12 +1,12 @@
 // Objects as role view sees them: without their keys and tokens, and without copies of these in annotations
 // (kubectl apply keeps the whole object in one). Every response and watch event passes through here, whatever its form.
 
-import { holdsPrivateKey, mentionsInlineSecret } from '../../api/kinds/inline-secrets.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import type { UserInfo } from '../../api/kube/user.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { REDACTED } from '../../api/validation/redacted.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { REDACTED } from '../../kit/api/validation/redacted.ts'
+import { holdsPrivateKey, mentionsInlineSecret } from '../../kube/api/kinds/inline-secrets.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
 import { type RoleBindings, roleOf } from './authorize.ts'
 
 /** The object as the caller may see it. Never changes the object. */

@@ -1,16 +1,16 @@
 // The credentials revoked for this API server: its RevokedCredentials, in force with the write that creates them. Checked for every request, last,
 // after everything that is cached for a connection.
 
-import { REVOKED_CREDENTIALS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import type { UserInfo } from '../../api/kube/user.ts'
-import type { ObjectStore } from '../../api/ports/object-store.ts'
-import { resourceName } from '../../api/ports/resource-kind.ts'
-import type { RevokedCredentialSpec } from '../../api/revoked-credential/revoked-credential.ts'
-import type { CompiledRevocation } from '../../core/cluster/compiled-cluster.ts'
-import { compileRevocation, type Revocable, revokedPart } from '../../core/cluster/revocation.ts'
-import { CREDENTIAL_ID_KEY } from '../../core/identity/user-from-cert.ts'
+import type { RevokedCredentialSpec } from '../../gateway/api/revoked-credential.ts'
+import { REVOKED_CREDENTIALS } from '../../gateway/api/revoked-credential-kind.ts'
+import type { CompiledRevocation } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { compileRevocation, type Revocable, revokedPart } from '../../gateway/core/cluster/revocation.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { resourceName } from '../../kube/api/resource-kind.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
+import { CREDENTIAL_ID_KEY } from '../../pki/core/user-from-cert.ts'
+import type { ObjectStore } from '../api/object-store.ts'
 
 /** The message of the refusal; '' = the credential is not revoked. */
 export type RevocationCheck = (credential: Revocable) => string

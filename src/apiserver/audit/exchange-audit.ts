@@ -1,11 +1,11 @@
 // The audit event of one request to the API server: filled in step by step while the request is served, written once or, for
 // watches, twice. It never holds a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
 
-import type { Status } from '../../api/kube/status.ts'
-import { ANONYMOUS, type UserInfo } from '../../api/kube/user.ts'
-import type { HeaderList, Peer } from '../../api/ports/stream.ts'
 import type { AuditStage } from '../../insight/core/audit/policy.ts'
 import { type AuditEvent, auditLine } from '../../insight/io/audit/audit-event.ts'
+import type { HeaderList, Peer } from '../../kit/api/stream.ts'
+import type { Status } from '../../kube/api/status.ts'
+import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
 export interface ExchangeAuditDeps {

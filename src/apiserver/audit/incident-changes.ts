@@ -1,11 +1,11 @@
 // The changes in a write that matter after an incident: the degrade switch, revocations, and whether everything is refused;
 // also what weakens it, such as shadow mode, an end time, or an exemption. Level Metadata alone records only that an object was written.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { DEFAULT_DEGRADE_MODE } from '../../api/upstream-cluster/degrade-modes.ts'
-import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
-import { FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
+import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { parseFeatureGates } from '../../gateway/api/upstream-cluster/feature-gates.ts'
+import { FEATURE_GATES_ANNOTATION } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
 
 type Changes = Readonly<Record<string, string>>
 

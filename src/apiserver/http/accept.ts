@@ -1,7 +1,7 @@
 // The Accept header: the form and encoding of the response that the client wants
 // (apiserver/pkg/endpoints/handlers/negotiation/negotiate.go; the order of clauses is that of munnerz/goautoneg).
 
-import { type StatusError, statusError } from '../../api/kube/status.ts'
+import { type StatusError, statusError } from '../../kube/api/status.ts'
 import type { Encoding } from './answer.ts'
 
 /** The form of the object; `partial` is PartialObjectMetadata, or its list. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { failure } from '../../api/kube/status.ts'
+import { failure } from '../../kube/api/status.ts'
 import { jsonAnswer, objectAnswer, statusAnswer, textAnswer } from './answer.ts'
 
 test('JSON ends in a newline, and is indented when asked for', () => {

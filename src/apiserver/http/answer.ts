@@ -1,8 +1,8 @@
 // Responses of the API server that are complete before the first byte is sent: all but watches.
 
 import { stringify } from 'yaml'
-import type { Status } from '../../api/kube/status.ts'
-import type { HeaderList } from '../../api/ports/stream.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
+import type { Status } from '../../kube/api/status.ts'
 
 export interface Answer {
   readonly code: number

@@ -1,6 +1,6 @@
 // Documents that seldom change: sent with an entity tag, and not again to clients that have them (RFC 9110 sections 8.8.3, 13.1.2).
 
-import { contentHash } from '../../io/sources/files/content-hash.ts'
+import { contentHash } from '../../gateway/io/sources/files/content-hash.ts'
 import { type Answer, NOT_CACHED } from './answer.ts'
 
 export interface TaggedDocument {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StatusError } from '../../api/kube/status.ts'
-import type { QueueMeter, Stream } from '../../api/ports/stream.ts'
-import { addressCharge, ownUserCharge } from '../../core/shares/charge.ts'
+import type { QueueMeter, Stream } from '../../kit/api/stream.ts'
+import { addressCharge, ownUserCharge } from '../../kit/core/shares/charge.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { answerMemory, bodyMemory } from './port-memory.ts'
 import { BodyReader } from './read-body.ts'
 

@@ -1,10 +1,10 @@
 // Memory of a port of the control plane, divided among those who use it: users, and addresses, which have a part of their own on top. Whoever
 // begins many large bodies and never ends them, or asks for large answers and reads none, gets no more, and keeps nobody else out.
 
-import { statusError } from '../../api/kube/status.ts'
-import type { Charge, QueueMeter, Stream } from '../../api/ports/stream.ts'
-import { SharedResource } from '../../core/shares/shared-resource.ts'
-import type { Shares } from '../../core/shares/shares.ts'
+import type { Charge, QueueMeter, Stream } from '../../kit/api/stream.ts'
+import { SharedResource } from '../../kit/core/shares/shared-resource.ts'
+import type { Shares } from '../../kit/core/shares/shares.ts'
+import { statusError } from '../../kube/api/status.ts'
 
 /** As metrics name it. `control-bodies`: of bodies that are being received; `control-answers`: of answers that wait for their clients. */
 export type PortLimit = 'control-bodies' | 'control-answers'

@@ -1,8 +1,8 @@
 // CreateOptions, UpdateOptions and PatchOptions, from the query (apimachinery/pkg/apis/meta/v1/validation/validation.go).
 
-import type { FieldError } from '../../api/kube/field-error.ts'
-import { invalid } from '../../api/kube/status.ts'
-import { forbidden, invalidValue, notSupported, required, tooLong } from '../../core/objects/field-error.ts'
+import type { FieldError } from '../../kit/api/json/field-error.ts'
+import { invalid } from '../../kube/api/status.ts'
+import { forbidden, invalidValue, notSupported, required, tooLong } from '../../kube/core/objects/field-error.ts'
 import type { Query } from './query.ts'
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'

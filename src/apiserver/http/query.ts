@@ -1,9 +1,9 @@
 // The query of a request: parsed as Go's url.ParseQuery does, its values decoded as kube-apiserver does
 // (apimachinery/pkg/runtime/conversion.go).
 
-import { statusError } from '../../api/kube/status.ts'
-import { QueryReader } from '../../core/request/query-reader.ts'
-import { int64Problem, isInt64 } from '../../core/text/int64.ts'
+import { QueryReader } from '../../gateway/core/request/query-reader.ts'
+import { int64Problem, isInt64 } from '../../kit/core/text/int64.ts'
+import { statusError } from '../../kube/api/status.ts'
 
 export class Query {
   /** The part after `?`. */

@@ -1,11 +1,11 @@
 // The whole body of a request, and its format.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { statusError } from '../../api/kube/status.ts'
-import type { Charge } from '../../api/ports/stream.ts'
-import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../core/objects/strict-decode.ts'
-import { BodyPieces } from '../../core/request/body-pieces.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { Charge } from '../../kit/api/stream.ts'
+import { statusError } from '../../kube/api/status.ts'
+import { BodyPieces } from '../../kube/core/answers/body-pieces.ts'
+import { decodeObject, MAX_SMALL_YAML_LENGTH, YamlTooLong } from '../../kube/core/objects/strict-decode.ts'
 import type { PortMemory } from './port-memory.ts'
 
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */

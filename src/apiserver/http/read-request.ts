@@ -1,7 +1,7 @@
 // The request, parsed once from its head.
 
-import type { HeaderList } from '../../api/ports/stream.ts'
-import { parseRequestInfo, type RequestInfo, type RequestInfoFailure } from '../../core/request/request-info.ts'
+import { parseRequestInfo, type RequestInfo, type RequestInfoFailure } from '../../gateway/core/request/request-info.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
 import { Query } from './query.ts'
 
 export interface ControlRequest {

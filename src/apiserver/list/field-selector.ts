@@ -1,8 +1,8 @@
 // Field selectors (apimachinery/pkg/fields/selector.go): `metadata.name=a,type!=Opaque`.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { isBuiltIn } from '../objects/write-object-decode.ts'
 
 interface Term {

@@ -1,11 +1,11 @@
 // Lists: consistent pages, selected by labels and fields
 // (apiserver/pkg/storage/etcd3/store.go GetList, apiserver/pkg/storage/continue.go).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { failure, StatusError, statusError } from '../../api/kube/status.ts'
-import { type ObjectStore, StoreCompacted, type StoredObject } from '../../api/ports/object-store.ts'
-import { apiVersionOf, type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { apiVersionOf, type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import { failure, StatusError, statusError } from '../../kube/api/status.ts'
+import { type ObjectStore, StoreCompacted, type StoredObject } from '../api/object-store.ts'
 import { isSelected, type ListOptions, revisionOf } from './options.ts'
 
 export interface ListResult {

@@ -1,14 +1,14 @@
 // ListOptions of a list, watch or deletecollection
 // (apimachinery/pkg/apis/meta/internalversion: validation.go, defaults.go; endpoints/handlers/get.go).
 
-import type { FieldError } from '../../api/kube/field-error.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf } from '../../api/kube/object-shape.ts'
-import { invalid, statusError } from '../../api/kube/status.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { forbidden, notSupported } from '../../core/objects/field-error.ts'
-import { type LabelRequirements, labelsMatch } from '../../core/selectors/label-requirement.ts'
-import { parseLabelSelector } from '../../core/selectors/parse-selector.ts'
+import type { FieldError } from '../../kit/api/json/field-error.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { recordOf } from '../../kit/api/json/object-shape.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { invalid, statusError } from '../../kube/api/status.ts'
+import { forbidden, notSupported } from '../../kube/core/objects/field-error.ts'
+import { type LabelRequirements, labelsMatch } from '../../kube/core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../kube/core/selectors/parse-selector.ts'
 import type { Query } from '../http/query.ts'
 import { metadataOf } from '../objects/object-metadata.ts'
 import { unclassified } from '../objects/registry-errors.ts'

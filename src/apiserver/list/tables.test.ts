@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { EVENTS, LEASES, NAMESPACES, SCHEME, SECRETS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
+import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
+import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
+import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { SCHEME } from '../../program/api/scheme.ts'
 import { partialListOf, partialOf, tableBookmark, tableEventOf, tableOf } from './tables.ts'
 
 const NOW = Date.parse('2026-01-01T00:05:00Z')

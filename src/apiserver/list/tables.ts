@@ -1,8 +1,8 @@
 // Objects in other forms: as a Table (for `kubectl get`), and as metadata only
 // (apimachinery/pkg/apis/meta/v1/types.go, Table and PartialObjectMetadata; apiserver/pkg/endpoints/handlers/response.go).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { PrinterColumn, ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { PrinterColumn, ResourceKind } from '../../kube/api/resource-kind.ts'
 import { ageOf } from './ages.ts'
 import { findJsonPath, parseJsonPath } from './json-path.ts'
 

@@ -1,7 +1,7 @@
 // Metrics of the OpenID provider of the embedded API server.
 
-import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from '../../io/metrics/descriptors.ts'
-import type { Exposition } from '../../io/metrics/exposition.ts'
+import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from '../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
 
 export interface OidcCounts {
   /** By what came of a token: `accepted`, or why it was refused. */

@@ -1,8 +1,8 @@
 // A resource as clients see it in discovery and OpenAPI.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { UserInfo } from '../../api/kube/user.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
 
 /** `listKind` is '' where it cannot be listed. */
 export interface ApiResource

@@ -1,8 +1,8 @@
 // Everything that an API server serves below /api and /apis: the kinds that it stores, and reviews, which it answers
 // without storing anything. Discovery, OpenAPI and authorization follow from this list.
 
-import { NAMESPACES } from '../../api/kinds/scheme.ts'
-import { apiVersionOf, type KindSubresource, type ResourceKind } from '../../api/ports/resource-kind.ts'
+import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
+import { apiVersionOf, type KindSubresource, type ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { ApiResource, Subresource } from './api-resource.ts'
 
 export interface ApiGroup {

@@ -12,7 +12,7 @@ import {
   text,
   time,
   wholeNumber,
-} from '../../api/kube/json-schema.ts'
+} from '../../kit/api/json/json-schema.ts'
 
 const ownerReference: JsonSchema = atomic(
   object(

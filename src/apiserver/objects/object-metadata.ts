@@ -1,8 +1,8 @@
 // ObjectMeta in the server: which fields the server owns, and how they are read and set
 // (apiserver/pkg/registry/rest/meta.go; apimachinery/pkg/apis/meta/v1/types.go).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
 
 const EMPTY: JsonObject = {}
 /** For generateName: letters and digits that form no words (apimachinery/pkg/util/rand/rand.go). */

@@ -1,7 +1,7 @@
 // Errors of the registry, with kube-apiserver's messages (apimachinery/pkg/api/errors/errors.go).
 
-import { type StatusDetails, StatusError, statusError } from '../../api/kube/status.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import { type StatusDetails, StatusError, statusError } from '../../kube/api/status.ts'
 
 type Named = Pick<ResourceKind, 'group' | 'plural'>
 

@@ -1,7 +1,7 @@
 // The kinds with which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
 // they can only be created, and the response is the object with its status.
 
-import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../api/kube/json-schema.ts'
+import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../kit/api/json/json-schema.ts'
 import type { ApiResource } from './api-resource.ts'
 
 const AUTHENTICATION = 'authentication.k8s.io'

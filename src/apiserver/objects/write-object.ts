@@ -1,16 +1,16 @@
 // What happens to an object before it is stored: the server's fields of metadata, immutable fields, and
 // validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
 
-import type { FieldError } from '../../api/kube/field-error.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { invalid } from '../../api/kube/status.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { asCause, errorText } from '../../api/validation/field-causes.ts'
-import type { PemChecks } from '../../api/validation/pem-checks.ts'
-import { forbidden, invalidValue } from '../../core/objects/field-error.ts'
-import { goQuote } from '../../core/objects/go-values.ts'
-import { validateShape } from '../../core/objects/structural-schema.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+import type { FieldError } from '../../kit/api/json/field-error.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { asCause, errorText } from '../../kit/api/validation/field-causes.ts'
+import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { invalid } from '../../kube/api/status.ts'
+import { forbidden, invalidValue } from '../../kube/core/objects/field-error.ts'
+import { goQuote } from '../../kube/core/objects/go-values.ts'
+import { validateShape } from '../../kube/core/objects/structural-schema.ts'
 import {
   finalizersOf,
   isBeingDeleted,

@@ -1,6 +1,6 @@
 // Schemas of what requests and answers hold beside the objects themselves (apimachinery/pkg/apis/meta/v1/types.go).
 
-import { type JsonSchema, list, object, text, wholeNumber } from '../../api/kube/json-schema.ts'
+import { type JsonSchema, list, object, text, wholeNumber } from '../../kit/api/json/json-schema.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 
 export const META_PREFIX = 'io.k8s.apimachinery.pkg.apis.meta.v1.'

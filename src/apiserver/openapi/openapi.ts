@@ -1,7 +1,7 @@
 // /openapi/v3 and /openapi/v2 (kube-openapi/pkg/handler and .../handler3), and their documents, which are made when first asked for.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { JsonSchema } from '../../api/kube/json-schema.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
 import { type AcceptClause, acceptClauses } from '../http/accept.ts'
 import { type Answer, NOT_CACHED, textAnswer } from '../http/answer.ts'
 import { type TaggedDocument, tagged, taggedAnswer } from '../http/entity-tag.ts'

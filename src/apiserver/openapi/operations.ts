@@ -1,8 +1,8 @@
 // The paths and operations of every resource, before they are written down as OpenAPI v2 or v3
 // (apiextensions-apiserver/pkg/controller/openapi/builder/builder.go).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { apiVersionOf } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { apiVersionOf } from '../../kube/api/resource-kind.ts'
 import type { ApiResource } from '../objects/api-resource.ts'
 import { META_PREFIX } from './meta-schemas.ts'
 import { ACTION_PARAMETERS, type Action, type ApiParameter, NAMESPACE, nameParameter, PRETTY } from './parameters.ts'

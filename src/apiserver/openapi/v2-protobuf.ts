@@ -1,8 +1,8 @@
 // The OpenAPI v2 document as protocol buffers: openapi.v2.Document of github.com/google/gnostic-models
 // (openapiv2/OpenAPIv2.proto), the only form in which kubectl reads it. What a document of ours never has is left out.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { ProtobufWriter } from '../../core/text/protobuf-writer.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { ProtobufWriter } from '../../kit/core/text/protobuf-writer.ts'
 
 /** How the value of one JSON key becomes a field of the message. */
 interface Field {

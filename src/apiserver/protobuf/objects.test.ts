@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StatusError } from '../../api/kube/status.ts'
-import { MAX_FIELDS } from '../../core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../core/text/protobuf-writer.ts'
+import { MAX_FIELDS } from '../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../kit/core/text/protobuf-writer.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { decodeProtobuf } from './objects.ts'
 
 test('kubectl auth whoami, auth can-i, create secret and create namespace', () => {

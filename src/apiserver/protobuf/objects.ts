@@ -2,9 +2,9 @@
 // 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. These clients cannot be told
 // to send JSON, but they accept it in responses (apimachinery/pkg/runtime/serializer/protobuf).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { statusError } from '../../api/kube/status.ts'
-import { ProtobufReader, TooManyFields } from '../../core/text/protobuf-reader.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { ProtobufReader, TooManyFields } from '../../kit/core/text/protobuf-reader.ts'
+import { statusError } from '../../kube/api/status.ts'
 import { type FieldType, MESSAGES, type MessageField, type Messages, type MessageType, messageType } from './kinds.ts'
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'

@@ -1,10 +1,10 @@
 // What the parts of the registry share, and the arguments of every write.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ObjectName } from '../../api/ports/object-client.ts'
-import type { ObjectKey, ObjectStore } from '../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
-import type { PemChecks } from '../../api/validation/pem-checks.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
+import type { ObjectName } from '../../kube/api/object-client.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import type { ObjectKey, ObjectStore } from '../api/object-store.ts'
 import type { WriteOptions } from '../http/query-options.ts'
 import type { CurrentObjects } from './current.ts'
 

@@ -1,9 +1,9 @@
 // Claims on what only one object of its kind may have, for kinds whose objects are checked against each other with every
 // write: kept in sync with the store, so that a write looks only at objects with the same claims.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ObjectStore } from '../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import type { ObjectStore } from '../api/object-store.ts'
 
 /** By claim, then by `namespace/name`. */
 type Claimants = Map<string, Map<string, JsonObject>>

@@ -1,7 +1,7 @@
 // DELETE of a collection: everything that a list with these options would return (registry store.go, DeleteCollection).
 
-import { StatusError } from '../../api/kube/status.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { type ListResult, listObjects } from '../list/list.ts'
 import type { ListOptions } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'

@@ -1,10 +1,10 @@
 // DeleteOptions: in the body, or, without one, in the query (endpoints/handlers/delete.go).
 
-import type { FieldError } from '../../api/kube/field-error.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { invalid, statusError } from '../../api/kube/status.ts'
-import { invalidValue, notSupported } from '../../core/objects/field-error.ts'
+import type { FieldError } from '../../kit/api/json/field-error.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { invalid, statusError } from '../../kube/api/status.ts'
+import { invalidValue, notSupported } from '../../kube/core/objects/field-error.ts'
 import type { Query } from '../http/query.ts'
 import { dryRunErrors } from '../http/query-options.ts'
 import { decodeSmallBody } from '../http/read-body.ts'

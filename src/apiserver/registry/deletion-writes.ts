@@ -1,7 +1,7 @@
 // The writes that remove objects, all in one transaction.
 
-import type { StoredObject, StoreWrite } from '../../api/ports/object-store.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import type { StoredObject, StoreWrite } from '../api/object-store.ts'
 import { finalizersOf } from '../objects/object-metadata.ts'
 import type { RegistryContext } from './context.ts'
 import { markedForDeletion } from './finalizers.ts'

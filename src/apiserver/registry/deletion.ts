@@ -1,11 +1,11 @@
 // DELETE of one object (registry/generic/registry/store.go Delete): at once, or marked until its finalizers are gone.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { Status } from '../../api/kube/status.ts'
-import type { ObjectName } from '../../api/ports/object-client.ts'
-import { StoreConflict, type StoredObject } from '../../api/ports/object-store.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
+import type { ObjectName } from '../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import type { Status } from '../../kube/api/status.ts'
+import { StoreConflict, type StoredObject } from '../api/object-store.ts'
 import { finalizersOf, isBeingDeleted, metaNumber, metaText } from '../objects/object-metadata.ts'
 import { conflict, detailsOf, MODIFIED } from '../objects/registry-errors.ts'
 import type { RegistryContext } from './context.ts'

@@ -1,8 +1,8 @@
 // Events are kept for an hour (kube-apiserver --event-ttl), up to a maximum number.
 
-import { EVENTS } from '../../api/kinds/scheme.ts'
-import type { ObjectStore, StoredObject } from '../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
+import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import type { ObjectStore, StoredObject } from '../api/object-store.ts'
 import { metaText } from '../objects/object-metadata.ts'
 import { removal } from './deletion-writes.ts'
 

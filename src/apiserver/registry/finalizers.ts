@@ -5,8 +5,8 @@
 // none here, so nothing would ever remove them. kube-apiserver does the same where the collector is disabled
 // (deletionFinalizersForGarbageCollection). Owner references are only stored.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { isBeingDeleted, metaNumber, metaText, withMetadata } from '../objects/object-metadata.ts'
 
 export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'

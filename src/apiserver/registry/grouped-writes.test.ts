@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TaskResult } from '../../api/ports/object-store.ts'
+import type { TaskResult } from '../api/object-store.ts'
 import { GroupedWrites } from './grouped-writes.ts'
 
 /** Runs what it is given, and keeps how many went together. */

@@ -1,7 +1,7 @@
 // Writes of the process itself that need not each be on disk before the next one begins: all those of one turn of the
 // event loop go to disk together, so that the main thread waits for the disk once.
 
-import type { ObjectStore } from '../../api/ports/object-store.ts'
+import type { ObjectStore } from '../api/object-store.ts'
 
 /** After this many, the batch goes to disk and the event loop continues. */
 const SLICE_MS = 10

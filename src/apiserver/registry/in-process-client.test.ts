@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { StoreEvent, TaskResult } from '../../api/ports/object-store.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
+import type { StoreEvent, TaskResult } from '../api/object-store.ts'
 import { createInProcessClient } from './in-process-client.ts'
 import type { Registry } from './registry.ts'
 

@@ -1,8 +1,8 @@
 // ObjectClient without HTTP: for controllers and commands in the API server's own process. It acts as the
 // gateway itself, which may do everything.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { statusError } from '../../api/kube/status.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -12,12 +12,12 @@ import type {
   ObjectName,
   PatchOptions,
   PatchType,
-} from '../../api/ports/object-client.ts'
-import type { StoreEvent } from '../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { type LabelRequirements, labelsMatch } from '../../core/selectors/label-requirement.ts'
-import { parseLabelSelector } from '../../core/selectors/parse-selector.ts'
+} from '../../kube/api/object-client.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import { statusError } from '../../kube/api/status.ts'
+import { type LabelRequirements, labelsMatch } from '../../kube/core/selectors/label-requirement.ts'
+import { parseLabelSelector } from '../../kube/core/selectors/parse-selector.ts'
+import type { StoreEvent } from '../api/object-store.ts'
 import { EVERYTHING, labelsOf } from '../list/options.ts'
 import { metaText } from '../objects/object-metadata.ts'
 import type { Incoming } from '../objects/write-object-decode.ts'

@@ -1,8 +1,8 @@
 // How much work an object may be that a client writes: what is done with it takes one turn of the event loop that everybody shares.
 
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { objectAtom } from '../../core/objects/atom.ts'
-import { limitOwnedFields, limitValues } from '../../core/objects/value-count.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { objectAtom } from '../../kube/core/objects/atom.ts'
+import { limitOwnedFields, limitValues } from '../../kube/core/objects/value-count.ts'
 import type { WriteCall } from './context.ts'
 
 /**

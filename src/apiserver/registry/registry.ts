@@ -1,11 +1,11 @@
 // The registry: every operation on objects, with the rules of Kubernetes, for all callers. HTTP comes before it (routes.ts),
 // the store behind it. Everything is synchronous: nothing happens between two steps of an operation.
 
-import { NAMESPACES } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ObjectName } from '../../api/ports/object-client.ts'
-import type { ObjectStore } from '../../api/ports/object-store.ts'
-import type { ResourceKind, ViewSubresource } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
+import type { ObjectName } from '../../kube/api/object-client.ts'
+import type { ResourceKind, ViewSubresource } from '../../kube/api/resource-kind.ts'
+import type { ObjectStore } from '../api/object-store.ts'
 import { type ListResult, listObjects } from '../list/list.ts'
 import type { ListOptions } from '../list/options.ts'
 import type { Subresource } from '../objects/write-object.ts'

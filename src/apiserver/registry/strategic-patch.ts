@@ -1,11 +1,11 @@
 // Strategic merge patches: lists are replaced, except for those whose schema names the key by which items are merged
 // (apimachinery/pkg/util/strategicpatch/patch.go).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { JsonSchema } from '../../api/kube/json-schema.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { memberSchema, type SchemaView, viewOf } from '../../api/kube/schema-view.ts'
-import { statusError } from '../../api/kube/status.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { memberSchema, type SchemaView, viewOf } from '../../kit/api/json/schema-view.ts'
+import { statusError } from '../../kube/api/status.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'
 
 const DIRECTIVE = '$patch'

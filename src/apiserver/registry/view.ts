@@ -1,12 +1,12 @@
 // PUT and PATCH of a subresource that shows the object in another shape, such as Scale (pkg/registry/apps/deployment/storage,
 // ScaleREST.Update).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { statusError } from '../../api/kube/status.ts'
-import type { ObjectName } from '../../api/ports/object-client.ts'
-import type { StoredObject } from '../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName, type ViewSubresource } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { ObjectName } from '../../kube/api/object-client.ts'
+import { type ResourceKind, resourceName, type ViewSubresource } from '../../kube/api/resource-kind.ts'
+import { statusError } from '../../kube/api/status.ts'
+import type { StoredObject } from '../api/object-store.ts'
 import { metaText, withMetadata } from '../objects/object-metadata.ts'
 import { type Incoming, shape } from '../objects/write-object-decode.ts'
 import type { RegistryContext, WriteCall } from './context.ts'

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { createCA, issueServingCertificate } from '../../io/pki/pki.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { createCA, issueServingCertificate } from '../../pki/io/pki.ts'
 import { AdminClient } from './admin-client.ts'
 
 const closers: (() => unknown)[] = []

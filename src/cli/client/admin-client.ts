@@ -1,13 +1,13 @@
 // For commands that ask a running gateway: HTTP to its admin listener (--admin), with the credentials of the kubeconfig's user when the URL
 // is https. It follows no redirects, and keeps no connection.
 
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { printable } from '../../core/text/printable.ts'
-import type { BoundedReply } from '../../io/answers/fetch-bounded.ts'
-import { KubeCredentials } from '../../io/kube/config-access.ts'
-import { readNamedFile } from '../../io/pki/pki-files.ts'
-import { type AdminCredential, adminFault, mismatchOf, sendAdmin } from '../../io/world/admin-request.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { printable } from '../../kit/core/text/printable.ts'
+import type { BoundedReply } from '../../kube/io/answers/fetch-bounded.ts'
+import { KubeCredentials } from '../../kube/io/config-access.ts'
+import { readNamedFile } from '../../pki/io/pki-files.ts'
+import { type AdminCredential, adminFault, mismatchOf, sendAdmin } from '../io/admin-request.ts'
 
 /** What the flags of `forAdmin` say. */
 export interface AdminClientOptions {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { statusErrorOf } from '../../io/kube/client-errors.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { statusErrorOf } from '../../kube/io/client-errors.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from './control-plane.ts'
 
 /** What a command says when its first call is answered so. */

@@ -1,15 +1,16 @@
 // For commands that change objects in their API server, by kubeconfig: the embedded API server or CRDs of a cluster.
 
-import { POD_PROTECTORS, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import { SILENT } from '../../api/ports/ports.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { nearestName } from '../../api/validation/nearest-name.ts'
-import { createKubeClient } from '../../io/kube/client.ts'
-import { contextsWith } from '../../io/kube/contexts.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { SILENT } from '../../kit/api/ports.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { nearestName } from '../../kit/api/validation/nearest-name.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { StatusError } from '../../kube/api/status.ts'
+import { createKubeClient } from '../../kube/io/client.ts'
+import { contextsWith } from '../../kube/io/contexts.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { Output } from '../command/output.ts'
 
 export interface ControlPlaneOptions extends Output {

@@ -1,11 +1,11 @@
 // What to revoke, from files that people have: a certificate, a token, or the kubeconfig of a user.
 
-import { isRecord, textOf } from '../../api/kube/object-shape.ts'
-import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { certificateOfUser, currentUserIn, type KubeconfigUser, tokenOfUser } from '../../io/kube/current-user.ts'
-import { isUnrecognisable, readCertificate, revocableTokenHash } from '../../io/pki/credential-hashes.ts'
-import { readTextFile } from '../../io/pki/pki-files.ts'
+import type { Revocation } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { isUnrecognisable, readCertificate, revocableTokenHash } from '../../gateway/io/reviews/credential-hashes.ts'
+import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { certificateOfUser, currentUserIn, type KubeconfigUser, tokenOfUser } from '../../kube/io/current-user.ts'
+import { readTextFile } from '../../pki/io/pki-files.ts'
 
 export type RevokedSubject = Pick<Revocation, 'user' | 'certificateFingerprint' | 'tokenHash'>
 

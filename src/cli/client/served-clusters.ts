@@ -1,18 +1,18 @@
 // The UpstreamClusters for a command: from a directory of files, or from the API server that holds them. From the latter no Secret is
 // read, because the output of commands does not depend on credentials.
 
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import type { SourceError } from '../../api/ports/ports.ts'
-import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
-import type { UpstreamCluster } from '../../api/upstream-cluster/upstream-cluster.ts'
-import { REDACTED } from '../../api/validation/redacted.ts'
-import { compileCluster } from '../../core/cluster/compile-cluster.ts'
-import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
-import { nodePemChecks } from '../../io/pki/pem-checks.ts'
-import { exposedManifests } from '../../io/secrets/exposed-secrets.ts'
-import { loadDirectory } from '../../io/sources/files/source.ts'
+import type { SourceError } from '../../gateway/api/resource-source.ts'
+import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
+import type { UpstreamCluster } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { compileCluster } from '../../gateway/core/cluster/compile-cluster.ts'
+import type { CompiledCluster } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { exposedManifests } from '../../gateway/io/secrets/exposed-secrets.ts'
+import { loadDirectory } from '../../gateway/io/sources/files/source.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { REDACTED } from '../../kit/api/validation/redacted.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from './control-plane.ts'
 
 export interface ServedClustersOptions extends ControlPlaneOptions {

@@ -1,11 +1,12 @@
 // Waits until every replica of the gateway, and every thread of each, has a change in force. Replicas are those that renew their Lease;
 // what they have in force is in status.gateways.
 
-import { LEASES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../core/status/gateways.ts'
+import type { GatewayStatus, UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../gateway/core/status/gateways.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { metadataOf } from './control-plane.ts'
 import { textTable } from './text-table.ts'
 

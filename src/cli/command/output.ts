@@ -1,6 +1,6 @@
 // What every command has: where its output goes, and what it says of what an operator can fix.
 
-import { UserError } from '../../api/validation/field-errors.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
 
 export interface Output {
   readonly out: (text: string) => void

@@ -1,10 +1,10 @@
 // `portcullis completion bash|zsh` and what its scripts call, `portcullis __complete`.
 
 import type { CommandUnknownOpts } from 'commander'
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { SILENT } from '../../api/ports/ports.ts'
-import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
-import { createKubeClient } from '../../io/kube/client.ts'
+import { DEGRADE_MODES } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { SILENT } from '../../kit/api/ports.ts'
+import { createKubeClient } from '../../kube/io/client.ts'
 import { metadataOf } from '../client/control-plane.ts'
 import { complete, completionText } from './complete.ts'
 

@@ -2,11 +2,11 @@
 // same, but their behaviour is not always (docs/coming-from-kubegateway.md): where a field can keep it, the field is set, and every
 // other difference is reported.
 
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { checkUpstreamCluster } from '../../api/upstream-cluster/checks.ts'
-import { nodePemChecks } from '../../io/pki/pem-checks.ts'
+import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from '../client/control-plane.ts'
 import { type ImportedCluster, type ImportOutput, printImport, type Remark } from './output.ts'
 

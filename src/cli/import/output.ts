@@ -1,7 +1,7 @@
 // Output of `portcullis import`: manifests on standard output or in a directory, and remarks for people.
 
 import { stringify } from 'yaml'
-import { writeManifests } from '../../io/sources/files/manifest-files.ts'
+import { writeManifests } from '../../gateway/io/sources/files/manifest-files.ts'
 import type { Output } from '../command/output.ts'
 
 export interface ImportOutput extends Output {

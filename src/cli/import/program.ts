@@ -1,7 +1,7 @@
 // The flags of `portcullis import`.
 
 import type { Command } from 'commander'
-import { OWN_NAMESPACE } from '../../api/kube/own-names.ts'
+import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
 import { forControlPlane } from '../command/flags.ts'
 import type { CommandContext } from '../command/output.ts'
 

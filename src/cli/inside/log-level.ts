@@ -1,9 +1,9 @@
 // `portcullis log-level`: shows or changes the log level of running gateways, for a while.
 
-import { isRecord, textOf } from '../../api/kube/object-shape.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { parseDuration } from '../../core/text/duration.ts'
-import { printable } from '../../core/text/printable.ts'
+import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import { printable } from '../../kit/core/text/printable.ts'
 import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 

@@ -1,7 +1,7 @@
 // `portcullis support-bundle`: what whoever helps from afar needs to know of a running gateway, in one file without secrets.
 
-import { UserError } from '../../api/validation/field-errors.ts'
-import { writeNewFile } from '../../io/world/new-file.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { writeNewFile } from '../../kit/io/world/new-file.ts'
 import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 

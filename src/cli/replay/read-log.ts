@@ -1,9 +1,9 @@
 // An access log as requests in the order in which they came. A file is read twice: first for the requests that ran longer than lines
 // wait for their turn, then for all.
 
-import { type LogEntry, parseLogEntry } from '../../core/replay/log-entry.ts'
-import { isLong, type Ordered, StartOrder } from '../../core/replay/start-order.ts'
-import { type LogLine, linesOfFile, numbered } from '../../io/logs/log-lines.ts'
+import { type LogEntry, parseLogEntry } from '../../gateway/core/replay/log-entry.ts'
+import { isLong, type Ordered, StartOrder } from '../../gateway/core/replay/start-order.ts'
+import { type LogLine, linesOfFile, numbered } from '../../kit/io/logs/log-lines.ts'
 
 export interface LogReading {
   /** Lines that hold no request: damaged, and their numbers with what is wrong, as far as they are kept. */
@@ -63,7 +63,7 @@ function entryOf({ number, text }: LogLine, reading: LogReading): LogEntry | und
   return undefined
 }
 
-/** As src/io/logs/log.ts writes it: a level and a message, and no request. */
+/** As src/kit/io/logs/log.ts writes it: a level and a message, and no request. */
 function isOwnLog(text: string): boolean {
   return text.startsWith('{') && text.endsWith('}') && text.includes('"level":') && !text.includes('"auditID":')
 }

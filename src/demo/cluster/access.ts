@@ -1,6 +1,5 @@
 // Who may do what on the demo's clusters: a handful of rules in place of RBAC.
 
-import { GROUP_AUTHENTICATED, type UserInfo } from '../../api/kube/user.ts'
 import {
   type Attributes,
   type Authorizer,
@@ -8,7 +7,8 @@ import {
   type PathAttributes,
   READING_VERBS,
 } from '../../apiserver/access/authorize.ts'
-import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
+import type { AccessReviewAttributes } from '../../gateway/core/identity/impersonate.ts'
+import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 
 /** May write in the namespaces of applications. */
 export const DEVELOPERS = 'developers'

@@ -2,11 +2,11 @@
 // takes its time to end; and a node whose lease is not renewed is NotReady.
 
 import { randomInt } from 'node:crypto'
-import { LEASES } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
+import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
 import { NODES } from '../kinds/core-kinds.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
 import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'

@@ -1,13 +1,13 @@
 // The objects of a cluster as its controllers read and write them: through the registry, as programs with names of their own.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import { type ResourceKind, resourceName } from '../../api/ports/resource-kind.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import type { Incoming } from '../../apiserver/objects/write-object-decode.ts'
 import type { WriteCall } from '../../apiserver/registry/context.ts'
 import { DELETE_NOW } from '../../apiserver/registry/deletion-options.ts'
 import type { Registry } from '../../apiserver/registry/registry.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
+import { StatusError } from '../../kube/api/status.ts'
 
 /** Who writes, as managedFields name it. */
 export type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'

@@ -1,10 +1,12 @@
 // What the demo's clusters hold when they start: nodes with their leases, namespaces, deployments and services.
 // The pods come from the deployments (workloads.ts).
 
-import { LEASES, NAMESPACES, SECRETS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { metaMicroTime, metaTime } from '../../core/text/meta-time.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { metaMicroTime, metaTime } from '../../kit/core/text/meta-time.ts'
+import { LEASES } from '../../kube/api/kinds/lease-kind.ts'
+import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
+import { SECRETS } from '../../kube/api/kinds/secret-kind.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { CONFIG_MAPS, NODES, SERVICES } from '../kinds/core-kinds.ts'
 import { DEPLOYMENTS } from '../kinds/workload-kinds.ts'
 import { LEASE_NAMESPACE } from './kubelets.ts'

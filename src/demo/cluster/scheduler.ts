@@ -1,7 +1,7 @@
 // In place of the scheduler: pods of one owner are spread over the nodes.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { NODES } from '../kinds/core-kinds.ts'
 import { listAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
 import { PODS } from '../kinds/pod-kind.ts'

@@ -2,12 +2,12 @@
 // for, so that there is something to watch.
 
 import { createHash } from 'node:crypto'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { sortedJson } from '../../api/kube/sorted-json.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { sortedJson } from '../../kit/api/json/sorted-json.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { rankReplicaSet, replicaSetFacts } from '../../scaling/core/rank/replica-set-pods.ts'
 import { scalePod } from '../../scaling/core/rank/scale-pod.ts'
 import { numberAt, objectAt, textAt, valueAt } from '../kinds/json.ts'

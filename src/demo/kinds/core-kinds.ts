@@ -1,11 +1,11 @@
 // Node, Service, ConfigMap and ServiceAccount (v1), as the demo knows them.
 
 import { randomInt } from 'node:crypto'
-import { foreignKind, CONFIG_MAPS as NAMED_CONFIG_MAPS } from '../../api/kinds/foreign-kinds.ts'
-import { countData } from '../../api/kinds/secret-kind.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { map, text, wholeNumber } from '../../api/kube/json-schema.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { map, text, wholeNumber } from '../../kit/api/json/json-schema.ts'
+import { foreignKind, CONFIG_MAPS as NAMED_CONFIG_MAPS } from '../../kube/api/kinds/foreign-kinds.ts'
+import { countData } from '../../kube/api/kinds/secret-kind.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
 import { AGE, column, listBy, named, open, openKind, statusWith, textColumn } from './rows.ts'
 

@@ -1,7 +1,7 @@
 // Reading objects whose shape nobody has checked: a missing or mistyped field reads as undefined, '' or 0.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
 
 /** The value at `path`, e.g. `spec.template.metadata`; keys that hold a dot cannot be reached. */
 export function valueAt(value: unknown, path: string): unknown {

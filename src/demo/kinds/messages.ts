@@ -9,7 +9,7 @@ import {
   message,
   objectMeta,
 } from '../../apiserver/protobuf/kinds.ts'
-import { ProtobufReader } from '../../core/text/protobuf-reader.ts'
+import { ProtobufReader } from '../../kit/core/text/protobuf-reader.ts'
 
 const resources = message([1, 'limits', quantity, 'map'], [2, 'requests', quantity, 'map'])
 

@@ -1,12 +1,12 @@
 // Pod (v1): what is shown of it, how long it takes to end, its log and its eviction.
 
-import { PODS as NAMED } from '../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type JsonSchema, list, text, wholeNumber } from '../../api/kube/json-schema.ts'
-import { statusError } from '../../api/kube/status.ts'
-import type { ConnectAnswer, ConnectCall, KindSubresource, ResourceKind } from '../../api/ports/resource-kind.ts'
-import { isTrue } from '../../core/request/list-options.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+import { isTrue } from '../../gateway/core/request/list-options.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type JsonSchema, list, text, wholeNumber } from '../../kit/api/json/json-schema.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
+import { PODS as NAMED } from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ConnectAnswer, ConnectCall, KindSubresource, ResourceKind } from '../../kube/api/resource-kind.ts'
+import { statusError } from '../../kube/api/status.ts'
 import { listAt, numberAt, objectAt, textAt, valueAt } from './json.ts'
 import { AGE, column, listBy, named, open, openKind, statusWith, textColumn } from './rows.ts'
 

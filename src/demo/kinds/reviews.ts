@@ -1,12 +1,12 @@
 // The questions that the demo's clusters answer: TokenReview, SubjectAccessReview, and two about oneself.
 
-import { statusError } from '../../api/kube/status.ts'
-import type { UserInfo } from '../../api/kube/user.ts'
 import type { Authorizer } from '../../apiserver/access/authorize.ts'
 import type { ReviewKind } from '../../apiserver/objects/api-resource.ts'
 import { reviewKind, SELF_ACCESS_REVIEW } from '../../apiserver/objects/self-review-kinds.ts'
 import { accessAsked, userInfoOf, WHO_AM_I } from '../../apiserver/self-reviews.ts'
-import { withAuthenticatedGroup } from '../../core/identity/user-from-cert.ts'
+import { statusError } from '../../kube/api/status.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
+import { withAuthenticatedGroup } from '../../pki/core/user-from-cert.ts'
 import { listAt, textAt } from './json.ts'
 import { open, openKind } from './rows.ts'
 

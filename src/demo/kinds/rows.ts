@@ -1,9 +1,9 @@
 // What the rows of the demo's kinds have in common: columns as kubectl shows them of a real cluster
 // (k8s.io/kubernetes/pkg/printers/internalversion/printers.go), and schemas that know the lists that are merged.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type JsonSchema, kubeObject, list, text, time } from '../../api/kube/json-schema.ts'
-import type { PrinterColumn } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type JsonSchema, kubeObject, list, text, time } from '../../kit/api/json/json-schema.ts'
+import type { PrinterColumn } from '../../kube/api/resource-kind.ts'
 import { numberAt, textAt } from './json.ts'
 
 export const AGE: PrinterColumn = {

@@ -1,9 +1,12 @@
 // Deployment and ReplicaSet (apps/v1), with their Scale.
 
-import { DEPLOYMENTS as NAMED_DEPLOYMENTS, REPLICA_SETS as NAMED_REPLICA_SETS } from '../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { type JsonSchema, MAX_INT32, wholeNumber } from '../../api/kube/json-schema.ts'
-import type { ResourceKind, ViewSubresource } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { type JsonSchema, MAX_INT32, wholeNumber } from '../../kit/api/json/json-schema.ts'
+import {
+  DEPLOYMENTS as NAMED_DEPLOYMENTS,
+  REPLICA_SETS as NAMED_REPLICA_SETS,
+} from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ResourceKind, ViewSubresource } from '../../kube/api/resource-kind.ts'
 import { numberAt, objectAt, valueAt } from './json.ts'
 import { POD_SPEC } from './pod-kind.ts'
 import { AGE, column, integerColumn, open, openKind, statusWith } from './rows.ts'

@@ -1,7 +1,7 @@
 // HPACK encoding (RFC 7541). Strings are sent as plain octets, without Huffman. Whether a field gets a table entry depends on
 // its name, so that fields that differ in each message do not evict the useful ones.
 
-import type { EncodedFields } from '../../api/ports/stream.ts'
+import type { EncodedFields } from '../../kit/api/stream.ts'
 import { writeLatin1 } from './latin1.ts'
 import { KNOWN_NAMES, KNOWN_NUMBERS, STATIC_COUNT, STATIC_INDEX, STATIC_NAMES, STATIC_VALUES } from './static.ts'
 

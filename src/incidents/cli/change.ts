@@ -1,11 +1,11 @@
 // The flags of `portcullis degrade`, and what they change in an UpstreamCluster.
 
-import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { nearestName } from '../../api/validation/nearest-name.ts'
 import { type ControlPlaneOptions, readPositiveDuration } from '../../cli/client/control-plane.ts'
-import { parseDuration } from '../../core/text/duration.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { nearestName } from '../../kit/api/validation/nearest-name.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
 
 /** In a merge patch, null removes a field. */
 export interface Change {

@@ -1,11 +1,11 @@
 // `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is away. Who may write to the data
 // directory of the gateway may do it; the gateway sees the file, and says beside it what it has made of it.
 
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import { readPositiveDuration } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
-import { parseDuration } from '../../core/text/duration.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
 import { switchesOf } from '../io/local-switches/switch-directory.ts'
 import { type LocalSwitch, removeSwitch, switchDirectory, writeSwitch } from '../io/local-switches/switch-file.ts'
 import { readSwitchStates, type SwitchState, whyUnread } from '../io/local-switches/switch-state.ts'

@@ -1,9 +1,9 @@
 // The flags of `portcullis degrade`.
 
 import type { Command } from 'commander'
-import { DEGRADE_MODES } from '../../api/upstream-cluster/degrade-modes.ts'
 import { forControlPlane } from '../../cli/command/flags.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
+import { DEGRADE_MODES } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 
 export function addDegrade(program: Command, { out, err, now, done }: CommandContext): void {
   forControlPlane(program.command('degrade'))

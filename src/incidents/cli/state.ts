@@ -1,10 +1,10 @@
 // What `portcullis degrade` says of the switch of an UpstreamCluster.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { DEFAULT_DEGRADE_MODE } from '../../api/upstream-cluster/degrade-modes.ts'
-import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
-import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { metadataOf } from '../../cli/client/control-plane.ts'
+import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { parseFeatureGates } from '../../gateway/api/upstream-cluster/feature-gates.ts'
+import { type Degrade, FEATURE_GATES_ANNOTATION } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { Change } from './change.ts'
 
 export function degradeOf(object: JsonObject): Degrade {

@@ -2,7 +2,7 @@
 // is documented in docs/degrade.md: every 5xx by upstream, and requests that got no answer; never 429, 409 or another 4xx, never what
 // the gateway refused itself, nothing that is long-running, and no timeout that the client asked for.
 
-import type { RequestRecord } from '../../api/ports/request-record.ts'
+import type { RequestRecord } from '../../gateway/api/request-record.ts'
 import type { UpstreamSeen } from '../api/cluster-health.ts'
 
 /** Upper bounds of the buckets of latency, milliseconds; the last bucket has none. */

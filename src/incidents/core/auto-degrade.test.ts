@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import { compileAutoDegrade } from '../../core/cluster/compile-settings.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { compileAutoDegrade } from '../../gateway/core/cluster/compile-settings.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
 import {
   type AutoDegradeEffect,

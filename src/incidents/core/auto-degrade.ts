@@ -8,10 +8,10 @@ import type {
   AutoDegradePhase,
   AutoDegradeRecovery,
   AutoDegradeStatus,
-} from '../../api/upstream-cluster/auto-degrade.ts'
-import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
+} from '../../gateway/api/upstream-cluster/auto-degrade.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
 import { type HysteresisOptions, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'

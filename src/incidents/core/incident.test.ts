@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { compileAutoDegrade } from '../../core/cluster/compile-settings.ts'
+import { compileAutoDegrade } from '../../gateway/core/cluster/compile-settings.ts'
 import { nodesText, observeNodes } from './auto-degrade.ts'
 import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
 import { answersText, observeAnswers } from './upstream-health.ts'

@@ -1,7 +1,7 @@
 // A Node as the cluster-autoscaler looks at it (utils/kubernetes/ready.go, clusterstate.go). Values of a wrong type count as absent.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
 import type { NodeState } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 
 const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler'

@@ -1,8 +1,8 @@
 // What has to hold at a mode of the degrade ladder until the next one is set. What is not known holds nothing up but the climb: it
 // neither lets the recovery go on nor sends it back.
 
-import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import type { RecoveryCheck } from '../../api/upstream-cluster/status.ts'
+import type { DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import type { RecoveryCheck } from '../../gateway/api/upstream-cluster/status.ts'
 import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 import type { Observation } from './hysteresis.ts'
 import { observeAnswers } from './upstream-health.ts'

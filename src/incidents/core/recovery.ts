@@ -1,8 +1,8 @@
 // Recovery by steps: climbs the degrade ladder one mode at a time, each time when the checks of the mode have held for long enough, and
 // goes back one when they fail. The mode itself is in the object, where anybody may change it; this follows.
 
-import { DEGRADE_MODES, type DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
-import { formatDuration } from '../../core/text/duration.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { formatDuration } from '../../kit/core/text/duration.ts'
 import {
   EMPTY_QUEUE,
   followQueue,

@@ -1,7 +1,7 @@
 // Metrics of spec.degrade.auto and of the nodes that it goes by, which only the main thread of the leading replica knows.
 
-import { AUTO_DEGRADE_ACTIONS, AUTO_DEGRADE_PHASE, CLUSTER_NODES } from '../../io/metrics/descriptors.ts'
-import type { Exposition } from '../../io/metrics/exposition.ts'
+import { AUTO_DEGRADE_ACTIONS, AUTO_DEGRADE_PHASE, CLUSTER_NODES } from '../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
 
 /** One cluster. Labels come from closed sets. */
 export interface AutoDegradeSeries {

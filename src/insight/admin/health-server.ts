@@ -1,8 +1,8 @@
 // The health listener, for probes, load balancers and Prometheus: /livez, /readyz and /metrics, nothing else of the admin listener. It may
 // be reached from other machines: /metrics asks for a credential there.
 
-import type { ListenAddress } from '../../core/cluster/listen-address.ts'
-import { type PlainServer, type PlainTls, startPlainServer } from '../../io/listener/http-plain.ts'
+import { type PlainServer, type PlainTls, startPlainServer } from '../../gateway/io/listener/http-plain.ts'
+import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import { type AccessRefusal, type AdminAccess, answerRoute, NOBODY, refusalResponse } from './route.ts'
 import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AnyResponse, PlainRequest } from '../../io/listener/http-plain.ts'
+import type { AnyResponse, PlainRequest } from '../../gateway/io/listener/http-plain.ts'
 import { type AdminRoute, answerRoute, NOBODY, OPEN_ADMIN, TEXT } from './route.ts'
 
 const request = (method: string, path: string): PlainRequest => ({

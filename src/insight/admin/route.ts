@@ -1,7 +1,7 @@
 // The table of routes of the admin listener: what is answered at a path, and who may ask.
 
-import type { UserInfo } from '../../api/kube/user.ts'
-import type { AnyResponse, PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
+import type { AnyResponse, PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
+import type { UserInfo } from '../../kube/api/user.ts'
 
 /**
  * Who may ask. `health`: everybody who reaches the listener. `view`: what happens, names of users among it. `admin`: also what shows the

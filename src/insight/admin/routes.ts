@@ -1,8 +1,8 @@
 // The routes that the admin listener has of its own: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the
 // configuration in force without secrets.
 
-import { redact } from '../../core/identity/redact.ts'
-import type { PlainRequest, PlainResponse } from '../../io/listener/http-plain.ts'
+import type { PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
+import { redact } from '../../kit/core/text/redact.ts'
 import { type AdminRoute, TEXT } from './route.ts'
 
 /** One condition of health. */

@@ -1,16 +1,16 @@
 // The admin listener: HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is reachable through the
 // proxy ports.
 
-import type { Logger } from '../../api/ports/ports.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { parseListenAddress } from '../../core/cluster/listen-address.ts'
 import {
   type AnyResponse,
   type PlainRequest,
   type PlainServer,
   type PlainTls,
   startPlainServer,
-} from '../../io/listener/http-plain.ts'
+} from '../../gateway/io/listener/http-plain.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { parseListenAddress } from '../../kit/core/listen-address.ts'
 import { type AdminAccess, type AdminRoute, answerRoute, OPEN_ADMIN } from './route.ts'
 import { type AdminState, configRoute, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 

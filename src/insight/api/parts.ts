@@ -55,9 +55,3 @@ export interface ClusterPartAnswer {
   readonly format: typeof PART_FORMAT
   readonly cluster: ClusterPart | null
 }
-
-/** With the name of the replica that says so. */
-export interface PartOf<T> {
-  readonly replica: string
-  readonly part: T
-}

@@ -1,8 +1,8 @@
 // The first ten users, resources and so on as metrics. The only labels that come from requests: they are switched on by name
 // (--top-metrics), and there are never more than ten of each.
 
-import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from '../../io/metrics/descriptors.ts'
-import type { Exposition } from '../../io/metrics/exposition.ts'
+import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from '../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import type { TopReport } from '../core/top/report.ts'
 
 const MAX_NAMES = 10

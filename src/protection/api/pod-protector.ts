@@ -1,8 +1,8 @@
 // PodProtector (podseidon.kubewharf.io/v1alpha1, namespaced): how many pods of a workload have to stay available, and the
 // deletions that were let through so far. Podseidon's manifests apply unchanged.
 
-import type { ValueOf } from '../../api/kube/json-schema.ts'
-import type { KubeObject } from '../../api/kube/meta.ts'
+import type { ValueOf } from '../../kit/api/json/json-schema.ts'
+import type { KubeObject } from '../../kube/api/meta.ts'
 import type { POD_PROTECTOR_SPEC_SCHEMA, POD_PROTECTOR_STATUS_SCHEMA } from './schema.ts'
 
 export interface PodProtector extends KubeObject {

@@ -1,6 +1,6 @@
 // What the request path, the webhook and the ledger of pod protection say to each other: plain data, because it crosses threads.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 
 /** By which number a pod's deletion is evaluated (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
 export type HealthCriterion = 'Available' | 'Ready' | 'Running' | 'Scheduled'

@@ -13,8 +13,8 @@ import {
   text,
   time,
   wholeNumber,
-} from '../../api/kube/json-schema.ts'
-import { labelSelector } from '../../api/validation/label-selector-schema.ts'
+} from '../../kit/api/json/json-schema.ts'
+import { labelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './names.ts'
 
 /** An int32 that is not negative. Podseidon's schema has the same bound. */

@@ -1,13 +1,13 @@
 // The cells of pod protection: for each, the aggregator that counts its pods, and a client for its API server. Follows the UpstreamClusters.
 
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../api/ports/ports.ts'
-import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
-import { type Leadership, leadAlone, leadByLease } from '../../controllers/kernel/leadership.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import type { KubeClient } from '../../io/kube/client.ts'
-import { contentHash } from '../../io/sources/files/content-hash.ts'
-import type { ClusterTable } from '../../state/clusters.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { contentHash } from '../../gateway/io/sources/files/content-hash.ts'
+import type { ClusterTable } from '../../gateway/state/clusters.ts'
+import type { Clock, Logger } from '../../kit/api/ports.ts'
+import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { type Leadership, leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
+import type { KubeClient } from '../../kube/io/client.ts'
 import type { PodFacts } from '../api/protection.ts'
 import {
   type CellMember,

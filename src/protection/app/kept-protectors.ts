@@ -1,8 +1,8 @@
 // Keeps which pods have a PodProtector, and gives it to the ledger at a start that does not reach the core cluster. How many are available
 // is not kept: it would be out of date.
 
-import { sameJson } from '../../core/text/same-json.ts'
-import type { LastGoodKeeper } from '../../io/last-good/keeper.ts'
+import type { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
 import type { ProtectionLedger } from '../controllers/ledger/ledger.ts'
 import { type KeptProtector, RestoredProtectors } from '../controllers/ledger/restored-protectors.ts'
 

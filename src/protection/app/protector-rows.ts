@@ -1,7 +1,7 @@
 // The PodProtectors of a cell as the dashboard shows them: those with the least room first.
 
-import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
 import type { ProtectorRow } from '../../insight/api/cluster-page.ts'
+import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import type { PodFacts } from '../api/protection.ts'
 import { limitsOf } from '../core/history/limits.ts'
 import { quotaState } from '../core/quota/quota.ts'

@@ -1,11 +1,6 @@
 // `portcullis protect dry-run`: makes protection evaluate and count but refuse nothing, or refuse again, and waits until that is in force
 // everywhere.
 
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import {
   type ControlPlaneOptions,
   getCluster,
@@ -14,8 +9,13 @@ import {
   withControlPlane,
 } from '../../cli/client/control-plane.ts'
 import { waitApplied } from '../../cli/client/wait-applied.ts'
-import { conditionOf } from '../../core/status/cluster-status.ts'
-import { parseDuration } from '../../core/text/duration.ts'
+import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { conditionOf } from '../../gateway/core/status/cluster-status.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { listProtectedClusters, podProtectionOf } from './objects.ts'
 
 export interface ProtectDryRunOptions extends ControlPlaneOptions {

@@ -1,9 +1,9 @@
 // The ValidatingWebhookConfiguration that makes a worker cluster call the protection webhook.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { isDnsLabel, isDnsName, isObjectName } from '../../api/validation/name-syntax.ts'
-import { base64 } from '../../core/text/base64.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { isDnsLabel, isDnsName, isObjectName } from '../../kit/api/validation/name-syntax.ts'
+import { base64 } from '../../kit/core/text/base64.ts'
 import { PROBE_LABEL } from '../core/quota/review-subject.ts'
 
 /** Name of the object. Not Podseidon's, so that both can exist during a migration. */

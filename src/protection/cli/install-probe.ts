@@ -1,11 +1,11 @@
 // Checks whether the kube-apiserver of a worker cluster reaches the protection webhook: a temporary configuration matches one special
 // eviction, a dry run for a pod that does not exist. This comes first, because an unreachable webhook would block every deletion. (A dry-run eviction is reviewed before the pod is looked for: kubernetes/pkg/registry/core/pod/storage/eviction.go.)
 
-import { foreignKind, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
-import { nameOf } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
+import { nameOf } from '../../kit/api/json/json-object.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { foreignKind, VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { PROBE_ANSWER, PROBE_LABEL } from '../core/quota/review-subject.ts'
 import { PROBE_NAME, probeConfiguration, type WebhookAddress } from './install-manifest.ts'
 

@@ -1,12 +1,6 @@
 // `portcullis protect install`, `uninstall` and `credentials`: makes a worker cluster call the protection webhook.
 
 import { stringify } from 'yaml'
-import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../api/kinds/foreign-kinds.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { isDnsLabel } from '../../api/validation/name-syntax.ts'
 import {
   type ControlPlaneOptions,
   metadataOf,
@@ -14,11 +8,17 @@ import {
   withControlPlane,
 } from '../../cli/client/control-plane.ts'
 import { type Output, reportUserErrors } from '../../cli/command/output.ts'
-import { parseDuration } from '../../core/text/duration.ts'
-import { controlPaths } from '../../io/listener/control-paths.ts'
-import { readControlTokenKey } from '../../io/pki/control-pki.ts'
-import { readTextFile } from '../../io/pki/pki-files.ts'
-import { createWebhookTokens } from '../../io/pki/webhook-tokens.ts'
+import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { isDnsLabel } from '../../kit/api/validation/name-syntax.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import { VALIDATING_WEBHOOK_CONFIGURATIONS } from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { StatusError } from '../../kube/api/status.ts'
+import { readControlTokenKey } from '../../pki/io/control-pki.ts'
+import { readTextFile } from '../../pki/io/pki-files.ts'
+import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
 import {
   checkCell,
   checkConfigurationName,

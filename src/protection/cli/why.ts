@@ -1,15 +1,15 @@
 // `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; nothing
 // is written.
 
-import { PODS } from '../../api/kinds/foreign-kinds.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { nearestName } from '../../api/validation/nearest-name.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { compileSelector } from '../../core/selectors/compile-selector.ts'
-import { parseDuration } from '../../core/text/duration.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { nearestName } from '../../kit/api/validation/nearest-name.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import { PODS } from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { compileSelector } from '../../kube/core/selectors/compile-selector.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import { admitted, type Finding, findingsOf, verdictOf } from '../core/ledger/verdicts.ts'
 import { freePass } from '../core/quota/evaluate.ts'

@@ -1,6 +1,6 @@
 // Metrics of the aggregators; each cell is a label.
 
-import type { MainFamilies } from '../../io/metrics/main-families.ts'
+import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
 import {
   AGGREGATOR_DUE,

@@ -1,6 +1,6 @@
 // Metrics of the generator of PodProtectors.
 
-import type { MainFamilies } from '../../io/metrics/main-families.ts'
+import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import type { GeneratorEvents } from '../core/generator/events.ts'
 import { GENERATOR_ACTION, GENERATOR_RECONCILE } from './protection-descriptors.ts'
 import type { WorkerTurn } from './worker-metrics.ts'

@@ -1,6 +1,6 @@
 // Metrics of the ledger: its writes, and what it knows of the PodProtectors.
 
-import type { MainFamilies } from '../../io/metrics/main-families.ts'
+import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
 import {
   BATCH,

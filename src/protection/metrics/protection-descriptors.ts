@@ -1,7 +1,7 @@
 // The metrics of pod protection: Podseidon's, by their names and labels, after
 // `portcullis_`. The main thread alone counts them. test/protection/podseidon-metrics.test.ts compares docs/protection.md with them.
 
-import { type Metric, MetricTable } from '../../io/metrics/metric.ts'
+import { type Metric, MetricTable } from '../../gateway/metrics/metric.ts'
 import { monitorGauges, NO_SUMS } from '../core/quota/protector-sums.ts'
 
 const table = new MetricTable()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deletionOf, verdictOf } from '../../../test/harness/objects/protection-requests.ts'
-import { textOf } from '../../io/metrics/exposition.ts'
+import { textOf } from '../../gateway/metrics/exposition.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
 
 async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {

@@ -1,8 +1,8 @@
 // Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
 // main thread.
 
-import type { Exposition } from '../../io/metrics/exposition.ts'
-import { MainFamilies, type MainFamily } from '../../io/metrics/main-families.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
+import { MainFamilies, type MainFamily } from '../../gateway/metrics/main-families.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import type { ClockSkew } from '../core/clocks/cell-clock.ts'
 import type { GeneratorEvents } from '../core/generator/events.ts'

@@ -1,6 +1,6 @@
 // Metrics of the workers of pod protection.
 
-import type { MainFamilies } from '../../io/metrics/main-families.ts'
+import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import { WORKER_RECONCILE } from './protection-descriptors.ts'
 
 /** A worker has had a turn. @param cell '' = it is of none @param error '' = none */

@@ -1,12 +1,16 @@
 // The one answer to the deletion of a collection: the list of what was deleted, or why something was not.
 
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { KubeCallError } from '../../core/answers/call-errors.ts'
-import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../../core/policy/traffic-messages.ts'
-import { type Refusal, type RefusalCause, refuse } from '../../core/refusal/refusal.ts'
-import { keepAnswer } from '../../gateway/exchange/kept-answers.ts'
-import { respond, respondWith } from '../../gateway/exchange/respond.ts'
-import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
+import {
+  headersTooLargeMessage,
+  noEndpointMessage,
+  upstreamFailedMessage,
+} from '../../gateway/core/policy/traffic-messages.ts'
+import type { KubeAnswer } from '../../gateway/io/upstream/kube-call.ts'
+import { keepAnswer } from '../../gateway/request/exchange/kept-answers.ts'
+import { respond, respondWith } from '../../gateway/request/exchange/respond.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { type Refusal, type RefusalCause, refuse } from '../../kit/core/refusal/refusal.ts'
+import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import { type Outcome, toldFields } from './collection-sender.ts'
 import type { Deletion } from './deletion.ts'
 

@@ -1,15 +1,20 @@
 // The deletion of one pod of a collection, as the caller: a DELETE of the collection of which its name is the only one, with
 // its uid as a precondition, and with all that the client selects by, so that upstream's authorizers see no other request.
 
-import type { HeaderList } from '../../api/ports/stream.ts'
-import { OBJECT } from '../../core/answers/answer-limits.ts'
-import { AnswerTooLargeError, HeadTooLargeError, KubeCallError, NoRoomError } from '../../core/answers/call-errors.ts'
-import { headerValue } from '../../core/request/hop-headers.ts'
-import { callerFields } from '../../gateway/calls/caller-fields.ts'
-import type { Permit } from '../../gateway/exchange/decision.ts'
-import { selectEndpoint } from '../../gateway/exchange/select-endpoint.ts'
-import { type KubeAnswer, kubeCall } from '../../io/upstream/kube-call.ts'
-import type { Endpoint } from '../../state/endpoints.ts'
+import { headerValue } from '../../gateway/core/request/hop-headers.ts'
+import { type KubeAnswer, kubeCall } from '../../gateway/io/upstream/kube-call.ts'
+import { callerFields } from '../../gateway/request/calls/caller-fields.ts'
+import type { Permit } from '../../gateway/request/exchange/decision.ts'
+import { selectEndpoint } from '../../gateway/request/exchange/select-endpoint.ts'
+import type { Endpoint } from '../../gateway/state/endpoints.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
+import { OBJECT } from '../../kube/core/answers/answer-limits.ts'
+import {
+  AnswerTooLargeError,
+  HeadTooLargeError,
+  KubeCallError,
+  NoRoomError,
+} from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts, Reservation } from '../api/protection.ts'
 import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
 import type { AskedDeletion, Deletion } from './deletion.ts'

@@ -2,9 +2,9 @@
 // collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
 // does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
 
-import { refuseRevoked } from '../../core/admission/steps.ts'
-import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import type { Permit } from '../../gateway/exchange/decision.ts'
+import { refuseRevoked } from '../../gateway/core/admission/steps.ts'
+import type { Permit } from '../../gateway/request/exchange/decision.ts'
+import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { queryOf, queryValues } from '../core/requests/deletion-request-query.ts'

@@ -1,11 +1,11 @@
 // A deletion or an eviction on its way to be evaluated: what all steps of it need, and its body.
 
-import type { HeaderList } from '../../api/ports/stream.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { type Removal, readRemoval } from '../../gateway/calls/request-bodies.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
-import type { Exchange } from '../../gateway/exchange/exchange.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { type Removal, readRemoval } from '../../gateway/request/calls/request-bodies.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { Exchange } from '../../gateway/request/exchange/exchange.ts'
+import type { HeaderList } from '../../kit/api/stream.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import { fieldsForBody, UnreadableBody } from '../core/requests/deletion-request-body.ts'
 

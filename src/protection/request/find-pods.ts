@@ -1,7 +1,5 @@
 // The pods that a request wants to delete, read consistently: not from a cache of the API server.
 
-import { isRecord, textOf } from '../../api/kube/object-shape.ts'
-import { KubeCallError } from '../../core/answers/call-errors.ts'
 import {
   type Collection,
   type Limited,
@@ -9,7 +7,9 @@ import {
   type Read,
   type Unknown,
   UpstreamReader,
-} from '../../gateway/calls/upstream-reader.ts'
+} from '../../gateway/request/calls/upstream-reader.ts'
+import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
+import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import type { PodFacts } from '../api/protection.ts'
 import { podFacts } from '../core/quota/pod-facts.ts'
 import type { Deletion } from './deletion.ts'

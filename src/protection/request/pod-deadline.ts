@@ -1,12 +1,12 @@
 // Writes of a pod that set or lower its activeDeadlineSeconds: the kubelet ends the pod then, and nobody asks for a deletion. They are
 // evaluated as one, except that a patch has no preconditions: it is for whichever pod of the name there is, however it has changed.
 
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { isDryRunQuery } from '../../core/policy/disruption.ts'
-import { deadlineSeconds, type WriteEffect } from '../../core/policy/ending-writes.ts'
-import { isRefusal, type Refusal } from '../../core/refusal/refusal.ts'
-import { answerAsTried, writeEffect } from '../../gateway/calls/write-effect.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { isDryRunQuery } from '../../gateway/core/policy/disruption.ts'
+import { deadlineSeconds, type WriteEffect } from '../../gateway/core/policy/ending-writes.ts'
+import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import { isRefusal, type Refusal } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate, ProtectionVerdict } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { type Deletion, requestOf } from './deletion.ts'

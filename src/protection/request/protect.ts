@@ -1,13 +1,13 @@
 // Pod protection on the request path: a deletion or an eviction of a pod goes on only as the ledger allows it, and then for
 // exactly the pod that was evaluated. The way of one of them, top to bottom; whole collections in collection.ts.
 
-import type { Filter } from '../../core/admission/filter.ts'
-import { isPodWrite, protectionOf } from '../../core/admission/pod-deletion.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { reviewRight } from '../../gateway/calls/access.ts'
-import type { Limited, Unknown } from '../../gateway/calls/upstream-reader.ts'
-import type { Decision, Recheck } from '../../gateway/exchange/decision.ts'
+import type { Filter } from '../../gateway/core/admission/filter.ts'
+import { isPodWrite, protectionOf } from '../../gateway/core/admission/pod-deletion.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { reviewRight } from '../../gateway/request/calls/access.ts'
+import type { Limited, Unknown } from '../../gateway/request/calls/upstream-reader.ts'
+import type { Decision, Recheck } from '../../gateway/request/exchange/decision.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { protectCollection } from './collection.ts'

@@ -1,10 +1,10 @@
 // Deletions of pods on their way to the ledger: in turns by whoever wants to delete.
 
-import { CallLimitError } from '../../core/answers/call-errors.ts'
-import type { CallRate } from '../../core/limits/call-turns.ts'
-import { deletionTurnMessage } from '../../core/policy/traffic-messages.ts'
-import { longestWaitMs, takeTurnIn } from '../../gateway/calls/call-turn.ts'
-import { MAX_DELETIONS } from '../../state/clusters.ts'
+import type { CallRate } from '../../gateway/core/limits/call-turns.ts'
+import { deletionTurnMessage } from '../../gateway/core/policy/traffic-messages.ts'
+import { longestWaitMs, takeTurnIn } from '../../gateway/request/calls/call-turn.ts'
+import { MAX_DELETIONS } from '../../gateway/state/clusters.ts'
+import { CallLimitError } from '../../kube/core/answers/call-errors.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import { unanswered } from '../core/ledger/verdicts.ts'
 import type { Deletion } from './deletion.ts'

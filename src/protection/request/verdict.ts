@@ -1,7 +1,7 @@
 // What follows from a verdict of the ledger: the deletion goes on, goes on with a warning, or is refused.
 
-import { type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { type Limited, refuseLimited, type Unknown } from '../../gateway/calls/upstream-reader.ts'
+import { type Limited, refuseLimited, type Unknown } from '../../gateway/request/calls/upstream-reader.ts'
+import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import {
   AUDIT_DRY_RUN,
   AUDIT_REJECTED_BY,

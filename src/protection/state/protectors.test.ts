@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject } from '../../api/kube/json-object.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { PodProtector } from '../api/pod-protector.ts'
 import { ProtectorTable } from './protectors.ts'
 

@@ -1,10 +1,10 @@
 // The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. A partly
 // unreadable one does not affect the others.
 
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../api/validation/label-selector-schema.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
 import type { PodProtector, PodProtectorSpec } from '../api/pod-protector.ts'
 import { compareVersions } from '../core/history/resource-version.ts'
 import { readProtector } from '../core/requests/read-protector.ts'

@@ -1,8 +1,8 @@
 // The responses of the protection webhook, as AdmissionReviews (admission.k8s.io/v1 AdmissionResponse).
 
-import { admissionAnswer, oneLine } from '../../api/kube/admission-review.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { failure, type Status, type StatusReason } from '../../api/kube/status.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { admissionAnswer, oneLine } from '../../kube/api/admission-review.ts'
+import { failure, type Status, type StatusReason } from '../../kube/api/status.ts'
 import {
   AUDIT_DRY_RUN,
   AUDIT_REJECTED_BY,

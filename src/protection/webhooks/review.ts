@@ -1,11 +1,11 @@
 // The decision of the protection webhook on one review. The ledger evaluates it, as for the filter in the request path; this file adds
 // what the filter has from its cluster and its upstream: the exclusions and the pod.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { Clock } from '../../api/ports/ports.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
-import type { CompiledProtection } from '../../core/cluster/compiled-cluster.ts'
+import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { Clock } from '../../kit/api/ports.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import type { PodFacts, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
 import { podFacts } from '../core/quota/pod-facts.ts'

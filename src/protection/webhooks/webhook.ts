@@ -2,14 +2,14 @@
 // cell's kube-apiservers present no other credential. Whatever an AdmissionReview can express is sent as one, with 200: any other
 // response is a failed call to kube-apiserver, and its failurePolicy decides.
 
-import { failure } from '../../api/kube/status.ts'
-import type { Logger } from '../../api/ports/ports.ts'
-import type { HeaderList, Peer, RequestHandler, Stream } from '../../api/ports/stream.ts'
 import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../../apiserver/http/answer.ts'
 import { bodyMemory, type PortMemory } from '../../apiserver/http/port-memory.ts'
-import { parseDuration } from '../../core/text/duration.ts'
-import { ReviewExchange } from '../../webhooks/review-exchange.ts'
-import type { WebhookAuthenticator } from '../../webhooks/webhook-callers.ts'
+import { ReviewExchange } from '../../apiserver/webhooks/review-exchange.ts'
+import type { WebhookAuthenticator } from '../../apiserver/webhooks/webhook-callers.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import type { HeaderList, Peer, RequestHandler, Stream } from '../../kit/api/stream.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import { failure } from '../../kube/api/status.ts'
 import { reviewSubject } from '../core/quota/review-subject.ts'
 import { failed, reviewAnswer, type WebhookStatus } from './answer.ts'
 import { decideReview, type WebhookReviewDeps } from './review.ts'

@@ -1,7 +1,7 @@
 // ScaleUpGuard's row of the scheme.
 
-import { SCALE_GROUP } from '../../api/kube/own-names.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import { SCALE_GROUP } from '../../kube/api/own-names.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { checkScaleUpGuard } from './checks.ts'
 import { SCALE_UP_GUARD_KIND, SCALE_UP_GUARD_SCHEMA } from './schema.ts'
 

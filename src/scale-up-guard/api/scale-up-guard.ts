@@ -1,7 +1,7 @@
 // ScaleUpGuard: node groups of Cluster API whose scale-up has failed are backed off, and what failed of it is taken back.
 
-import type { ValueOf } from '../../api/kube/json-schema.ts'
-import type { ObjectMeta } from '../../api/kube/meta.ts'
+import type { ValueOf } from '../../kit/api/json/json-schema.ts'
+import type { ObjectMeta } from '../../kube/api/meta.ts'
 import type { SCALE_UP_GUARD_SPEC_SCHEMA, SCALE_UP_GUARD_STATUS_SCHEMA } from './schema.ts'
 
 export interface ScaleUpGuard {

@@ -15,10 +15,10 @@ import {
   type Schema,
   text,
   time,
-} from '../../api/kube/json-schema.ts'
-import { SCALE_GROUP } from '../../api/kube/own-names.ts'
-import { labelSelector } from '../../api/validation/label-selector-schema.ts'
-import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../../api/validation/name-syntax.ts'
+} from '../../kit/api/json/json-schema.ts'
+import { labelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import { DNS_SUBDOMAIN, MAX_DNS_NAME } from '../../kit/api/validation/name-syntax.ts'
+import { SCALE_GROUP } from '../../kube/api/own-names.ts'
 
 export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'
 

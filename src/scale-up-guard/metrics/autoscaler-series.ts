@@ -9,8 +9,8 @@ import {
   NODEGROUP_REGISTERED,
   NODEGROUP_TARGET,
   NODEGROUP_UNHEALTHY,
-} from '../../io/metrics/descriptors.ts'
-import type { Exposition } from '../../io/metrics/exposition.ts'
+} from '../../gateway/metrics/descriptors.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
 
 /** One cluster's autoscaler; of at most as many groups as the status of an UpstreamCluster lists. */
 export interface AutoscalerSeries {

@@ -1,7 +1,7 @@
 // What scale-up guards do on the main thread. Guards are objects, and what they do is a closed set: the labels are bounded.
 
-import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from '../../io/metrics/descriptors.ts'
-import type { MainFamilies } from '../../io/metrics/main-families.ts'
+import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from '../../gateway/metrics/descriptors.ts'
+import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 
 export interface GuardMetrics {
   counted(cluster: string, guard: string, groups: number, backedOff: number): void

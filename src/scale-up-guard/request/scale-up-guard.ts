@@ -1,10 +1,10 @@
 // The scale-up guard on the request path: a node group that has just failed to scale up is not raised by the autoscaler, so that it goes to
 // the next group. Lowering, and writing what is there, always passes.
 
-import type { Filter } from '../../core/admission/filter.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
-import type { GuardedWrite } from '../../gateway/exchange/gateway.ts'
+import type { Filter } from '../../gateway/core/admission/filter.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { GuardedWrite } from '../../gateway/request/exchange/gateway.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { scaleChange } from '../../scaling/request/scale-change.ts'
 import { raiseRefusal } from '../core/guard/check-raise.ts'
 import type { GuardedRaise } from '../state/scale-up-guards.ts'

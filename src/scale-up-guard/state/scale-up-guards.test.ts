@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseRequestInfo, type RequestInfo } from '../../core/request/request-info.ts'
+import { parseRequestInfo, type RequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { GuardInForce } from '../core/guard/guards-in-force.ts'
 import { ScaleUpGuardTable } from './scale-up-guards.ts'
 

@@ -1,6 +1,6 @@
 // The node groups that are backed off, as the request path of a thread looks them up. Empty almost always.
 
-import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { RequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { GroupBackoff } from '../core/guard/check-raise.ts'
 import type { GuardInForce } from '../core/guard/guards-in-force.ts'
 

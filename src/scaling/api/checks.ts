@@ -1,10 +1,10 @@
 // What can be wrong with a ScaleDownPolicy beyond its schema.
 
-import type { FieldError } from '../../api/kube/field-error.ts'
-import { type Loose, looseView } from '../../api/kube/object-shape.ts'
-import { FieldErrors, reportable, shown } from '../../api/validation/field-errors.ts'
-import { checkLabelSelector } from '../../api/validation/label-selector-checks.ts'
-import { isLabelKey } from '../../api/validation/name-syntax.ts'
+import type { FieldError } from '../../kit/api/json/field-error.ts'
+import { type Loose, looseView } from '../../kit/api/json/object-shape.ts'
+import { FieldErrors, reportable, shown } from '../../kit/api/validation/field-errors.ts'
+import { checkLabelSelector } from '../../kit/api/validation/label-selector-checks.ts'
+import { isLabelKey } from '../../kit/api/validation/name-syntax.ts'
 import type { ScaleDownPolicy, VictimPreference } from './scale-down-policy.ts'
 import { SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
 

@@ -1,9 +1,9 @@
 // ScaleDownPolicy's row of the scheme.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { SCALE_GROUP } from '../../api/kube/own-names.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
+import { SCALE_GROUP } from '../../kube/api/own-names.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { checkScaleDownPolicy } from './checks.ts'
 import { SCALE_DOWN_POLICY_KIND, SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
 

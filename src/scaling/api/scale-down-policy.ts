@@ -1,7 +1,7 @@
 // ScaleDownPolicy: which pods of a workload go first when it is scaled down, in the clusters behind the gateway.
 
-import type { ValueOf } from '../../api/kube/json-schema.ts'
-import type { ObjectMeta } from '../../api/kube/meta.ts'
+import type { ValueOf } from '../../kit/api/json/json-schema.ts'
+import type { ObjectMeta } from '../../kube/api/meta.ts'
 import type { SCALE_DOWN_POLICY_SPEC_SCHEMA, SCALE_DOWN_POLICY_STATUS_SCHEMA } from './schema.ts'
 
 export interface ScaleDownPolicy {

@@ -15,9 +15,9 @@ import {
   text,
   time,
   wholeNumber,
-} from '../../api/kube/json-schema.ts'
-import { SCALE_GROUP } from '../../api/kube/own-names.ts'
-import { labelSelector } from '../../api/validation/label-selector-schema.ts'
+} from '../../kit/api/json/json-schema.ts'
+import { labelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import { SCALE_GROUP } from '../../kube/api/own-names.ts'
 
 export const SCALE_DOWN_POLICY_KIND = 'ScaleDownPolicy'
 

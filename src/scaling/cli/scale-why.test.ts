@@ -5,20 +5,21 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import {
   DEPLOYMENTS,
   PODS,
   REPLICA_SETS,
   REPLICATION_CONTROLLERS,
   STATEFUL_SETS,
-} from '../../api/kinds/foreign-kinds.ts'
-import { SCALE_DOWN_POLICIES, UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { statusError } from '../../api/kube/status.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { runProgram } from '../../cli/program.ts'
+} from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { statusError } from '../../kube/api/status.ts'
+import { runProgram } from '../../program/cli/program.ts'
 import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import { SOURCE_LABELS } from '../../protection/api/protection.ts'
+import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
 import { type ScaleWhyOptions, scaleWhy } from './why.ts'
 
 const NOW = Date.parse('2030-01-31T12:00:00Z')

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
+import type { AutoscalerReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { type ScaleStatusOptions, scaleStatus } from './status.ts'
 
 const NOW = Date.parse('2030-01-31T12:00:00Z')

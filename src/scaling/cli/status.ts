@@ -1,15 +1,15 @@
 // `portcullis scale status`: the cluster-autoscalers of all clusters and their node groups, as the statuses of the UpstreamClusters say.
 
-import { UPSTREAM_CLUSTERS } from '../../api/kinds/scheme.ts'
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { recordOf } from '../../api/kube/object-shape.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { NodeGroupReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
-import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
-import { conditionOf } from '../../core/status/cluster-status.ts'
+import type { NodeGroupReport } from '../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
+import type { UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { conditionOf } from '../../gateway/core/status/cluster-status.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
+import { recordOf } from '../../kit/api/json/object-shape.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { ageText } from '../../protection/cli/objects.ts'
 import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
 

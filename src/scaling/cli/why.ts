@@ -1,13 +1,13 @@
 // `portcullis scale why`: which pods a new number of replicas deletes, by which rule, and what PodProtectors say to it. Nothing is
 // written; everything is read with the rights of whoever asks.
 
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
-import { errorMessage } from '../../api/validation/error-message.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
 import { reportUserErrors } from '../../cli/command/output.ts'
+import type { ControllerManager } from '../../gateway/api/upstream-cluster/controller-manager.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ProtectorAnswer } from '../../protection/api/protection.ts'
 import { listProtectors } from '../../protection/cli/objects.ts'
 import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../../protection/cli/pod.ts'

@@ -1,19 +1,19 @@
 // The workload that is to be scaled, as people name it, and what decides about its pods.
 
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { isObjectName } from '../../kit/api/validation/name-syntax.ts'
 import {
   DEPLOYMENTS,
   PODS,
   REPLICA_SETS,
   REPLICATION_CONTROLLERS,
   STATEFUL_SETS,
-} from '../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
-import { StatusError } from '../../api/kube/status.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { ResourceKind } from '../../api/ports/resource-kind.ts'
-import { UserError } from '../../api/validation/field-errors.ts'
-import { isObjectName } from '../../api/validation/name-syntax.ts'
+} from '../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { StatusError } from '../../kube/api/status.ts'
 import { podSelectors } from '../core/rank/pods-to-read.ts'
 import type { ScalableKind } from '../core/rank/scale-down-plan.ts'
 

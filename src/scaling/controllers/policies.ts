@@ -1,26 +1,26 @@
 // Follows the ScaleDownPolicies: those that are valid are for the gateway threads; the status says what is in force, and what came of the last
 // scale-down. One that is not valid is left out, and affects no other.
 
-import { SCALE_DOWN_POLICIES } from '../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { recordOf } from '../../api/kube/object-shape.ts'
-import type { ObjectClient } from '../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../api/ports/ports.ts'
+import { conditionsOf, withCondition } from '../../gateway/core/status/conditions.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { recordOf } from '../../kit/api/json/object-shape.ts'
+import type { Clock, Logger } from '../../kit/api/ports.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
+import { sameJson } from '../../kit/core/text/same-json.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
 import {
   EVENTS_OF_REQUESTS_MS,
   type EventPace,
   EventRecorder,
   involvedIn,
-} from '../../controllers/events/event-recorder.ts'
-import { Informer } from '../../controllers/kernel/informer.ts'
-import type { Leading, Tenant } from '../../controllers/kernel/leadership.ts'
-import { afterFailedWrite, patchAsSeen } from '../../controllers/kernel/object-patch.ts'
-import { type TurnOutcome, WorkQueue } from '../../controllers/kernel/work-queue.ts'
-import { conditionsOf, withCondition } from '../../core/status/conditions.ts'
-import { metaTime } from '../../core/text/meta-time.ts'
-import { sameJson } from '../../core/text/same-json.ts'
+} from '../../kube/controllers/events/event-recorder.ts'
+import { Informer } from '../../kube/controllers/kernel/informer.ts'
+import type { Leading, Tenant } from '../../kube/controllers/kernel/leadership.ts'
+import { afterFailedWrite, patchAsSeen } from '../../kube/controllers/kernel/object-patch.ts'
+import { type TurnOutcome, WorkQueue } from '../../kube/controllers/kernel/work-queue.ts'
 import type { ScaleDownReport } from '../api/scale-down.ts'
 import type { LastScaleDown, PolicyCondition, ScaleDownPolicyStatus } from '../api/scale-down-policy.ts'
+import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
 import { type CompiledScaleDownPolicy, type ReadPolicy, readScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
 export interface ScaleDownPolicyDeps {

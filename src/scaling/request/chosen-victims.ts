@@ -1,9 +1,9 @@
 // What a ScaleDownPolicy does with a scale-down: found out once for each write, by the filter that names the pods that go or by the one that
 // sets their costs, whichever comes first. Nothing is written here.
 
-import { type JsonObject, mapOf } from '../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../api/kube/object-shape.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { deploymentSizes } from '../core/rank/deployment-sizes.ts'
 import { podSelector } from '../core/rank/replica-set-pods.ts'
 import type { ScaleChange } from '../core/scale-write/scale-change.ts'

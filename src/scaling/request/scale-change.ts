@@ -1,11 +1,16 @@
 // What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { reviewRight } from '../../gateway/calls/access.ts'
-import { readWrite } from '../../gateway/calls/request-bodies.ts'
-import { type Limited, type Outcome, refuseLimited, UpstreamReader } from '../../gateway/calls/upstream-reader.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
+import { reviewRight } from '../../gateway/request/calls/access.ts'
+import { readWrite } from '../../gateway/request/calls/request-bodies.ts'
+import {
+  type Limited,
+  type Outcome,
+  refuseLimited,
+  UpstreamReader,
+} from '../../gateway/request/calls/upstream-reader.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import { queryOf, queryValues } from '../../protection/core/requests/deletion-request-query.ts'
 import { readReplicas } from '../core/scale-write/read-replicas.ts'
 import { readsObject, replicasOf, type ScaleChange, type UnknownReason } from '../core/scale-write/scale-change.ts'

@@ -1,13 +1,13 @@
 // ScaleDownPolicies on the request path: before a scale-down is forwarded, the pods that should go get a deletion cost; when upstream
 // refuses it, they lose it again. What is left over otherwise, the leader takes back (scaling/controllers).
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { nameOf } from '../../api/kube/json-object.ts'
-import type { Filter } from '../../core/admission/filter.ts'
-import { isRefusal, type Refusal, refuse } from '../../core/refusal/refusal.ts'
-import { mayList } from '../../gateway/calls/access.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
-import type { RequestOutcome } from '../../gateway/exchange/exchange.ts'
+import type { Filter } from '../../gateway/core/admission/filter.ts'
+import { mayList } from '../../gateway/request/calls/access.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { RequestOutcome } from '../../gateway/request/exchange/exchange.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { nameOf } from '../../kit/api/json/json-object.ts'
+import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ScaleDownOutcome, ScaleDownReport } from '../api/scale-down.ts'
 import type { ScaleChange } from '../core/scale-write/scale-change.ts'
 import { scaleTargetOf } from '../core/scale-write/scale-target.ts'

@@ -1,11 +1,11 @@
 // What the victims of a scale-down are chosen by, read within one deadline for all of it.
 
-import type { JsonObject } from '../../api/kube/json-object.ts'
-import { isRecord } from '../../api/kube/object-shape.ts'
-import { KubeCallError } from '../../core/answers/call-errors.ts'
-import { withoutBulk } from '../../core/answers/held-bytes.ts'
-import { type Limited, type Unknown, UpstreamReader } from '../../gateway/calls/upstream-reader.ts'
-import type { Decision } from '../../gateway/exchange/decision.ts'
+import { type Limited, type Unknown, UpstreamReader } from '../../gateway/request/calls/upstream-reader.ts'
+import type { Decision } from '../../gateway/request/exchange/decision.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
+import { withoutBulk } from '../../kube/core/answers/held-bytes.ts'
 import { type ClusterReads, UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 
 export class UpstreamObjects implements ClusterReads {

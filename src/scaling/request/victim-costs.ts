@@ -1,8 +1,8 @@
 // Sets deletion costs on the victims of a scale-down, and takes them back: never on a pod that somebody else has given one meanwhile,
 // and never on another pod of the name.
 
-import { type JsonObject, nameOf } from '../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../api/kube/object-shape.ts'
+import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { compareVersions } from '../../protection/core/history/resource-version.ts'
 import { podsPath } from '../../protection/request/find-pods.ts'
 import { forEachAtOnce, UnavailableError } from '../core/victim-choice/cluster-reads.ts'

@@ -1,7 +1,7 @@
 // The ScaleDownPolicies of a thread: which one a workload has. Asked of every write to a cluster, so that nothing but a map is looked at
 // where there is none.
 
-import { type CompiledSelector, compileSelector } from '../../core/selectors/compile-selector.ts'
+import { type CompiledSelector, compileSelector } from '../../kube/core/selectors/compile-selector.ts'
 import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
 interface Live {

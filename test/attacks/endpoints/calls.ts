@@ -1,7 +1,7 @@
 // The kinds of calls that the gateway makes of itself to a cluster or an OpenID provider, and a client's request that is forwarded: how each is
 // brought about, and which of the requests that an endpoint gets are it. Each kind has an endpoint, and a cluster if it is one, of its own.
 
-import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 
 /** What an endpoint was asked. */
 export interface Asked {

@@ -1,6 +1,6 @@
 // What is said to the process of hostile endpoints, and what it says: JSON lines.
 
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 
 export type EndpointCommand =
   | { readonly serve: { readonly cert: string; readonly key: string } }

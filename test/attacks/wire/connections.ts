@@ -3,7 +3,7 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import type { Target } from '../attack.ts'
 
 /** What is done with one connection. */

@@ -1,7 +1,7 @@
 // Bodies and queries of deletions and evictions, which protection reads.
 
-import { MAX_TARGET_LENGTH } from '../../../src/core/request/request-info.ts'
-import { MAX_REMOVAL_BYTES } from '../../../src/gateway/calls/request-bodies.ts'
+import { MAX_TARGET_LENGTH } from '../../../src/gateway/core/request/request-info.ts'
+import { MAX_REMOVAL_BYTES } from '../../../src/gateway/request/calls/request-bodies.ts'
 import { readDeletionRequest, readEvictionRequest } from '../../../src/protection/core/requests/deletion-request.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'
 import { halves, repeat } from '../shapes.ts'

@@ -1,6 +1,6 @@
 // JSON as objects and patches come in it: repeated members are found, so that it is not JSON.parse alone.
 
-import { parseJson } from '../../../src/core/objects/json-text.ts'
+import { parseJson } from '../../../src/kube/core/objects/json-text.ts'
 import { type Parser, parser } from '../parser.ts'
 import { halves, MIB, nested, repeat, type Shape } from '../shapes.ts'
 

@@ -1,14 +1,14 @@
 // Bodies that ask: AdmissionReviews of both webhooks, reviews about oneself, writes of replicas; and what is recorded of bodies.
 
-import { SCHEME } from '../../../src/api/kinds/scheme.ts'
 import { decodeSmallBody } from '../../../src/apiserver/http/read-body.ts'
 import { accessAsked } from '../../../src/apiserver/self-reviews.ts'
-import { dependsOnMoment, mayChange } from '../../../src/core/policy/write-body.ts'
+import { reviewAdmission } from '../../../src/apiserver/webhooks/admission-review.ts'
+import { dependsOnMoment, mayChange } from '../../../src/gateway/core/policy/write-body.ts'
 import { recordObject } from '../../../src/insight/core/audit/recorded-object.ts'
-import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
+import { nodePemChecks } from '../../../src/pki/io/pem-checks.ts'
+import { SCHEME } from '../../../src/program/api/scheme.ts'
 import { reviewSubject } from '../../../src/protection/core/quota/review-subject.ts'
 import { readReplicas } from '../../../src/scaling/core/scale-write/read-replicas.ts'
-import { reviewAdmission } from '../../../src/webhooks/admission-review.ts'
 import { bytes, type Parser, parser, parserOf } from '../parser.ts'
 import { KIB, list, MIB, repeat, type Shape } from '../shapes.ts'
 import { JSON_SHAPES, JSON_TOKENS } from './json.ts'

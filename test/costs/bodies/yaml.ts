@@ -1,7 +1,7 @@
 // YAML, which clients may send wherever JSON may stand.
 
-import { MAX_YAML_LENGTH } from '../../../src/core/objects/strict-decode.ts'
-import { parseYaml } from '../../../src/core/objects/yaml-text.ts'
+import { MAX_YAML_LENGTH } from '../../../src/kube/core/objects/strict-decode.ts'
+import { parseYaml } from '../../../src/kube/core/objects/yaml-text.ts'
 import { type Parser, parser } from '../parser.ts'
 import { halves, nested, recipe, repeat, type Shape } from '../shapes.ts'
 

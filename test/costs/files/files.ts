@@ -1,12 +1,12 @@
 // Files that operators and their tools write: a mistake in one must not hold up what serves.
 
-import { FieldErrors } from '../../../src/api/validation/field-errors.ts'
+import { readSecret } from '../../../src/gateway/io/secrets/secret-references.ts'
+import { FileParser } from '../../../src/gateway/io/sources/files/parse.ts'
 import { readAuditPolicy } from '../../../src/insight/core/audit/policy.ts'
 import { AuditRules } from '../../../src/insight/core/audit/rules.ts'
-import { currentUserIn } from '../../../src/io/kube/current-user.ts'
-import { nodePemChecks } from '../../../src/io/pki/pem-checks.ts'
-import { readSecret } from '../../../src/io/secrets/secret-references.ts'
-import { FileParser } from '../../../src/io/sources/files/parse.ts'
+import { FieldErrors } from '../../../src/kit/api/validation/field-errors.ts'
+import { currentUserIn } from '../../../src/kube/io/current-user.ts'
+import { nodePemChecks } from '../../../src/pki/io/pem-checks.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { YAML_SHAPES, YAML_TOKENS } from '../bodies/yaml.ts'
 import { type Parser, parser } from '../parser.ts'

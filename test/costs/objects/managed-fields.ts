@@ -1,9 +1,9 @@
 // managedFields: what an update and a server-side apply make of those that the object brings.
 
-import { SECRETS } from '../../../src/api/kinds/secret-kind.ts'
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { trackUpdate } from '../../../src/core/objects/managed-fields.ts'
-import { applyConfiguration } from '../../../src/core/objects/server-side-apply.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
+import { SECRETS } from '../../../src/kube/api/kinds/secret-kind.ts'
+import { trackUpdate } from '../../../src/kube/core/objects/managed-fields.ts'
+import { applyConfiguration } from '../../../src/kube/core/objects/server-side-apply.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
 import { MIB, nested, repeat, type Shape } from '../shapes.ts'

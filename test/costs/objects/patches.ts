@@ -1,9 +1,9 @@
 // The three kinds of patches, as the embedded API server applies them to an object that is there.
 
-import { NAMESPACES } from '../../../src/api/kinds/scheme.ts'
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
 import { strategicPatch } from '../../../src/apiserver/registry/strategic-patch.ts'
-import { jsonPatch, mergePatch } from '../../../src/core/objects/patch.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
+import { NAMESPACES } from '../../../src/kube/api/kinds/namespace-kind.ts'
+import { jsonPatch, mergePatch } from '../../../src/kube/core/objects/patch.ts'
 import { JSON_TOKENS } from '../bodies/json.ts'
 import { type Parser, parser } from '../parser.ts'
 import { list, MIB, nested, repeat, type Shape, write } from '../shapes.ts'

@@ -1,12 +1,12 @@
 // What comes before requests, and around them: PROXY headers, HTTP/2 frames and header blocks, HTTP/1.1 messages.
 
-import type { Peer } from '../../../src/api/ports/stream.ts'
-import { ProxyHeaderReader } from '../../../src/core/proxy-protocol/proxy-header.ts'
+import { ProxyHeaderReader } from '../../../src/gateway/core/proxy-protocol/proxy-header.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
 import { HpackDecoder } from '../../../src/http2/hpack/decoder.ts'
 import { SERVER_LIMITS } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
 import { NOBODY } from '../../../src/http2/stream.ts'
+import type { Peer } from '../../../src/kit/api/stream.ts'
 import * as h2 from '../../harness/frames/h2-frames.ts'
 import { bytes, type Parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat, type Shape } from '../shapes.ts'

@@ -1,9 +1,9 @@
 // What a request is compared with, of which its client has written nothing: dispatch policies, and PodProtectors.
 
-import type { DispatchRule } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { compileRule } from '../../../src/core/cluster/compile-rules.ts'
-import { matchPolicy } from '../../../src/core/policy/match-policy.ts'
-import { parseRequestInfo, type RequestInfo } from '../../../src/core/request/request-info.ts'
+import type { DispatchRule } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { compileRule } from '../../../src/gateway/core/cluster/compile-rules.ts'
+import { matchPolicy } from '../../../src/gateway/core/policy/match-policy.ts'
+import { parseRequestInfo, type RequestInfo } from '../../../src/gateway/core/request/request-info.ts'
 import { ProtectorIndex } from '../../../src/protection/core/selectors/protector-index.ts'
 import { type Parser, parserOf } from '../parser.ts'
 import { KIB, repeat } from '../shapes.ts'

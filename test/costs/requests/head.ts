@@ -1,8 +1,8 @@
 // The fields of a request's head, as every listener hands them on.
 
-import type { HeaderList } from '../../../src/api/ports/stream.ts'
-import { MAX_LISTED_LENGTH, readRequestHead } from '../../../src/core/request/request-head.ts'
-import { readBearerToken } from '../../../src/core/request/websocket-token.ts'
+import { MAX_LISTED_LENGTH, readRequestHead } from '../../../src/gateway/core/request/request-head.ts'
+import { readBearerToken } from '../../../src/gateway/core/request/websocket-token.ts'
+import type { HeaderList } from '../../../src/kit/api/stream.ts'
 import { type Parser, parserOf } from '../parser.ts'
 import { MIB, repeat } from '../shapes.ts'
 

@@ -18,7 +18,7 @@ class FakeSocket extends Duplex {
   }
 }
 
-/** With the options of the gateway's own (src/io/listener/http1-server.ts), whose pieces of input wait for the turns of a thread. */
+/** With the options of the gateway's own (src/gateway/io/listener/http1-server.ts), whose pieces of input wait for the turns of a thread. */
 const server = createServer({ maxHeaderSize: MIB, insecureHTTPParser: false })
 server.maxHeadersCount = 2001
 server.on('request', (request, response) => {

@@ -1,10 +1,10 @@
 // Who somebody says to be: impersonation, tokens, subjects of certificates.
 
-import type { HeaderList } from '../../../src/api/ports/stream.ts'
-import { readImpersonation } from '../../../src/core/identity/impersonate.ts'
-import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/core/identity/oidc-user.ts'
-import { userFromCertificate } from '../../../src/core/identity/user-from-cert.ts'
-import { readJwt } from '../../../src/io/pki/jwt.ts'
+import { readImpersonation } from '../../../src/gateway/core/identity/impersonate.ts'
+import { checkAudienceAndTimes, isRefusedClaims, userFromClaims } from '../../../src/gateway/core/identity/oidc-user.ts'
+import type { HeaderList } from '../../../src/kit/api/stream.ts'
+import { userFromCertificate } from '../../../src/pki/core/user-from-cert.ts'
+import { readJwt } from '../../../src/pki/io/jwt.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'
 import { KIB, MIB, repeat } from '../shapes.ts'
 

@@ -1,7 +1,7 @@
 // The request line's target, and what is read of its query before anything else is known.
 
-import { readListQuery } from '../../../src/core/request/list-options.ts'
-import { MAX_TARGET_LENGTH, parseRequestInfo } from '../../../src/core/request/request-info.ts'
+import { readListQuery } from '../../../src/gateway/core/request/list-options.ts'
+import { MAX_TARGET_LENGTH, parseRequestInfo } from '../../../src/gateway/core/request/request-info.ts'
 import { type Parser, parser } from '../parser.ts'
 import { halves, MIB, repeat } from '../shapes.ts'
 

@@ -1,10 +1,10 @@
 // Label and field selectors in a query: of every request, and of the embedded API server.
 
-import { UPSTREAM_CLUSTERS } from '../../../src/api/kinds/scheme.ts'
 import { parseFieldSelector } from '../../../src/apiserver/list/field-selector.ts'
-import { MAX_SELECTOR_LENGTH } from '../../../src/core/request/list-options.ts'
-import { parseRequestInfo } from '../../../src/core/request/request-info.ts'
-import { parseLabelSelector } from '../../../src/core/selectors/parse-selector.ts'
+import { UPSTREAM_CLUSTERS } from '../../../src/gateway/api/upstream-cluster-kind.ts'
+import { MAX_SELECTOR_LENGTH } from '../../../src/gateway/core/request/list-options.ts'
+import { parseRequestInfo } from '../../../src/gateway/core/request/request-info.ts'
+import { parseLabelSelector } from '../../../src/kube/core/selectors/parse-selector.ts'
 import { type Parser, parser } from '../parser.ts'
 import { KIB, repeat } from '../shapes.ts'
 

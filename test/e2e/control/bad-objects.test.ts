@@ -4,12 +4,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonSchema } from '../../../src/api/kube/json-schema.ts'
-import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../../src/api/upstream-cluster/schema.ts'
 import { readStoreKey } from '../../../src/apiserver/io/store/key.ts'
 import { openSqliteStore } from '../../../src/apiserver/io/store/store.ts'
-import { controlPaths } from '../../../src/io/listener/control-paths.ts'
-import { createCA } from '../../../src/io/pki/pki.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../../src/gateway/api/upstream-cluster/schema.ts'
+import { controlPaths } from '../../../src/gateway/io/listener/control-paths.ts'
+import type { JsonSchema } from '../../../src/kit/api/json/json-schema.ts'
+import { createCA } from '../../../src/pki/io/pki.ts'
 import type { ControlResponse, Json } from '../../harness/clients/control-client.ts'
 import {
   ClientConnections,

@@ -18,7 +18,10 @@ import {
   setHeaderOptions,
   VersionApi,
 } from '@kubernetes/client-node'
-import type { UpstreamCluster, UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type {
+  UpstreamCluster,
+  UpstreamClusterSpec,
+} from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { cluster } from '../../harness/clients/control-client.ts'
 import { startControl } from '../../harness/gateways/control.ts'
 import { type EmbeddedGateway, startEmbedded, UC_PATH } from '../../harness/gateways/embedded.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { watchAvailability } from '../../harness/clusters/availability.ts'
 import { createPod, type ProtectedClusters, startProtectedClusters } from '../../harness/clusters/protected-clusters.ts'
 import { upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { PODS, REPLICA_SETS } from '../../../src/api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { SILENT } from '../../../src/api/ports/ports.ts'
-import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
+import { SILENT } from '../../../src/kit/api/ports.ts'
+import { PODS, REPLICA_SETS } from '../../../src/kube/api/kinds/foreign-kinds.ts'
+import { createKubeClient, type KubeClient } from '../../../src/kube/io/client.ts'
 import type { ComparisonWindow } from '../../../src/scaling/core/rank/age-bucket.ts'
 import type { DeletionRank } from '../../../src/scaling/core/rank/deletion-rank.ts'
 import {

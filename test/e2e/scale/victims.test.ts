@@ -4,8 +4,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { SILENT } from '../../../src/api/ports/ports.ts'
-import { createKubeClient, type KubeClient } from '../../../src/io/kube/client.ts'
+import { SILENT } from '../../../src/kit/api/ports.ts'
+import { createKubeClient, type KubeClient } from '../../../src/kube/io/client.ts'
 import type { VictimPreference } from '../../../src/scaling/api/scale-down-policy.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import type { KubeResponse } from '../../harness/clusters/kube-request.ts'

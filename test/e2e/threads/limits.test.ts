@@ -7,8 +7,8 @@ import type {
   DispatchPolicy,
   FlowControlSchema,
   UpstreamClusterSpec,
-} from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+} from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request, type Response, valuesOf } from '../../harness/clients/h2-client.ts'
 import { startCluster, type TestCluster } from '../../harness/clusters/cluster.ts'
 import { hostOf, kubeconfigThrough, upstreamClusterFor } from '../../harness/clusters/upstream-cluster.ts'

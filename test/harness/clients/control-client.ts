@@ -1,7 +1,7 @@
 // Plain HTTPS requests to the embedded API server, and a reader of watches.
 
 import { Agent, type RequestOptions, request } from 'node:https'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import type { TestControl } from '../gateways/control.ts'
 import { waitFor } from '../wait.ts'
 

@@ -2,7 +2,7 @@
 
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import { connect as tlsConnect } from 'node:tls'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 
 export interface ClientOptions {
   /** Default 127.0.0.1. */

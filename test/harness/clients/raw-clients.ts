@@ -7,7 +7,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { waitFor } from '../wait.ts'
 
 export interface RawOptions {

@@ -4,7 +4,7 @@
 
 import type { ClientHttp2Session } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { h2Connect, h2Open, h2Request } from './h2-client.ts'
 import { http1Connect, requestHead } from './http1-client.ts'
 import { openRaw } from './raw-clients.ts'

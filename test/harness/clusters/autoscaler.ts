@@ -1,7 +1,7 @@
 // What a cluster-autoscaler writes of itself, as recorded, with other times: every write has new ones (clusterstate/utils/status.go).
 
 import { readFileSync } from 'node:fs'
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
 import { LAST_UPDATED } from '../../../src/scale-up-guard/core/autoscaler-status/autoscaler-status.ts'
 
 /** @param nowMs milliseconds since the epoch */

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createCA, type KeyPair } from '../../../src/io/pki/pki.ts'
+import { createCA, type KeyPair } from '../../../src/pki/io/pki.ts'
 import { apiserverCertificate, clientCertificate, writeKeyPair } from '../pki.ts'
 
 /** A row of kube-apiserver's --token-auth-file. */

@@ -2,7 +2,7 @@
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { type Binaries, binaries } from '../binaries.ts'
 import { type KubectlOptions, type KubectlResult, kubectl } from '../kubectl/kubectl.ts'
 import { clientCertificate } from '../pki.ts'

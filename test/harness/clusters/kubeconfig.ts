@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { stringify } from 'yaml'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 
 /** How a client says who it is; neither means anonymous. */
 export interface Credentials {

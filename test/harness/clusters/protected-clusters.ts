@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { UpstreamClusterSpec } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type { UpstreamClusterSpec } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { startGateway, type TestGateway } from '../gateways/gateway.ts'
 import { gatewayCA } from '../pki.ts'
 import { waitFor } from '../wait.ts'

@@ -1,9 +1,9 @@
 // In which order things happened to pods and workloads of a real cluster: deletion costs, new numbers of replicas, deletions.
 
-import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../../src/api/kinds/foreign-kinds.ts'
-import type { Following } from '../../../src/api/ports/object-client.ts'
-import type { ResourceKind } from '../../../src/api/ports/resource-kind.ts'
-import type { KubeClient } from '../../../src/io/kube/client.ts'
+import { DEPLOYMENTS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS } from '../../../src/kube/api/kinds/foreign-kinds.ts'
+import type { Following } from '../../../src/kube/api/object-client.ts'
+import type { ResourceKind } from '../../../src/kube/api/resource-kind.ts'
+import type { KubeClient } from '../../../src/kube/io/client.ts'
 import { OWN_COST_ANNOTATION } from '../../../src/scaling/core/victim-choice/own-cost.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of every kind, as the server gave them

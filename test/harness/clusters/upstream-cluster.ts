@@ -5,7 +5,7 @@ import {
   UPSTREAM_CLUSTER_KIND,
   type UpstreamCluster,
   type UpstreamClusterSpec,
-} from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+} from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { gatewayCA, LOOPBACK_ADDRESSES, serverCertificate } from '../pki.ts'
 import { nameProxyUrl } from '../upstreams/name-proxy.ts'
 import type { TestCluster } from './cluster.ts'

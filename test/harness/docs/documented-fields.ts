@@ -2,7 +2,7 @@
 // stated. The page explains fields by comments in a manifest, or by the rows of a table.
 
 import { isPair, isScalar, LineCounter, parseDocument, visit } from 'yaml'
-import { impliedDefault, type JsonSchema } from '../../../src/api/kube/json-schema.ts'
+import { impliedDefault, type JsonSchema } from '../../../src/kit/api/json/json-schema.ts'
 
 /** `spec.servers.weight` -> its documentation. */
 export type Explanations = ReadonlyMap<string, string>

@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
-import type { KeyPair } from '../../../src/io/pki/pki.ts'
+import type { KeyPair } from '../../../src/pki/io/pki.ts'
 import { waitFor } from '../wait.ts'
 import {
   ACK,

@@ -2,7 +2,6 @@
 // read frame by frame.
 
 import assert from 'node:assert/strict'
-import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
 import { ClientConnection } from '../../../src/http2/client.ts'
 import type { Connection } from '../../../src/http2/connection.ts'
 import { createHttp2Counters, type Http2Counters } from '../../../src/http2/counters.ts'
@@ -13,6 +12,7 @@ import { HpackEncoder } from '../../../src/http2/hpack/encoder.ts'
 import type { LateBodyShare } from '../../../src/http2/late-bodies.ts'
 import { CLIENT_LIMITS, type Http2Limits, SERVER_LIMITS, type ServerLimits } from '../../../src/http2/limits.ts'
 import { ServerConnection } from '../../../src/http2/server.ts'
+import type { HeaderList, Peer, ResetReason, Stream, StreamEvents } from '../../../src/kit/api/stream.ts'
 
 const ERROR_NAMES = [
   'NO_ERROR',

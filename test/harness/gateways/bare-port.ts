@@ -1,7 +1,7 @@
 // One TLS port without a gateway behind it: for what happens to connections before their handshake. A handshake or a request fails the test.
 
 import assert from 'node:assert/strict'
-import type { ListenerOptions } from '../../../src/io/listener/listener-socket.ts'
+import type { ListenerOptions } from '../../../src/gateway/io/listener/listener-socket.ts'
 
 export const BARE_PORT: ListenerOptions = {
   host: '127.0.0.1',

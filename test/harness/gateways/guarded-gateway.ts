@@ -1,14 +1,15 @@
 // A gateway of one thread inside the test process whose ledger of pod protection is the test's: what the request path does
 // with verdicts, without what makes them.
 
-import type { Logger } from '../../../src/api/ports/ports.ts'
-import type { UpstreamCluster } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { loadConfig } from '../../../src/app/config/config.ts'
-import { startInlineThread } from '../../../src/app/threads/pool/inline-thread.ts'
-import { ThreadPool } from '../../../src/app/threads/pool/pool.ts'
-import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
-import { createMetrics } from '../../../src/io/metrics/metrics.ts'
-import { systemClock } from '../../../src/io/world/clock.ts'
+import type { UpstreamCluster } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { compileCluster } from '../../../src/gateway/core/cluster/compile-cluster.ts'
+import { createMetrics } from '../../../src/gateway/metrics/metrics.ts'
+import { ClusterTable } from '../../../src/gateway/state/clusters.ts'
+import type { Logger } from '../../../src/kit/api/ports.ts'
+import { systemClock } from '../../../src/kit/io/world/clock.ts'
+import { loadConfig } from '../../../src/process/config/config.ts'
+import { startInlineThread } from '../../../src/program/threads/pool/inline-thread.ts'
+import { ThreadPool } from '../../../src/program/threads/pool/pool.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,
@@ -19,7 +20,6 @@ import type {
 } from '../../../src/protection/api/protection.ts'
 import type { ScaleDownReport } from '../../../src/scaling/api/scale-down.ts'
 import type { CompiledScaleDownPolicy } from '../../../src/scaling/core/victim-choice/policy.ts'
-import { ClusterTable } from '../../../src/state/clusters.ts'
 import { stubServing } from '../upstreams/stub-upstream.ts'
 import { LOOPBACK_SERVERS } from './local-servers.ts'
 

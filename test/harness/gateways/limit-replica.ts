@@ -2,18 +2,22 @@
 // that come evenly at a given rate. What was admitted is known by the clock of the machine.
 
 import { randomUUID } from 'node:crypto'
-import type { Logger } from '../../../src/api/ports/ports.ts'
-import type { FlowControlSchema } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { type GlobalLimits, type KeptPart, startGlobalLimits } from '../../../src/controllers/limits/global-limits.ts'
-import { compileCluster } from '../../../src/core/cluster/compile-cluster.ts'
-import type { CompiledSchema } from '../../../src/core/cluster/compiled-cluster.ts'
-import { release } from '../../../src/core/limits/flow-control.ts'
-import type { FlowCounter } from '../../../src/core/limits/flow-counter.ts'
-import type { RedisOptions } from '../../../src/io/redis/client.ts'
-import { createRedisLimits, type RedisLimits } from '../../../src/io/redis/limits.ts'
-import { systemClock } from '../../../src/io/world/clock.ts'
-import { ClusterTable } from '../../../src/state/clusters.ts'
-import type { FlowTable } from '../../../src/state/flow-tables.ts'
+import type { FlowControlSchema } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import {
+  type GlobalLimits,
+  type KeptPart,
+  startGlobalLimits,
+} from '../../../src/gateway/controllers/limits/global-limits.ts'
+import { compileCluster } from '../../../src/gateway/core/cluster/compile-cluster.ts'
+import type { CompiledSchema } from '../../../src/gateway/core/cluster/compiled-cluster.ts'
+import { release } from '../../../src/gateway/core/limits/flow-control.ts'
+import type { FlowCounter } from '../../../src/gateway/core/limits/flow-counter.ts'
+import type { RedisOptions } from '../../../src/gateway/io/redis/client.ts'
+import { createRedisLimits, type RedisLimits } from '../../../src/gateway/io/redis/limits.ts'
+import { ClusterTable } from '../../../src/gateway/state/clusters.ts'
+import type { FlowTable } from '../../../src/gateway/state/flow-tables.ts'
+import type { Logger } from '../../../src/kit/api/ports.ts'
+import { systemClock } from '../../../src/kit/io/world/clock.ts'
 
 export interface ReplicaOptions extends Partial<RedisOptions> {
   readonly url: string

@@ -1,6 +1,6 @@
 // Clocks of cells as a gateway has measured them.
 
-import type { Clock } from '../../../src/api/ports/ports.ts'
+import type { Clock } from '../../../src/kit/api/ports.ts'
 import { CellClocks } from '../../../src/protection/core/clocks/cell-clock.ts'
 
 /** Of cells whose clocks are as ours, as measured within a second, in an answer that took no time. */

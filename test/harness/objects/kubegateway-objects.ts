@@ -3,8 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { createCA, issueCertificate } from '../../../src/io/pki/pki.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
+import { createCA, issueCertificate } from '../../../src/pki/io/pki.ts'
 
 export interface Manifest {
   readonly name: string

@@ -1,8 +1,8 @@
 // An API server without a wire: objects in memory behind the ObjectClient seam, with resource versions, conflicts and the status
 // subresource. For tests of controllers that would cost a real server each; what servers really do is tested elsewhere.
 
-import type { JsonObject } from '../../../src/api/kube/json-object.ts'
-import { type StatusError, statusError } from '../../../src/api/kube/status.ts'
+import type { JsonObject } from '../../../src/kit/api/json/json-object.ts'
+import { sameJson } from '../../../src/kit/core/text/same-json.ts'
 import type {
   FollowChoice,
   FollowEvents,
@@ -11,10 +11,10 @@ import type {
   ObjectList,
   ObjectName,
   PatchOptions,
-} from '../../../src/api/ports/object-client.ts'
-import type { ResourceKind } from '../../../src/api/ports/resource-kind.ts'
-import { resourceName } from '../../../src/api/ports/resource-kind.ts'
-import { sameJson } from '../../../src/core/text/same-json.ts'
+} from '../../../src/kube/api/object-client.ts'
+import type { ResourceKind } from '../../../src/kube/api/resource-kind.ts'
+import { resourceName } from '../../../src/kube/api/resource-kind.ts'
+import { type StatusError, statusError } from '../../../src/kube/api/status.ts'
 
 interface Metadata {
   readonly name: string

@@ -4,8 +4,8 @@ import type {
   DispatchPolicy,
   UpstreamCluster,
   UpstreamClusterSpec,
-} from '../../../src/api/upstream-cluster/upstream-cluster.ts'
-import { issueCertificate, type KeyPair } from '../../../src/io/pki/pki.ts'
+} from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
+import { issueCertificate, type KeyPair } from '../../../src/pki/io/pki.ts'
 import type { StubUpstream } from '../upstreams/stub-upstream.ts'
 
 export interface TestClusterOptions {

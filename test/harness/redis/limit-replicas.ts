@@ -1,7 +1,7 @@
 // Several replicas that share limits, and what they let in together.
 
 import assert from 'node:assert/strict'
-import type { FlowControlSchema } from '../../../src/api/upstream-cluster/upstream-cluster.ts'
+import type { FlowControlSchema } from '../../../src/gateway/api/upstream-cluster/upstream-cluster.ts'
 import { type LimitReplica, type ReplicaOptions, startReplica } from '../gateways/limit-replica.ts'
 import { waitFor } from '../wait.ts'
 

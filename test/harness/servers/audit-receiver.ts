@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { createCA, type KeyPair } from '../../../src/io/pki/pki.ts'
+import { createCA, type KeyPair } from '../../../src/pki/io/pki.ts'
 import { serverCertificate } from '../pki.ts'
 
 export interface ReceivedBatch {

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { importJWK, type JWTHeaderParameters, SignJWT } from 'jose'
-import { createCA } from '../../../src/io/pki/pki.ts'
+import { createCA } from '../../../src/pki/io/pki.ts'
 import { serverCertificate } from '../pki.ts'
 
 export const OIDC_CLIENT = 'kubernetes'

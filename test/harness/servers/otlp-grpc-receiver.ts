@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { ProtobufReader } from '../../../src/core/text/protobuf-reader.ts'
+import { ProtobufReader } from '../../../src/kit/core/text/protobuf-reader.ts'
 
 export interface GrpcSpan {
   readonly traceId: string

@@ -12,7 +12,7 @@ import {
   type Settings,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import { createCA, issueCertificate, type KeyPair } from '../../../src/io/pki/pki.ts'
+import { createCA, issueCertificate, type KeyPair } from '../../../src/pki/io/pki.ts'
 
 export interface SeenRequest {
   readonly method: string

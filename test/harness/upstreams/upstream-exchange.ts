@@ -10,13 +10,17 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { Charge, ResetReason, Stream, StreamEvents } from '../../../src/api/ports/stream.ts'
-import { Offenders } from '../../../src/core/upstream/offenders.ts'
+import { Offenders } from '../../../src/gateway/core/upstream/offenders.ts'
+import type { SharedByCluster } from '../../../src/gateway/io/upstream/offences.ts'
+import {
+  createUpstreamEndpoint,
+  type RequestKind,
+  type UpstreamEndpoint,
+} from '../../../src/gateway/io/upstream/pool.ts'
+import { Relists } from '../../../src/gateway/io/upstream/relists.ts'
+import { createUpstreamCounters } from '../../../src/gateway/metrics/upstream-counters.ts'
 import { createHttp2Counters } from '../../../src/http2/counters.ts'
-import { createUpstreamCounters } from '../../../src/io/metrics/upstream-counters.ts'
-import type { SharedByCluster } from '../../../src/io/upstream/offences.ts'
-import { createUpstreamEndpoint, type RequestKind, type UpstreamEndpoint } from '../../../src/io/upstream/pool.ts'
-import { Relists } from '../../../src/io/upstream/relists.ts'
+import type { Charge, ResetReason, Stream, StreamEvents } from '../../../src/kit/api/stream.ts'
 import { localGuard } from './local-guard.ts'
 import { type Answer, type SeenRequest, stubServing } from './stub-upstream.ts'
 

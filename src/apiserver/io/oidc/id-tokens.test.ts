@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
-import type { Logger } from '../../../api/ports/ports.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
 import { createIdTokens, type IdTokens, type IdTokensOptions } from './id-tokens.ts'
 import { readKeySet, SIGNING_ALGS, type SigningAlg, type SigningKey } from './signing-keys.ts'
 

@@ -1,8 +1,6 @@
 // ID tokens of one OpenID provider (OpenID Connect Core 1.0, section 3.1.3.7): whose they are. Verified in the turn in which they arrive, with
 // the keys known; only a token that none of them has signed may wait for newer ones.
 
-import type { UserInfo } from '../../../api/kube/user.ts'
-import type { Logger } from '../../../api/ports/ports.ts'
 import {
   checkAudienceAndTimes,
   isRefusedClaims,
@@ -10,9 +8,11 @@ import {
   type OidcRefusal,
   type RefusedClaims,
   userFromClaims,
-} from '../../../core/identity/oidc-user.ts'
-import { MAX_TOKEN_LENGTH, type TokenVerifier } from '../../../io/pki/control-tokens.ts'
-import { type Jwt, readJwt } from '../../../io/pki/jwt.ts'
+} from '../../../gateway/core/identity/oidc-user.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
+import { MAX_TOKEN_LENGTH, type TokenVerifier } from '../../../pki/io/control-tokens.ts'
+import { type Jwt, readJwt } from '../../../pki/io/jwt.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
 import { isSignedBy, type SigningAlg, type SigningKey } from './signing-keys.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import type { Logger } from '../../../api/ports/ports.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
 import { IssuerKeys, MIN_FETCH_INTERVAL_MS } from './issuer-keys.ts'
 
 const ISSUER = 'https://login.example.com/realms/ops'

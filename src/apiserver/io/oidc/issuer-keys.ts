@@ -3,11 +3,11 @@
 
 import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { Logger } from '../../../api/ports/ports.ts'
-import { DOCUMENT } from '../../../core/answers/answer-limits.ts'
-import { serverCharge } from '../../../core/shares/charge.ts'
-import { faultText, fetchBounded } from '../../../io/answers/fetch-bounded.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { serverCharge } from '../../../kit/core/shares/charge.ts'
+import { DOCUMENT } from '../../../kube/core/answers/answer-limits.ts'
+import { faultText, fetchBounded } from '../../../kube/io/answers/fetch-bounded.ts'
 import { readKeySet, type SigningKey } from './signing-keys.ts'
 
 interface IssuerKeysOptions {

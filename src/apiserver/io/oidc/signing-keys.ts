@@ -2,8 +2,8 @@
 // with `none` and HS* anybody who knows the public key could sign. A key verifies only what its type is for.
 
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { Jwt } from '../../../io/pki/jwt.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { Jwt } from '../../../pki/io/jwt.ts'
 
 /** As `--oidc-signing-algs` of kube-apiserver. */
 export const SIGNING_ALGS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'] as const

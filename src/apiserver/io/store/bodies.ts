@@ -2,12 +2,12 @@
 // tokens themselves. A sealed body is bound to its key and revision: it cannot be replaced by an old one, or that of another Secret.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { mayHoldSecret } from '../../../api/kinds/inline-secrets.ts'
-import { SCHEME } from '../../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { statusError } from '../../../api/kube/status.ts'
-import type { ObjectKey } from '../../../api/ports/object-store.ts'
-import { type ResourceKind, resourceName } from '../../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { mayHoldSecret } from '../../../kube/api/kinds/inline-secrets.ts'
+import { type ResourceKind, resourceName } from '../../../kube/api/resource-kind.ts'
+import { statusError } from '../../../kube/api/status.ts'
+import { SCHEME } from '../../../program/api/scheme.ts'
+import type { ObjectKey } from '../../api/object-store.ts'
 import { StoreDamaged } from './errors.ts'
 
 /** Sealed bodies are bytes: nonce (12), cipher text, tag (16). */

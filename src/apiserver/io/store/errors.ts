@@ -1,8 +1,8 @@
 // Errors of SQLite as messages for people: at the start a UserError, later a Status of 500. Result codes: sqlite.org/rescode.html.
 
-import { StatusError, statusError } from '../../../api/kube/status.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { UserError } from '../../../api/validation/field-errors.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { StatusError, statusError } from '../../../kube/api/status.ts'
 
 const BUSY = 5
 const READONLY = 8

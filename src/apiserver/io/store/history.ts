@@ -1,8 +1,8 @@
 // The table of events: watches resume from it and lists of older revisions are built from it, until it is compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { ListRange, StoredObject, StoreEvent } from '../../../api/ports/object-store.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { ListRange, StoredObject, StoreEvent } from '../../api/object-store.ts'
 import { IN_RANGE, type ObjectTable, rangeParameters } from './objects.ts'
 import { integerOf, onlyRow, type Row, textOf } from './values.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { UserError } from '../../../api/validation/field-errors.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { readStoreKey } from './key.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-key-'))

@@ -3,9 +3,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { UserError } from '../../../api/validation/field-errors.ts'
-import { makePrivateDirectory } from '../../../io/pki/pki-files.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { makePrivateDirectory } from '../../../pki/io/pki-files.ts'
 
 const KEY_BYTES = 32
 const BASE64 = /^[A-Za-z0-9+/]{43}=$/

@@ -3,7 +3,7 @@
 
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { UserError } from '../../../api/validation/field-errors.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { keyId, readExistingKey, readStoreKey, syncDirectory } from './key.ts'
 import { WrongStoreKey } from './open.ts'
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from './store.ts'

@@ -3,8 +3,8 @@
 
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { UserError } from '../../../api/validation/field-errors.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { isBusy, openingFailure } from './errors.ts'
 
 export interface FileLock {

@@ -2,8 +2,8 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LRUCache } from 'lru-cache'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { ListRange, ObjectKey, StoredObject } from '../../../api/ports/object-store.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { ListRange, ObjectKey, StoredObject } from '../../api/object-store.ts'
 import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, type Row, textOf } from './values.ts'

@@ -2,8 +2,8 @@
 
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { UserError } from '../../../api/validation/field-errors.ts'
-import { makePrivateDirectory } from '../../../io/pki/pki-files.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { makePrivateDirectory } from '../../../pki/io/pki-files.ts'
 import { type ObjectBodies, SealBroken } from './bodies.ts'
 import { openingFailure } from './errors.ts'
 import { syncDirectory } from './key.ts'

@@ -1,7 +1,7 @@
 // Re-encrypts the bodies of a store, in the caller's transaction: under another key, or those that were unencrypted.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { ObjectKey } from '../../../api/ports/object-store.ts'
+import type { ObjectKey } from '../../api/object-store.ts'
 import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, onlyRow, textOf } from './values.ts'

@@ -2,8 +2,8 @@
 // store can be opened afterwards, with the old key or the new one, using the same key file.
 
 import { existsSync } from 'node:fs'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { UserError } from '../../../api/validation/field-errors.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { ObjectBodies } from './bodies.ts'
 import { openingFailure } from './errors.ts'
 import { createNewKey, keyId, readExistingKey, readStoreKey } from './key.ts'

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import {
   type ListRange,
   StoreCompacted,
@@ -14,7 +14,7 @@ import {
   type StoredObject,
   type StoreEvent,
   type StoreWrite,
-} from '../../../api/ports/object-store.ts'
+} from '../../api/object-store.ts'
 import { openSqliteStore, type SqliteStore } from './store.ts'
 
 const HISTORY = 6

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import {
   type ListRange,
   type ObjectKey,
@@ -13,7 +13,7 @@ import {
   type StoreEvent,
   type StoreWrite,
   type TaskResult,
-} from '../../../api/ports/object-store.ts'
+} from '../../api/object-store.ts'
 import { copyDatabase } from './backup.ts'
 import { ObjectBodies } from './bodies.ts'
 import { runningFailure } from './errors.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StoreCompacted, type StoreEvent, type StoreWrite } from '../../../api/ports/object-store.ts'
+import { StoreCompacted, type StoreEvent, type StoreWrite } from '../../api/object-store.ts'
 import { openSqliteStore, type SqliteStore } from './store.ts'
 
 const LOUD = new Error('a watcher that throws')

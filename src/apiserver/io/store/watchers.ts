@@ -1,7 +1,7 @@
 // The watchers of the store. onEvent calls are never nested: what a watcher writes, and new watches that it starts, are
 // delivered after the current event was delivered to every watcher, and before the outermost write() or watch() returns.
 
-import type { StoreEvent } from '../../../api/ports/object-store.ts'
+import type { StoreEvent } from '../../api/object-store.ts'
 
 export interface PastEvents {
   /** Events of a resource (and a namespace, unless '') after a revision, oldest first, at most one page. */

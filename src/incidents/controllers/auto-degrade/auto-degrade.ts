@@ -1,21 +1,21 @@
 // Carries out spec.degrade.auto: the leader looks at each such cluster about once a second, and sets spec.degrade.mode when the rule says
 // so (incidents/core/auto-degrade.ts). What a new leader needs is in the object: the mode, its reason, and status.degrade.auto.
 
-import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
 import type {
   AutoDegradeAction,
   AutoDegradeRecovery,
   AutoDegradeStatus,
-} from '../../../api/upstream-cluster/auto-degrade.ts'
-import { Controller } from '../../../controllers/kernel/controller.ts'
-import type { Leading } from '../../../controllers/kernel/leadership.ts'
-import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
-import { metaTime } from '../../../core/text/meta-time.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+} from '../../../gateway/api/upstream-cluster/auto-degrade.ts'
+import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { Controller } from '../../../kube/controllers/kernel/controller.ts'
+import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
+import { patchAsSeen } from '../../../kube/controllers/kernel/object-patch.ts'
 import type { ClusterHealth } from '../../api/cluster-health.ts'
 import {
   type AutoDegradeEffect,

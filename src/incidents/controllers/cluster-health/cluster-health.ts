@@ -2,13 +2,13 @@
 // watches the nodes, so that a cluster has one watch and not one for each replica; answers of upstream are those that this replica
 // got, which all of its threads count in shared memory.
 
-import type { ClosableClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { Leading, Tenant } from '../../../controllers/kernel/leadership.ts'
-import type { CompiledCluster } from '../../../core/cluster/compiled-cluster.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
+import type { ClosableClient } from '../../../kube/api/object-client.ts'
+import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
 import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../api/cluster-health.ts'
 import { AnswerWindow } from '../../core/answer-counts.ts'
 import type { NodeTrigger } from '../../core/auto-degrade.ts'

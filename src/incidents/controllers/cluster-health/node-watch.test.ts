@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MemoryObjects } from '../../../../test/harness/objects/memory-objects.ts'
-import { SILENT } from '../../../api/ports/ports.ts'
+import { SILENT } from '../../../kit/api/ports.ts'
 import { NodeWatch } from './node-watch.ts'
 
 class Client extends MemoryObjects {

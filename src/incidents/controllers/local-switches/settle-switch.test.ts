@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { DEGRADE_MODES, type DegradeMode } from '../../../api/upstream-cluster/degrade-modes.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { readDegrade, type Switch, settleSwitch } from './settle-switch.ts'
 
 const NOW = Date.parse('2030-01-31T12:00:00Z')

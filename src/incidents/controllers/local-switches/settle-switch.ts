@@ -1,10 +1,14 @@
 // What becomes of a local switch when the API server of the objects answers (decision 27): it is written to the object, unless somebody
 // has changed the object's own switch in the meantime to a stricter mode, which then wins.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, type DegradeMode } from '../../../api/upstream-cluster/degrade-modes.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import {
+  DEFAULT_DEGRADE_MODE,
+  DEGRADE_MODES,
+  type DegradeMode,
+} from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
 
 /** What counts of a switch. */
 export interface Switch {

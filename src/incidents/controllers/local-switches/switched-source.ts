@@ -1,23 +1,22 @@
 // A source of clusters over which switches thrown on this machine are laid: they need no API server. When that answers, they are settled
 // with the object (settle-switch.ts), and removed once the object as it then is has been delivered, so that no mode in between is in force.
 
-import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
-import { StatusError } from '../../../api/kube/status.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
 import type {
-  Clock,
-  Logger,
   ResolvedCluster,
   ResourceSource,
   SourceChange,
   SourceError,
-} from '../../../api/ports/ports.ts'
-import type { Degrade } from '../../../api/upstream-cluster/upstream-cluster.ts'
-import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
-import { Writes } from '../../../controllers/kernel/writes.ts'
-import { metaTime } from '../../../core/text/meta-time.ts'
+} from '../../../gateway/api/resource-source.ts'
+import type { Degrade } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import { patchAsSeen } from '../../../kube/controllers/kernel/object-patch.ts'
+import { Writes } from '../../../kube/controllers/kernel/writes.ts'
 import { type LocalSwitches, SwitchDirectory } from '../../io/local-switches/switch-directory.ts'
 import { type LocalSwitch, readSwitch, removeSwitch, switchDirectory } from '../../io/local-switches/switch-file.ts'
 import {

@@ -1,7 +1,7 @@
 // The facts that a recovery goes by, gathered from the live state of the main thread.
 
-import type { Clock } from '../../../api/ports/ports.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
 import type { ClusterHealth } from '../../api/cluster-health.ts'
 import type { RecoveryFacts } from '../../core/recovery-checks.ts'
 

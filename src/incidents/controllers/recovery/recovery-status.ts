@@ -1,8 +1,8 @@
 // status.degrade as the leader writes it: of each look of the recovery, or why there was none.
 
-import type { DegradeStatus, RecoveryStatus } from '../../../api/upstream-cluster/status.ts'
-import { metaTime } from '../../../core/text/meta-time.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import type { DegradeStatus, RecoveryStatus } from '../../../gateway/api/upstream-cluster/status.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { RecoveryTurn } from '../../core/recovery.ts'
 import type { SwitchedCluster } from './switched-cluster.ts'
 

@@ -1,12 +1,12 @@
 // The degrade switch of an UpstreamCluster as its API server gives it, and little else of the object.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { AutoDegradeStatus } from '../../../api/upstream-cluster/auto-degrade.ts'
-import { type DegradeMode, writtenMode } from '../../../api/upstream-cluster/degrade-modes.ts'
-import { parseFeatureGates } from '../../../api/upstream-cluster/feature-gates.ts'
-import type { DegradeStatus, RecoveryStatus } from '../../../api/upstream-cluster/status.ts'
-import { FEATURE_GATES_ANNOTATION } from '../../../api/upstream-cluster/upstream-cluster.ts'
+import type { AutoDegradeStatus } from '../../../gateway/api/upstream-cluster/auto-degrade.ts'
+import { type DegradeMode, writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { parseFeatureGates } from '../../../gateway/api/upstream-cluster/feature-gates.ts'
+import type { DegradeStatus, RecoveryStatus } from '../../../gateway/api/upstream-cluster/status.ts'
+import { FEATURE_GATES_ANNOTATION } from '../../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { AUTOMATIC } from '../../core/auto-degrade.ts'
 
 export interface SwitchedCluster {

@@ -3,8 +3,8 @@
 import { lstatSync, readdirSync, statSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { compareText } from '../../../api/kube/sorted-json.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
+import { compareText } from '../../../kit/api/json/sorted-json.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { clusterOfFile, distrust, type LocalSwitch, readSwitch, switchDirectory } from './switch-file.ts'
 
 export interface LocalSwitches {

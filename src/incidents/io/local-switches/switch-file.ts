@@ -16,10 +16,10 @@ import {
 import { join } from 'node:path'
 import process from 'node:process'
 import { parse, stringify } from 'yaml'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import { DEGRADE_MODES, type DegradeMode } from '../../../api/upstream-cluster/degrade-modes.ts'
-import { nearestName } from '../../../api/validation/nearest-name.ts'
-import { makePrivateDirectory, replaceFile } from '../../../io/pki/pki-files.ts'
+import { DEGRADE_MODES, type DegradeMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
+import { makePrivateDirectory, replaceFile } from '../../../pki/io/pki-files.ts'
 
 export interface LocalSwitch {
   /** metadata.name of the UpstreamCluster. */

@@ -3,9 +3,9 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isRecord, recordsOf } from '../../../api/kube/object-shape.ts'
-import { controlPaths } from '../../../io/listener/control-paths.ts'
-import { makePrivateDirectory, replaceFile } from '../../../io/pki/pki-files.ts'
+import { controlPaths } from '../../../gateway/io/listener/control-paths.ts'
+import { isRecord, recordsOf } from '../../../kit/api/json/object-shape.ts'
+import { makePrivateDirectory, replaceFile } from '../../../pki/io/pki-files.ts'
 import { type LocalSwitch, switchDirectory } from './switch-file.ts'
 
 /** The object when the switch was thrown. */

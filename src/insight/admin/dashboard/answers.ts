@@ -1,7 +1,7 @@
 // The JSON that the dashboard asks for. It only reads.
 
-import type { ExplainInput, ExplainOutput } from '../../../core/explain/explain-request.ts'
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { ExplainInput, ExplainOutput } from '../../../gateway/core/explain/explain-request.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import type { ClusterPage } from '../../api/cluster-page.ts'
 import type { Overview } from '../../api/overview.ts'
 import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/parts.ts'

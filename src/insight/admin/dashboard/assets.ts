@@ -1,8 +1,8 @@
 // The files of the dashboard. Their names have a hash of their content in them, so that browsers keep them for good; the page that names
 // them is asked for each time, and costs nothing when it is the same.
 
-import type { AnyResponse, PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
-import { contentHash } from '../../../io/sources/files/content-hash.ts'
+import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
+import { contentHash } from '../../../gateway/io/sources/files/content-hash.ts'
 import { type AdminRoute, TEXT } from '../route.ts'
 
 /** By name. Rejects when they cannot be made; the next call tries again. */

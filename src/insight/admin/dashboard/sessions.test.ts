@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { type AdminAccess, type AdminRoute, NOBODY } from '../route.ts'
 import { loginSessions, type Sessions } from './sessions.ts'
 

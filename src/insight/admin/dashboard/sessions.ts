@@ -1,7 +1,7 @@
 // Logging in with a bearer token, once for a browser: the token is kept here, and the browser gets a random number for it, in a cookie that no
 // script can read and no other site can send. With each request the token is reviewed again, as if it had come along.
 
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 

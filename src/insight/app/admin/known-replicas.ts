@@ -1,21 +1,21 @@
 // Which other replicas there are, and by which credential they know this one: those whose Leases tell of an admin listener, or those of
 // --admin-peers.
 
-import { LEASES } from '../../../api/kinds/scheme.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Logger } from '../../../api/ports/ports.ts'
-import type { PortFiles } from '../../../app/certificates/port-files.ts'
-import type { Config } from '../../../app/config/config.ts'
+import type { AdminCredential } from '../../../cli/io/admin-request.ts'
+import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../../gateway/core/status/gateways.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
 import {
   formatListenAddress,
   isLoopback,
   type ListenAddress,
   parseListenAddress,
-} from '../../../core/cluster/listen-address.ts'
-import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../../core/status/gateways.ts'
-import type { KubeAccess } from '../../../io/kube/config-access.ts'
-import { readNamedFile } from '../../../io/pki/pki-files.ts'
-import type { AdminCredential } from '../../../io/world/admin-request.ts'
+} from '../../../kit/core/listen-address.ts'
+import { LEASES } from '../../../kube/api/kinds/lease-kind.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import type { KubeAccess } from '../../../kube/io/config-access.ts'
+import { readNamedFile } from '../../../pki/io/pki-files.ts'
+import type { PortFiles } from '../../../process/certificates/port-files.ts'
+import type { Config } from '../../../process/config/config.ts'
 import type { ReplicaAddress, Replicas } from './replicas.ts'
 
 /** Leases that were not renewed for longer are of replicas that are gone: theirs stay when they were killed. */

@@ -4,12 +4,12 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { Config } from '../../../app/config/config.ts'
-import { HiddenValues, isTooShort, LEAST_SECRET } from '../../../core/identity/hidden-values.ts'
-import { isSecretName, redact, redactText } from '../../../core/identity/redact.ts'
-import { kubeConfigFiles } from '../../../io/kube/config.ts'
-import type { ClusterTable } from '../../../state/clusters.ts'
+import { HiddenValues, isTooShort, LEAST_SECRET } from '../../../gateway/core/identity/hidden-values.ts'
+import type { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { isSecretName, redact, redactText } from '../../../kit/core/text/redact.ts'
+import { kubeConfigFiles } from '../../../kube/io/config.ts'
+import type { Config } from '../../../process/config/config.ts'
 
 /** Values of files that have changed since are kept for the lines of the log that may have them. */
 const MAX_REMEMBERED = 1_000

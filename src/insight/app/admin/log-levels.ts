@@ -1,9 +1,9 @@
 // The log level at run time: of the main thread and of all gateway threads, for a while; then that of the settings is back by itself.
 
-import type { Logger } from '../../../api/ports/ports.ts'
-import { formatDuration, parseDuration } from '../../../core/text/duration.ts'
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
-import { type LeveledLogger, LOG_LEVELS, type LogLevel } from '../../../io/logs/log.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { formatDuration, parseDuration } from '../../../kit/core/text/duration.ts'
+import { type LeveledLogger, LOG_LEVELS, type LogLevel } from '../../../kit/io/logs/log.ts'
 import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
 import { askOthers, type Replicas } from './replicas.ts'
 

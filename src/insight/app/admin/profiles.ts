@@ -1,8 +1,8 @@
 // Profiles of the main thread and of every gateway thread, one file each, in a tar archive. One at a time: they cost what they measure.
 
-import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
-import { type TarFile, tarOf } from '../../../core/text/tar.ts'
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
+import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
+import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import type { AdminRoute } from '../../admin/route.ts'
 import { type ProfileKind, profileThread } from '../../io/profile/profile.ts'
 

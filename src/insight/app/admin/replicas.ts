@@ -1,14 +1,13 @@
 // What a route says for all replicas (`?replicas=all`): the replica that is asked asks the others and merges. One that does not answer in
 // 2 s is named in the answer.
 
-import type { Logger } from '../../../api/ports/ports.ts'
-import { REPLICA } from '../../../core/answers/answer-limits.ts'
-import { REPLICAS_CHARGE } from '../../../core/shares/charge.ts'
-import type { PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
-import { type AdminCredential, adminFault, sendAdmin } from '../../../io/world/admin-request.ts'
+import { type AdminCredential, adminFault, sendAdmin } from '../../../cli/io/admin-request.ts'
+import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import type { PartOf, Parts } from '../../../kit/core/merge/merge.ts'
+import { REPLICAS_CHARGE } from '../../../kit/core/shares/charge.ts'
+import { REPLICA } from '../../../kube/core/answers/answer-limits.ts'
 import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from '../../admin/route.ts'
-import type { PartOf } from '../../api/parts.ts'
-import type { Parts } from '../../core/dashboard/merge/merge.ts'
 
 /** Another replica. */
 export interface ReplicaAddress {

@@ -1,13 +1,13 @@
 // What the admin listener answers beside health, metrics and configuration: what happens in this process, and its inside. One line for each
 // group of routes.
 
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { Config } from '../../../app/config/config.ts'
-import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
-import { type ShareReport, sumOfShares } from '../../../core/shares/shares-report.ts'
-import type { LineWriter } from '../../../io/logs/line-writer.ts'
-import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
-import type { ClusterTable } from '../../../state/clusters.ts'
+import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { ClusterTable } from '../../../gateway/state/clusters.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { type ShareReport, sumOfShares } from '../../../kit/core/shares/shares-report.ts'
+import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import type { Config } from '../../../process/config/config.ts'
+import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
 import { MAX_LIMIT, readTopQuery } from '../../core/top/query.ts'
 import { sumOfReports, type TopReport } from '../../core/top/report.ts'

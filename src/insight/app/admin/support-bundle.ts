@@ -2,8 +2,8 @@
 // a CPU profile when asked for. No secrets: fields by their names, texts by their form, and whatever the process knows to be one.
 
 import { gzipSync } from 'node:zlib'
-import type { Config } from '../../../app/config/config.ts'
-import { type TarFile, tarOf } from '../../../core/text/tar.ts'
+import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
+import type { Config } from '../../../process/config/config.ts'
 import { type AdminRoute, TEXT } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import type { Redaction } from './known-secrets.ts'

@@ -1,9 +1,9 @@
 // Who asks most, over all threads: what they have counted is fetched every ten seconds, and when somebody asks.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../../../api/ports/ports.ts'
-import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
-import type { Exposition } from '../../../io/metrics/exposition.ts'
+import type { Exposition } from '../../../gateway/metrics/exposition.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { DIMENSIONS, type Dimension } from '../../core/top/measures.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'

@@ -1,12 +1,12 @@
 // The file of --audit-policy-file: read and checked at the start, and again when it changes.
 
 import { parse } from 'yaml'
-import type { Logger } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { FieldErrors, UserError } from '../../../api/validation/field-errors.ts'
-import type { Config } from '../../../app/config/config.ts'
-import { ReloadedFiles } from '../../../app/config/reloaded-files.ts'
-import { readNamedFile } from '../../../io/pki/pki-files.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { FieldErrors, UserError } from '../../../kit/api/validation/field-errors.ts'
+import { readNamedFile } from '../../../pki/io/pki-files.ts'
+import type { Config } from '../../../process/config/config.ts'
+import { ReloadedFiles } from '../../../process/config/reloaded-files.ts'
 import { type AuditPolicy, readAuditPolicy } from '../../core/audit/policy.ts'
 
 const AUDIT_POLICY_FLAG = '--audit-policy-file'

@@ -1,7 +1,7 @@
 // What all replicas know: each tells its part, this one merges. However many look, the overview is asked for once in two seconds.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import { DURATION_BOUNDS } from '../../../io/metrics/cluster-totals.ts'
+import { DURATION_BOUNDS } from '../../../gateway/metrics/cluster-totals.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { ClusterPage } from '../../api/cluster-page.ts'
 import type { Overview } from '../../api/overview.ts'
 import { type ClusterPart, type ClusterPartAnswer, type OverviewPart, PART_FORMAT } from '../../api/parts.ts'

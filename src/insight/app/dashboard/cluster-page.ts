@@ -1,19 +1,19 @@
 // One cluster in full.
 
-import { certificateEnds } from '../../../controllers/status/certificates.ts'
+import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
 import type {
   CompiledCluster,
   CompiledList,
   CompiledPolicy,
   CompiledRule,
   CompiledSchema,
-} from '../../../core/cluster/compiled-cluster.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+} from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import { short } from '../../../kit/core/text/figures.ts'
 import type { EndpointRow, LimitRow, PolicyRow, ProtectionPane } from '../../api/cluster-page.ts'
 import type { Change } from '../../api/overview.ts'
 import type { ClusterPart } from '../../api/parts.ts'
 import { clip } from '../../core/dashboard/change-log.ts'
-import { short } from '../../core/dashboard/figures.ts'
 import { type OverviewDeps, problemRow } from './overview.ts'
 import { ClusterSample } from './samples.ts'
 import { tileOf } from './tiles.ts'

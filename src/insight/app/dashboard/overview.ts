@@ -1,14 +1,14 @@
 // The overview: all clusters at one look, a page of tiles at a time.
 
-import type { SourceError } from '../../../api/ports/ports.ts'
-import type { OwnCertificate } from '../../../app/certificates/own-certificates.ts'
-import { certificateEnds } from '../../../controllers/status/certificates.ts'
-import { certificateTimes } from '../../../io/pki/certificate-validity.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+import type { SourceError } from '../../../gateway/api/resource-source.ts'
+import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import { short } from '../../../kit/core/text/figures.ts'
+import { certificateTimes } from '../../../pki/io/certificate-validity.ts'
+import type { OwnCertificate } from '../../../process/certificates/own-certificates.ts'
 import type { CertificateRow, Change, ProblemRow, RefusalRow } from '../../api/overview.ts'
 import { MAX_PART_ROWS, type OverviewPart, PART_FORMAT, type TotalsPart } from '../../api/parts.ts'
 import { type ChangeLog, clip } from '../../core/dashboard/change-log.ts'
-import { short } from '../../core/dashboard/figures.ts'
 import type { ClusterSample, Samples } from './samples.ts'
 import { type TileDeps, tileOf } from './tiles.ts'
 

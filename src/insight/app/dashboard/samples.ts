@@ -2,11 +2,16 @@
 // on whether somebody looks or not.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type ClusterTotals, clusterTotals, DURATION_BOUNDS, refusalCode } from '../../../io/metrics/cluster-totals.ts'
-import type { MetricsSnapshot } from '../../../io/metrics/recorder.ts'
+import {
+  type ClusterTotals,
+  clusterTotals,
+  DURATION_BOUNDS,
+  refusalCode,
+} from '../../../gateway/metrics/cluster-totals.ts'
+import type { MetricsSnapshot } from '../../../gateway/metrics/recorder.ts'
+import { short } from '../../../kit/core/text/figures.ts'
 import { type RefusalRow, STEP_SECONDS, STEPS } from '../../api/overview.ts'
 import type { Durations, SeriesPart } from '../../api/parts.ts'
-import { short } from '../../core/dashboard/figures.ts'
 import { durationsOf } from '../../core/dashboard/merge/durations.ts'
 import { increase, Ring } from '../../core/dashboard/rate-ring.ts'
 

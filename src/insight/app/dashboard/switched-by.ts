@@ -1,8 +1,8 @@
 // Who has set a degrade mode, and when: of a switch thrown on this machine its file knows it, of an object the manager of its field.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { ResolvedCluster } from '../../../api/ports/ports.ts'
+import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
 import { readSwitchStates } from '../../../incidents/io/local-switches/switch-state.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
 
 export interface SwitchedBy {
   /** '' = not known. */

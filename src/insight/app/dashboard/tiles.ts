@@ -1,11 +1,11 @@
 // A cluster in one glance, out of its state in force and its samples.
 
-import { effectiveMode } from '../../../core/policy/degrade.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+import { effectiveMode } from '../../../gateway/core/policy/degrade.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
+import { short } from '../../../kit/core/text/figures.ts'
 import type { DegradeInForce } from '../../api/overview.ts'
 import type { TilePart } from '../../api/parts.ts'
 import { clip } from '../../core/dashboard/change-log.ts'
-import { short } from '../../core/dashboard/figures.ts'
 import type { Samples } from './samples.ts'
 import type { SwitchedBy } from './switched-by.ts'
 

@@ -1,11 +1,11 @@
 // Notices what changes in the clusters: their objects when a change is in force, modes and endpoints by looking every two seconds, so that a
 // mode that expires is told, too.
 
-import type { ResolvedCluster } from '../../../api/ports/ports.ts'
-import { certificateEnds } from '../../../controllers/status/certificates.ts'
-import type { CompiledCluster } from '../../../core/cluster/compiled-cluster.ts'
-import { effectiveMode } from '../../../core/policy/degrade.ts'
-import type { LiveCluster } from '../../../state/clusters.ts'
+import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
+import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
+import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import { effectiveMode } from '../../../gateway/core/policy/degrade.ts'
+import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import type { Change, ChangeKind } from '../../api/overview.ts'
 import { type ChangeLog, clip } from '../../core/dashboard/change-log.ts'
 import { type SwitchedBy, switchedBy } from './switched-by.ts'

@@ -1,6 +1,6 @@
 // The same tap at the other replicas: their lines, until they end or are lost.
 
-import { type AdminCredential, sendAdmin } from '../../../io/world/admin-request.ts'
+import { type AdminCredential, sendAdmin } from '../../../cli/io/admin-request.ts'
 
 /** Which other replicas there are, and who this one is for them. */
 export interface TapReplicas {

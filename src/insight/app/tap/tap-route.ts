@@ -1,12 +1,12 @@
 // GET /api/v1/tap: who may begin how many taps, and the record of each. What a tap shows names users, so it is audited as reading is.
 
 import { randomUUID } from 'node:crypto'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { ThreadPool } from '../../../app/threads/pool/pool.ts'
-import type { AnyResponse, PlainRequest, PlainResponse } from '../../../io/listener/http-plain.ts'
-import type { LineWriter } from '../../../io/logs/line-writer.ts'
-import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../io/metrics/descriptors.ts'
-import type { MetricsRecorder } from '../../../io/metrics/recorder.ts'
+import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
+import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../gateway/metrics/descriptors.ts'
+import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { type AdminRoute, type AdminUser, TEXT } from '../../admin/route.ts'
 import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { tapAuditLine } from '../../io/audit/audit-event.ts'

@@ -1,12 +1,12 @@
 // One tap: what the threads of this replica, and the other replicas, show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
 // reader takes them, until it ends.
 
-import type { Budget } from '../../../api/limits/budget.ts'
-import type { Clock } from '../../../api/ports/ports.ts'
-import type { TapCounts, TapQuestion, TapThreadEvent } from '../../../app/threads/tap-messages.ts'
-import { safeJson } from '../../../core/text/printable.ts'
-import type { StreamOut } from '../../../io/listener/http-plain.ts'
-import { adminFault } from '../../../io/world/admin-request.ts'
+import { adminFault } from '../../../cli/io/admin-request.ts'
+import type { StreamOut } from '../../../gateway/io/listener/http-plain.ts'
+import type { Budget } from '../../../kit/api/limits/budget.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import { safeJson } from '../../../kit/core/text/printable.ts'
+import type { TapCounts, TapQuestion, TapThreadEvent } from '../../../program/threads/tap-messages.ts'
 import type { DropReason, TapEnd, TapLine } from '../../core/tap/tap-lines.ts'
 import { type TapRequest, tapBudget } from '../../core/tap/tap-query.ts'
 import type { TapPeer } from './tap-peers.ts'

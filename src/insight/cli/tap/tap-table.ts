@@ -1,6 +1,6 @@
 // A tap as a table whose rows come one by one: columns have a width from the start, and the last one takes what is left of the terminal.
 
-import { fitWidth, printable, textWidth } from '../../../core/text/printable.ts'
+import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
 import type { TapEvent } from '../../core/tap/tap-event.ts'
 
 interface Column {

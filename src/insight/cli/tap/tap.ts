@@ -1,10 +1,10 @@
 // `portcullis tap`: requests as they happen, from all threads of all replicas, as rows or as lines of JSON.
 
-import { UserError } from '../../../api/validation/field-errors.ts'
 import type { AdminClient } from '../../../cli/client/admin-client.ts'
 import { type Output, reportUserErrors } from '../../../cli/command/output.ts'
-import { formatDuration } from '../../../core/text/duration.ts'
-import { printable } from '../../../core/text/printable.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { formatDuration } from '../../../kit/core/text/duration.ts'
+import { printable } from '../../../kit/core/text/printable.ts'
 import type { TapLine } from '../../core/tap/tap-lines.ts'
 import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { fullResourceName } from './resource-names.ts'

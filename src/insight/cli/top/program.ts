@@ -18,7 +18,7 @@ export function addTop(program: Command, { out, done }: CommandContext): void {
     .addOption(new Option('-o, --output <format>', 'json asks once').choices(['text', 'json']).default('text'))
     .option('--once', 'ask once, also on a terminal', false)
     .action(async (options) => {
-      const { openScreen } = await import('../../../io/world/terminal.ts')
+      const { openScreen } = await import('../../../kit/io/world/terminal.ts')
       return done((await import('./top.ts')).top({ ...options, openScreen, out }))
     })
 }

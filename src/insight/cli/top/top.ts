@@ -1,10 +1,10 @@
 // `portcullis top`: who asks most, refreshed in place.
 
-import { UserError } from '../../../api/validation/field-errors.ts'
 import { AdminClient, type AdminClientOptions } from '../../../cli/client/admin-client.ts'
 import type { Output } from '../../../cli/command/output.ts'
-import { fitWidth, printable, safeJson } from '../../../core/text/printable.ts'
-import type { Screen } from '../../../io/world/terminal.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { fitWidth, printable, safeJson } from '../../../kit/core/text/printable.ts'
+import type { Screen } from '../../../kit/io/world/terminal.ts'
 import { readTopQuery } from '../../core/top/query.ts'
 import { isTopAnswer, type TopAnswer, topLines } from '../../core/top/top-lines.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FieldErrors } from '../../../api/validation/field-errors.ts'
+import { FieldErrors } from '../../../kit/api/validation/field-errors.ts'
 import { readAuditPolicy } from './policy.ts'
 
 /** `path: message`, of errors; of warnings with `?` in front. */

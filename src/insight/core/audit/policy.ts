@@ -1,10 +1,10 @@
 // An audit policy (audit.k8s.io/v1 Policy) as kube-apiserver reads it (apiserver/pkg/audit/policy/reader.go,
 // apiserver/pkg/apis/audit/validation): what is wrong in it, each by its path and with the fix, and the policy as plain data.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import { type FieldErrors, shown } from '../../../api/validation/field-errors.ts'
-import { isObjectName } from '../../../api/validation/name-syntax.ts'
-import { nearestName } from '../../../api/validation/nearest-name.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
+import { isObjectName } from '../../../kit/api/validation/name-syntax.ts'
+import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
 
 export const AUDIT_LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
 export type AuditLevel = (typeof AUDIT_LEVELS)[number]

@@ -1,8 +1,8 @@
 // Bodies that are being recorded. Their memory in one thread is divided among users, so that nobody can keep the bodies of others out of the
 // audit log.
 
-import { BodyPieces } from '../../../core/request/body-pieces.ts'
-import { RESERVE_OF, Shares } from '../../../core/shares/shares.ts'
+import { RESERVE_OF, Shares } from '../../../kit/core/shares/shares.ts'
+import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
 
 /** Bytes, all in all. */
 export const MAX_RECORDED_BYTES: number = 32 * 1024 * 1024

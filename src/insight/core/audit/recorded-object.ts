@@ -1,7 +1,7 @@
 // A body as an audit event has it: JSON, without what must not be in a log. kube-apiserver records Secrets as they are and leaves it to
 // the policy; here their values never get into an event.
 
-import { listOf } from '../../../api/kube/object-shape.ts'
+import { listOf } from '../../../kit/api/json/object-shape.ts'
 
 /** What the request is about, as in RequestInfo. */
 export interface RecordedResource {

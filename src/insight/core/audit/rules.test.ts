@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { FieldErrors } from '../../../api/validation/field-errors.ts'
+import { FieldErrors } from '../../../kit/api/validation/field-errors.ts'
 import { readAuditPolicy } from './policy.ts'
 import { type AuditDecision, type AuditedRequest, AuditRules } from './rules.ts'
 

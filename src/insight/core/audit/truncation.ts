@@ -1,6 +1,6 @@
 // Events that are too large lose their bodies, as in kube-apiserver (apiserver/plugin/pkg/audit/truncate).
 
-import { recordOf } from '../../../api/kube/object-shape.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
 
 /** A batch for the webhook is split above it; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
 export const MAX_BATCH_BYTES: number = 10 * 1024 * 1024

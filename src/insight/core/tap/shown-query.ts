@@ -1,7 +1,7 @@
 // What a tap shows of a query: values only of parameters that kube-apiserver knows and that cannot hold a secret. Of others that it
 // knows the name; of all the rest nothing but how many there are, because a bare token is a name, too.
 
-import { QueryReader } from '../../../core/request/query-reader.ts'
+import { QueryReader } from '../../../gateway/core/request/query-reader.ts'
 
 /** metav1.ListOptions, GetOptions, CreateOptions and so on, PodLogOptions, PodExecOptions without its command. */
 const SHOWN: ReadonlySet<string> = new Set([

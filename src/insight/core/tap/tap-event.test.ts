@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRecord, type RequestRecord } from '../../../api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../../gateway/api/request-record.ts'
 import { type TapEvent, tapLine } from './tap-event.ts'
 
 const PLACE = { replica: 'gw-0', thread: 1 }

@@ -1,8 +1,8 @@
 // One line of a tap: a request as its reader sees it. Only what is listed here leaves the gateway: no body, no header field but
 // the user agent, no message of a refusal (it may quote what the client sent), and of the query what shown-query.ts allows.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { safeJson } from '../../../core/text/printable.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { safeJson } from '../../../kit/core/text/printable.ts'
 import { shownQuery } from './shown-query.ts'
 import { type TapPhase, verbOf } from './tap-filter.ts'
 

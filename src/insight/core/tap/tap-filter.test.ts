@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { createRecord, type RequestRecord } from '../../../api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../../gateway/api/request-record.ts'
 import { compileTapFilter, EVERYTHING, type TapFilter, type TapPhase, tapMatches } from './tap-filter.ts'
 
 interface Case {

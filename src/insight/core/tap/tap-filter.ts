@@ -1,12 +1,13 @@
 // Which requests a tap shows: lists as in dispatchPolicies (`-x`, a trailing `*`), fields ANDed. Plain data crosses threads;
 // each gateway thread compiles it once and evaluates it for every request while somebody taps.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { parseIp } from '../../../api/validation/ip-address.ts'
-import { inAnyCidr, parseCidr } from '../../../core/cluster/cidr.ts'
-import { ALL, compileGlobs, effectiveEntries } from '../../../core/cluster/compile-rules.ts'
-import type { CompiledCidr, CompiledList } from '../../../core/cluster/compiled-cluster.ts'
-import { anyInList, inList } from '../../../core/policy/match-list.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { ALL, compileGlobs, effectiveEntries } from '../../../gateway/core/cluster/compile-rules.ts'
+import type { CompiledList } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import { anyInList, inList } from '../../../gateway/core/policy/match-list.ts'
+import { parseIp } from '../../../kit/api/validation/ip-address.ts'
+import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
+import { inAnyCidr, parseCidr } from '../../../kit/core/dial/cidr.ts'
 
 /** What to show. An empty list leaves its field open. */
 export interface TapFilter {

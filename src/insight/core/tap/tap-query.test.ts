@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { REFUSAL_TABLE } from '../../../core/refusal/refusal.ts'
+import { REFUSAL_TABLE } from '../../../kit/core/refusal/refusal.ts'
 import { EVERYTHING } from './tap-filter.ts'
 import { readTapQuery, type TapQuery, type TapRequest, writeTapQuery } from './tap-query.ts'
 

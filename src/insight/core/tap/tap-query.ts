@@ -1,10 +1,10 @@
 // A tap as the query of `GET /api/v1/tap`, which the command line writes and the admin listener reads. Everything has a limit: each
 // gateway thread evaluates the filter for every request.
 
-import { Budget } from '../../../api/limits/budget.ts'
-import { parseCidr } from '../../../core/cluster/cidr.ts'
-import { REFUSAL_TABLE } from '../../../core/refusal/refusal.ts'
-import { formatDuration, parseDuration } from '../../../core/text/duration.ts'
+import { Budget } from '../../../kit/api/limits/budget.ts'
+import { parseCidr } from '../../../kit/core/dial/cidr.ts'
+import { REFUSAL_TABLE } from '../../../kit/core/refusal/refusal.ts'
+import { formatDuration, parseDuration } from '../../../kit/core/text/duration.ts'
 import { EVERYTHING, needsOutcome, type TapFilter } from './tap-filter.ts'
 
 export interface TapRequest {

@@ -1,7 +1,7 @@
 // Sums of requests that agree in some names. Most requests are like one before: they cost a comparison and a few additions here, and the
 // row is counted name by name when another takes its slot, or when all are taken.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { REQUESTS, TALLY_LENGTH, TALLY_WIDTH } from './measures.ts'
 import { flatCopy, lastLetter, lastLetters, MAX_NAME_LENGTH } from './names.ts'
 

@@ -1,6 +1,6 @@
 // A report of `portcullis top` as lines of text, for a terminal of some width.
 
-import { fitWidth, printable, textWidth } from '../../../core/text/printable.ts'
+import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
 import { DIMENSIONS, type Dimension } from './measures.ts'
 import type { TopNumbers, TopReport, TopRow } from './report.ts'
 

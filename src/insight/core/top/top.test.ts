@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createRecord, type RequestRecord } from '../../../api/ports/request-record.ts'
+import { createRecord, type RequestRecord } from '../../../gateway/api/request-record.ts'
 import { BYTES, DIMENSIONS, type Dimension, RANKED, REQUESTS, SORTS, type Sort, TALLY_LENGTH } from './measures.ts'
 import { nthLargest } from './nth-largest.ts'
 import { DEFAULT_QUERY, readTopQuery, type TopQuery } from './query.ts'

@@ -1,8 +1,8 @@
 // What one thread counts of its requests, to find out who asks most: by each dimension, in each cluster. What is forgotten there, and the
 // rest when the counts are taken, is added up over all clusters.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { ipText, parseIp } from '../../../api/validation/ip-address.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { ipText, parseIp } from '../../../kit/api/validation/ip-address.ts'
 import {
   BYTES,
   DIMENSIONS,

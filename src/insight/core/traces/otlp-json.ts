@@ -1,6 +1,6 @@
 // Parts of OTLP's JSON (opentelemetry-proto, trace/v1), written as text: objects for it cost three times as much to make and to write.
 
-import { quote } from '../../../core/text/json-quote.ts'
+import { quote } from '../../../kit/core/text/json-quote.ts'
 
 /** The end of a value, and the beginning of the next attribute of that name. The value follows: JSON. */
 export function nextText(key: string): string {

@@ -1,9 +1,9 @@
 // Spans of a traced request in OTLP's JSON (opentelemetry-proto, trace/v1): attributes by the stable semantic conventions of HTTP, and
 // Kubernetes' own names where these have none. Written as text, where the request was served.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import type { RequestTrace, TraceAttempt } from '../../../api/ports/request-trace.ts'
-import { quote } from '../../../core/text/json-quote.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import type { RequestTrace, TraceAttempt } from '../../../gateway/api/request-trace.ts'
+import { quote } from '../../../kit/core/text/json-quote.ts'
 import { firstInteger, firstText, nextBool, nextInteger, nextText, quoteNumber, UnixNanos } from './otlp-json.ts'
 
 /** Spans of one request. */

@@ -1,9 +1,9 @@
 // Which requests are traced. As the caller says, where it says anything (parent-based); else so many of a million. A caller may be anybody:
 // of those who ask for it no more are traced than the rate allows, and for the others kube-apiserver is not told to either.
 
-import { Budget } from '../../../api/limits/budget.ts'
-import type { RequestTrace, Tracer } from '../../../api/ports/request-trace.ts'
-import type { HeaderList } from '../../../api/ports/stream.ts'
+import type { RequestTrace, Tracer } from '../../../gateway/api/request-trace.ts'
+import { Budget } from '../../../kit/api/limits/budget.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
 import {
   formatTraceparent,
   parseTraceparent,

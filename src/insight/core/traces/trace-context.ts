@@ -1,6 +1,6 @@
 // W3C Trace Context: the fields `traceparent` and `tracestate` (https://www.w3.org/TR/trace-context/).
 
-import type { HeaderList } from '../../../api/ports/stream.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
 
 export interface TraceContext {
   readonly traceId: string

@@ -1,69 +1,57 @@
 // Numbers, times and shares as people read them. Everything has the same width in columns (tabular figures).
-const THOUSAND = 1000;
-const MINUTE = 60;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+const THOUSAND = 1000
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 /** Three significant figures: `0.42`, `17.3`, `1.24k`. */
 export function count(value) {
-    if (value === 0)
-        return '0';
-    if (value < 0.01)
-        return '<0.01';
-    if (value < 10)
-        return value.toFixed(value < 1 ? 2 : 1);
-    if (value < THOUSAND)
-        return value.toFixed(0);
-    if (value < THOUSAND * THOUSAND)
-        return `${figures(value / THOUSAND)}k`;
-    return `${figures(value / THOUSAND / THOUSAND)}M`;
+  if (value === 0) return '0'
+  if (value < 0.01) return '<0.01'
+  if (value < 10) return value.toFixed(value < 1 ? 2 : 1)
+  if (value < THOUSAND) return value.toFixed(0)
+  if (value < THOUSAND * THOUSAND) return `${figures(value / THOUSAND)}k`
+  return `${figures(value / THOUSAND / THOUSAND)}M`
 }
 /** A number of things. */
 export function whole(value) {
-    return value.toLocaleString('en');
+  return value.toLocaleString('en')
 }
 function figures(value) {
-    return value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0);
+  return value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0)
 }
 /** Of 0 to 1: `0 %`, `<0.1 %`, `2.4 %`. */
 export function share(ratio) {
-    const percent = ratio * 100;
-    if (percent === 0)
-        return '0 %';
-    if (percent < 0.1)
-        return '<0.1 %';
-    return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
+  const percent = ratio * 100
+  if (percent === 0) return '0 %'
+  if (percent < 0.1) return '<0.1 %'
+  return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`
 }
 /** @param ms null = nothing was measured */
 export function latency(ms) {
-    if (ms === null)
-        return '–';
-    if (ms < THOUSAND)
-        return `${ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
-    return `${figures(ms / THOUSAND)} s`;
+  if (ms === null) return '–'
+  if (ms < THOUSAND) return `${ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`
+  return `${figures(ms / THOUSAND)} s`
 }
 /** A length of time in two units: `4m 20s`. */
 export function duration(ms) {
-    const seconds = Math.max(0, Math.round(ms / THOUSAND));
-    if (seconds < MINUTE)
-        return `${seconds}s`;
-    if (seconds < HOUR)
-        return `${Math.floor(seconds / MINUTE)}m ${pad(seconds % MINUTE)}s`;
-    if (seconds < DAY)
-        return `${Math.floor(seconds / HOUR)}h ${pad(Math.floor((seconds % HOUR) / MINUTE))}m`;
-    return `${Math.floor(seconds / DAY)}d ${Math.floor((seconds % DAY) / HOUR)}h`;
+  const seconds = Math.max(0, Math.round(ms / THOUSAND))
+  if (seconds < MINUTE) return `${seconds}s`
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)}m ${pad(seconds % MINUTE)}s`
+  if (seconds < DAY) return `${Math.floor(seconds / HOUR)}h ${pad(Math.floor((seconds % HOUR) / MINUTE))}m`
+  return `${Math.floor(seconds / DAY)}d ${Math.floor((seconds % DAY) / HOUR)}h`
 }
 function pad(value) {
-    return String(value).padStart(2, '0');
+  return String(value).padStart(2, '0')
 }
 /** The time of day, here. */
 export function clock(ms) {
-    const at = new Date(ms);
-    return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  const at = new Date(ms)
+  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`
 }
 /** For titles, unmistakable. */
 export function instant(ms) {
-    return new Date(ms).toISOString();
+  return new Date(ms).toISOString()
 }
 export function plural(number, one, many = `${one}s`) {
-    return `${whole(number)} ${number === 1 ? one : many}`;
+  return `${whole(number)} ${number === 1 ? one : many}`
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { KubeAccess } from '../../../io/kube/config-access.ts'
+import type { KubeAccess } from '../../../kube/io/config-access.ts'
 import { AuditWebhook, type AuditWebhookOptions } from './audit-webhook.ts'
 
 const MIB = 1024 * 1024

@@ -2,15 +2,15 @@
 // in a buffer and are POSTed as an audit.k8s.io/v1 EventList. Other than there, batches on their way are limited, too, in number and bytes: a
 // receiver that hangs costs no request, and a bounded amount of memory.
 
-import { StatusError } from '../../../api/kube/status.ts'
-import { Budget } from '../../../api/limits/budget.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { BatchSender, type Delivery } from '../../../io/batches/batch-sender.ts'
-import type { KubeCallEvents } from '../../../io/kube/client-events.ts'
-import { type KubeAccessSource, KubeHttp } from '../../../io/kube/client-http.ts'
-import type { LineWriter } from '../../../io/logs/line-writer.ts'
-import { RareWarnings } from '../../../io/logs/rare-warnings.ts'
+import { Budget } from '../../../kit/api/limits/budget.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { BatchSender, type Delivery } from '../../../kit/io/batches/batch-sender.ts'
+import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import type { KubeCallEvents } from '../../../kube/io/client-events.ts'
+import { type KubeAccessSource, KubeHttp } from '../../../kube/io/client-http.ts'
 import { MAX_BATCH_BYTES, truncateEvent } from '../../core/audit/truncation.ts'
 
 export interface AuditWebhookOptions {

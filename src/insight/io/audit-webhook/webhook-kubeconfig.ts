@@ -2,12 +2,12 @@
 // again by KubeCredentials; it is replaced itself by `read`, after a check that asks nobody: the receiver may be away.
 
 import { readFileSync } from 'node:fs'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { UserError } from '../../../api/validation/field-errors.ts'
-import type { KubeAccessSource } from '../../../io/kube/client-http.ts'
-import { loadKubeConfig } from '../../../io/kube/config.ts'
-import { type KubeAccess, KubeCredentials } from '../../../io/kube/config-access.ts'
-import { checkPems } from '../../../io/kube/config-follow.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import type { KubeAccessSource } from '../../../kube/io/client-http.ts'
+import { loadKubeConfig } from '../../../kube/io/config.ts'
+import { type KubeAccess, KubeCredentials } from '../../../kube/io/config-access.ts'
+import { checkPems } from '../../../kube/io/config-follow.ts'
 
 export class WebhookKubeconfig implements KubeAccessSource {
   readonly file: string

@@ -2,10 +2,10 @@
 // (audit-log.ts, policy-audit.ts) and for those to its own API server.
 
 import { randomUUID } from 'node:crypto'
-import { UPSTREAM_CLUSTERS } from '../../../api/kinds/scheme.ts'
-import { identityJson, quote } from '../../../core/text/json-quote.ts'
+import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
 import type { LocalSwitch } from '../../../incidents/io/local-switches/switch-file.ts'
-import { rfc3339Micro } from '../../../io/world/timestamp.ts'
+import { identityJson, quote } from '../../../kit/core/text/json-quote.ts'
+import { rfc3339Micro } from '../../../kit/io/world/timestamp.ts'
 import type { AuditLevel, AuditStage } from '../../core/audit/policy.ts'
 
 /** authentication.k8s.io/v1 UserInfo. */

@@ -1,9 +1,9 @@
 // The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
 // with the decision and its cause in annotations. The access log's switches do not apply.
 
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import { REFUSAL_TABLE, type RefusalReason } from '../../../core/refusal/refusal.ts'
-import { quote } from '../../../core/text/json-quote.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { REFUSAL_TABLE, type RefusalReason } from '../../../kit/core/refusal/refusal.ts'
+import { quote } from '../../../kit/core/text/json-quote.ts'
 import type { AuditStage } from '../../core/audit/policy.ts'
 import { type AuditEvent, type AuditObject, annotationFields, auditLine } from './audit-event.ts'
 

@@ -3,10 +3,10 @@
 // annotations.
 
 import { gunzipSync } from 'node:zlib'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { AuditTrail } from '../../../api/ports/audit-trail.ts'
-import type { RequestRecord } from '../../../api/ports/request-record.ts'
-import type { Shares } from '../../../core/shares/shares.ts'
+import type { AuditTrail } from '../../../gateway/api/audit-trail.ts'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { Shares } from '../../../kit/core/shares/shares.ts'
 import type { AuditPolicy } from '../../core/audit/policy.ts'
 import { RecordedBody, recordedMemory } from '../../core/audit/recorded-body.ts'
 import { type RecordedObject, recordObject } from '../../core/audit/recorded-object.ts'

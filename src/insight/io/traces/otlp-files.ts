@@ -1,8 +1,8 @@
 // What the exporter of spans reads from files: the CA of the collector, and header fields such as a token. Read again whenever they change.
 
-import { UserError } from '../../../api/validation/field-errors.ts'
-import { nodePemChecks } from '../../../io/pki/pem-checks.ts'
-import { readNamedFile } from '../../../io/pki/pki-files.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
+import { readNamedFile } from '../../../pki/io/pki-files.ts'
 
 export interface OtlpFiles {
   /** PEM; '' = the CAs of the system. */

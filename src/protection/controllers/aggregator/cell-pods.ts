@@ -2,7 +2,7 @@
 // is identified by its uid, whoever reports it. Once one cluster has seen it deleted, a late report of another does not bring it back.
 // It can come back, though: a watch with a selector also reports a pod as deleted when its labels no longer match.
 
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { compareVersions, joinVersions } from '../../core/history/resource-version.ts'
 import type { PodSnapshot, SnapshotPod } from './pod-snapshot.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, type TestContext, test } from 'node:test'
-import type { Logger } from '../../../api/ports/ports.ts'
-import type { CompiledAggregation } from '../../../core/cluster/compiled-cluster.ts'
+import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 
 const quiet = (): void => undefined

@@ -2,10 +2,10 @@
 // time is our clock before we asked for the newest resourceVersion, and it counts once the watch has reached that version. The
 // other modes are Podseidon's and trust clocks.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import type { CompiledAggregation } from '../../../core/cluster/compiled-cluster.ts'
+import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { compareVersions } from '../../core/history/resource-version.ts'
 import { annotationTime, statusTime } from '../../core/history/sync-time.ts'
 

@@ -1,13 +1,13 @@
 // One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
 // that changes it.
 
-import { POD_PROTECTORS } from '../../../api/kinds/scheme.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { afterFailedWrite, type FailedWrite } from '../../../controllers/kernel/object-patch.ts'
-import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { afterFailedWrite, type FailedWrite } from '../../../kube/controllers/kernel/object-patch.ts'
+import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
+import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import { type CellTime, readyAtLeastMs } from '../../core/clocks/cell-clock.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import { type AggregatedCell, aggregateCell } from '../../core/ledger/aggregate-cell.ts'

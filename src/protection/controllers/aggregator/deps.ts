@@ -1,8 +1,8 @@
 // What an aggregator needs, and how it describes itself.
 
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { Leading } from '../../../controllers/kernel/leadership.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
 import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'

@@ -1,12 +1,12 @@
 // One cluster of a cell as its aggregator follows it: its pods, and up to which version they were seen. Most cells have only one
 // cluster.
 
-import { PODS } from '../../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import type { FollowEvents, Following, ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import type { CompiledAggregation } from '../../../core/cluster/compiled-cluster.ts'
-import { selectorText } from '../../../core/selectors/compile-selector.ts'
+import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { PODS } from '../../../kube/api/kinds/foreign-kinds.ts'
+import type { FollowEvents, Following, ObjectClient } from '../../../kube/api/object-client.ts'
+import { selectorText } from '../../../kube/core/selectors/compile-selector.ts'
 import { compareVersions } from '../../core/history/resource-version.ts'
 import { podFacts } from '../../core/quota/pod-facts.ts'
 import { CellStreamTime } from './cell-stream-time.ts'

@@ -1,8 +1,8 @@
 // Counts the pods of one cell for the statuses of PodProtectors, and removes deletions that have happened from their admission
 // histories. Only one replica does so at a time; the others keep no pods.
 
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import type { Tenant } from '../../../controllers/kernel/leadership.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { Tenant } from '../../../kube/controllers/kernel/leadership.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { PodAggregatorDeps, PodAggregatorDescription } from './deps.ts'
 import type { CellMember } from './member.ts'

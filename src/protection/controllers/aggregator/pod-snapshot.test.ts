@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { podFacts } from '../../core/quota/pod-facts.ts'
 import { PodSnapshot, sameForCounting, slimPod } from './pod-snapshot.ts'
 

@@ -1,9 +1,9 @@
 // The pods of a cell as of one resourceVersion. Of a pod of 10 KB only a few hundred bytes are kept; the rest is dropped as soon
 // as it is read.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { PodFacts } from '../../api/protection.ts'
 import { podFacts, readyOwners } from '../../core/quota/pod-facts.ts'
 import { PodIndex } from '../../core/selectors/pod-index.ts'

@@ -1,7 +1,7 @@
 // Podseidon's next-event pool: protectors with deletions that the stream has not reported yet. They are counted again at its
 // next event.
 
-import type { Clock } from '../../../api/ports/ports.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
 import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
 
 export class NextEventPool {

@@ -1,7 +1,7 @@
 // Which protectors of a cell to count again, when, and why: each at its configured rate, and those with deletions that the stream
 // has not reported yet at its next event.
 
-import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import type { EnqueueKind, HandledKind } from '../../core/requests/aggregator-events.ts'
 import type { LiveProtector } from '../../state/protectors.ts'

@@ -1,7 +1,7 @@
 // Whether a cell has gone back in time, as after a restored backup. Then a status counted from a newer snapshot is outdated, not
 // ahead of us.
 
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { compareVersions } from '../../core/history/resource-version.ts'
 
 export interface RestoredCellDeps {

@@ -1,12 +1,12 @@
 // Marks cells that have been silent for staleAfter in the statuses of PodProtectors that nobody else writes, and removes the mark
 // when they are heard from again. The ledger compares the times itself; the mark is for readers of statuses.
 
-import { POD_PROTECTORS } from '../../../api/kinds/scheme.ts'
-import { StatusError } from '../../../api/kube/status.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import type { Leading, Term } from '../../../controllers/kernel/leadership.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import type { Leading, Term } from '../../../kube/controllers/kernel/leadership.ts'
+import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import { summarize } from '../../core/history/cell-history.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import { staleChanged } from '../../core/ledger/cells.ts'

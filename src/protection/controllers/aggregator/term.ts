@@ -1,10 +1,10 @@
 // What the aggregator of a cell does while it leads: it follows the pods, and counts for the protectors whose counts may have
 // changed. Its state ends with the term.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { errorName } from '../../../controllers/error-name.ts'
-import type { TurnOutcome } from '../../../controllers/kernel/work-queue.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { errorName } from '../../../kube/controllers/error-name.ts'
+import type { TurnOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
 import { certainSkewMs } from '../../core/clocks/cell-clock.ts'
 import { joinVersions } from '../../core/history/resource-version.ts'
 import { agingProtectors } from '../../core/ledger/cells.ts'

@@ -1,9 +1,9 @@
 // What the generator knows of workloads and PodProtectors: just enough to decide whether something has to be done.
 
-import { type JsonObject, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
-import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import { NamesByKey } from '../../../gateway/core/cluster/names-by-key.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
 import {
   decideFor,
   factsOf,

@@ -1,12 +1,12 @@
 // Keeps the PodProtectors of workloads: creates them, repairs them when somebody changes them, and deletes them together with their
 // workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
 
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
-import { errorName } from '../../../controllers/error-name.ts'
-import { Informer } from '../../../controllers/kernel/informer.ts'
-import type { Leading, Tenant } from '../../../controllers/kernel/leadership.ts'
-import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import { errorName } from '../../../kube/controllers/error-name.ts'
+import { Informer } from '../../../kube/controllers/kernel/informer.ts'
+import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
+import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type { SourceRef } from '../../core/generator/decision.ts'
 import type { GeneratorEvents } from '../../core/generator/events.ts'

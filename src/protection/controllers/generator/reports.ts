@@ -1,9 +1,9 @@
 // Logs workloads that are not protected as they should be: each problem once, until it changes.
 
-import { StatusError } from '../../../api/kube/status.ts'
-import type { Logger } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import type { TurnOutcome } from '../../../controllers/kernel/work-queue.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import type { TurnOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
 import type { TurnResult } from './turn.ts'
 
 export class GeneratorReports {

@@ -1,10 +1,10 @@
 // Reconciles one workload and its protectors. The cache may be outdated, so the objects are read again before a write. Each write
 // carries the resourceVersion it was decided on; on a conflict the workload is reconciled again.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { StatusError, statusError } from '../../../api/kube/status.ts'
-import type { ObjectClient, ObjectName } from '../../../api/ports/object-client.ts'
-import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { ObjectClient, ObjectName } from '../../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
+import { StatusError, statusError } from '../../../kube/api/status.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import {
   decideFor,

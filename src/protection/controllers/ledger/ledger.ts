@@ -2,11 +2,11 @@
 // into the admission histories. The request path and the webhook share one ledger; other replicas have their own, and all of them
 // meet in the objects.
 
-import { POD_PROTECTORS } from '../../../api/kinds/scheme.ts'
-import { nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
-import type { Following, ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock, Logger } from '../../../api/ports/ports.ts'
+import { nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import type { Following, ObjectClient } from '../../../kube/api/object-client.ts'
 import { askProtectors } from '../../../scaling/core/protection/ask-protectors.ts'
+import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type {
   ProtectionGate,
   ProtectionRequest,

@@ -1,11 +1,11 @@
 // Events about refused deletions, on the PodProtector and on the pod.
 
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import {
   EVENTS_OF_REQUESTS_MS,
   EventRecorder,
   type EventRecorderDeps,
-} from '../../../controllers/events/event-recorder.ts'
+} from '../../../kube/controllers/events/event-recorder.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/protection.ts'
 import { DELAYED_REASON, REFUSED_REASON } from '../../core/ledger/verdicts.ts'

@@ -1,9 +1,9 @@
 // The PodProtectors of a last good state: which pods have one, and nothing of how many are available. While the core cluster is away at a
 // start, the deletion of a pod that has none passes as before; of one that has one, the failurePolicy decides.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import type { Labels } from '../../../core/selectors/label-requirement.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 import { ProtectorIndex } from '../../core/selectors/protector-index.ts'
 
 /** What is kept of a PodProtector. */

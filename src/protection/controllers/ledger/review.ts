@@ -1,8 +1,8 @@
 // Verdicts on deletions. First all protectors of a pod are evaluated by what is known; if one of them refuses, nothing is written.
 // Otherwise the deletion is reserved in all of them, or in none.
 
-import type { Clock } from '../../../api/ports/ports.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../../api/protection.ts'
 import type { BatchAnswer, BatchRequest } from '../../core/batch/request.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'

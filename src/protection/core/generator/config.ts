@@ -6,14 +6,14 @@
 //       protectNonZero: true
 //     - { group: argoproj.io, version: v1alpha1, kind: Rollout, plural: rollouts, rounding: Kubernetes }
 
-import type { FieldError } from '../../../api/kube/field-error.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import { FieldErrors, shown } from '../../../api/validation/field-errors.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { isObjectName } from '../../../api/validation/name-syntax.ts'
-import { nearestName } from '../../../api/validation/nearest-name.ts'
-import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { FieldError } from '../../../kit/api/json/field-error.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { isObjectName } from '../../../kit/api/validation/name-syntax.ts'
+import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
+import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
 import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions, parseFieldPath } from './kinds.ts'
 

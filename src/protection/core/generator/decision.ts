@@ -1,7 +1,7 @@
 // What the generator does for one workload and its protectors: reads both, and decides by Podseidon's table
 // (generator/generator/controller.go).
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { cellsToRemove } from '../ledger/cells.ts'
 import { type Requirement, repairedProtector, requirementOf } from './derive-protector.ts'
 import type { GeneratorKind } from './kinds.ts'

@@ -1,12 +1,12 @@
 // Which PodProtector a workload should have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how its
 // existing one differs.
 
-import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf } from '../../../api/kube/object-shape.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { compileSelector } from '../../../core/selectors/compile-selector.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
+import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.ts'
 import type { PodProtector, PodProtectorSpec } from '../../api/pod-protector.ts'
 import { GENERATOR_FINALIZER } from '../../api/protection.ts'

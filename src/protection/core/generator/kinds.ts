@@ -1,9 +1,9 @@
 // The kinds of workloads that PodProtectors are generated for, and where their objects have the fields that a protector needs.
 
-import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../api/kinds/foreign-kinds.ts'
-import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../kube/api/kinds/foreign-kinds.ts'
+import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { Rounding } from '../quota/min-available.ts'
 
 /** A step of a path. */

@@ -1,9 +1,9 @@
 // Which PodProtector belongs to which workload: names and labels. Names of objects may be longer than a label
 // value, and a prefix makes them longer still; a name that is too long is truncated and ends in a hash of the whole.
 
-import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import { NameHash } from '../../../core/text/name-hash.ts'
+import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { NameHash } from '../../../kit/core/text/name-hash.ts'
 import { GENERATOR_FINALIZER, SOURCE_LABELS } from '../../api/protection.ts'
 import type { GeneratorKind } from './kinds.ts'
 

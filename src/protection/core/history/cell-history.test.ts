@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
+import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
 import type { AdmissionBucket, CellStatus } from '../../api/pod-protector.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../api/schema.ts'
 import { summarize } from './cell-history.ts'

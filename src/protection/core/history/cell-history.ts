@@ -1,6 +1,6 @@
 // The cells of a status: read into a form that the ledger computes with, and written back with their sums.
 
-import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
 import {
   countOf,

@@ -1,7 +1,7 @@
 // Buckets of an admission history as the ledger computes with them. Any client may have written a status: unreadable values are
 // corrected so that the deletion still counts, and what is written back is valid. Long histories are joined without losing a count.
 
-import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { DEFAULT_COUNTER } from '../../api/names.ts'
 import type { AdmissionBucket } from '../../api/pod-protector.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'

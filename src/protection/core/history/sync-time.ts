@@ -2,8 +2,8 @@
 // (aggregator/synctime), and a time that a patched apiserver writes into an annotation. Neither proves anything, because clocks
 // of several machines are mixed; sync time by resourceVersion does.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import { UPDATE_TRIGGER_ANNOTATION } from '../../api/protection.ts'
 import { parseMicros } from './micro-time.ts'
 

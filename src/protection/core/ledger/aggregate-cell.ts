@@ -1,7 +1,7 @@
 // One aggregation: the counted pods of a cell become part of a protector's status, and deletions that have happened are removed from
 // its history. Counts and history come from one snapshot, so that nothing is deducted twice or not at all.
 
-import { sameJson } from '../../../core/text/same-json.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { type CellCounts, readCells, writeStatus } from '../history/cell-history.ts'
 import { deletionsOf, type HistoryEntry } from '../history/entry.ts'

@@ -1,7 +1,7 @@
 // Cells whose pods do not count: those that have been silent for too long, or will be unless their status is refreshed, and those
 // that are removed on request.
 
-import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
+import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import type { CellStatus, PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { REMOVE_CELL_ONCE_ANNOTATION } from '../../api/protection.ts'
 import { summarize } from '../history/cell-history.ts'

@@ -1,7 +1,7 @@
 // Admission histories: makes, renews and releases reservations, a batch at a time, on a copy of the status. The caller writes the
 // result against the resourceVersion it was computed from.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
 import { type CellHistory, forgetJoined, isStale, readCells, writeStatus } from '../history/cell-history.ts'
 import { deletionsOf, type HistoryEntry } from '../history/entry.ts'

@@ -2,7 +2,7 @@
 // that are not in the histories yet are evaluated with sums that are computed once per version of the object, so that ten thousand
 // refused deletions cost next to nothing.
 
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import type { HistoryLimits } from '../history/limits.ts'
 import { passes, type QuotaState, QuotaTally, quotaState } from '../quota/quota.ts'

@@ -1,8 +1,8 @@
 // Which pods of a cluster are guarded at all (spec.podProtection.objectSelector); used by the filter and the webhook.
 
-import type { CompiledProtection } from '../../../core/cluster/compiled-cluster.ts'
-import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
-import type { Labels } from '../../../core/selectors/label-requirement.ts'
+import type { CompiledProtection } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
+import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 
 type PodSelector = Pick<CompiledSelector, 'matches'>
 

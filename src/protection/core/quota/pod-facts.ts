@@ -1,8 +1,8 @@
 // A Pod from an API server, reduced to what protection needs, and the pods of a cell counted for one protector. Values of a wrong
 // type count as absent.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import {
   FORCE_DELETE_ANNOTATION,
   HEALTH_CRITERION_ANNOTATION,

@@ -1,10 +1,10 @@
 // What an AdmissionReview (admission.k8s.io/v1) asks of pod protection: the deletion of one pod, or its eviction. A collection is
 // deleted by one review for each pod, in which the request has no name.
 
-import { admissionRequest, malformedReview } from '../../../api/kube/admission-review.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { UserInfo } from '../../../api/kube/user.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { admissionRequest, malformedReview } from '../../../kube/api/admission-review.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
 import type { HealthCriterion, PodFacts } from '../../api/protection.ts'
 import { healthCriterion, podFacts } from './pod-facts.ts'
 

@@ -1,17 +1,17 @@
 // The bodies of deletions and evictions: their formats, and what is rejected (apiserver/pkg/endpoints/handlers).
 
 import { Buffer } from 'node:buffer'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { HeaderList } from '../../../api/ports/stream.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import {
   type DecodedObject,
   decodeObject,
   MAX_SMALL_YAML_LENGTH,
   YamlTooLong,
-} from '../../../core/objects/strict-decode.ts'
-import { isPlainYaml } from '../../../core/objects/yaml-plain.ts'
-import { ProtobufReader } from '../../../core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../../core/text/protobuf-writer.ts'
+} from '../../../kube/core/objects/strict-decode.ts'
+import { isPlainYaml } from '../../../kube/core/objects/yaml-plain.ts'
 
 export const JSON_TYPE = 'application/json'
 const YAML_TYPE = 'application/yaml'

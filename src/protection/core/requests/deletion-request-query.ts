@@ -1,6 +1,6 @@
 // The query of a deletion, as Go's net/url and kube-apiserver's conversions read it (apimachinery/pkg/runtime/conversion.go).
 
-import { QueryReader } from '../../../core/request/query-reader.ts'
+import { QueryReader } from '../../../gateway/core/request/query-reader.ts'
 
 /** All values by key, in order. */
 type QueryValues = ReadonlyMap<string, readonly string[]>

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { ProtobufReader } from '../../../core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../../core/text/protobuf-writer.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import { readDeletionRequest, readEvictionRequest } from './deletion-request.ts'
 import { fieldsForBody, type ReadBody, UnreadableBody } from './deletion-request-body.ts'
 

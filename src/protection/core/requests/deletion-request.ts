@@ -2,9 +2,9 @@
 // (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which holds them.
 
 import { Buffer } from 'node:buffer'
-import { int64Problem, isInt64 } from '../../../core/text/int64.ts'
-import { ProtobufReader } from '../../../core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../../core/text/protobuf-writer.ts'
+import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import type { HealthCriterion } from '../../api/protection.ts'
 import { healthCriterion } from '../quota/pod-facts.ts'
 import {

@@ -1,4 +1,4 @@
-// How the process keeps its ledger of pod deletions. Flags of `serve` fill it (src/app/config/protection.ts); the first three
+// How the process keeps its ledger of pod deletions. Flags of `serve` fill it (src/process/config/protection.ts); the first three
 // may be overridden by spec.admissionHistoryConfig of a PodProtector.
 
 export interface ProtectionSettings {

@@ -1,10 +1,10 @@
 // A PodProtector from a store that may not have validated it: reads every part that is valid, with defaults for the rest that err on the
 // side of protection. One bad field never affects the others.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, type Loose, looseView, recordOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord, type Loose, looseView, recordOf } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from '../../api/names.ts'
 import type {
   AdmissionHistoryConfig,

@@ -1,9 +1,9 @@
 // The pods of a cell by their labels, to find the few among many that a selector matches: starts with the requirement that the
 // fewest pods meet, and checks the rest on those.
 
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
-import type { LabelRequirement, Labels } from '../../../core/selectors/label-requirement.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
+import type { LabelRequirement, Labels } from '../../../kube/core/selectors/label-requirement.ts'
 
 interface IndexedPod<T> {
   readonly uid: string

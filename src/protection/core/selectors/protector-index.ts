@@ -3,9 +3,9 @@
 // label that all have in common costs nothing. A crowded place is divided by another requirement. A lookup follows only the pod's
 // own labels, and checks each selector found there in full.
 
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
-import type { Labels } from '../../../core/selectors/label-requirement.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
+import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 
 interface IndexedProtector {
   readonly namespace: string

@@ -1,13 +1,13 @@
 // The status ConfigMap of one cluster's autoscaler, as a watch brings it: what it says, and whether somebody still writes it. Clocks of
 // other machines are not compared with ours to tell that it is stale: what counts is how long no write was seen here.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { FollowEvents } from '../../../api/ports/object-client.ts'
-import type { Clock } from '../../../api/ports/ports.ts'
-import type { AutoscalerReport } from '../../../api/upstream-cluster/cluster-autoscaler.ts'
-import type { CompiledAutoscaler } from '../../../core/cluster/compiled-cluster.ts'
-import type { AutoscalerFact } from '../../../core/status/status-facts.ts'
+import type { AutoscalerReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
+import type { CompiledAutoscaler } from '../../../gateway/core/cluster/compiled-cluster.ts'
+import type { AutoscalerFact } from '../../../gateway/core/status/status-facts.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import type { FollowEvents } from '../../../kube/api/object-client.ts'
 import { isTextFormat, LAST_UPDATED, readAutoscalerStatus } from '../../core/autoscaler-status/autoscaler-status.ts'
 import { reportOf } from '../../core/autoscaler-status/report.ts'
 import { goTime, withoutProbeTimes, writtenAt } from '../../core/autoscaler-status/status.ts'

@@ -1,11 +1,11 @@
 // Takes back what failed of a scale-up: marks the machines, then lowers the target. Each write has the version that was evaluated as its
 // precondition: whatever has changed since is evaluated again.
 
-import { StatusError } from '../../../api/kube/status.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { patchAsSeen } from '../../../controllers/kernel/object-patch.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import { patchAsSeen } from '../../../kube/controllers/kernel/object-patch.ts'
 import type { MachineState } from '../../core/guard/machine-failure.ts'
 import type { FoundGroup } from '../../core/guard/machine-groups.ts'
 

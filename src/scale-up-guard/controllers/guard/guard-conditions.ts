@@ -1,7 +1,7 @@
 // The conditions of a ScaleUpGuard, and how its status is written.
 
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { PatchTarget } from '../../../controllers/kernel/object-patch.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import type { PatchTarget } from '../../../kube/controllers/kernel/object-patch.ts'
 import type { GuardCondition } from '../../api/scale-up-guard.ts'
 import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 

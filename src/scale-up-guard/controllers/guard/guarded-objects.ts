@@ -1,16 +1,16 @@
 // What a guard watches: the objects of Cluster API in the management cluster, and the Nodes of the workload cluster. Which versions of
 // Cluster API are served is asked at the beginning: it has changed its own.
 
-import { foreignKind } from '../../../api/kinds/foreign-kinds.ts'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { StatusError } from '../../../api/kube/status.ts'
-import type { ObjectClient } from '../../../api/ports/object-client.ts'
-import type { Clock } from '../../../api/ports/ports.ts'
-import type { ResourceKind } from '../../../api/ports/resource-kind.ts'
-import { errorMessage } from '../../../api/validation/error-message.ts'
-import { Informer } from '../../../controllers/kernel/informer.ts'
-import { type TurnOutcome, WorkQueue } from '../../../controllers/kernel/work-queue.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { foreignKind } from '../../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
+import { StatusError } from '../../../kube/api/status.ts'
+import { Informer } from '../../../kube/controllers/kernel/informer.ts'
+import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
 import {
   type GroupFacts,
   type GroupKind,

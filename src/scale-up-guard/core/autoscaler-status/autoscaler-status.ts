@@ -1,8 +1,8 @@
 // The status that the cluster-autoscaler writes into ConfigMap kube-system/cluster-autoscaler-status, as YAML since 1.30
 // (cluster-autoscaler/clusterstate/api/types.go). What is not understood is left out, and never an error.
 
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { parseYaml } from '../../../core/objects/yaml-text.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { parseYaml } from '../../../kube/core/objects/yaml-text.ts'
 import { type AutoscalerStatus, goTime, type NodeGroupStatus } from './status.ts'
 
 /** On the ConfigMap: when it was written, in Go's format. */

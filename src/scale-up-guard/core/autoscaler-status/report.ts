@@ -1,8 +1,8 @@
 // What an UpstreamCluster's status says of its cluster-autoscaler: bounded, whatever was in the ConfigMap, and without what changes with
 // every write although nothing has happened.
 
-import type { AutoscalerReport, NodeGroupReport } from '../../../api/upstream-cluster/cluster-autoscaler.ts'
-import { metaTime } from '../../../core/text/meta-time.ts'
+import type { AutoscalerReport, NodeGroupReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
 
 /** Groups that a report lists, and that have metrics. */

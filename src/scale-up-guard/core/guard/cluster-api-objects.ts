@@ -1,8 +1,8 @@
 // What the guard reads of objects of Cluster API, v1beta1 and v1beta2: each as it comes, so that little is kept of large objects.
 
-import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
-import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
+import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { MachineState } from './machine-failure.ts'
 
 export type GroupKind = 'MachineDeployment' | 'MachineSet' | 'MachinePool'

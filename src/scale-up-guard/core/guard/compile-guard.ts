@@ -1,11 +1,11 @@
 // ScaleUpGuard -> CompiledGuard: defaults applied, durations in milliseconds.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { complete, fieldOf } from '../../../api/kube/json-schema.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
-import { parseDuration } from '../../../core/text/duration.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { complete, fieldOf } from '../../../kit/api/json/json-schema.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
+import { parseDuration } from '../../../kit/core/text/duration.ts'
 import { checkScaleUpGuard } from '../../api/checks.ts'
 import type { FailureRules, GuardBackoff, ScaleUpGuard, ScaleUpGuardSpec } from '../../api/scale-up-guard.ts'
 import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'

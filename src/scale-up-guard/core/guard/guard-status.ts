@@ -1,8 +1,8 @@
 // What a guard remembers of its groups, as its status holds it: a restart, or another leader, goes on from there.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
-import { metaTime } from '../../../core/text/meta-time.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { FailedMachine, GroupRequest, GuardedGroup } from '../../api/scale-up-guard.ts'
 import type { BackoffEntry } from '../cluster-state/backoff.ts'
 import type { ScaleUpRequest } from '../cluster-state/scale-up-requests.ts'

@@ -1,6 +1,6 @@
 // What of ScaleUpGuards the request path enforces: plain data, because it crosses threads.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { GroupBackoff } from './check-raise.ts'
 import type { CompiledGuard } from './compile-guard.ts'
 import { backoffsIn } from './guard-status.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { compileSelector } from '../../../core/selectors/compile-selector.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import { type GroupKind, isPaused, readGroup, readHealthCheck, readMachine } from './cluster-api-objects.ts'
 import { type ClusterApiObjects, type FoundGroup, findGroups } from './machine-groups.ts'
 

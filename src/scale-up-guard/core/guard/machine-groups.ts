@@ -1,6 +1,6 @@
 // The node groups of a management cluster, put together from what was read of its objects: as the autoscaler sees them.
 
-import { type CompiledSelector, compileSelector } from '../../../core/selectors/compile-selector.ts'
+import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { GroupFacts, HealthCheckFacts, MachineFacts } from './cluster-api-objects.ts'
 import type { MachineGroup } from './evaluate-group.ts'
 

@@ -1,7 +1,7 @@
 // The pods of a plan that protection has to speak for.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { LeavingPods, PodFacts } from '../../../protection/api/protection.ts'
 import { podFacts } from '../../../protection/core/quota/pod-facts.ts'
 import type { PlannedPod, ScaleDownPlan } from '../rank/scale-down-plan.ts'

@@ -1,7 +1,7 @@
 // Which of two pods of a ReplicaSet is deleted first: ActivePodsWithRanks.Less (pkg/controller/controller_utils.go). It is not an
 // order: pods can be equal, and rules 6 and 8 can even make a cycle.
 
-import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
+import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
 import { ageOrder, type ComparisonWindow } from './age-bucket.ts'
 import { VICTIM_COST } from './deletion-cost.ts'
 import type { ScalePod } from './scale-pod.ts'

@@ -2,9 +2,9 @@
 // deployment/util/deployment_util.go). With one ReplicaSet that has pods it gets all of it; in the middle of a rollout each gets its
 // share. The rollout then goes on, and deletes more.
 
-import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import { sameJson } from '../../../core/text/same-json.ts'
+import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
 import { scaledCount } from '../../../protection/core/quota/min-available.ts'
 import { countOf, type ReplicaSetFacts, replicaSetFacts } from './replica-set-pods.ts'
 import { controllerUid } from './scale-pod.ts'

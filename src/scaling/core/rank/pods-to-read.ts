@@ -1,7 +1,7 @@
 // What has to be read of a cluster to tell which pods a workload loses.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { countOf, podSelector } from './replica-set-pods.ts'
 import type { ScalableKind } from './scale-down-plan.ts'
 import { controllerUid } from './scale-pod.ts'

@@ -1,10 +1,10 @@
 // Which pods are a ReplicaSet's, and how many of its owner's pods share a node with each (pkg/controller/replicaset/replica_set.go:
 // syncReplicaSet, getIndirectlyRelatedPods, getPodsRankedByRelatedPodsOnSameNode). ReplicationControllers run the same code.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { type CompiledSelector, compileSelector, selectorText } from '../../../core/selectors/compile-selector.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { type CompiledSelector, compileSelector, selectorText } from '../../../kube/core/selectors/compile-selector.ts'
 import { type Candidate, candidate, type RankConditions } from './compare-pods.ts'
 import { type DeletionRank, rankDeletions } from './deletion-rank.ts'
 import { controllerUid, isActive, type ScalePod, timeMs } from './scale-pod.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { deploymentSizes } from './deployment-sizes.ts'
 import { type PlannedPod, planScaleDown, type ScalableKind, type ScaleDownPlan } from './scale-down-plan.ts'
 

@@ -1,8 +1,8 @@
 // What a new number of replicas does to the pods of a workload, of any kind that Kubernetes scales by itself.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
-import { formatDuration } from '../../../core/text/duration.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { formatDuration } from '../../../kit/core/text/duration.ts'
 import { ageBucket, type ComparisonWindow, firstChangeMs } from './age-bucket.ts'
 import { comparedTimes, type RankConditions } from './compare-pods.ts'
 import type { Decision, DeletionRank, PodVerdict } from './deletion-rank.ts'

@@ -1,7 +1,7 @@
 // A Pod as it comes from an API server, reduced to what decides whether a scale-down deletes it. Parts of wrong types count as absent.
 
-import { type JsonObject, mapOf, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
+import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { DELETION_COST_ANNOTATION, parseDeletionCost } from './deletion-cost.ts'
 
 export interface ScalePod {

@@ -1,8 +1,8 @@
 // Which pods a StatefulSet deletes when it is scaled down, and what holds it up (updateStatefulSet,
 // pkg/controller/statefulset/stateful_set_control.go). Only ordinals count: no cost, no readiness.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { countOf } from './replica-set-pods.ts'
 import type { ScalePod } from './scale-pod.ts'
 

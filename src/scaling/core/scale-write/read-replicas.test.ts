@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_VALUES } from '../../../core/objects/json-text.ts'
-import { ProtobufWriter } from '../../../core/text/protobuf-writer.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
+import { MAX_VALUES } from '../../../kube/core/objects/json-text.ts'
 import { type ReplicasWritten, readReplicas, type ScaleWrite } from './read-replicas.ts'
 
 const JSON_TYPE = 'application/json'

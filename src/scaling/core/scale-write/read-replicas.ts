@@ -1,10 +1,10 @@
 // What the body of a write says about spec.replicas, in every format that kube-apiserver takes. What is not certain here is
 // upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
 
-import { isRecord, textOf } from '../../../api/kube/object-shape.ts'
-import { decodeObject } from '../../../core/objects/strict-decode.ts'
-import { isPlainYaml } from '../../../core/objects/yaml-plain.ts'
-import { ProtobufReader } from '../../../core/text/protobuf-reader.ts'
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { decodeObject } from '../../../kube/core/objects/strict-decode.ts'
+import { isPlainYaml } from '../../../kube/core/objects/yaml-plain.ts'
 import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
 import type { ScaleTarget } from './scale-target.ts'
 

@@ -1,7 +1,7 @@
 // What a write does to spec.replicas of what it is for.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
-import { recordOf } from '../../../api/kube/object-shape.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { Costs, VictimFinding } from '../victim-choice/find-victims.ts'
 import type { ScaleTarget } from './scale-target.ts'
 

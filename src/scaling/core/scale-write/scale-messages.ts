@@ -1,7 +1,7 @@
 // What the gateway says to whoever lowers replicas: which pods go, and which PodProtectors are against it.
 
-import { ALLOW_UNTIL_ANNOTATION } from '../../../api/upstream-cluster/scale-protection.ts'
-import type { RefusalCause } from '../../../core/refusal/refusal.ts'
+import { ALLOW_UNTIL_ANNOTATION } from '../../../gateway/api/upstream-cluster/scale-protection.ts'
+import type { RefusalCause } from '../../../kit/core/refusal/refusal.ts'
 import type { ProtectorAnswer } from '../../../protection/api/protection.ts'
 import type { ScaleDownPlan } from '../rank/scale-down-plan.ts'
 

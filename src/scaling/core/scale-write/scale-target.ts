@@ -1,6 +1,6 @@
 // Which requests may change spec.replicas of something. Cheap: asked of every request to a cluster that watches scale writes.
 
-import type { RequestInfo } from '../../../core/request/request-info.ts'
+import type { RequestInfo } from '../../../gateway/core/request/request-info.ts'
 import type { ScalableKind } from '../rank/scale-down-plan.ts'
 
 /** What a request writes the replicas of. */

@@ -2,8 +2,8 @@
 // 4 of the controller: pods without a node, pending and not ready ones go first whatever is preferred, and what others have set
 // as costs decides before us.
 
-import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
-import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
+import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
+import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import type { VictimPreference } from '../../api/scale-down-policy.ts'
 import { type Candidate, comparePods, type RankConditions } from '../rank/compare-pods.ts'
 import { ranked } from '../rank/replica-set-pods.ts'

@@ -1,6 +1,6 @@
 // What choosing victims reads of a cluster, whoever reads it: the gateway for a write, or a command for the person who asks.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 
 /** The victims cannot be chosen; why, for people. */
 export class UnavailableError extends Error {}

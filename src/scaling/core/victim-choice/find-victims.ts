@@ -1,9 +1,9 @@
 // Which pods a ScaleDownPolicy gives a cost: what it prefers is read from the cluster. The request path acts by it, and whoever says beforehand
 // which pods go asks the same.
 
-import { type JsonObject, nameOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, recordsOf, textOf } from '../../../api/kube/object-shape.ts'
-import type { ControllerManager } from '../../../api/upstream-cluster/controller-manager.ts'
+import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { VictimPreference } from '../../api/scale-down-policy.ts'
 import { type ChoiceInput, chooseVictims, type NodeFacts, type VictimChoice } from './choose-victims.ts'
 import { type ClusterReads, forEachAtOnce, UnavailableError } from './cluster-reads.ts'

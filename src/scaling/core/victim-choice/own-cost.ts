@@ -1,7 +1,7 @@
 // The deletion costs that the gateway sets, and how it knows them again: by an annotation beside the cost, also after a crash.
 
-import { type JsonObject, mapOf } from '../../../api/kube/json-object.ts'
-import { isRecord, recordOf, textOf } from '../../../api/kube/object-shape.ts'
+import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { DELETION_COST_ANNOTATION, VICTIM_COST } from '../rank/deletion-cost.ts'
 
 export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'

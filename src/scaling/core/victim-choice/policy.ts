@@ -1,11 +1,11 @@
 // ScaleDownPolicies as the request path has them: plain data, because it crosses threads. One that is not valid is not in force.
 
-import type { FieldError } from '../../../api/kube/field-error.ts'
-import { type JsonObject, nameOf, namespaceOf } from '../../../api/kube/json-object.ts'
-import { complete } from '../../../api/kube/json-schema.ts'
-import { isRecord } from '../../../api/kube/object-shape.ts'
-import type { LabelSelector } from '../../../api/validation/label-selector-schema.ts'
-import { createSchemaCheck } from '../../../api/validation/schema-errors.ts'
+import type { FieldError } from '../../../kit/api/json/field-error.ts'
+import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
+import { complete } from '../../../kit/api/json/json-schema.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import { createSchemaCheck } from '../../../kit/api/validation/schema-errors.ts'
 import { checkScaleDownPolicy } from '../../api/checks.ts'
 import type { ScaleDownPolicySpec, VictimPreference } from '../../api/scale-down-policy.ts'
 import { SCALE_DOWN_POLICY_SCHEMA, SCALE_DOWN_POLICY_SPEC_SCHEMA } from '../../api/schema.ts'

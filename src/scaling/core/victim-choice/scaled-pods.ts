@@ -1,6 +1,6 @@
 // Among which pods a scale-down chooses: those of the one ReplicaSet that shrinks.
 
-import type { JsonObject } from '../../../api/kube/json-object.ts'
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { deploymentSizes } from '../rank/deployment-sizes.ts'
 import {
   podSelector,

@@ -1,7 +1,7 @@
 // Durations of requests as counts by bucket: they can be added, quantiles cannot.
 
+import { short } from '../../../../kit/core/text/figures.ts'
 import type { Durations } from '../../../api/parts.ts'
-import { short } from '../figures.ts'
 import { quantile } from '../rate-ring.ts'
 
 const NONE: Durations = []

@@ -1,7 +1,7 @@
 // Changes of several replicas: most are noticed by each of them, at slightly different times.
 
+import type { PartOf } from '../../../../kit/core/merge/merge.ts'
 import type { Change } from '../../../api/overview.ts'
-import type { PartOf } from '../../../api/parts.ts'
 
 /** A replica may hear of a change so much later than another: by a probe of an endpoint, usually every 10 s. */
 const SAME_MS = 15_000

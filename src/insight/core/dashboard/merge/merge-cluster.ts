@@ -1,10 +1,6 @@
 // The page of one cluster, of all replicas.
 
-import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane, ProtectorRow } from '../../../api/cluster-page.ts'
-import type { RefusalRow } from '../../../api/overview.ts'
-import type { ClusterPart, PartOf } from '../../../api/parts.ts'
-import { clip } from '../change-log.ts'
-import { short } from '../figures.ts'
+import type { PartOf } from '../../../../kit/core/merge/merge.ts'
 import {
   distinct,
   each,
@@ -20,7 +16,12 @@ import {
   sum,
   sumOf,
   worst,
-} from './merge.ts'
+} from '../../../../kit/core/merge/merge.ts'
+import { short } from '../../../../kit/core/text/figures.ts'
+import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane, ProtectorRow } from '../../../api/cluster-page.ts'
+import type { RefusalRow } from '../../../api/overview.ts'
+import type { ClusterPart } from '../../../api/parts.ts'
+import { clip } from '../change-log.ts'
 import { mergeChanges } from './merge-changes.ts'
 import { mergeSeries } from './merge-series.ts'
 import { mergeTile } from './merge-tile.ts'

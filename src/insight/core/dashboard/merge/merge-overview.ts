@@ -1,10 +1,20 @@
 // The overview of all replicas, out of what each of them tells. One alone is shown by the same function.
 
+import {
+  distinct,
+  first,
+  max,
+  merge,
+  type Parts,
+  rate,
+  rows,
+  type Shape,
+  sum,
+} from '../../../../kit/core/merge/merge.ts'
 import type { ClusterTile, Overview, SwitchInForce } from '../../../api/overview.ts'
 import type { OverviewPart, TotalsPart } from '../../../api/parts.ts'
 import { chooseTiles, type TileChoice } from '../choose-tiles.ts'
 import { isHurting } from '../troubles.ts'
-import { distinct, first, max, merge, type Parts, rate, rows, type Shape, sum } from './merge.ts'
 import { mergeChanges } from './merge-changes.ts'
 import { mergeRefusals } from './merge-cluster.ts'
 import { mergeSeries } from './merge-series.ts'

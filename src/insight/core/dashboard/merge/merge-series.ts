@@ -1,10 +1,10 @@
 // One line of time out of those of several replicas, which take their samples at different moments.
 
+import { first, type Parts } from '../../../../kit/core/merge/merge.ts'
+import { short } from '../../../../kit/core/text/figures.ts'
 import { type Series, STEPS } from '../../../api/overview.ts'
 import type { SeriesPart } from '../../../api/parts.ts'
-import { short } from '../figures.ts'
 import { addDurations, quantileOf } from './durations.ts'
-import { first, type Parts } from './merge.ts'
 
 const MS = 1000
 

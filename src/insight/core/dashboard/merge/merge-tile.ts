@@ -1,11 +1,21 @@
 // A cluster in one glance, out of what each replica knows of it.
 
+import {
+  first,
+  lines,
+  merge,
+  type Parts,
+  rate,
+  type Shape,
+  said,
+  sum,
+  sumOf,
+} from '../../../../kit/core/merge/merge.ts'
+import { ratio } from '../../../../kit/core/text/figures.ts'
 import type { ClusterTile } from '../../../api/overview.ts'
 import type { TilePart } from '../../../api/parts.ts'
-import { ratio } from '../figures.ts'
 import { troublesOf } from '../troubles.ts'
 import { addDurations, quantileOf } from './durations.ts'
-import { first, lines, merge, type Parts, rate, type Shape, said, sum, sumOf } from './merge.ts'
 
 type Merged = Omit<ClusterTile, 'troubles'> & Pick<TilePart, 'credentialFault'>
 

@@ -1,0 +1,97 @@
+// `portcullis control`: credentials for the embedded API server, a copy of its store, and a new key for it.
+
+import { type Output, reportUserErrors } from '../../cli/command/output.ts'
+import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { parseDuration } from '../../kit/core/text/duration.ts'
+import {
+  controlKubeconfig,
+  issueControlCertificate,
+  readControlServer,
+  readControlTokenKey,
+} from '../../pki/io/control-pki.ts'
+import { issueControlToken } from '../../pki/io/control-tokens.ts'
+import type { KeyPair } from '../../pki/io/pki.ts'
+import { readTextFile } from '../../pki/io/pki-files.ts'
+import { backupStore } from '../io/store/backup.ts'
+import { keyId, readExistingKey } from '../io/store/key.ts'
+import { rotateStoreKey } from '../io/store/rotation.ts'
+
+export interface ControlKubeconfigOptions extends Output {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  readonly user: string
+  readonly groups: readonly string[]
+  /** Default: as the administrator's kubeconfig in the data directory has it, else `https://localhost:9443`. */
+  readonly server?: string
+  /** A Go duration; if set, a token instead of a client certificate. */
+  readonly tokenTtl?: string
+  /** How long the client certificate is valid. Default 365. */
+  readonly days?: number
+  readonly now: () => number
+}
+
+/** Prints a kubeconfig; the exit code. */
+export function printControlKubeconfig(options: ControlKubeconfigOptions): number {
+  return reportUserErrors(options.err, () => {
+    const { pki, caCertificate } = controlPaths(options.dataDir)
+    const { user, groups } = options
+    const server = options.server ?? (readControlServer(pki) || 'https://localhost:9443')
+    const credential =
+      options.tokenTtl === undefined ? certificate(pki, options) : token(pki, options, options.tokenTtl)
+    const caPem = readTextFile(caCertificate)
+    options.out(controlKubeconfig({ server, caPem, user, credential }))
+    if (groups.length === 0)
+      options.err(
+        `note: ${user} is in no group; give --group, or name the user to the gateway: --control-admin user:${user}\n`,
+      )
+    return 0
+  })
+}
+
+function certificate(dir: string, { user, groups, days }: ControlKubeconfigOptions): KeyPair {
+  return issueControlCertificate(dir, { user, groups, ...(days !== undefined && { days }) })
+}
+
+function token(dir: string, { user, groups, now }: ControlKubeconfigOptions, ttl: string): string {
+  const ttlMs = parseDuration(ttl)
+  if (ttlMs === undefined) throw new UserError(`--token-ttl "${ttl}" is not a duration`, 'write for example 12h or 30m')
+  return issueControlToken(readControlTokenKey(dir), { user, groups, ttlSeconds: ttlMs / 1000, nowMs: now() })
+}
+
+/** Copies the store of a gateway that may be running; the exit code. */
+export function backupControlStore(options: Output & { readonly dataDir: string; readonly file: string }): number {
+  return reportUserErrors(options.err, () => {
+    const { store, storeKey } = controlPaths(options.dataDir)
+    backupStore(store, options.file)
+    const key = readExistingKey(storeKey)
+    const which = key === undefined ? storeKey : `${storeKey}, now ${keyId(key)}`
+    options.out(`${options.file} is complete; keep the key that encrypts it (${which}) elsewhere\n`)
+    return 0
+  })
+}
+
+export interface RotateKeyOptions extends Output {
+  /** `--data-dir` of the gateway. */
+  readonly dataDir: string
+  /** Its `--store-key-file`. Default: the one in the data directory. */
+  readonly storeKeyFile?: string | undefined
+  /** File of the new key; created if missing. Default: replaces the old one, which is kept beside it. */
+  readonly newKeyFile?: string | undefined
+}
+
+/** The exit code. */
+export function rotateKey({ dataDir, storeKeyFile, newKeyFile, out, err }: RotateKeyOptions): number {
+  const { store: file, storeKey } = controlPaths(dataDir)
+  const keyFile = storeKeyFile ?? storeKey
+  return reportUserErrors(err, () => {
+    const { bodies, keyId, oldKeyFile, leftover } = rotateStoreKey({ file, keyFile, newKeyFile })
+    const where = newKeyFile ?? keyFile
+    out(`${bodies} objects, old versions included, are encrypted with key ${keyId} in ${where}\n`)
+    if (newKeyFile !== undefined) out(`start the gateway with --store-key-file ${newKeyFile}\n`)
+    out(`backups made so far need ${oldKeyFile}: keep it with them, not here\n`)
+    if (leftover !== '')
+      err(`note: free pages of the file may still hold bytes encrypted with the old key: ${leftover}\n`)
+    return 0
+  })
+}

@@ -1,0 +1,62 @@
+// The command line of `portcullis control`.
+
+import type { Command } from 'commander'
+import { collect } from '../../cli/command/flags.ts'
+import type { CommandContext } from '../../cli/command/output.ts'
+
+export function addControl(program: Command, { out, err, now, done }: CommandContext): void {
+  const control = program.command('control').description("the gateway's own API server (--source embedded)")
+  control
+    .command('kubeconfig')
+    .description('print a kubeconfig for it, with a new credential')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .requiredOption('--user <user>', 'user name')
+    .option('--group <group>', 'portcullis:admins, portcullis:viewers or others; may be repeated', collect, [])
+    .option('--server <url>', 'how it is reached; default: as admin.kubeconfig in the data directory')
+    .option('--token-ttl <duration>', 'print a token with this validity instead of a client certificate')
+    .option('--days <days>', 'validity of the client certificate', Number)
+    .action(async ({ group: groups, ...options }) =>
+      done((await import('./control.ts')).printControlKubeconfig({ ...options, groups, now, out, err })),
+    )
+  control
+    .command('revoke')
+    .description('refuse a user, a certificate or a token from now on, also while the gateway runs')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--user <user>', 'user name')
+    .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig: its current user')
+    .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
+    .option('--credential-id <id>', 'X509SHA256=... or JTI=..., as audit events have it')
+    .option('--reason <text>', 'kept with the revocation')
+    .option('--undo', 'remove the revocation', false)
+    .option('--list', 'show who is revoked', false)
+    .option('--force', "even the data directory's own administrator", false)
+    .option('--store-key-file <file>', 'as of the gateway; needed when it does not run')
+    .action(async ({ certificate, ...options }) =>
+      done((await import('./revoke.ts')).controlRevoke({ ...options, certificateFile: certificate, now, out, err })),
+    )
+  control
+    .command('webhook')
+    .description(
+      'print the ValidatingWebhookConfiguration by which the API server of --source kubernetes asks the gateway to check objects',
+    )
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
+    .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
+    .option('--port <port>', 'of the Service', Number, 9443)
+    .action(async (options) => done((await import('./webhook.ts')).printControlWebhook({ ...options, out, err })))
+  control
+    .command('backup')
+    .description('copy its store, also while the gateway runs')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .argument('<file>', 'the copy; must not exist')
+    .action(async (file, { dataDir }) =>
+      done((await import('./control.ts')).backupControlStore({ dataDir, file, out, err })),
+    )
+  control
+    .command('rotate-key')
+    .description('encrypt its store with a new key; the gateway must be stopped')
+    .requiredOption('--data-dir <dir>', '--data-dir of the gateway')
+    .option('--store-key-file <file>', 'as of the gateway')
+    .option('--new-key-file <file>', 'the new key; default: a generated one, which replaces the old one')
+    .action(async (options) => done((await import('./control.ts')).rotateKey({ ...options, out, err })))
+}

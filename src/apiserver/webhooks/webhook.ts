@@ -1,0 +1,112 @@
+// The validating webhook for objects that live as CRDs in a Kubernetes cluster: one path, and health checks. Only the kube-apiservers of
+// that cluster may call it: a review takes time of the main thread, and reveals the host names of other clusters.
+
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord } from '../../kit/api/json/object-shape.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import type { HeaderList, Peer, RequestHandler, Stream } from '../../kit/api/stream.ts'
+import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { failure } from '../../kube/api/status.ts'
+import { type Answer, jsonAnswer, statusAnswer, textAnswer } from '../http/answer.ts'
+import { bodyMemory, type CountLimited, type PortMemory } from '../http/port-memory.ts'
+import { type AdmissionChecks, reviewAdmission } from './admission-review.ts'
+import { ReviewExchange } from './review-exchange.ts'
+import type { WebhookAuthenticator } from './webhook-callers.ts'
+
+export interface WebhookDeps {
+  /** Called for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */
+  readonly authenticate: WebhookAuthenticator
+  readonly kinds: readonly ResourceKind[]
+  /** Resolves the Secrets that an object refers to, for its checks. Never rejects. Default: references are not resolved. */
+  kindsFor?(object: unknown): Promise<readonly ResourceKind[]>
+  readonly pem: PemChecks
+  /** All UpstreamClusters as they are known now: no other kind's objects can be in each other's way. */
+  clusters(): readonly JsonObject[]
+  /** Default: refusals because of what others need are not counted. */
+  readonly onLimited?: CountLimited
+  readonly log: Logger
+}
+
+/** The path in deploy/webhook; followed by the token of kube-apiservers that present no other credential. */
+export const WEBHOOK_PATH = '/admission'
+/** Its credentials are bound to this name, as those of the protection webhook are to a cell; no cell can have it. */
+export const OBJECTS_WEBHOOK = '/admission'
+const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz']
+/** Limit for all bodies that are being received, divided among addresses. Callers are authenticated. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024
+/** kube-apiserver waits 10 s by default, for body and response. */
+const BODY_TIMEOUT_MS = 10_000
+
+const WHERE_FROM = '`portcullis control webhook` prints the configuration with the path that has a token'
+
+export function createWebhookHandler(deps: WebhookDeps): RequestHandler {
+  const bodies = bodyMemory('reviews of objects', MAX_WAITING_BYTES, deps.onLimited)
+  return (peer, stream, head, end) => {
+    const exchange = new WebhookExchange(deps, stream, head, bodies)
+    exchange.begin(peer, head, end)
+    return exchange
+  }
+}
+
+function objectOf(review: unknown): unknown {
+  const request = isRecord(review) ? review['request'] : undefined
+  return isRecord(request) ? request['object'] : undefined
+}
+
+class WebhookExchange extends ReviewExchange {
+  readonly #deps: WebhookDeps
+
+  constructor(deps: WebhookDeps, stream: Stream, head: HeaderList, bodies: PortMemory) {
+    super(stream, head, bodies)
+    this.#deps = deps
+  }
+
+  /** The body of an unauthenticated caller is not kept. */
+  begin(peer: Peer, head: HeaderList, end: boolean): void {
+    this.start(this.#plainAnswer() ?? this.#refusal(peer, head), end, BODY_TIMEOUT_MS, peer.addressCharge.source)
+  }
+
+  /** The response to everything but reviews. */
+  #plainAnswer(): Answer | undefined {
+    if (HEALTH_PATHS.includes(this.path)) return textAnswer(200, 'ok')
+    if (this.path !== WEBHOOK_PATH && !this.path.startsWith(`${WEBHOOK_PATH}/`))
+      return textAnswer(404, '404 page not found\n')
+    return this.method === 'POST' ? undefined : this.notAllowed()
+  }
+
+  /** The response to a caller who is not allowed; undefined = go on. */
+  #refusal(peer: Peer, head: HeaderList): Answer | undefined {
+    const token = this.path === WEBHOOK_PATH ? undefined : this.path.slice(WEBHOOK_PATH.length + 1)
+    switch (this.#deps.authenticate(peer, head, OBJECTS_WEBHOOK, token)) {
+      case 'trusted':
+      case 'by-path':
+        return undefined
+      case 'nobody':
+        return statusAnswer(failure('Unauthorized', `Unauthorized: ${WHERE_FROM}`))
+      case 'other':
+        return statusAnswer(failure('Forbidden', `the credential is not one of this webhook: ${WHERE_FROM}`))
+    }
+  }
+
+  protected override review(review: unknown): void {
+    const { kinds, kindsFor } = this.#deps
+    if (kindsFor === undefined) this.#answer(review, kinds)
+    else {
+      void kindsFor(objectOf(review)).then((found) => this.attempt(() => this.#answer(review, found)))
+    }
+  }
+
+  #answer(review: unknown, scheme: readonly ResourceKind[]): void {
+    const checks: AdmissionChecks = { scheme, pem: this.#deps.pem }
+    this.send(jsonAnswer(200, reviewAdmission(review, checks, this.#deps.clusters())))
+  }
+
+  protected override failed(error: unknown): void {
+    this.#deps.log.error('an AdmissionReview failed inside the gateway', { error })
+  }
+
+  protected override sent(): void {
+    // Not counted.
+  }
+}

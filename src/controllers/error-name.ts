@@ -1,9 +1,0 @@
-// What a metric calls an error.
-
-import { StatusError } from '../api/kube/status.ts'
-
-/** The reason of the Status; `BadSelector`; or `NoAnswer`. Never ''. */
-export function errorName(error: unknown): string {
-  if (error instanceof SyntaxError) return 'BadSelector'
-  return error instanceof StatusError ? error.reason : 'NoAnswer'
-}

@@ -1,0 +1,16 @@
+// The schema of spec.controllerManager.
+
+import { defaultsTo, flag, object } from '../../../kit/api/json/json-schema.ts'
+
+export const CONTROLLER_MANAGER_SCHEMA = object(
+  'How kube-controller-manager of this cluster orders the pods that a scale-down deletes, for what the gateway says about that ' +
+    'beforehand. Default: as Kubernetes 1.31 and later.',
+  {
+    podDeletionCost: defaultsTo(true, flag('The value of its feature gate PodDeletionCost.')),
+    logarithmicScaleDown: defaultsTo(true, flag('The value of its feature gate LogarithmicScaleDown.')),
+    sidecarRestarts: defaultsTo(
+      true,
+      flag('It compares restarts of sidecar containers, too. Set to false if it is older than 1.31.'),
+    ),
+  },
+)

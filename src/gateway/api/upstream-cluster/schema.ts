@@ -1,0 +1,330 @@
+// The one JSON Schema of UpstreamCluster's spec: shape, types, ranges, defaults and a description of every field. Objects are
+// checked against it, the CRD in deploy/crds/ carries it. What a schema cannot say is in checks.ts.
+
+import {
+  atMost,
+  checked,
+  defaultsTo,
+  duration,
+  flag,
+  integer,
+  type JsonSchema,
+  list,
+  object,
+  oneOf,
+  oneOfOrNone,
+  type Schema,
+  text,
+  time,
+} from '../../../kit/api/json/json-schema.ts'
+import { AUTO_DEGRADE_SCHEMA } from './auto-degrade-schema.ts'
+import {
+  ENDPOINT_RULES,
+  IP_RULES,
+  PROBE_PATH_RULES,
+  REVOCATION_RULES,
+  SERVERS_RULES,
+  SHA256_RULES,
+  SIZES,
+  SPEC_RULES,
+} from './cel.ts'
+import { AUTOSCALER_SCHEMA } from './cluster-autoscaler-schema.ts'
+import { POD_PROTECTION_SCHEMA } from './cluster-protection-schema.ts'
+import { CONTROLLER_MANAGER_SCHEMA } from './controller-manager-schema.ts'
+import { CLIENT_CONFIG_SCHEMA, SECURE_SERVING_SCHEMA } from './credentials-schema.ts'
+import { DEFAULT_DEGRADE_MODE, DEGRADE_MODES, degradeEffect } from './degrade-modes.ts'
+import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
+import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
+import { STRATEGIES } from './strategies.ts'
+
+// The schemas of rules: which requests a policy or an exemption is for, and which clients an access list.
+const serviceAccount = object('A ServiceAccount; both are needed.', {
+  namespace: text('Its namespace.'),
+  name: text('Its name.'),
+})
+
+/** An entry of a list in a rule. */
+const ENTRY_SCHEMA: Schema<string> = text('`x`, `-x` (not x) or `*` (all).')
+
+const RULE_SCHEMA = object(
+  'Matches a request when all fields do. `-x` inverts an entry; a list of inverted entries means none of these; in a ' +
+    'list that has positive entries too, the inverted ones are ignored.',
+  {
+    verbs: list(
+      'get, list, watch, create, update, patch, delete, deletecollection ... Empty matches nothing.',
+      ENTRY_SCHEMA,
+    ),
+    apiGroups: list('API groups, the core group is the empty string. Empty matches nothing.', ENTRY_SCHEMA),
+    resources: list('`pods`, `pods/exec`, `*/scale`. Empty matches nothing.', ENTRY_SCHEMA),
+    resourceNames: list('Names of objects. Empty matches all.', ENTRY_SCHEMA),
+    users: list(
+      'User names; a trailing * is a prefix glob. Empty matches all, unless serviceAccounts are given.',
+      ENTRY_SCHEMA,
+    ),
+    serviceAccounts: list('ServiceAccounts, in addition to users.', serviceAccount),
+    userGroups: list('Groups, of which the user needs to have one. Empty matches all.', ENTRY_SCHEMA),
+    nonResourceURLs: list(
+      'Paths of non-resource requests; a trailing * is a prefix glob. Empty matches none.',
+      ENTRY_SCHEMA,
+    ),
+    namespaces: list(
+      'Namespaces, the empty string for cluster-scoped requests; trailing * globs. Empty: all.',
+      ENTRY_SCHEMA,
+    ),
+    userAgents: list('User-Agent headers; a trailing * is a prefix glob. Empty matches all.', ENTRY_SCHEMA),
+  },
+)
+
+const ACCESS_RULE_SCHEMA = object('Matches a client when all fields given do.', {
+  name: text('Shown in the refusal.'),
+  users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
+  userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),
+  userAgents: list('User-Agent headers; a trailing * is a prefix glob.', ENTRY_SCHEMA),
+  sourceIPs: list('Addresses of the client.', text('An address, or a block such as 10.0.0.0/8.')),
+})
+
+// The schema of spec.listGuard.
+const LIST_GUARD_SCHEMA = object(
+  'When present, even if empty, lists without a limit of what is known to be large are refused with 429, of all namespaces or of one. ' +
+    'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: none is refused.',
+  {
+    shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+    maxBytesUnlimited: defaultsTo(
+      50_000_000,
+      integer(
+        'The largest list that is answered to who sets no limit, in bytes without compression, as last seen. What was never seen passes.',
+        100_000,
+      ),
+    ),
+    exempt: list('Lists that pass, whatever they cost. What spec.degrade.exempt names passes, too.', RULE_SCHEMA),
+  },
+)
+
+// The schema of spec.shares.
+const weight = object(
+  'Users with another weight than 1: all fields given must match.',
+  {
+    weight: integer('How many shares of a user with weight 1 each of them has.', 1, 100),
+    users: list('User names; a trailing * is a prefix glob.', ENTRY_SCHEMA),
+    userGroups: list('Groups, of which the user needs to have one.', ENTRY_SCHEMA),
+  },
+  ['weight'],
+)
+
+const SHARES_SCHEMA = object(
+  'How much of what the gateway divides among users those of this cluster have beside others, where there is not enough for all: requests in ' +
+    'flight, watches, memory, reviews. Heartbeats of nodes need no weight.',
+  {
+    weights: atMost(
+      SIZES.shareWeights,
+      list('In order; the first that matches decides. Everybody else has weight 1.', weight),
+    ),
+  },
+)
+
+const LOG_MODES = ['on', 'off', ''] as const
+const ENTRY_PATTERN = '^([^-]|-[^*]|-[*]+[^*]|-?$)'
+
+const server = object(
+  'One kube-apiserver.',
+  {
+    endpoint: checked(
+      text('URL without a path: `https://host:port` or `http://host:port`. All servers use the same scheme.', {
+        maxLength: SIZES.endpoint,
+      }),
+      ENDPOINT_RULES,
+    ),
+    disabled: defaultsTo(false, flag('The server takes no new requests; running ones finish.')),
+    weight: defaultsTo(
+      100,
+      integer('Share of the requests relative to the other servers; with `resolve` of each address.', 0, 1000),
+    ),
+    resolve: defaultsTo(
+      false,
+      flag(
+        'Each address that the DNS name in `endpoint` has is an endpoint with its own health and load. The name is looked up again when ' +
+          'its TTL is over. Without, each new connection looks it up.',
+      ),
+    ),
+  },
+  ['endpoint'],
+)
+
+const dispatchPolicy = object(
+  'How requests that one of its rules matches are handled.',
+  {
+    strategy: defaultsTo('RoundRobin', oneOfOrNone('How a server is picked.', STRATEGIES)),
+    upstreamSubset: atMost(
+      SIZES.upstreamSubset,
+      list(
+        'Endpoints, as written in spec.servers, that may serve. Empty: all.',
+        text('An endpoint.', { maxLength: SIZES.endpoint }),
+      ),
+    ),
+    rules: list('One of these has to match.', RULE_SCHEMA, 1),
+    flowControlSchemaName: text('The limit, by its name in spec.flowControl. Default: none.', {
+      maxLength: SIZES.flowControlSchemaName,
+    }),
+    logMode: oneOf('Access log of these requests: "on", "off" (in quotes), or empty to follow the cluster.', LOG_MODES),
+    action: defaultsTo('Forward', oneOf('Deny refuses with 403.', ['Forward', 'Deny'])),
+    shadow: defaultsTo(false, flag('With action Deny: count and warn, but forward.')),
+  },
+  ['rules'],
+)
+
+const healthCheck = object('How servers are probed.', {
+  path: checked(defaultsTo('/readyz', text('Path asked for with GET.', { maxLength: 2048 })), PROBE_PATH_RULES),
+  intervalSeconds: defaultsTo(5, integer('Seconds between two probes.', 1, 300)),
+  timeoutSeconds: defaultsTo(3, integer('Seconds until a probe has failed.', 1, 60)),
+  healthyThreshold: defaultsTo(1, integer('Consecutive successes until a server is healthy.', 1, 100)),
+  unhealthyThreshold: defaultsTo(2, integer('Consecutive failures until a server is unhealthy.', 1, 100)),
+})
+
+const accessControl = object('Who may use the cluster at all.', {
+  allow: list('When not empty, users that it does not name are refused.', ACCESS_RULE_SCHEMA),
+  deny: list('Checked first.', ACCESS_RULE_SCHEMA),
+  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+})
+
+const recovery = object(
+  'The leader among the gateways climbs back to Off from here: it sets the next mode of the ladder when the checks of the mode have held, ' +
+    'and goes back one when they fail. status.degrade.recovery says what it waits for. Removed at the end. expiresAt ends it as it ends the mode.',
+  {
+    hold: defaultsTo('60s', duration('How long the checks of a mode have to hold until the next mode is set.')),
+    ramp: defaultsTo(
+      '10m',
+      duration('How long Limited takes to let through as much as Off; it is held at least as long.'),
+    ),
+  },
+)
+
+const DAY_SECONDS = 86_400
+
+const degradeLimit = object(
+  'How many disruptive requests per second each replica lets pass in mode Limited. The rate grows from `since` on; without that it stays ' +
+    'at startQPS.',
+  {
+    startQPS: defaultsTo(1, integer('When the mode is set.', 1, 1_000_000)),
+    endQPS: defaultsTo(20, integer('At the end of the ramp, and from there on.', 1, 1_000_000)),
+    overSeconds: defaultsTo(
+      300,
+      integer('How long the ramp takes. Default {default}; recovery.ramp outranks it.', 0, DAY_SECONDS),
+    ),
+  },
+)
+
+const degrade = object('The degrade switch, for incidents.', {
+  mode: defaultsTo(
+    DEFAULT_DEGRADE_MODE,
+    oneOf(
+      `${DEGRADE_MODES.map((mode) => `${mode}: ${degradeEffect(mode)}`).join('; ')}. Each lets through all that the stricter one ` +
+        'does. Default {default}. In YAML write "Off" in quotes: without, it means false.',
+      DEGRADE_MODES,
+    ),
+  ),
+  reason: text('Shown in every refusal.', { maxLength: 1024 }),
+  expiresAt: text('From this moment on (RFC 3339) the mode is Off. Default: never.', { format: 'date-time' }),
+  since: text('When the mode was set (RFC 3339). To be set together with mode Limited.', { format: 'date-time' }),
+  limited: degradeLimit,
+  exempt: list('Requests that pass in any mode.', RULE_SCHEMA),
+  shadow: defaultsTo(false, flag('Count and warn, but let pass.')),
+  recovery,
+  auto: AUTO_DEGRADE_SCHEMA,
+})
+
+const revocation = object(
+  'A user or credential that is refused. Exactly one of user, certificateFingerprint and tokenHash.',
+  {
+    user: text('A user name, whichever way the user authenticates.', { minLength: 1, maxLength: SIZES.userName }),
+    certificateFingerprint: sha256('the client certificate (DER), or of the part of it that is signed'),
+    tokenHash: sha256('the bearer token, or of header.payload of a JWT'),
+    reason: text('Why. For people.', { maxLength: 1024 }),
+    revokedAt: time('When. For people.'),
+  },
+)
+
+function sha256(what: string): Schema<string> {
+  return checked(text(`SHA-256 of ${what}: 64 lower-case hex digits.`, { maxLength: SIZES.sha256 }), SHA256_RULES)
+}
+
+const authentication = object('How clients are authenticated.', {
+  audiences: list("Audiences asked for in a TokenReview. Empty: the cluster's own.", text('An audience.')),
+  tokenSuccessTTLSeconds: defaultsTo(60, integer('Seconds that a verified token is remembered; 0 = not.', 0)),
+  tokenFailureTTLSeconds: defaultsTo(10, integer('Seconds that a rejected token is remembered; 0 = not.', 0)),
+  anonymous: defaultsTo(true, flag('Whether requests without credentials pass as system:anonymous.')),
+  revoked: atMost(
+    SIZES.revoked,
+    list('Users, certificates and tokens that are refused from now on.', checked(revocation, REVOCATION_RULES)),
+  ),
+})
+
+const addresses = object('Addresses by which clients choose this cluster when they send no host name.', {
+  ips: atMost(
+    SIZES.ips,
+    list(
+      "Destination IPs of the clients' connections (VIPs).",
+      checked(text('An IPv4 or IPv6 address.', { maxLength: SIZES.ip }), IP_RULES),
+    ),
+  ),
+  ports: list("The gateway's listener ports.", integer('A port.', 1, 65535)),
+})
+
+const spec = object(
+  'An upstream Kubernetes cluster and how it is served.',
+  {
+    servers: checked(atMost(SIZES.servers, list('The kube-apiservers.', server, 1)), SERVERS_RULES),
+    followEndpointSlice: defaultsTo(
+      false,
+      flag(
+        "The API servers are those in the cluster's own EndpointSlice `kubernetes`, which is watched. Those in `servers` find it, and " +
+          'serve while none of the others can. Needs https, a CA in clientConfig, and a DNS name to verify.',
+      ),
+    ),
+    clientConfig: CLIENT_CONFIG_SCHEMA,
+    secureServing: SECURE_SERVING_SCHEMA,
+    flowControl: object('Limits.', {
+      flowControlSchemas: FLOW_CONTROL_SCHEMAS_SCHEMA,
+    }),
+    dispatchPolicies: atMost(
+      SIZES.dispatchPolicies,
+      list('In order; the first with a rule that matches decides. No match: 403.', dispatchPolicy, 1),
+    ),
+    logging: object('Access log.', {
+      mode: oneOf(
+        'Access log of this cluster: "on", "off" (in quotes), or empty for what the policies say.',
+        LOG_MODES,
+      ),
+    }),
+    addresses,
+    default: defaultsTo(false, flag('Serves every request that no other cluster claims. At most one cluster.')),
+    healthCheck,
+    accessControl,
+    degrade,
+    authentication,
+    listGuard: LIST_GUARD_SCHEMA,
+    shares: SHARES_SCHEMA,
+    podProtection: POD_PROTECTION_SCHEMA,
+    autoscaler: AUTOSCALER_SCHEMA,
+    scaleProtection: SCALE_PROTECTION_SCHEMA,
+    controllerManager: CONTROLLER_MANAGER_SCHEMA,
+  },
+  ['servers', 'dispatchPolicies'],
+)
+
+export const UPSTREAM_CLUSTER_SPEC_SCHEMA = checked(spec, SPEC_RULES)
+
+/**
+ * The schema as it stands in the CRD. `-*` in a list excludes everything, and means nothing at all. A CEL rule for each entry of
+ * each rule would need limits that are too small for real lists of users, so a pattern stands for it; its message says less than
+ * the checks do, so only a kube-apiserver is given it.
+ */
+export function withEntryPattern(schema: JsonSchema): JsonSchema {
+  if (schema === ENTRY_SCHEMA) return { ...schema, pattern: ENTRY_PATTERN }
+  const { items, properties } = schema
+  const fields = Object.entries(properties ?? {}).map(([name, field]) => [name, withEntryPattern(field)])
+  return {
+    ...schema,
+    ...(items !== undefined && { items: withEntryPattern(items) }),
+    ...(properties !== undefined && { properties: Object.fromEntries(fields) }),
+  }
+}

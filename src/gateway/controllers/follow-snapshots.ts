@@ -1,0 +1,95 @@
+// In a gateway thread: puts the snapshots of the main thread in force. New requests see them at once. Requests end that run on
+// removed endpoints or clusters, or for a revoked user.
+
+import type { Clock } from '../../kit/api/ports.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import type { TlsContexts } from '../io/listener/tls-contexts.ts'
+import type { Upstreams } from '../io/upstream/upstreams.ts'
+import type { ClusterHandle, ClusterTable } from '../state/clusters.ts'
+import type { RunningRequests } from '../state/running.ts'
+
+export interface FollowerDeps {
+  readonly clusters: ClusterTable
+  readonly upstreams: Upstreams
+  readonly contexts: TlsContexts
+  readonly running: RunningRequests
+  readonly clock: Clock
+  random(): number
+  /** Requests that outlive their endpoint are ended within this time. */
+  readonly drainTimeoutMs: number
+  /** How many threads divide limits that hold for all of them together. */
+  readonly threads: number
+}
+
+export interface SnapshotFollower {
+  /** A cluster that is new or has changed. */
+  stage(handle: ClusterHandle): void
+  /** Puts what was staged in force, and drops `removed`. @returns the clusters that were staged */
+  commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
+}
+
+export function createSnapshotFollower(deps: FollowerDeps): SnapshotFollower {
+  const { clusters, upstreams, contexts, clock } = deps
+  let staged: ClusterHandle[] = []
+  return {
+    stage: (handle) => void staged.push({ ...handle, compiled: ownPart(handle.compiled, deps.threads) }),
+    commit(generation, removed) {
+      const changed = staged
+      staged = []
+      const compiled = changed.map((handle) => handle.compiled)
+      const names = [...removed, ...compiled.map(({ name }) => name)]
+      const before = endpointsOf(clusters, names)
+      clusters.follow(changed, removed, generation, clock.monotonic())
+      contexts.change(compiled, removed)
+      for (const name of removed) upstreams.remove(name)
+      for (const cluster of compiled) upstreams.update(cluster)
+      endOrphans(deps, before, endpointsOf(clusters, names))
+      endRevoked(deps, compiled)
+      return compiled
+    },
+  }
+}
+
+/** clientConfig.qps holds for all threads together. They make these calls rarely, so each gets an equal part. */
+function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
+  const { client } = compiled
+  if (threads === 1 || client.qps <= 0) return compiled
+  const burst = Math.max(1, Math.floor(client.burst / threads))
+  return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
+}
+
+/** Each with whether it is a backup. */
+function endpointsOf(clusters: ClusterTable, names: readonly string[]): ReadonlyMap<string, boolean> {
+  const all = new Map<string, boolean>()
+  for (const name of names) {
+    for (const { url, backup = false } of clusters.get(name)?.compiled.endpoints ?? []) {
+      all.set(`${name} ${url}`, backup)
+    }
+  }
+  return all
+}
+
+/** On every change of the cluster, not only after a revocation: changes are rare, and this only looks at running requests. */
+function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster[]): void {
+  for (const { name, authentication } of changed) {
+    if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)
+  }
+}
+
+/**
+ * Watches and upgraded connections on an endpoint that was removed, or is only a backup from now on, end, spread over the drain time;
+ * short requests finish by themselves.
+ */
+function endOrphans(
+  deps: FollowerDeps,
+  before: ReadonlyMap<string, boolean>,
+  after: ReadonlyMap<string, boolean>,
+): void {
+  const stays = (endpoint: string, backup: boolean): boolean => backup || after.get(endpoint) === false
+  const gone = [...before].filter(([endpoint, backup]) => !after.has(endpoint) || !stays(endpoint, backup))
+  const removed = new Set(gone.map(([endpoint]) => endpoint))
+  if (removed.size === 0) return
+  for (const request of deps.running.longRunning(({ cluster, endpoint }) => removed.has(`${cluster} ${endpoint}`))) {
+    setTimeout(() => request.finish(), deps.random() * deps.drainTimeoutMs).unref()
+  }
+}

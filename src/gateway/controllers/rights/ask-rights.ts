@@ -1,0 +1,102 @@
+// Asks a cluster, as the gateway's own user, for each right that the gateway needs (SelfSubjectAccessReview). SelfSubjectRulesReview
+// would answer in one call, but is incomplete with a webhook authorizer.
+
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { missingRightsMessage, type Right, reviewAttributes } from '../../core/identity/gateway-rights.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
+
+export type RightsAnswer =
+  | { readonly kind: 'granted' }
+  | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
+  /** The credential itself is not accepted (401). */
+  | { readonly kind: 'rejected'; readonly message: string }
+  /** No API server could tell. */
+  | { readonly kind: 'unanswered'; readonly message: string }
+
+/** POSTs a body to a path as the gateway. Rejects without an answer. */
+export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
+
+const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+const IDENTITY_PATH = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+const SELF_REVIEW: Right = {
+  verb: 'create',
+  group: 'authorization.k8s.io',
+  resource: 'selfsubjectaccessreviews',
+  namespace: '',
+  file: '',
+}
+
+/** Never rejects. */
+export async function askRights(call: RightsCall, rights: readonly Right[]): Promise<RightsAnswer> {
+  try {
+    const missing = (await Promise.all(rights.map((right) => missingOf(call, right)))).flat()
+    if (missing.length === 0) return { kind: 'granted' }
+    return { kind: 'missing', missing, message: missingRightsMessage(missing, await ownName(call)) }
+  } catch (error) {
+    if (error instanceof NoVerdict) return error.answer
+    return { kind: 'unanswered', message: errorMessage(error) }
+  }
+}
+
+/** An answer that settles all reviews at once. */
+class NoVerdict extends Error {
+  readonly answer: RightsAnswer
+
+  constructor(answer: RightsAnswer) {
+    super(answer.kind)
+    this.answer = answer
+  }
+}
+
+async function missingOf(call: RightsCall, right: Right): Promise<readonly Right[]> {
+  if (await isGranted(call, right)) return []
+  if (right.orElse === undefined) return [right]
+  const missing = (await Promise.all(right.orElse.map((part) => missingOf(call, part)))).flat()
+  // All of them are missing: the combined right in the file is shorter to read.
+  return missing.length === right.orElse.length ? [right] : missing
+}
+
+async function isGranted(call: RightsCall, right: Right): Promise<boolean> {
+  const { status, body } = await call(
+    ACCESS_PATH,
+    JSON.stringify({
+      kind: 'SelfSubjectAccessReview',
+      apiVersion: 'authorization.k8s.io/v1',
+      spec: { resourceAttributes: reviewAttributes(right) },
+    }),
+  )
+  if (status === 401) throw new NoVerdict({ kind: 'rejected', message: 'the cluster does not accept it (401)' })
+  if (status === 403) {
+    const message = `the cluster does not even let the gateway ask for its rights (${SELF_REVIEW.resource}: 403): is this a credential of this cluster?`
+    throw new NoVerdict({ kind: 'missing', missing: [SELF_REVIEW], message })
+  }
+  const answer = status === 200 || status === 201 ? statusOf(body) : undefined
+  if (typeof answer?.['allowed'] !== 'boolean') {
+    throw new NoVerdict({ kind: 'unanswered', message: `SelfSubjectAccessReview was answered with ${status}` })
+  }
+  return answer['allowed'] && answer['denied'] !== true
+}
+
+/** As the cluster calls the gateway; '' where it cannot say (before Kubernetes 1.28). */
+async function ownName(call: RightsCall): Promise<string> {
+  try {
+    const review = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }
+    const userInfo = statusOf((await call(IDENTITY_PATH, JSON.stringify(review))).body)?.['userInfo']
+    const name = isRecord(userInfo) ? userInfo['username'] : ''
+    return textOf(name)
+  } catch {
+    return ''
+  }
+}
+
+function statusOf(body: string): Readonly<Record<string, unknown>> | undefined {
+  let answer: unknown
+  try {
+    answer = JSON.parse(body)
+  } catch {
+    return undefined
+  }
+  const status = isRecord(answer) ? answer['status'] : undefined
+  return isRecord(status) ? status : undefined
+}

@@ -1,0 +1,44 @@
+// The UpstreamClusters as the API server gives them, with what has been written to each.
+
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { generationOf } from './objects.ts'
+
+/** What is known of one object. */
+export interface KnownCluster {
+  object: JsonObject
+  generation: number
+  /** When this generation was first seen: monotonic milliseconds. */
+  seenAtMs: number
+  /** The status written last, and what the server returned. */
+  wanted: UpstreamClusterStatus | undefined
+  answered: unknown
+  /** `liveSignature` as of the last sweep. */
+  signature: string
+  /** The shared-limits message in this replica's entry. */
+  limitsMessage: string
+  /** The pod protection state in this replica's entry. */
+  podProtection: GatewayProtection | undefined
+  /** The clients in this replica's entry. */
+  lastSeen: ClientsSeen | undefined
+  /** The refused disruptive requests in this replica's entry. */
+  refused: number
+}
+
+/** @param nowMs monotonic milliseconds */
+export function keepCluster(object: JsonObject, known: KnownCluster | undefined, nowMs: number): KnownCluster {
+  const generation = generationOf(object)
+  if (known === undefined) return { ...NEW, object, generation, seenAtMs: nowMs }
+  const seenAtMs = known.generation === generation ? known.seenAtMs : nowMs
+  return Object.assign(known, { object, generation, seenAtMs })
+}
+
+const NEW = {
+  wanted: undefined,
+  answered: undefined,
+  signature: '',
+  limitsMessage: '',
+  podProtection: undefined,
+  lastSeen: undefined,
+  refused: 0,
+}

@@ -1,0 +1,94 @@
+// Notices what changes in statuses without an event: endpoints, certificates, shared limits, and dead replicas. Sweeps over
+// all clusters again and again, a slice at a time.
+
+import type { Clock } from '../../../kit/api/ports.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
+import type { Leading } from '../../../kube/controllers/kernel/leadership.ts'
+import type { CellClocks } from '../../../protection/core/clocks/cell-clock.ts'
+import type { GatewayProtection } from '../../api/upstream-cluster/status.ts'
+import type { AutoscalerFact } from '../../core/status/status-facts.ts'
+import { clientsSeen } from './clients-seen.ts'
+import { type ClusterRights, type LiveClusters, liveSignature } from './facts.ts'
+import type { KnownCluster } from './known.ts'
+import { statusOf } from './objects.ts'
+import { refusedDisruptive } from './refused-disruptive.ts'
+
+/** The state that a sweep looks at. */
+export interface LiveState {
+  readonly clusters: LiveClusters
+  readonly clock: Clock
+  rights(cluster: string): ClusterRights
+  readonly clocks?: CellClocks
+  readonly leadership: Pick<Leading, 'isLeader'>
+  limitsMessage?(cluster: string): string
+  podProtection?(cluster: string): GatewayProtection | undefined
+  autoscaler?(cluster: string): AutoscalerFact | undefined
+}
+
+export interface StatusSweepDeps {
+  readonly live: LiveState
+  known(): ReadonlyMap<string, KnownCluster>
+  /** Duration of a sweep, in which `step` is called SWEEP_SLICES times. */
+  readonly roundMs: number
+  /** Whether a replica is dead. */
+  isGone(replica: string): boolean
+  /** The status of this cluster may have changed. */
+  onChanged(cluster: string): void
+}
+
+/** A sweep is divided into this many slices, so that thousands of clusters do not block other work. */
+export const SWEEP_SLICES = 10
+
+export class StatusSweep {
+  readonly #deps: StatusSweepDeps
+  /** Position of the current sweep. */
+  #swept: Iterator<[string, KnownCluster], undefined> = [].values()
+  #nextOwnMs = 0
+
+  constructor(deps: StatusSweepDeps) {
+    this.#deps = deps
+  }
+
+  /** The next slice. */
+  step(): void {
+    const { live } = this.#deps
+    const known = this.#deps.known()
+    this.#lookAtOwn()
+    if (!live.leadership.isLeader()) return
+    for (let left = Math.ceil(known.size / SWEEP_SLICES); left > 0; left--) {
+      const { value, done } = this.#swept.next()
+      if (done === true) {
+        this.#swept = known.entries()
+        return
+      }
+      this.#look(...value)
+    }
+  }
+
+  /** Each replica reports in its own entry whether it shares limits, how it protects pods, and who came through it. */
+  #lookAtOwn(): void {
+    const { live, known, roundMs } = this.#deps
+    const nowMs = live.clock.monotonic()
+    if (nowMs < this.#nextOwnMs) return
+    this.#nextOwnMs = nowMs + roundMs
+    for (const [name, { limitsMessage, podProtection, lastSeen, refused }] of known()) {
+      const same =
+        (live.limitsMessage?.(name) ?? '') === limitsMessage &&
+        sameJson(live.podProtection?.(name), podProtection) &&
+        sameJson(clientsSeen(live.clusters, name), lastSeen) &&
+        refusedDisruptive(live.clusters, name, live.clock.now()) === refused
+      if (!same) this.#deps.onChanged(name)
+    }
+  }
+
+  #look(name: string, known: KnownCluster): void {
+    const signature = liveSignature(this.#deps.live, name)
+    if (signature === known.signature && !this.#hasGone(known)) return
+    known.signature = signature
+    this.#deps.onChanged(name)
+  }
+
+  #hasGone({ object }: KnownCluster): boolean {
+    return statusOf(object)?.gateways?.some(({ name }) => this.#deps.isGone(name)) ?? false
+  }
+}

@@ -1,0 +1,52 @@
+// The status that a replica wants to write: its own entry of status.gateways and, if it leads, everything else.
+
+import { metaTime } from '../../../kit/core/text/meta-time.ts'
+import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { clusterStatus } from '../../core/status/cluster-status.ts'
+import { gatewayEntry, withGateway, withoutGone } from '../../core/status/gateways.ts'
+import { problemMessage } from '../../core/status/messages.ts'
+import type { StatusFacts } from '../../core/status/status-facts.ts'
+
+/** The replica that writes. */
+export interface StatusAuthor {
+  readonly replica: string
+  readonly threads: number
+  readonly leads: boolean
+  /** What is wrong with its shared limits; '' = nothing. */
+  readonly limitsMessage: string
+  /** What it does to protect pods; undefined = the pods are not protected. */
+  readonly podProtection: GatewayProtection | undefined
+  /** Which clients came through it last, and when; undefined = none of those that matter. */
+  readonly lastSeen: ClientsSeen | undefined
+  /** How many disruptive requests it refused in the last minute, rounded. */
+  readonly refused: number
+  /** Whether another replica is dead. */
+  isGone(replica: string): boolean
+}
+
+/** @param nowMs milliseconds since the epoch */
+export function wantedStatus(
+  facts: StatusFacts,
+  before: UpstreamClusterStatus | undefined,
+  author: StatusAuthor,
+  nowMs: number,
+): UpstreamClusterStatus {
+  const { replica, threads, leads, limitsMessage, podProtection, lastSeen, refused } = author
+  const problem = facts.problems.find(({ severity }) => severity === 'error')
+  const message =
+    problem === undefined ? limitsMessage : `generation ${facts.generation} is invalid: ${problemMessage(problem)}`
+  const own = {
+    name: replica,
+    threads,
+    threadsApplied: facts.inForce === 0 ? 0 : threads,
+    observedGeneration: facts.inForce,
+    ...(message !== '' && { message }),
+    ...(podProtection !== undefined && { podProtection }),
+    ...(lastSeen !== undefined && { lastSeen }),
+    ...(refused > 0 && { refusedDisruptive: refused }),
+  }
+  const status = withGateway(before, gatewayEntry(before, own, metaTime(nowMs)))
+  if (!leads) return status
+  const present = withoutGone(status, (name) => author.isGone(name))
+  return clusterStatus(facts, present, nowMs)
+}

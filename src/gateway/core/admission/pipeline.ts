@@ -1,0 +1,51 @@
+// Admission: every filter in order. The request path and `explain` run it, each with a set of filters of its own. Only this file
+// makes a Permit, and nothing is forwarded without one.
+
+import { isRefusal, type Refusal } from '../../../kit/core/refusal/refusal.ts'
+import type { Admission, Filter } from './filter.ts'
+import { FILTER_ORDER, type FilterName, type FilterSet } from './order.ts'
+
+declare const ADMITTED: unique symbol
+
+/** What passed every filter; what they took of it is given back through held.ts. */
+export type Permit<A extends Admission> = A & { readonly [ADMITTED]: true }
+
+/** @typeParam Later a promise, where a filter of the set may have to wait */
+export class Pipeline<A extends Admission, Later extends object = never> {
+  readonly #filters: readonly Filter<A, Later>[]
+
+  constructor(filters: FilterSet<A, Later>) {
+    this.#filters = FILTER_ORDER.map((name) => filters[name])
+  }
+
+  /** Asks the filters that are left. A promise = one of them has to wait: what comes of it goes to `resume`. */
+  run(admission: A): Permit<A> | Refusal | Later {
+    for (; admission.passed < this.#filters.length; admission.passed++) {
+      const outcome = this.#filters[admission.passed]?.check(admission)
+      if (outcome === undefined) continue
+      if (!isRefusal(outcome) || !this.#isShadowed(admission, outcome)) return outcome
+    }
+    return admission as A & { readonly [ADMITTED]: true }
+  }
+
+  /** Goes on behind the filter that had to wait. */
+  resume(admission: A, refusal: Refusal | undefined): Permit<A> | Refusal | Later {
+    if (refusal !== undefined && !this.#isShadowed(admission, refusal)) return refusal
+    admission.passed++
+    return this.run(admission)
+  }
+
+  /** What `name` and those behind it have said no longer counts: `name` is asked again, and its answer goes to `resume`. */
+  rewind(admission: A, name: FilterName): void {
+    admission.passed = FILTER_ORDER.indexOf(name)
+  }
+
+  /** In shadow mode a refusal is only a warning. */
+  #isShadowed(admission: A, { message, rule }: Refusal): boolean {
+    if (this.#filters[admission.passed]?.shadow(admission) !== true) return false
+    const name = FILTER_ORDER[admission.passed] ?? ''
+    admission.warnings = [...admission.warnings, `${name} in shadow mode would refuse: ${message}`]
+    admission.shadow = [...admission.shadow, `${name}/${rule}`]
+    return true
+  }
+}

@@ -1,0 +1,29 @@
+// Which writes of replicas spec.scaleProtection checks. Cheap: asked of every request to a cluster that has it.
+
+import { type ScaleTarget, scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
+import type { CompiledCluster, CompiledScaleProtection } from '../cluster/compiled-cluster.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+
+/** The controllers' own users (kube-controller-manager with and without --use-service-account-credentials). */
+const DEPLOYMENT_CONTROLLER = 'system:serviceaccount:kube-system:deployment-controller'
+const CONTROLLER_MANAGER = 'system:kube-controller-manager'
+
+/** undefined = nobody need be asked. */
+export function scaleProtectionOf(
+  { scaleProtection }: CompiledCluster,
+  info: RequestInfo,
+  user: string,
+): CompiledScaleProtection | undefined {
+  if (scaleProtection === undefined) return undefined
+  const target = scaleTargetOf(info)
+  if (target === undefined || scaleProtection.excludedNamespaces.has(target.namespace)) return undefined
+  return isDeploymentController(user, target) ? undefined : scaleProtection
+}
+
+/**
+ * It only spreads the number of a Deployment over ReplicaSets, which was checked when it was written. The horizontal autoscaler, which may
+ * be the same user, writes /scale.
+ */
+function isDeploymentController(user: string, { resource, isScale }: ScaleTarget): boolean {
+  return user === DEPLOYMENT_CONTROLLER || (user === CONTROLLER_MANAGER && resource === 'replicasets' && !isScale)
+}

@@ -1,0 +1,129 @@
+// UpstreamCluster -> CompiledCluster: defaults applied, bytes decoded, names turned into indexes.
+
+import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../../kit/api/json/json-schema.ts'
+import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
+import type { ResolvedCluster } from '../../api/resource-source.ts'
+import { parseFeatureGates } from '../../api/upstream-cluster/feature-gates.ts'
+import { UPSTREAM_CLUSTER_SPEC_SCHEMA } from '../../api/upstream-cluster/schema.ts'
+import {
+  type DispatchPolicy,
+  FEATURE_GATES_ANNOTATION,
+  type UpstreamClusterSpec,
+} from '../../api/upstream-cluster/upstream-cluster.ts'
+import { compileProtection, compileScaleProtection } from './compile-protection.ts'
+import { compileAccess, compileRule, compileWeight } from './compile-rules.ts'
+import {
+  compileAuthentication,
+  compileAutoscaler,
+  compileClient,
+  compileDegrade,
+  compileEndpoints,
+  compileHealthCheck,
+  compileListGuard,
+  compilePair,
+  compileSchema,
+  decode,
+  NO_ADDRESSES,
+  type ServerAddresses,
+} from './compile-settings.ts'
+import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
+/**
+ * Everything that the request path needs, with the defaults of the schema. Does not throw on an object that validation
+ * accepts, and fails closed on what it would not: an unknown endpoint in a subset serves nothing.
+ */
+export function compileCluster(
+  resolved: ResolvedCluster,
+  schema: Schema<UpstreamClusterSpec> = UPSTREAM_CLUSTER_SPEC_SCHEMA,
+  addresses: ServerAddresses = NO_ADDRESSES,
+): CompiledCluster {
+  const { metadata, spec } = resolved.object
+  const gates = parseFeatureGates(metadata.annotations?.[FEATURE_GATES_ANNOTATION] ?? '').enabled
+  const endpoints = compileEndpoints(spec.servers, fieldOf(schema, 'servers'), addresses)
+  const limit = itemOf(fieldOf(fieldOf(schema, 'flowControl'), 'flowControlSchemas'))
+  const schemas = (spec.flowControl?.flowControlSchemas ?? []).map((one) => compileSchema(one, limit))
+  const policy = itemOf(fieldOf(schema, 'dispatchPolicies'))
+  return {
+    name: metadata.name,
+    revision: compiledRevision(resolved, addresses),
+    hosts: hostNames([metadata.name, ...(spec.secureServing?.serverNames ?? [])]),
+    ips: spec.addresses?.ips ?? [],
+    ports: spec.addresses?.ports ?? [],
+    isDefault: complete(schema, spec).default,
+    endpoints,
+    followsSlice: complete(schema, spec).followEndpointSlice,
+    client: compileClient(spec.clientConfig, endpoints, fieldOf(schema, 'clientConfig')),
+    serving: {
+      ...compilePair(spec.secureServing ?? {}),
+      clientCA: decode(spec.secureServing?.clientCAData),
+    },
+    schemas,
+    policies: spec.dispatchPolicies.map((one, index) =>
+      compilePolicy(complete(policy, one), index, endpoints, schemas),
+    ),
+    logMode: spec.logging?.mode ?? '',
+    healthCheck: compileHealthCheck(spec.healthCheck, fieldOf(schema, 'healthCheck')),
+    access:
+      spec.accessControl === undefined
+        ? undefined
+        : compileAccess(spec.accessControl, fieldOf(schema, 'accessControl')),
+    degrade: compileDegrade(spec.degrade, gates.has('DenyAllRequests'), fieldOf(schema, 'degrade')),
+    authentication: compileAuthentication(spec.authentication, fieldOf(schema, 'authentication')),
+    listGuard:
+      spec.listGuard === undefined ? undefined : compileListGuard(spec.listGuard, fieldOf(schema, 'listGuard')),
+    weights: (spec.shares?.weights ?? []).map(compileWeight),
+    learnsLists: spec.listGuard !== undefined || schemas.some(({ cost }) => cost),
+    protection:
+      spec.podProtection === undefined
+        ? undefined
+        : compileProtection(spec.podProtection, metadata.name, fieldOf(schema, 'podProtection')),
+    autoscaler:
+      spec.autoscaler === undefined ? undefined : compileAutoscaler(spec.autoscaler, fieldOf(schema, 'autoscaler')),
+    scaleProtection:
+      spec.scaleProtection === undefined
+        ? undefined
+        : compileScaleProtection(spec.scaleProtection, fieldOf(schema, 'scaleProtection')),
+    controllerManager: complete(fieldOf(schema, 'controllerManager'), spec.controllerManager ?? {}),
+    closeWhenIdle: gates.has('CloseConnectionWhenIdle'),
+  }
+}
+
+/** Different for any two objects, and for one object with other addresses. */
+export function compiledRevision({ revision }: Pick<ResolvedCluster, 'revision'>, addresses: ServerAddresses): string {
+  if (addresses.size === 0) return revision
+  return [revision, ...[...addresses].map(([server, all]) => `${server}=${all.join(',')}`)].join(' ')
+}
+
+function hostNames(names: readonly string[]): readonly string[] {
+  // An IP address is not a host name (the checks warn); it belongs in spec.addresses.
+  const [own = '', ...others] = names
+  const hosts = [own, ...others.filter((name) => canonicalIp(name) === undefined)]
+  return [...new Set(hosts.map((name) => name.toLowerCase().replace(/\.$/, '')))]
+}
+
+function isOfServer({ url, of, also = [] }: CompiledEndpoint, server: string): boolean {
+  return url === server || of?.url === server || also.some((other) => other.url === server)
+}
+
+function compilePolicy(
+  policy: Complete<DispatchPolicy>,
+  index: number,
+  endpoints: readonly CompiledEndpoint[],
+  schemas: readonly CompiledSchema[],
+): CompiledPolicy {
+  const subset = policy.upstreamSubset ?? []
+  // A server that is named stands for all its addresses.
+  const indexes = subset.flatMap((url) => {
+    return [...endpoints.entries()].flatMap(([at, endpoint]) => (isOfServer(endpoint, url) ? [at] : []))
+  })
+  const { flowControlSchemaName: schemaName, strategy, logMode, shadow } = policy
+  return {
+    index,
+    rules: policy.rules.map(compileRule),
+    strategy,
+    endpoints: subset.length === 0 ? [...endpoints.keys()] : [...new Set(indexes)],
+    schema: schemaName === '' ? -1 : schemas.findIndex((schema) => schema.name === schemaName),
+    logMode,
+    deny: policy.action === 'Deny',
+    shadow,
+  }
+}

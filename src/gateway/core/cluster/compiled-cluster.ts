@@ -1,0 +1,297 @@
+// What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
+
+import type { AutoDegradeOptions } from '../../../incidents/core/auto-degrade.ts'
+import type { Complete } from '../../../kit/api/json/json-schema.ts'
+import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
+import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
+import type { ControllerManager } from '../../api/upstream-cluster/controller-manager.ts'
+import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
+import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
+import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+
+/** One list of a rule, with `-x` semantics resolved at compile time. */
+export interface CompiledList {
+  /** 'all' matches everything, 'none' nothing, 'any-of' one of the entries, 'none-of' anything but the entries. */
+  readonly kind: 'all' | 'none' | 'any-of' | 'none-of'
+  readonly exact: ReadonlySet<string>
+  /** Prefixes of globs, without the star. */
+  readonly prefixes: readonly string[]
+  /** For resources: subresources of entries like `*`/`scale`. */
+  readonly subresources: ReadonlySet<string>
+  /** Matched in spite of 'none-of': service accounts beside inverted users. */
+  readonly except?: ReadonlySet<string>
+}
+
+export interface CompiledRule {
+  readonly verbs: CompiledList
+  readonly apiGroups: CompiledList
+  readonly resources: CompiledList
+  readonly resourceNames: CompiledList
+  /** users and serviceAccounts are ORed: service accounts are in here by their full user names. */
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
+  readonly nonResourceURLs: CompiledList
+  readonly namespaces: CompiledList
+  readonly userAgents: CompiledList
+}
+
+export interface CompiledPolicy {
+  readonly index: number
+  readonly rules: readonly CompiledRule[]
+  readonly strategy: Strategy
+  /** Indexes into `endpoints`, in the order of the subset; all endpoints when the policy names none. */
+  readonly endpoints: readonly number[]
+  /** Index into `schemas`; -1 = exempt. */
+  readonly schema: number
+  readonly logMode: LogMode
+  readonly deny: boolean
+  readonly shadow: boolean
+}
+
+export interface CompiledEndpoint {
+  /** As written in spec.servers, or with the address in the place of the name; the name of the endpoint everywhere. */
+  readonly url: string
+  readonly scheme: 'http' | 'https'
+  readonly host: string
+  readonly port: number
+  readonly disabled: boolean
+  readonly weight: number
+  /** The server that it is an address of, where addresses are followed. Default: it is the server itself. */
+  readonly of?: FollowedServer
+  /** Other servers that have the same address now. */
+  readonly also?: readonly FollowedServer[]
+  /** Takes requests only while no endpoint without this does. Default false. */
+  readonly backup?: boolean
+}
+
+/** A server of which each address is an endpoint. */
+export interface FollowedServer {
+  /** As written in spec.servers. */
+  readonly url: string
+  /** Its DNS name, which its certificates have. */
+  readonly name: string
+  /** The addresses are those of the cluster's EndpointSlice, not of the name. Default false. */
+  readonly slice?: boolean
+}
+
+export interface CompiledSchema {
+  readonly name: string
+  readonly kind: 'exempt' | 'tokenBucket' | 'maxRequestsInflight'
+  /** tokenBucket: requests per second and burst. */
+  readonly qps: number
+  readonly burst: number
+  /** maxRequestsInflight: 0 refuses everything. */
+  readonly max: number
+  readonly perUser: boolean
+  /** Lists count by their seats. */
+  readonly cost: boolean
+  /** 0 = no cap. */
+  readonly maxWatches: number
+  readonly shadow: boolean
+  /** As declared: '', local, globalAllocate, globalCount. The two global ones mean the same here. */
+  readonly strategy: string
+  /** The limit of all replicas together, besides the local one; undefined = not shared. */
+  readonly shared: CompiledSharedLimit | undefined
+}
+
+/** Of the kind of the schema: requests per second and burst, or requests running at once. */
+export interface CompiledSharedLimit {
+  readonly qps: number
+  readonly burst: number
+  readonly max: number
+}
+
+export interface CompiledAccessRule {
+  readonly name: string
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
+  readonly userAgents: CompiledList
+  /** Empty = any address. */
+  readonly sources: readonly CompiledCidr[]
+}
+
+export interface CompiledAccess {
+  readonly allow: readonly CompiledAccessRule[]
+  readonly deny: readonly CompiledAccessRule[]
+  readonly shadow: boolean
+}
+
+/** A rate that grows. */
+export interface Ramp {
+  /** Requests per second at `sinceMs`, and from there on more ... */
+  readonly startQps: number
+  /** ... up to this, `overMs` later. */
+  readonly endQps: number
+  readonly overMs: number
+  /** Milliseconds since the epoch; 0 = nobody knows: the rate stays at `startQps`. */
+  readonly sinceMs: number
+}
+
+export interface CompiledDegrade {
+  readonly mode: DegradeMode
+  readonly reason: string
+  /** Milliseconds since the epoch; 0 = never. */
+  readonly expiresAtMs: number
+  /** As written, for messages. */
+  readonly expiresAt: string
+  readonly exempt: readonly CompiledRule[]
+  readonly shadow: boolean
+  /** Mode NoDisruption or Limited: whether a request disrupts what runs decides. */
+  readonly guardsDisruption: boolean
+  /** As spec.degrade.limited says. */
+  readonly limited: Ramp
+  /** Of mode Limited: the same, but while the leader recovers the cluster it says how long it takes. */
+  readonly ramp: Ramp
+  /** undefined = nobody but people changes the mode. */
+  readonly recovery: CompiledRecovery | undefined
+  /** undefined = the mode is only set by people. */
+  readonly auto: AutoDegradeOptions | undefined
+  /** Somebody decides by the health of the cluster: answers of upstream are counted, and the leader watches the nodes. */
+  readonly observed: boolean
+}
+
+export interface CompiledRecovery {
+  readonly holdMs: number
+  readonly rampMs: number
+}
+
+export interface CompiledCluster {
+  readonly name: string
+  readonly revision: string
+  /** Lower-case: metadata.name and serverNames, wildcards as `*.example.com`. */
+  readonly hosts: readonly string[]
+  readonly ips: readonly string[]
+  readonly ports: readonly number[]
+  readonly isDefault: boolean
+  readonly endpoints: readonly CompiledEndpoint[]
+  /** Its own EndpointSlice says where its API servers are. */
+  readonly followsSlice: boolean
+  readonly client: CompiledClient
+  /** PEM; '' when absent. */
+  readonly serving: { readonly key: string; readonly cert: string; readonly clientCA: string }
+  readonly schemas: readonly CompiledSchema[]
+  readonly policies: readonly CompiledPolicy[]
+  readonly logMode: LogMode
+  readonly healthCheck: CompiledHealthCheck
+  readonly access: CompiledAccess | undefined
+  readonly degrade: CompiledDegrade
+  readonly authentication: CompiledAuthentication
+  /** undefined = no list is refused for its size. */
+  readonly listGuard: CompiledListGuard | undefined
+  /** The size of lists matters: for the guard, or for a limit with `cost`. */
+  readonly learnsLists: boolean
+  /** In order; the first that matches decides. */
+  readonly weights: readonly CompiledWeight[]
+  /** undefined = deletions of its pods are not evaluated. */
+  readonly protection: CompiledProtection | undefined
+  /** undefined = the status of its cluster-autoscaler is not followed. */
+  readonly autoscaler: CompiledAutoscaler | undefined
+  /** undefined = lowered replicas are not checked. */
+  readonly scaleProtection: CompiledScaleProtection | undefined
+  /** How its kube-controller-manager orders the pods of a scale-down. */
+  readonly controllerManager: Complete<ControllerManager>
+  /** Feature gate CloseConnectionWhenIdle. */
+  readonly closeWhenIdle: boolean
+}
+
+/** An entry of spec.shares.weights. */
+export interface CompiledWeight {
+  readonly weight: number
+  readonly users: CompiledList
+  readonly userGroups: CompiledList
+}
+
+/** PEM and token, decoded; '' when absent. */
+export interface CompiledClient {
+  readonly insecure: boolean
+  readonly bearerToken: string
+  readonly key: string
+  readonly cert: string
+  readonly ca: string
+  readonly serverName: string
+  /** Of the gateway's own calls, divisor applied; 0 = no limit. */
+  readonly qps: number
+  readonly burst: number
+}
+
+export interface CompiledHealthCheck {
+  readonly path: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly healthyThreshold: number
+  readonly unhealthyThreshold: number
+}
+
+export interface CompiledAuthentication {
+  readonly audiences: readonly string[]
+  readonly successTtlMs: number
+  readonly failureTtlMs: number
+  readonly anonymous: boolean
+  /** undefined = nobody is revoked. */
+  readonly revoked: CompiledRevocation | undefined
+}
+
+/** spec.listGuard. */
+export interface CompiledListGuard {
+  readonly shadow: boolean
+  readonly maxBytesUnlimited: number
+  readonly exempt: readonly CompiledRule[]
+}
+
+/** The revoked users and credentials. Hashes are SHA-256, lower-case hex. */
+export interface CompiledRevocation {
+  readonly users: ReadonlySet<string>
+  readonly certificates: ReadonlySet<string>
+  readonly tokens: ReadonlySet<string>
+}
+
+/** spec.podProtection: plain data without secrets, posted to threads. */
+export interface CompiledProtection {
+  /** Name of the cluster in the status of PodProtectors. Never ''. */
+  readonly cell: string
+  /** Deletions are evaluated, counted and recorded, but never refused. */
+  readonly shadow: boolean
+  /** What happens to a deletion that could not be evaluated. */
+  readonly failurePolicy: 'Fail' | 'Ignore'
+  /** How long a deletion waits for its verdict. */
+  readonly timeoutMs: number
+  /** Pods in these namespaces are not protected. */
+  readonly excludedNamespaces: ReadonlySet<string>
+  /** Only pods with these labels are guarded; undefined = all. */
+  readonly objectSelector: LabelSelector | undefined
+  readonly aggregation: CompiledAggregation
+  /** Of deletions that compete for one quota. */
+}
+
+/** spec.autoscaler. */
+export interface CompiledAutoscaler {
+  /** Of the ConfigMap with its status. */
+  readonly namespace: string
+  readonly name: string
+  readonly staleAfterMs: number
+}
+
+/** spec.scaleProtection: plain data, posted to threads. */
+export interface CompiledScaleProtection {
+  /** Lowered replicas are evaluated and counted, but never refused. */
+  readonly shadow: boolean
+  /** What happens to a lowered number that could not be evaluated. */
+  readonly failurePolicy: 'Fail' | 'Ignore'
+  /** Workloads in these namespaces are not checked. */
+  readonly excludedNamespaces: ReadonlySet<string>
+  /** Only workloads with these labels are checked; undefined = all. */
+  readonly objectSelector: LabelSelector | undefined
+}
+
+export interface CompiledAggregation {
+  /** Whether this process counts the pods of the cell. */
+  readonly enabled: boolean
+  /** How it is known up to which moment the pods have been seen. */
+  readonly syncTime: 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
+  /** Of pods, RFC 3339; '' unless syncTime is Annotation. */
+  readonly syncTimeAnnotation: string
+  /** Only these pods are listed and counted; undefined = all. */
+  readonly podSelector: LabelSelector | undefined
+  /** A pod that is updated every `intervalMs`, so that an idle cell still sends events; undefined = none. */
+  readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
+}

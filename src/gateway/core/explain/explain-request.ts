@@ -1,0 +1,138 @@
+// What the gateway would do with one request, for people and programs: what evaluate-request.ts finds, in words. Health of endpoints
+// and fill levels of limits are not known here.
+
+import { REFUSAL_TABLE } from '../../../kit/core/refusal/refusal.ts'
+import { addressCharge, userCharge } from '../../../kit/core/shares/charge.ts'
+import { ANONYMOUS_USER } from '../../../kube/api/user.ts'
+import type { ClusterIndex } from '../cluster/cluster-index.ts'
+import type { CompiledCluster } from '../cluster/compiled-cluster.ts'
+import { assumeUser } from '../identity/assume-user.ts'
+import { freshLimits } from '../limits/limits.ts'
+import type { ListSizes } from '../list-cost/list-sizes.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import { USUAL_WEIGHT, weightOf } from '../shares/weight.ts'
+import { type EvaluationInput, evaluateRequest, servingEndpoints } from './evaluate-request.ts'
+
+export type ExplainInput = EvaluationInput
+
+export interface ExplainOutput {
+  /** Null when the target cannot be parsed. */
+  requestInfo: RequestInfo | null
+  cluster: string | null
+  /** Index into spec.dispatchPolicies. */
+  policy: number | null
+  /** Index into the policy's rules. */
+  rule: number | null
+  /** Name of the flow control schema. */
+  flowControl: string | null
+  /** URLs that may serve: of the policy's subset, enabled, with a weight. */
+  endpoints: string[]
+  /** Whose share of the gateway it takes, and how large that is; null where that is not known. */
+  share: { source: string; weight: number } | null
+  decision: 'forward' | 'refuse'
+  /** Of the refusal; 200 when forwarded. */
+  code: number
+  /** metav1.Status.reason of the refusal; '' when forwarded. */
+  reason: string
+  /** Of the refusal; when forwarded, what filters in shadow mode would have said, and who else is asked. */
+  message: string
+}
+
+/**
+ * @param nowMs milliseconds since the epoch, for the expiry of a degrade mode
+ * @param lists how large lists of a cluster are, where somebody knows. Default: nobody does
+ */
+export function explainRequest(
+  index: ClusterIndex,
+  input: ExplainInput,
+  nowMs: number,
+  lists?: (cluster: string) => ListSizes | undefined,
+): ExplainOutput {
+  const context = {
+    index,
+    ...(lists === undefined ? {} : { lists }),
+    limits: freshLimits,
+    moment: { nowMs, monotonicMs: 0 },
+  }
+  const { info, cluster, matched, policy, refusal, warnings, alsoAsked } = evaluateRequest(input, context)
+  const row = refusal === undefined ? undefined : REFUSAL_TABLE[refusal.refused]
+  return {
+    requestInfo: info === undefined ? null : describe(info),
+    cluster: cluster?.name ?? null,
+    policy: matched?.policy ?? null,
+    rule: matched?.rule ?? null,
+    flowControl: (policy && cluster?.schemas[policy.schema]?.name) ?? null,
+    endpoints: cluster === undefined || policy === undefined ? [] : servingEndpoints(cluster, policy),
+    share: cluster === undefined ? null : shareOf(cluster, input),
+    decision: refusal === undefined ? 'forward' : 'refuse',
+    code: row?.code ?? 200,
+    reason: row?.statusReason ?? '',
+    message: refusal?.message ?? [...warnings, ...alsoAsked.map(({ text }) => text)].join('; '),
+  }
+}
+
+/** The requester pays, whoever it runs as; of an impersonator only the name is known here. */
+function shareOf(
+  cluster: CompiledCluster,
+  { user = '', groups, impersonator = '', remoteAddress = '' }: ExplainInput,
+): ExplainOutput['share'] {
+  const sender = impersonator === '' ? assumeUser(user, groups) : assumeUser(impersonator, undefined)
+  if (sender.name !== ANONYMOUS_USER) {
+    const { source, weight } = userCharge(cluster.name, sender.name, weightOf(cluster.weights, sender))
+    return { source, weight }
+  }
+  return remoteAddress === '' ? null : { source: addressCharge(remoteAddress).source, weight: USUAL_WEIGHT }
+}
+
+/** A copy with its fields in the order in which people read them. */
+function describe(info: RequestInfo): RequestInfo {
+  return {
+    isResourceRequest: info.isResourceRequest,
+    verb: info.verb,
+    apiPrefix: info.apiPrefix,
+    apiGroup: info.apiGroup,
+    apiVersion: info.apiVersion,
+    namespace: info.namespace,
+    resource: info.resource,
+    subresource: info.subresource,
+    name: info.name,
+    path: info.path,
+    fieldSelector: info.fieldSelector,
+    labelSelector: info.labelSelector,
+  }
+}
+
+// One line of `portcullis explain --stdin`: JSON, of which only the fields that a request has are read, so that a line
+// of the access log serves as it is.
+
+/** `{ error }` says what is wrong with the line. */
+export function parseExplainLine(line: string): ExplainInput | { readonly error: string } {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return { error: 'not JSON' }
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { error: 'not a JSON object' }
+  const fields = new Map<string, unknown>(Object.entries(value))
+  const method = fields.get('method')
+  const target = fields.get('target')
+  if (typeof method !== 'string' || method === '') return { error: '"method" must be a string such as "GET"' }
+  if (typeof target !== 'string' || target === '') return { error: '"target" must be a string such as "/api/v1/pods"' }
+  const input: ExplainInput = { method, target }
+  for (const key of ['host', 'user', 'userAgent', 'remoteAddress'] as const) {
+    const text = fields.get(key) ?? undefined
+    if (text === undefined) continue
+    if (typeof text !== 'string') return { error: `"${key}" must be a string` }
+    input[key] = text
+  }
+  const groups = fields.get('groups') ?? undefined
+  if (groups === undefined) return input
+  if (!isStrings(groups)) return { error: '"groups" must be a list of strings' }
+  input.groups = groups
+  return input
+}
+
+function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'string')
+}

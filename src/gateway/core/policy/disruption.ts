@@ -1,0 +1,82 @@
+// Which requests disrupt what runs: they take away pods or nodes, or what keeps them. The one definition of it, for the degrade modes
+// NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in incidents/request/.
+
+import type { UserInfo } from '../../../kube/api/user.ts'
+import { queryOf, queryValues } from '../../../protection/core/requests/deletion-request-query.ts'
+import { scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
+import type { RequestInfo } from '../request/request-info.ts'
+import { endingWriteOf } from './ending-writes.ts'
+
+/**
+ * `removal`: it takes something away, unless it is a dry run. The others are writes of something that exists, and their body says:
+ * `replicas` whether a workload or a node group gets smaller, `write` whether it ends pods in another way (ending-writes.ts).
+ */
+export type Disruption = 'removal' | 'replicas' | 'write'
+
+/** What a request may disrupt; undefined = nothing, whatever its body says. */
+export function disruptionOf(info: RequestInfo, user: UserInfo): Disruption | undefined {
+  if (isRemoval(info, user)) return 'removal'
+  if (scaleTargetOf(info) !== undefined) return 'replicas'
+  return endingWriteOf(info) === undefined ? undefined : 'write'
+}
+
+/**
+ * Whether the query asks for a dry run. Of an update or a patch that is certain: any value is one, or is refused upstream. Of a removal
+ * the body has the last word.
+ */
+export function isDryRunQuery(target: string): boolean {
+  return queryValues(queryOf(target), DRY_RUN).size > 0
+}
+
+const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
+const GROUP_NODES = 'system:nodes'
+const NODE_USER = 'system:node:'
+
+/** `delete`, `deletecollection` and evictions, except of what comes and goes in a healthy cluster all the time. */
+export function isRemoval(info: RequestInfo, user: UserInfo): boolean {
+  if (!info.isResourceRequest) return false
+  switch (info.verb) {
+    case 'create':
+      return isEviction(info)
+    case 'delete':
+    case 'deletecollection':
+      // A DELETE through a proxy is for the program behind it; of a status or a token there is none.
+      return info.subresource === '' && !isTransient(info) && !isKubeletFinishing(info, user)
+    default:
+      return false
+  }
+}
+
+/** Upstream answers evictions and deletions of anything else with 404 or 405. */
+export function isEviction({ resource, subresource, apiGroup, verb }: RequestInfo): boolean {
+  return resource === 'pods' && subresource === 'eviction' && apiGroup === '' && verb === 'create'
+}
+
+/** What only tells about others, and is created again by whoever needs it: Leases, Events, EndpointSlices. */
+function isTransient({ resource, apiGroup }: RequestInfo): boolean {
+  switch (resource) {
+    case 'leases':
+      return apiGroup === 'coordination.k8s.io'
+    case 'events':
+      return apiGroup === '' || apiGroup === 'events.k8s.io'
+    case 'endpointslices':
+      return apiGroup === 'discovery.k8s.io'
+    default:
+      return false
+  }
+}
+
+/**
+ * A kubelet deletes a pod of its own when that has a deletionTimestamp and its containers have ended (pkg/kubelet/status/status_manager.go,
+ * syncPod), or a mirror pod whose static pod has gone; kube-apiserver lets it delete no pods of other nodes (plugin/pkg/admission/noderestriction).
+ * So whoever it is, nobody need be asked about the pod: without this, every pod that was deleted before the incident would stay.
+ */
+function isKubeletFinishing({ resource, apiGroup, verb }: RequestInfo, { name, groups }: UserInfo): boolean {
+  return (
+    resource === 'pods' &&
+    apiGroup === '' &&
+    verb === 'delete' &&
+    name.startsWith(NODE_USER) &&
+    groups.includes(GROUP_NODES)
+  )
+}

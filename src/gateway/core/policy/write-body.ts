@@ -1,0 +1,116 @@
+// What the body of a write says of certain fields, as far as that decides whether upstream has to be asked about it. A guess that is
+// wrong must only ever ask too often.
+
+import { isUtf8 } from 'node:buffer'
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { parseJson } from '../../../kube/core/objects/json-text.ts'
+import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
+import type { EndingWrite } from './ending-writes.ts'
+
+const PROTOBUF = 'application/vnd.kubernetes.protobuf'
+const MERGE_PATCH = 'application/merge-patch+json'
+const STRATEGIC_PATCH = 'application/strategic-merge-patch+json'
+const JSON_PATCH = 'application/json-patch+json'
+
+/** Bytes of a JSON patch that is read for copies and moves; a larger one counts as having them. */
+const MAX_READ_PATCH = 256 * 1024
+
+/**
+ * Whether a write with this body may change what decides: otherwise nobody need be asked about it, and hardly any write does. One of
+ * the words has to be in the body; or what another text becomes it by: an escape of JSON or YAML, a tag of YAML (`!!binary`), an
+ * operation of a JSON patch that copies it from elsewhere. Of formats that are not known here anything may.
+ */
+export function mayChange(write: Omit<EndingWrite, 'outcome'>, contentType: string, body: Buffer): boolean {
+  const { words, byAbsence, protobuf } = write
+  if (words.some((word) => body.includes(word))) return true
+  switch (mediaTypeOf(contentType)) {
+    // Its null has to name the field.
+    case MERGE_PATCH:
+      return body.includes('\\')
+    // `$patch: replace` leaves out all that it does not name.
+    case STRATEGIC_PATCH:
+      return body.includes('\\') || (byAbsence && body.includes('$'))
+    case JSON_PATCH:
+      return byAbsence || body.includes('\\') || body.includes('"copy"') || body.includes('"move"')
+    case PROTOBUF:
+      return byAbsence || (protobuf !== undefined && hasField(body, protobuf))
+    case '':
+    case 'application/json':
+      return byAbsence || body.includes('\\')
+    case 'application/yaml':
+    case 'application/apply-patch+yaml':
+      // Go's library reads UTF-16, too.
+      return byAbsence || body.includes('\\') || body.includes('!') || !isUtf8(body)
+    default:
+      return true
+  }
+}
+
+/**
+ * Whether a JSON patch copies or moves something to one of these places, or from there: what it does then depends on what is there when
+ * upstream applies it, and a dry run a moment before says nothing of that.
+ */
+export function dependsOnMoment(places: readonly string[], contentType: string, body: Buffer): boolean {
+  if (mediaTypeOf(contentType) !== JSON_PATCH) return false
+  if (!body.includes('"copy"') && !body.includes('"move"') && !body.includes('\\')) return false
+  if (body.length > MAX_READ_PATCH) return true
+  const operations = patchOperations(body)
+  if (operations === undefined) return true
+  const guarded = places.map(segmentsOf)
+  return operations.some((operation) => {
+    if (!isRecord(operation)) return true
+    const { op, path, from } = operation
+    if (op !== 'copy' && op !== 'move') return false
+    return [path, ...(op === 'move' ? [from] : [])].some((pointer) => {
+      const segments = segmentsOf(textOf(pointer))
+      return guarded.some((place) => isWithin(place, segments) || isWithin(segments, place))
+    })
+  })
+}
+
+/** undefined = it is not certain that Go reads the same: no list, a field that is given twice. */
+function patchOperations(body: Buffer): readonly unknown[] | undefined {
+  try {
+    const { value, duplicates } = parseJson(body.toString('utf8'))
+    return Array.isArray(value) && duplicates.length === 0 ? value : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** RFC 6901, as gopkg.in/evanphx/json-patch.v4 reads it: what stands before the first slash is dropped. */
+function segmentsOf(pointer: string): readonly string[] {
+  const slash = pointer.indexOf('/')
+  const segments = slash < 0 ? [] : pointer.slice(slash + 1).split('/')
+  while (segments.at(-1) === '') segments.pop()
+  return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** Whether `inner` is `outer`, or a place inside of it. */
+function isWithin(inner: readonly string[], outer: readonly string[]): boolean {
+  return outer.length <= inner.length && outer.every((segment, at) => segment === inner[at])
+}
+
+/** Whether the message has it, or cannot be read. @param path numbers of fields, the outermost first */
+function hasField(body: Buffer, path: readonly number[]): boolean {
+  try {
+    return containsField(new ProtobufReader(openEnvelope(body).raw), path)
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof UnreadableBody) return true
+    throw error
+  }
+}
+
+function containsField(message: ProtobufReader, [number, ...inner]: readonly number[]): boolean {
+  while (message.next()) {
+    if (message.number !== number) continue
+    if (inner.length === 0 || containsField(new ProtobufReader(message.bytes(), message), inner)) return true
+  }
+  return false
+}
+
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}

@@ -1,0 +1,271 @@
+// The header that a load balancer puts in front of a connection: PROXY protocol versions 1 and 2 (haproxy.org, proxy-protocol.txt). Which
+// of the two is told by its first byte; that there is one is never guessed. Read byte by byte into a buffer of fixed size: of a header of
+// 65,551 bytes only the addresses are kept.
+
+import { canonicalIp, ipText } from '../../../kit/api/validation/ip-address.ts'
+
+export type ProxyHeader =
+  /** All bytes belong to the header, and there are more to come. */
+  | { readonly kind: 'more' }
+  /** `length` bytes of the last chunk belong to it. `ends` undefined = the socket's own addresses count. */
+  | { readonly kind: 'complete'; readonly length: number; readonly ends: DeclaredEnds | undefined }
+  /** The connection must be closed. */
+  | { readonly kind: 'invalid'; readonly problem: string }
+
+/** What the sender says of the connection that it took over. Canonical addresses. */
+export interface DeclaredEnds {
+  readonly sourceAddress: string
+  readonly sourcePort: number
+  readonly destinationAddress: string
+  readonly destinationPort: number
+}
+
+/** One byte of the header. @returns undefined = there are more; a text = invalid */
+interface HeaderReader {
+  next(byte: number): undefined | string | { readonly ends: DeclaredEnds | undefined }
+}
+
+const MORE: ProxyHeader = { kind: 'more' }
+const VERSION_1 = 0x50 // P
+const VERSION_2 = 0x0d
+
+/** Reads one header, not the one that a client may have put behind it. After `complete` or `invalid` it is used up. */
+export class ProxyHeaderReader {
+  #reader: HeaderReader | undefined
+
+  read(chunk: Uint8Array): ProxyHeader {
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at] ?? 0
+      this.#reader ??= readerOf(byte)
+      if (this.#reader === undefined) return { kind: 'invalid', problem: 'no PROXY header' }
+      const result = this.#reader.next(byte)
+      if (typeof result === 'string') return { kind: 'invalid', problem: result }
+      if (result !== undefined) return { kind: 'complete', length: at + 1, ends: result.ends }
+    }
+    return MORE
+  }
+}
+
+function readerOf(byte: number): HeaderReader | undefined {
+  if (byte === VERSION_1) return new HeaderV1()
+  return byte === VERSION_2 ? new HeaderV2() : undefined
+}
+
+// Version 1: one line of text. `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n`
+
+/** With CRLF: the longest that the specification allows. */
+const MAX_BYTES = 107
+const PREFIX = 'PROXY '
+const UNKNOWN = 'PROXY UNKNOWN'
+const [CR, LF] = [0x0d, 0x0a]
+const WITHOUT_ENDS = { ends: undefined }
+
+class HeaderV1 implements HeaderReader {
+  #line = ''
+  #afterCr = false
+
+  next(byte: number): undefined | string | { readonly ends: DeclaredEnds | undefined } {
+    const length = this.#line.length + (this.#afterCr ? 1 : 0)
+    if (this.#afterCr) return byte === LF ? readLine(this.#line) : 'line that does not end in CRLF'
+    if (byte === CR) {
+      this.#afterCr = true
+      return length + 2 > MAX_BYTES ? 'line too long' : undefined
+    }
+    // A line of this length has no room for its end.
+    if (length + 3 > MAX_BYTES) return 'line too long'
+    if (length < PREFIX.length && byte !== PREFIX.charCodeAt(length)) return 'no PROXY header'
+    this.#line += String.fromCharCode(byte)
+    return undefined
+  }
+}
+
+function readLine(line: string): string | { readonly ends: DeclaredEnds | undefined } {
+  // What follows it is to be ignored.
+  if (line === UNKNOWN || line.startsWith(`${UNKNOWN} `)) return WITHOUT_ENDS
+  const fields = line.split(' ')
+  const [, protocol, source = '', destination = '', from = '', to = ''] = fields
+  if (protocol !== 'TCP4' && protocol !== 'TCP6') return 'unknown protocol'
+  if (fields.length !== 6) return 'not four addresses and ports'
+  const [sourcePort, destinationPort] = [portOf(from), portOf(to)]
+  if (sourcePort === undefined || destinationPort === undefined) return 'port that is none'
+  const [sourceAddress, destinationAddress] = [addressOf(source, protocol), addressOf(destination, protocol)]
+  if (sourceAddress === undefined || destinationAddress === undefined) return 'address that is none'
+  return { ends: { sourceAddress, sourcePort, destinationAddress, destinationPort } }
+}
+
+/** Without leading zeros, as the specification has it. */
+function portOf(text: string): number | undefined {
+  if (!/^(0|[1-9]\d{0,4})$/.test(text)) return undefined
+  const port = Number(text)
+  return port <= 65_535 ? port : undefined
+}
+
+function addressOf(text: string, protocol: 'TCP4' | 'TCP6'): string | undefined {
+  if (text.includes(':') !== (protocol === 'TCP6') || text.includes('%')) return undefined
+  return canonicalIp(text)
+}
+
+// Version 2: a binary head of 16 bytes, addresses, and TLVs, of which only the checksum (PP2_TYPE_CRC32C) says anything here. The others
+// (ALPN, authority, TLS, those of AWS ...) are skipped as they come.
+const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
+const HEAD_BYTES = 16
+const VERSION = 2
+const [LOCAL, PROXY] = [0, 1]
+/** Bytes of an address, in TCP over IPv4 and IPv6. */
+const TCP = new Map([
+  [0x11, 4],
+  [0x21, 16],
+])
+/** Bytes of the addresses that are not told here: none at all, and of a Unix socket. */
+const WITHOUT_ADDRESS = new Map([
+  [0x00, 0],
+  [0x31, 216],
+])
+const PORT_BYTES = 2
+const TLV_CRC32C = 0x03
+const CRC32C_BYTES = 4
+
+class HeaderV2 implements HeaderReader {
+  /** Bytes read. */
+  #at = 0
+  #command = LOCAL
+  #family = 0
+  /** Two addresses of IPv6, and two ports. */
+  readonly #addresses = new Uint8Array(36)
+  /** Where addresses, and the header, end. */
+  #addressesEnd = HEAD_BYTES
+  #end = HEAD_BYTES
+  #tlvType = 0
+  #tlvHeadAt = 0
+  #tlvLength = 0
+  /** Bytes of the value that are still to come. */
+  #tlvLeft = 0
+  #crc = CRC32C_BEGIN
+  /** undefined = there is none. */
+  #declaredCrc: number | undefined
+
+  next(byte: number): undefined | string | { readonly ends: DeclaredEnds | undefined } {
+    const at = this.#at++
+    const problem = at < HEAD_BYTES ? this.#head(at, byte) : this.#body(at, byte)
+    if (problem !== undefined) return problem
+    return at >= HEAD_BYTES - 1 && at + 1 === this.#end ? this.#complete() : undefined
+  }
+
+  #head(at: number, byte: number): string | undefined {
+    this.#crc = crc32cAdd(this.#crc, byte)
+    if (at < SIGNATURE.length) return byte === SIGNATURE[at] ? undefined : 'no PROXY header'
+    if (at === 12) {
+      this.#command = byte & 0x0f
+      if (byte >> 4 !== VERSION) return 'unknown version'
+      return this.#command === LOCAL || this.#command === PROXY ? undefined : 'unknown command'
+    }
+    if (at === 13) this.#family = byte
+    else if (at === 14) this.#end += byte << 8
+    else {
+      this.#end += byte
+      return this.#familyProblem()
+    }
+    return undefined
+  }
+
+  /** The head is complete: where addresses end. */
+  #familyProblem(): string | undefined {
+    const address = TCP.get(this.#family)
+    const size = address === undefined ? WITHOUT_ADDRESS.get(this.#family) : 2 * (address + PORT_BYTES)
+    const fits = size !== undefined && HEAD_BYTES + size <= this.#end
+    if (this.#command === LOCAL) {
+      // Its addresses are to be ignored, whatever they are: what follows is read as TLVs only when that is where they begin.
+      this.#addressesEnd = fits ? HEAD_BYTES + size : this.#end
+      return undefined
+    }
+    if (size === undefined) return 'unknown address family'
+    if (!fits) return 'too short for its addresses'
+    this.#addressesEnd = HEAD_BYTES + size
+    return undefined
+  }
+
+  #body(at: number, byte: number): string | undefined {
+    if (at < this.#addressesEnd) {
+      this.#crc = crc32cAdd(this.#crc, byte)
+      const index = at - HEAD_BYTES
+      if (index < this.#addresses.length) this.#addresses[index] = byte
+      return undefined
+    }
+    if (this.#tlvLeft > 0) {
+      this.#tlvLeft--
+      // The checksum is of the header with zeros in its place.
+      const isCrc = this.#tlvType === TLV_CRC32C
+      this.#crc = crc32cAdd(this.#crc, isCrc ? 0 : byte)
+      if (isCrc) this.#declaredCrc = (((this.#declaredCrc ?? 0) << 8) | byte) >>> 0
+      return undefined
+    }
+    this.#crc = crc32cAdd(this.#crc, byte)
+    return this.#tlvHead(at, byte)
+  }
+
+  #tlvHead(at: number, byte: number): string | undefined {
+    switch (this.#tlvHeadAt++) {
+      case 0:
+        this.#tlvType = byte
+        return undefined
+      case 1:
+        this.#tlvLength = byte << 8
+        return undefined
+      default:
+        this.#tlvHeadAt = 0
+        return this.#tlvBegins(at, this.#tlvLength + byte)
+    }
+  }
+
+  #tlvBegins(at: number, length: number): string | undefined {
+    if (at + 1 + length > this.#end) return 'TLV beyond the end'
+    if (this.#tlvType === TLV_CRC32C) {
+      if (length !== CRC32C_BYTES || this.#declaredCrc !== undefined) return 'malformed checksum'
+      this.#declaredCrc = 0
+    }
+    this.#tlvLeft = length
+    return undefined
+  }
+
+  #complete(): string | { readonly ends: DeclaredEnds | undefined } {
+    if (this.#tlvHeadAt > 0) return 'TLV beyond the end'
+    if (this.#declaredCrc !== undefined && crc32cEnd(this.#crc) !== this.#declaredCrc) return 'wrong checksum'
+    const size = TCP.get(this.#family)
+    if (this.#command === LOCAL || size === undefined) return { ends: undefined }
+    const ports = 2 * size
+    return {
+      ends: {
+        sourceAddress: ipText(this.#addresses.subarray(0, size)),
+        destinationAddress: ipText(this.#addresses.subarray(size, ports)),
+        sourcePort: this.#port(ports),
+        destinationPort: this.#port(ports + PORT_BYTES),
+      },
+    }
+  }
+
+  #port(at: number): number {
+    return ((this.#addresses[at] ?? 0) << 8) | (this.#addresses[at + 1] ?? 0)
+  }
+}
+
+// CRC-32C (Castagnoli, RFC 3309 appendix): byte by byte, so that a long header need not be kept.
+
+/** Reflected. */
+const POLYNOMIAL = 0x82f63b78
+const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte
+  for (let bit = 0; bit < 8; bit++) rest = (rest & 1) === 1 ? (rest >>> 1) ^ POLYNOMIAL : rest >>> 1
+  return rest
+})
+
+/** What `crc32cAdd` begins with. */
+export const CRC32C_BEGIN = 0xffffffff
+
+export function crc32cAdd(state: number, byte: number): number {
+  return (state >>> 8) ^ (TABLE[(state ^ byte) & 0xff] ?? 0)
+}
+
+/** As an unsigned number. */
+export function crc32cEnd(state: number): number {
+  return (state ^ 0xffffffff) >>> 0
+}

@@ -1,0 +1,161 @@
+// Who has used how much of a thread's time lately, and who more than its part of it. An entry for each source that used any in the last
+// second or two.
+
+import type { Charge } from '../../../kit/api/stream.ts'
+import type { Holder } from '../../../kit/core/shares/shares.ts'
+import { MOST_OF_A_THREAD, type ShareReport } from '../../../kit/core/shares/shares-report.ts'
+import { Fifo } from './fifo.ts'
+
+/** Work of one connection that waits for its turn. */
+export interface Waiter {
+  /** Works until `untilMs` or until nothing is left. @returns whether something is left */
+  work(untilMs: number): boolean
+}
+
+/** What was used is forgotten in this time: all of it when no more is used, about two thirds while use goes on. */
+const MEMORY_MS = 1_000
+/** Below it a source does not count among those that share the thread, and its account is closed: one request every few seconds. */
+const LEAST_MS = 0.05
+/** With less than this part of the thread in use nobody is over its part. */
+const BUSY = 0.5
+
+/** What one source has used, and what of it waits. */
+export class Account {
+  readonly source: string
+  readonly weight: number
+  readonly known: boolean
+  /** Thread time of the last second or so, as of `atMs`. */
+  usedMs = 0
+  atMs: number
+  /** The turn of the event loop that `turnMs` was used in. */
+  turn = -1
+  turnMs = 0
+  /** Its weight is among those of all who share the thread. */
+  counted = false
+  /** False: it was closed, and whoever holds it has to ask for a new one. */
+  open = true
+  /** Whether it had used more than its part when it was charged last. */
+  over = false
+  /** It is in a queue. */
+  waits = false
+  /** Connections with work that waits. */
+  readonly line: Fifo<Waiter> = new Fifo()
+  /** Time that it may still use in this round, and since when. */
+  creditMs = 0
+  creditAtMs = 0
+
+  constructor({ source, weight, known }: Charge, nowMs: number) {
+    this.source = source
+    this.weight = weight
+    this.known = known
+    this.atMs = nowMs
+  }
+
+  add(ms: number, nowMs: number): void {
+    this.usedMs = this.used(nowMs) + ms
+    this.atMs = nowMs
+  }
+
+  used(nowMs: number): number {
+    const age = nowMs - this.atMs
+    return age <= 0 ? this.usedMs : age >= MEMORY_MS ? 0 : this.usedMs * (1 - age / MEMORY_MS)
+  }
+}
+
+const EVERYBODY: Charge = { source: '', weight: 1, known: true }
+/** All that were not authenticated: together they are as one user, so that many addresses are no more than one. */
+const UNKNOWN: Charge = { source: '', weight: 1, known: false }
+
+export class Accounts {
+  readonly #open = new Map<string, Account>()
+  readonly #all: Account
+  readonly #unknown: Account
+  /** Of all that share the thread. */
+  #weight = 0
+  #last: Account | undefined
+  #lastCharge: Charge | undefined
+
+  constructor(nowMs: number) {
+    this.#all = new Account(EVERYBODY, nowMs)
+    this.#unknown = new Account(UNKNOWN, nowMs)
+  }
+
+  /** Sources that share the thread. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  of(charge: Charge, nowMs: number): Account {
+    if (charge === this.#lastCharge && this.#last?.open === true) return this.#last
+    let account = this.#open.get(charge.source)
+    if (account === undefined) {
+      account = new Account(charge, nowMs)
+      this.#open.set(charge.source, account)
+    }
+    this.#last = account
+    this.#lastCharge = charge
+    return account
+  }
+
+  /** The source has used this much. */
+  charge(account: Account, ms: number, nowMs: number): void {
+    account.add(ms, nowMs)
+    this.#all.add(ms, nowMs)
+    if (!account.known) this.#unknown.add(ms, nowMs)
+    if (!account.counted && account.usedMs >= LEAST_MS) {
+      account.counted = true
+      this.#weight += account.weight
+    }
+    account.over = this.isOver(account, nowMs)
+  }
+
+  /** What `from` has used of late was for `to`, up to `ms` of it: who it is was not known yet. */
+  move(from: Account, to: Account, ms: number, nowMs: number): void {
+    const moved = Math.min(ms, from.used(nowMs))
+    from.add(-moved, nowMs)
+    if (!from.known) this.#unknown.add(-moved, nowMs)
+    this.#all.add(-moved, nowMs)
+    this.charge(to, moved, nowMs)
+    this.#closeUnused(from, nowMs)
+  }
+
+  /** Whether it has used more than its part of the last second, while others are there. */
+  isOver(account: Account, nowMs: number): boolean {
+    if (this.#open.size < 2 || this.#all.used(nowMs) < BUSY * MEMORY_MS) return false
+    const part = MEMORY_MS / Math.max(this.#weight, account.weight)
+    return (
+      account.used(nowMs) > part * account.weight ||
+      (!account.known && this.#weight > account.weight && this.#unknown.used(nowMs) > part)
+    )
+  }
+
+  /** Who has used most of the last second. */
+  report(nowMs: number): ShareReport[] {
+    return [true, false].map((known) => {
+      const all: Holder[] = []
+      let held = 0
+      for (const account of this.#open.values()) {
+        if (account.known !== known) continue
+        const used = Math.round(account.used(nowMs))
+        held += used
+        all.push({ source: account.source, weight: account.weight, held: used })
+      }
+      const largest = all.sort((one, other) => other.held - one.held).slice(0, MOST_OF_A_THREAD)
+      return { limit: 'thread-time', known, capacity: MEMORY_MS, held, sources: all.length, largest }
+    })
+  }
+
+  /** Closes the accounts of those who use nothing any more. Call it about every second. */
+  sweep(nowMs: number): void {
+    for (const account of this.#open.values()) this.#closeUnused(account, nowMs)
+    if (this.#open.size === 0) this.#weight = 0
+  }
+
+  #closeUnused(account: Account, nowMs: number): void {
+    if (!account.open || account.line.length > 0 || account.used(nowMs) >= LEAST_MS) return
+    if (account.counted) this.#weight -= account.weight
+    account.counted = false
+    account.open = false
+    this.#open.delete(account.source)
+  }
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { afterEach, test } from 'node:test'
+import { waitFor } from '../../../../test/harness/wait.ts'
+import { BoundedConnections, endsOf } from './bounded-connections.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+interface Port {
+  readonly connections: BoundedConnections
+  /** Opens a connection; `closed` says whether the server has closed it. */
+  open(localAddress: string): Promise<{ closed(): boolean }>
+}
+
+/** @param answering whether the connections of an address have a request that is never answered to its end */
+async function openPort(answering: (address: string) => boolean): Promise<Port> {
+  const connections = new BoundedConnections({ total: 8, perAddress: 4 })
+  const admitted = new Set<string>()
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    const ends = endsOf(socket)
+    connections.admit(socket)
+    if (!socket.destroyed && answering(socket.remoteAddress ?? '')) connections.answering(ends, 1)
+    admitted.add(`${socket.remoteAddress} ${socket.remotePort}`)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closers.push(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return {
+    connections,
+    async open(localAddress) {
+      const socket: Socket = connect({ host: '127.0.0.1', port, localAddress })
+      closers.push(() => socket.destroy())
+      socket.on('error', () => undefined).resume()
+      let closed = false
+      socket.once('close', () => {
+        closed = true
+      })
+      await once(socket, 'connect')
+      const key = `${socket.localAddress} ${socket.localPort}`
+      await waitFor('the server to see it', () => admitted.has(key))
+      return { closed: () => closed }
+    },
+  }
+}
+
+test('addresses whose answers are never read do not keep out another one', async () => {
+  const port = await openPort((address) => address !== '127.0.0.9')
+  for (const address of ['127.0.0.2', '127.0.0.3']) for (let i = 0; i < 4; i++) await port.open(address)
+  assert.equal(port.connections.size, 8)
+  const probe = await port.open('127.0.0.9')
+  // One of those that gave way comes back, before the probe has sent its request.
+  const others = [await port.open('127.0.0.4'), await port.open('127.0.0.5')]
+  await port.open('127.0.0.2')
+  await port.open('127.0.0.3')
+  assert.equal(port.connections.size, 8)
+  for (const one of [probe, ...others]) assert.equal(one.closed(), false)
+})
+
+test('an address that has all it may have, none of them idle, is refused one more', async () => {
+  const port = await openPort(() => true)
+  const first = [await port.open('127.0.0.2'), await port.open('127.0.0.2')]
+  for (let i = 0; i < 2; i++) await port.open('127.0.0.2')
+  const more = await port.open('127.0.0.2')
+  await waitFor('the last to be closed', () => more.closed())
+  for (const one of first) assert.equal(one.closed(), false)
+})

@@ -1,0 +1,302 @@
+// When the TLS handshake of an accepted connection begins. A handshake is the dearest thing that somebody unknown can ask for, half a
+// millisecond in which a thread does nothing else, so each is begun in a turn of the event loop of its own, and source addresses take
+// turns. Who sends nothing, or sends its ClientHello slowly, has no handshake.
+
+import type { Socket } from 'node:net'
+import { TurnQueue } from '../../../../kit/core/queues/turn-queue.ts'
+import { addTickable, removeTickable, type Tickable } from '../../../../kit/io/world/coarse-ticker.ts'
+import { ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from '../../../core/handshakes/client-hello.ts'
+import { socketReads } from '../../socket/http2-socket.ts'
+import { Expected, ReadingTurns, startReading, stopReading } from './reading-turns.ts'
+
+export interface HandshakesOptions {
+  /** For the whole ClientHello, and from then on for what the client has to send after ours. Milliseconds. */
+  readonly timeoutMs: number
+  /** Handshakes in progress, those in which the client has the next word. Default 1024. */
+  readonly maxInProgress?: number
+  /** A connection was closed, by the reason. */
+  onFailed?(source: string, reason: HandshakeFailure): void
+  /** Whose handshakes begin only when nobody else waits. Default: nobody's. */
+  isBlocked?(source: string): boolean
+  /** Grows with whatever else the thread does. Default: reads of HTTP/2 connections. */
+  otherWork?(): number
+}
+
+export type HandshakeFailure =
+  /** What it sent is not a ClientHello, or too large. */
+  | 'not-tls'
+  /** Nothing of its ClientHello has come in time. */
+  | 'silent'
+  /** Its ClientHello, or what follows, did not come to its end in time. */
+  | 'timeout'
+  /** Too many in progress: of the address with the most, the oldest gives way. */
+  | 'overflow'
+
+/** Sockets of which a ClientHello is expected that are read at a time; each costs about 10 us when it comes. */
+const READ_FOR_HELLO = 32
+/** Handshakes in progress that are read at a time: what comes next, a client certificate, costs about 0.3 ms. */
+const READ_IN_PROGRESS = 2
+/** How often the others get their turn, and how many, in case those that are read are silent. */
+const ROTATE_MS = 1
+const ROTATED_FOR_HELLO = 16
+const ROTATED_IN_PROGRESS = 2
+/** In a turn in which the thread has done something else, the next handshake waits until this long after the one before. */
+const YIELD_MS = 0.5
+/** Clients give up after 10 s (client-go) to 30 s; those that have are recognised before their handshake begins. */
+const LONGEST_WAIT_MS = 30_000
+const MAX_IN_PROGRESS = 1024
+/** As Go's net/http answers it, by the same first bytes. */
+const HTTP_START = /^(?:GET \/|HEAD |POST |PUT \/|OPTIO)/
+const NOT_HTTPS = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
+
+/** What a connection is told. */
+export interface HandshakeSteps {
+  /** Its ClientHello is there: from now on it is the client that waits. */
+  onHello?(): void
+  /** Hands the socket to TLS, which reads it from its first byte on. */
+  begin(): void
+}
+
+class Waiting extends Expected {
+  readonly steps: HandshakeSteps
+  stage: 'hello' | 'queued' | 'in-progress' | 'over' = 'hello'
+  sinceMs: number = performance.now()
+  readonly hello: ClientHelloReader = new ClientHelloReader()
+  readonly chunks: Buffer[] = []
+  bytes = 0
+  onData: (chunk: Buffer) => void = () => undefined
+  onEnd: () => void = () => undefined
+
+  constructor(socket: Socket, source: string, steps: HandshakeSteps) {
+    super(socket, source)
+    this.steps = steps
+  }
+}
+
+export class Handshakes implements Tickable {
+  readonly #options: HandshakesOptions
+  readonly #otherWork: () => number
+  /** By stage, those that are in it for the longest time first. */
+  readonly #entries = { hello: new Set<Waiting>(), queued: new Set<Waiting>(), 'in-progress': new Set<Waiting>() }
+  readonly #bySocket = new WeakMap<Socket, Waiting>()
+  readonly #forHello = new ReadingTurns<Waiting>(READ_FOR_HELLO)
+  readonly #inProgress = new ReadingTurns<Waiting>(READ_IN_PROGRESS)
+  readonly #queue = new TurnQueue<Waiting>()
+  /** Of those who are blocked: behind all others. */
+  readonly #blocked = new TurnQueue<Waiting>()
+  /** It is read for one turn, which shows whether the client is still there. */
+  #next: Waiting | undefined
+  #scheduled = false
+  /** One has begun in this turn. */
+  #begunNow = false
+  #workSeen = 0
+  #lastMs = 0
+  #rotation: NodeJS.Timeout | undefined
+  #ticked = false
+
+  constructor(options: HandshakesOptions) {
+    this.#options = options
+    this.#otherWork = options.otherWork ?? socketReads
+  }
+
+  /** Connections by what is expected: a ClientHello, a turn, the rest of the handshake. */
+  counts(): { readonly hello: number; readonly queued: number; readonly inProgress: number } {
+    const { hello, queued, 'in-progress': inProgress } = this.#entries
+    return { hello: hello.size, queued: queued.size, inProgress: inProgress.size }
+  }
+
+  /** Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn. */
+  add(socket: Socket, source: string, steps: HandshakeSteps): void {
+    const entry = new Waiting(socket, source, steps)
+    entry.onData = (chunk) => this.#onData(entry, chunk)
+    // It cannot receive an answer any more: the end of the socket follows.
+    entry.onEnd = () => this.#drop(entry)
+    this.#bySocket.set(socket, entry)
+    this.#entries.hello.add(entry)
+    socket.on('data', entry.onData)
+    socket.on('end', entry.onEnd)
+    socket.once('close', () => this.#over(entry))
+    // It may have been accepted without reading.
+    socket.resume()
+    this.#forHello.add(entry)
+    this.#rotateLater()
+    if (this.#ticked) return
+    this.#ticked = true
+    addTickable(this)
+  }
+
+  /** The handshake over this socket is complete. */
+  secured(socket: Socket): void {
+    const entry = this.#bySocket.get(socket)
+    if (entry === undefined) return
+    this.#lastMs = performance.now()
+    this.#over(entry)
+  }
+
+  tick(nowMs: number): void {
+    const { timeoutMs } = this.#options
+    this.#expire(this.#entries.hello, nowMs - timeoutMs)
+    this.#expire(this.#entries['in-progress'], nowMs - timeoutMs)
+    this.#expire(this.#entries.queued, nowMs - LONGEST_WAIT_MS)
+    const { hello, queued, inProgress } = this.counts()
+    if (hello + queued + inProgress > 0) return
+    this.#ticked = false
+    removeTickable(this)
+  }
+
+  #expire(entries: Set<Waiting>, untilMs: number): void {
+    for (const entry of entries) {
+      if (entry.sinceMs > untilMs) return
+      this.#fail(entry, entry.bytes === 0 ? 'silent' : 'timeout')
+    }
+  }
+
+  // === the ClientHello ===
+
+  #onData(entry: Waiting, chunk: Buffer): void {
+    entry.chunks.push(chunk)
+    entry.bytes += chunk.length
+    // Nothing else comes before our answer; it is not this file that says so to the client.
+    if (entry.stage !== 'hello') {
+      if (entry.bytes > 2 * MAX_CLIENT_HELLO_BYTES) this.#fail(entry, 'not-tls')
+      return
+    }
+    const hello = entry.hello.read(chunk)
+    if (hello === 'incomplete') return
+    if (hello === 'complete') this.#onHello(entry)
+    else this.#refuse(entry)
+  }
+
+  #refuse(entry: Waiting): void {
+    const { socket, chunks } = entry
+    const isHttp = HTTP_START.test(chunks[0]?.toString('latin1', 0, 5) ?? '')
+    if (isHttp && socket.writable) socket.write(NOT_HTTPS)
+    this.#fail(entry, 'not-tls')
+  }
+
+  #onHello(entry: Waiting): void {
+    this.#forHello.delete(entry)
+    this.#enter(entry, 'queued')
+    entry.steps.onHello?.()
+    if (this.#next === undefined && this.#queue.count + this.#blocked.count === 0 && !this.#begunNow) {
+      this.#begin(entry)
+      return
+    }
+    stopReading(entry.socket)
+    const blocked = this.#options.isBlocked?.(entry.source) === true
+    const queue = blocked ? this.#blocked : this.#queue
+    queue.add(entry, entry.source)
+    this.#schedule()
+  }
+
+  #enter(entry: Waiting, stage: 'queued' | 'in-progress'): void {
+    if (entry.stage === 'over') return
+    this.#entries[entry.stage].delete(entry)
+    entry.stage = stage
+    entry.sinceMs = performance.now()
+    this.#entries[stage].add(entry)
+  }
+
+  // === its turn ===
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  /** Once in a turn of the event loop, for as long as one waits, or one has begun. */
+  #turn(): void {
+    this.#scheduled = false
+    this.#begunNow = false
+    const work = this.#otherWork()
+    const others = work !== this.#workSeen
+    this.#workSeen = work
+    if (others && performance.now() - this.#lastMs < YIELD_MS) {
+      if (this.#next !== undefined || this.#queue.count + this.#blocked.count > 0) this.#schedule()
+      return
+    }
+    const entry = this.#next
+    this.#next = this.#queue.next() ?? this.#blocked.next()
+    if (this.#next !== undefined) {
+      startReading(this.#next.socket)
+      this.#schedule()
+    }
+    if (entry !== undefined) this.#begin(entry)
+  }
+
+  #begin(entry: Waiting): void {
+    const { socket, chunks } = entry
+    this.#begunNow = true
+    this.#schedule()
+    this.#enter(entry, 'in-progress')
+    if (this.#entries['in-progress'].size > (this.#options.maxInProgress ?? MAX_IN_PROGRESS)) this.#giveWay()
+    if (entry.stage === 'over') return
+    socket.off('data', entry.onData)
+    socket.off('end', entry.onEnd)
+    socket.pause()
+    socket.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
+    chunks.length = 0
+    entry.steps.begin()
+    // node:tls takes the ClientHello in the next tick, which it has asked for before.
+    process.nextTick(() => {
+      this.#lastMs = performance.now()
+      if (entry.stage !== 'in-progress') return
+      this.#inProgress.add(entry)
+      this.#rotateLater()
+    })
+  }
+
+  /** Of the address with the most in progress, the oldest. */
+  #giveWay(): void {
+    const counts = new Map<string, number>()
+    let most = 0
+    for (const { source } of this.#entries['in-progress']) {
+      const count = (counts.get(source) ?? 0) + 1
+      counts.set(source, count)
+      most = Math.max(most, count)
+    }
+    for (const entry of this.#entries['in-progress']) {
+      if (counts.get(entry.source) !== most) continue
+      this.#fail(entry, 'overflow')
+      return
+    }
+  }
+
+  #rotateLater(): void {
+    if (this.#rotation !== undefined || this.#forHello.parked + this.#inProgress.parked === 0) return
+    this.#rotation = setTimeout(() => {
+      this.#rotation = undefined
+      this.#forHello.rotate(ROTATED_FOR_HELLO)
+      this.#inProgress.rotate(ROTATED_IN_PROGRESS)
+      this.#rotateLater()
+    }, ROTATE_MS)
+    this.#rotation.unref()
+  }
+
+  // === the end ===
+
+  #fail(entry: Waiting, reason: HandshakeFailure): void {
+    this.#drop(entry)
+    this.#options.onFailed?.(entry.source, reason)
+  }
+
+  #drop(entry: Waiting): void {
+    this.#over(entry)
+    entry.socket.destroy()
+  }
+
+  #over(entry: Waiting): void {
+    const { stage } = entry
+    if (stage === 'over') return
+    this.#entries[stage].delete(entry)
+    entry.stage = 'over'
+    if (stage === 'hello') this.#forHello.delete(entry)
+    else if (stage === 'in-progress') this.#inProgress.delete(entry)
+    else if (this.#next === entry) this.#next = undefined
+    else {
+      this.#queue.remove(entry)
+      this.#blocked.remove(entry)
+    }
+  }
+}

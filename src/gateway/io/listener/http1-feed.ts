@@ -1,0 +1,196 @@
+// Feeds the parser of node:http in pieces, as the thread's time is divided: one read may hold hundreds of pipelined requests, or thousands of
+// small chunks of a body, and the parser runs through all that it is given.
+
+import type { Socket } from 'node:net'
+import type { Charge } from '../../../kit/api/stream.ts'
+import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
+import { AT, beginStep, endStep } from '../../../kit/io/stalls/steps.ts'
+import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { turns } from '../turns/thread-turns.ts'
+import type { Http1OpenHead } from './http1-open-head.ts'
+
+/** Bytes given to the parser at once: at first a handful of requests, more while they cost little. */
+const FIRST_PIECE = 512
+const LEAST_PIECE = 128
+const LARGEST_PIECE = 64 * 1024
+/** Milliseconds that a piece may take before the next one is smaller; half of it, and it is larger. */
+const PIECE_MS = 0.1
+/** Of a large head, less is given to the parser only with the end of a line: it takes time for all that there is of a field, each time. */
+const LEAST_LARGE_BYTES = 4096
+const LINE_FEED = 0x0a
+const NOTHING = Buffer.alloc(0)
+
+/** Counts what the parser keeps. */
+export interface CountedHead {
+  readonly head: Http1OpenHead
+  /** There is no room for it: the connection is to end. */
+  onNoRoom(refusal: Refusal): void
+}
+
+export class Http1Feed implements Waiter {
+  readonly #socket: Socket
+  readonly #payer: { readonly charge: Charge }
+  readonly #parse: (chunk: Buffer) => void
+  /** What was read and waits: about as much as the socket reads ahead. */
+  #kept: Buffer[] = []
+  #piece = FIRST_PIECE
+  /** What was read of a large head since, and waits for more. */
+  #few: Buffer = NOTHING
+  #fewBytes = 0
+  /** node:http wants nothing more for now: its answers, or a body, wait for somebody else. */
+  #held = false
+  #inQueue = false
+  #over = false
+  #account: Account | undefined
+  #charged: Charge | undefined
+  readonly #counted: CountedHead | undefined
+
+  /**
+   * @param socket one that node:http has just taken over
+   * @param counted default: what the parser keeps is not counted
+   */
+  constructor(socket: Socket, payer: { readonly charge: Charge }, counted?: CountedHead) {
+    this.#socket = socket
+    this.#payer = payer
+    this.#counted = counted
+    const listeners = socket.listeners('data')
+    this.#parse = (chunk) => {
+      for (const listener of listeners) Reflect.apply(listener, socket, [chunk])
+    }
+    for (const listener of listeners) socket.off('data', listener as () => void)
+    // Which also takes the handle from the parser, that reads by itself otherwise.
+    socket.on('data', this.#onData)
+    socket.once('close', () => {
+      this.end()
+      counted?.head.end()
+    })
+    // node:http asks for more when an answer is out or a body was read: not before it is this user's turn.
+    const [pause, resume] = [socket.pause, socket.resume]
+    Object.assign(socket, {
+      pause: (): Socket => {
+        this.#held = true
+        return Reflect.apply(pause, socket, [])
+      },
+      resume: (): Socket => {
+        this.#held = false
+        if (this.#kept.length === 0) return Reflect.apply(resume, socket, [])
+        this.#enqueue()
+        return socket
+      },
+    })
+  }
+
+  /** The parser has not got all that was read. */
+  get isWaiting(): boolean {
+    return this.#kept.length > 0 || this.#fewBytes > 0
+  }
+
+  /** The parser gets nothing any more. @returns what it has not got: of whoever takes over the socket */
+  end(): Buffer {
+    if (this.#over) return NOTHING
+    this.#over = true
+    this.#socket.off('data', this.#onData)
+    Reflect.deleteProperty(this.#socket, 'pause')
+    Reflect.deleteProperty(this.#socket, 'resume')
+    const rest = Buffer.concat(this.#kept)
+    this.#kept = []
+    this.#few = NOTHING
+    this.#fewBytes = 0
+    turns.keptBytes -= rest.length
+    return rest
+  }
+
+  readonly #onData = (read: Buffer): void => {
+    const chunk = this.#gather(read)
+    if (chunk === undefined) return
+    this.#kept.push(chunk)
+    turns.keptBytes += chunk.length
+    if (this.#kept.length === 1 && !this.#held) {
+      const nowMs = performance.now()
+      if (turns.begin(this.#accountNow(nowMs), nowMs)) {
+        const endMs = this.#parseKept(nowMs, turns.untilMs)
+        turns.charge(this.#accountNow(endMs), nowMs, endMs)
+      }
+    }
+    if (this.#kept.length === 0) return
+    // As little as possible is read ahead; node:http is not told.
+    Object.getPrototypeOf(this.#socket).pause.call(this.#socket)
+    if (!this.#held) this.#enqueue()
+  }
+
+  /** Undefined = it is too little to be given to the parser. */
+  #gather(read: Buffer): Buffer | undefined {
+    if (this.#fewBytes === 0 && (this.#counted?.head.isInLarge !== true || this.#kept.length > 0)) return read
+    const bytes = this.#fewBytes + read.length
+    if (bytes > LEAST_LARGE_BYTES || read.includes(LINE_FEED)) {
+      const all = this.#fewBytes === 0 ? read : Buffer.concat([this.#few.subarray(0, this.#fewBytes), read])
+      this.#fewBytes = 0
+      return all
+    }
+    if (this.#few.length === 0) this.#few = Buffer.allocUnsafeSlow(LEAST_LARGE_BYTES)
+    read.copy(this.#few, this.#fewBytes)
+    this.#fewBytes = bytes
+    return undefined
+  }
+
+  #enqueue(): void {
+    if (this.#inQueue) return
+    this.#inQueue = true
+    turns.wait(this.#accountNow(performance.now()), this)
+  }
+
+  /** Called by the thread's turns. */
+  work(untilMs: number): boolean {
+    if (!this.#held) this.#parseKept(performance.now(), untilMs)
+    if (this.#kept.length > 0 && !this.#held) return true
+    this.#inQueue = false
+    if (this.#kept.length === 0 && !this.#held && !this.#over) this.#socket.resume()
+    return false
+  }
+
+  /** At least one piece. @returns when it ended */
+  #parseKept(startMs: number, untilMs: number): number {
+    let nowMs = startMs
+    while (this.#kept.length > 0 && !this.#held) {
+      const piece = this.#take()
+      beginStep(AT.http1, nowMs)
+      this.#parse(piece)
+      this.#count(piece)
+      const sinceMs = nowMs
+      nowMs = performance.now()
+      endStep(nowMs)
+      const ms = nowMs - sinceMs
+      if (ms > PIECE_MS) this.#piece = Math.max(LEAST_PIECE, this.#piece >> 1)
+      else if (ms < PIECE_MS / 2) this.#piece = Math.min(LARGEST_PIECE, this.#piece << 1)
+      if (nowMs >= untilMs) break
+    }
+    return nowMs
+  }
+
+  #count(piece: Buffer): void {
+    const counted = this.#counted
+    // Of a connection that is closed for what it sent, the parser keeps until then what it has.
+    if (counted === undefined || this.#over) return
+    const refusal = counted.head.onParsed(piece)
+    if (refusal !== undefined) counted.onNoRoom(refusal)
+  }
+
+  #take(): Buffer {
+    const first = this.#kept[0] ?? NOTHING
+    const least = this.#counted?.head.isInLarge === true ? LEAST_LARGE_BYTES : LEAST_PIECE
+    const piece = first.subarray(0, Math.max(least, this.#piece))
+    turns.keptBytes -= piece.length
+    if (piece.length === first.length) this.#kept.shift()
+    else this.#kept[0] = first.subarray(piece.length)
+    return piece
+  }
+
+  #accountNow(nowMs: number): Account {
+    const { charge } = this.#payer
+    const account = this.#account
+    if (account?.open === true && charge === this.#charged) return account
+    this.#charged = charge
+    this.#account = turns.accountOf(charge, nowMs)
+    return this.#account
+  }
+}

@@ -1,0 +1,90 @@
+// How far a request body is read over HTTP/1.1 before anybody takes it.
+
+import assert from 'node:assert/strict'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { test } from 'node:test'
+import { waitFor } from '../../../../test/harness/wait.ts'
+import { SERVER_LIMITS } from '../../../http2/limits.ts'
+import { type Charge, HIGH_WATER_BYTES, type Peer, type StreamEvents } from '../../../kit/api/stream.ts'
+import { addressCharge, userCharge } from '../../../kit/core/shares/charge.ts'
+import { type Http1Connection, Http1Stream } from './http1-stream.ts'
+
+const PIECE = Buffer.alloc(4096)
+const PIECES = 256
+const NOBODY = addressCharge('127.0.0.1')
+const ALICE = userCharge('prod', 'alice', 1)
+
+/** A client that sends a MiB, of which nobody takes anything. */
+function upload(charge: Charge): {
+  peer: { charge: Charge }
+  stream: Http1Stream
+  request: IncomingMessage
+  response: ServerResponse
+  bytes(): number
+} {
+  const request = new IncomingMessage(new Socket())
+  const response = new ServerResponse(request)
+  const peer = { charge } as Peer
+  const connection: Http1Connection = {
+    peer,
+    server: { draining: false },
+    draining: false,
+    closing: false,
+    refused: false,
+    answering: 1,
+    newest: response,
+    head: undefined,
+  }
+  const stream = new Http1Stream(request, response, connection, false)
+  let bytes = 0
+  const events: StreamEvents = {
+    onHeaders: () => undefined,
+    onBody: (chunk) => {
+      bytes += chunk.length
+    },
+    onTrailers: () => undefined,
+    onDrained: () => undefined,
+    onReset: () => undefined,
+  }
+  stream.start(events)
+  for (let i = 0; i < PIECES; i++) request.push(PIECE)
+  return { peer, stream, request, response, bytes: () => bytes }
+}
+
+test('of a client that nobody knows little is read ahead, of a user more', async () => {
+  const [stranger, user] = [upload(NOBODY), upload(ALICE)]
+  await waitFor('both to be held back', () => stranger.request.isPaused() && user.request.isPaused())
+  assert.equal(stranger.bytes(), roundUp(SERVER_LIMITS.initialConnectionWindowBytes))
+  assert.equal(user.bytes(), HIGH_WATER_BYTES)
+})
+
+test('it goes on as its bytes are taken, and further when the client is known', async () => {
+  const { peer, stream, request, bytes } = upload(NOBODY)
+  await waitFor('it to be held back', () => request.isPaused())
+  const first = bytes()
+  stream.credit(first)
+  await waitFor('as much again', () => request.isPaused() && bytes() > first)
+  assert.equal(bytes(), 2 * first)
+  peer.charge = ALICE
+  stream.credit(first)
+  await waitFor('a lot more', () => request.isPaused() && bytes() > 2 * first)
+  assert.equal(bytes(), 2 * first + HIGH_WATER_BYTES)
+})
+
+test('an answer that is complete before its request is sent to its end at once, and the rest is dropped', async () => {
+  const { stream, request, response, bytes } = upload(ALICE)
+  await waitFor('it to be held back', () => request.isPaused())
+  const before = bytes()
+  stream.headers([':status', '403'], false)
+  stream.body(Buffer.from('refused'), true)
+  assert.equal(response.writableEnded, true)
+  assert.equal(response.shouldKeepAlive, false)
+  request.push(null)
+  await waitFor('the rest to be taken', () => request.readableEnded)
+  assert.equal(bytes(), before)
+})
+
+function roundUp(bytes: number): number {
+  return Math.ceil(bytes / PIECE.length) * PIECE.length
+}

@@ -1,0 +1,203 @@
+// One request on a client's HTTP/1.1 connection, and its response, as a Stream.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SERVER_LIMITS } from '../../../http2/limits.ts'
+import {
+  type HeaderList,
+  HIGH_WATER_BYTES,
+  type Peer,
+  type QueueMeter,
+  type ResetReason,
+  type Stream,
+  type StreamEvents,
+} from '../../../kit/api/stream.ts'
+import { LINGER_MS } from '../socket/socket-close.ts'
+import type { Http1OpenHead } from './http1-open-head.ts'
+
+/** What the server knows of one connection. */
+export interface Http1Connection {
+  readonly peer: Peer
+  readonly server: { draining: boolean }
+  /** The next answer on it is the last. */
+  draining: boolean
+  /** It ends with the response under way: node:http would still serve what is pipelined behind it. */
+  closing: boolean
+  /** A malformed message had its answer. */
+  refused: boolean
+  /** Requests whose answer is not out yet. */
+  answering: number
+  /** The last of them that has come: others wait in front of it when the client pipelines. */
+  newest: ServerResponse | undefined
+  /** What the parser keeps; undefined = that is not counted. */
+  readonly head: Http1OpenHead | undefined
+}
+
+const EMPTY = Buffer.alloc(0)
+
+export class Http1Stream implements Stream {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #connection: Http1Connection
+  #uncredited = 0
+  #paused = false
+  #requestEnded: boolean
+  #over = false
+  /** The answer is complete, and the rest of the body is dropped. */
+  #isLate = false
+  meter: QueueMeter | undefined = undefined
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Http1Connection, requestEnded: boolean) {
+    this.#request = request
+    this.#response = response
+    this.#connection = connection
+    this.#requestEnded = requestEnded
+    response.sendDate = false
+  }
+
+  start(events: StreamEvents): void {
+    const request = this.#request
+    const response = this.#response
+    request.on('error', () => undefined)
+    response.on('error', () => undefined)
+    response.on('drain', () => {
+      this.meter?.onQueued(response.writableLength)
+      events.onDrained()
+    })
+    response.on('close', () => {
+      this.meter?.onQueued(0)
+      if (response.writableFinished || this.#over) return
+      this.#over = true
+      events.onReset('connection')
+    })
+    if (this.#requestEnded) {
+      request.resume()
+      return
+    }
+    request.on('data', (chunk: Buffer) => {
+      if (this.#isLate) return
+      this.#uncredited += chunk.length
+      if (this.#uncredited >= this.#mostUncredited) {
+        this.#paused = true
+        request.pause()
+      }
+      events.onBody(chunk, false)
+    })
+    request.on('end', () => {
+      this.#requestEnded = true
+      if (this.#isLate) return
+      if (request.rawTrailers.length > 0) events.onTrailers(lowerNames(request.rawTrailers))
+      else events.onBody(EMPTY, true)
+    })
+  }
+
+  /** As over HTTP/2: little before it is known who it is. */
+  get #mostUncredited(): number {
+    return this.#connection.peer.charge.known ? HIGH_WATER_BYTES : SERVER_LIMITS.initialConnectionWindowBytes
+  }
+
+  /** What the socket takes without saying when it is gone is not waiting. */
+  get queued(): number {
+    const response = this.#response
+    return response.writableNeedDrain || response.writableEnded ? response.writableLength : 0
+  }
+
+  headers(list: HeaderList, end: boolean): void {
+    const response = this.#response
+    if (response.destroyed || response.headersSent) return
+    const status = Number(list[1])
+    if (status < 200) {
+      // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses, and node:http sends only these two by itself.
+      if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
+      return
+    }
+    this.#mayBeLast()
+    try {
+      // node:http takes `:status` separately.
+      response.writeHead(status, list.slice(2))
+    } catch {
+      // A field that HTTP/1.1 cannot carry: nothing has been sent yet.
+      this.reset('internal')
+      return
+    }
+    if (end) this.#end()
+    else response.flushHeaders()
+  }
+
+  /**
+   * Whether the connection ends with this answer: its request has a body that nobody will read, which must not be taken for the next one;
+   * a drain ends it; or too many requests are open. What is pipelined behind this request has been begun by then and is answered first:
+   * `close` goes into the last answer (RFC 9112 section 9.6), and no more requests are taken.
+   */
+  #mayBeLast(): void {
+    const connection = this.#connection
+    const { newest } = connection
+    const goesOn = !connection.draining && !connection.server.draining && !connection.closing
+    if (this.#requestEnded && goesOn) return
+    if (newest === this.#response) this.#response.shouldKeepAlive = false
+    // The head of the last answer may be out already: then the next request has the one that ends it.
+    if (newest?.headersSent !== true) connection.closing = true
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    const response = this.#response
+    if (response.destroyed || response.writableEnded) return
+    // A copy: it waits in the socket, and the chunk is valid during this call only.
+    if (chunk.length > 0) response.write(Buffer.from(chunk))
+    if (end) this.#end()
+    this.meter?.onQueued(response.writableLength)
+  }
+
+  #end(): void {
+    if (!this.#requestEnded) this.#linger()
+    this.#response.end()
+  }
+
+  /**
+   * A client in the middle of an upload gets the whole answer at once, and time to read it: the rest of its body is dropped, and the
+   * connection, whose last answer this is (`#mayBeLast`), is closed behind it, or when nothing comes for a while, or it takes too long.
+   */
+  #linger(): void {
+    const request = this.#request
+    const { socket } = request
+    this.#isLate = true
+    // node:http would close it right behind the answer.
+    socket.destroySoon = () => void socket.end()
+    const silence = setTimeout(() => socket.destroy(), LINGER_MS)
+    const deadline = setTimeout(() => socket.destroy(), SERVER_LIMITS.lateBodyMs)
+    request.on('data', () => silence.refresh())
+    socket.once('close', () => {
+      clearTimeout(silence)
+      clearTimeout(deadline)
+    })
+    request.once('end', () => {
+      Reflect.deleteProperty(socket, 'destroySoon')
+      if (socket.writableEnded) socket.destroySoon()
+    })
+    // Whoever answered without reading it gives nothing back.
+    request.resume()
+  }
+
+  trailers(list: HeaderList): void {
+    const headers: [string, string][] = []
+    for (let i = 0; i + 1 < list.length; i += 2) headers.push([list[i] ?? '', list[i + 1] ?? ''])
+    this.#response.addTrailers(headers)
+    this.#end()
+  }
+
+  credit(bytes: number): void {
+    this.#uncredited = Math.max(0, this.#uncredited - bytes)
+    if (!this.#paused || this.#uncredited >= this.#mostUncredited) return
+    this.#paused = false
+    this.#request.resume()
+  }
+
+  /** In HTTP/1.1 the only reset is the end of the connection: an unfinished message is never ended cleanly. */
+  reset(_reason: ResetReason): void {
+    this.#over = true
+    this.#request.socket.destroy()
+  }
+}
+
+function lowerNames(raw: readonly string[]): HeaderList {
+  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+}

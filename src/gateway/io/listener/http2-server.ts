@@ -1,0 +1,89 @@
+// HTTP/2 connections of clients: the engine's server side over a TLS socket.
+
+import type { Duplex } from 'node:stream'
+import type { Http2Counters } from '../../../http2/counters.ts'
+import { ENHANCE_YOUR_CALM } from '../../../http2/frames.ts'
+import type { LateBodyShare } from '../../../http2/late-bodies.ts'
+import { SERVER_LIMITS } from '../../../http2/limits.ts'
+import { ServerConnection } from '../../../http2/server.ts'
+import type { Peer, RequestHandler } from '../../../kit/api/stream.ts'
+import type { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
+import { Http2Socket } from '../socket/http2-socket.ts'
+import { type Unread, unreadOutput } from '../socket/unread-output.ts'
+
+export interface Http2ServerLimits {
+  /** SETTINGS_MAX_CONCURRENT_STREAMS. */
+  readonly maxConcurrentStreams: number
+  /** Largest header list accepted, bytes. */
+  readonly maxHeaderBytes: number
+  /** The client's preface and SETTINGS must have come by then. Milliseconds. */
+  readonly headerTimeoutMs: number
+  /** An idle connection is drained after this time. */
+  readonly idleTimeoutMs: number
+  /** Without a first request by then it is drained, too. Default: the engine's. */
+  readonly firstRequestTimeoutMs?: number
+  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  readonly heads?: OpenHeads
+  /** What bodies may still bring whose answer is complete. Default: only the connection bounds them. */
+  readonly lateBodies?: LateBodyShare
+}
+
+export interface Http2Session {
+  /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. False: it was sent before. */
+  drain(): boolean
+  /** A request on it was authenticated. */
+  authenticated(): void
+  /** Streams that the client has opened so far. */
+  requests(): number
+  /** Every stream is reset, the connection closes. */
+  destroy(): void
+}
+
+/**
+ * Serves one connection that negotiated h2.
+ * @param counters shared by all connections of a thread
+ * @param onAbuse the connection was ended because of the client's abuse: `rapidReset`, ...
+ */
+export function serveHttp2(
+  socket: Duplex,
+  peer: Peer,
+  limits: Http2ServerLimits,
+  counters: Http2Counters,
+  handler: RequestHandler,
+  onAbuse: (kind: string) => void = () => undefined,
+): Http2Session {
+  const events = {
+    onClosed: (code: number, message: string): void => {
+      unreadOutput.delete(unread)
+      if (code === ENHANCE_YOUR_CALM) onAbuse(message)
+    },
+    onWritten: () => undefined,
+  }
+  const driver = new Http2Socket(socket, counters, events, peer)
+  const engineLimits = {
+    ...SERVER_LIMITS,
+    maxConcurrentStreams: limits.maxConcurrentStreams,
+    maxHeaderListBytes: limits.maxHeaderBytes,
+    headTimeoutMs: limits.headerTimeoutMs,
+    idleTimeoutMs: limits.idleTimeoutMs,
+    ...(limits.firstRequestTimeoutMs !== undefined && { firstRequestMs: limits.firstRequestTimeoutMs }),
+  }
+  const head = limits.heads?.of(peer)
+  const nowMs = performance.now()
+  const { lateBodies } = limits
+  const connection = new ServerConnection(engineLimits, counters, driver, peer, handler, nowMs, head, lateBodies)
+  const unread: Unread = {
+    source: () => peer.charge.source,
+    bytes: () => connection.unreadBytes + socket.writableLength,
+    end: () => connection.abuse('slowRead'),
+  }
+  unreadOutput.add(unread)
+  driver.start(connection)
+  return {
+    drain: () => connection.drain(performance.now()),
+    // A client opens those of odd numbers (RFC 9113 section 5.1.1).
+    requests: () => (connection.lastPeerStream + 1) >> 1,
+    authenticated: () => connection.widenWindow(),
+    destroy: () => driver.destroy(0),
+  }
+}

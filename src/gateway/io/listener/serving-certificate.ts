@@ -1,0 +1,82 @@
+// The gateway's own serving certificate when none is given: created once, kept in the data directory, used again after a
+// restart, so that clients that trust its CA go on trusting it.
+
+import { X509Certificate } from 'node:crypto'
+import { join } from 'node:path'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { caBundleError } from '../../../pki/io/ca-bundle.ts'
+import {
+  coversHost,
+  createCA,
+  hostsOf,
+  isIssuedBy,
+  issueCertificate,
+  type KeyPair,
+  MOST_HOSTS,
+  splitHosts,
+} from '../../../pki/io/pki.ts'
+import { readKeyPair, writeKeyPair } from '../../../pki/io/pki-files.ts'
+
+export interface ServingCertificate extends KeyPair {
+  /** Whether this call created it. */
+  readonly generated: boolean
+}
+
+/** A certificate that expires within this time is replaced. */
+const RENEW_BEFORE_MS = 30 * 24 * 60 * 60 * 1000
+
+/** Where they are kept. */
+export function servingPkiDir(dataDir: string): string {
+  return join(dataDir, 'pki')
+}
+
+export const SERVING_CA_NAME = 'portcullis'
+
+/**
+ * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and
+ * `hosts`. Only what is missing, about to expire or lacks one of `hosts` is created; names that the one before had stay, because
+ * clients may use them.
+ * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
+ * @throws {UserError} when a file cannot be read or written, or is not a certificate or key
+ */
+export function ensureServingCertificate(
+  dataDir: string,
+  sharedCA = false,
+  hosts: readonly string[] = [],
+): ServingCertificate {
+  const dir = servingPkiDir(dataDir)
+  const ownCA = readKeyPair(dir, 'ca')
+  const problem = ownCA === undefined ? '' : caBundleError(ownCA.certPem)
+  if (problem !== '') throw new UserError(`${join(dir, 'ca.crt')} ${problem}`, 'put the right file there')
+  const knownCA = sharedCA ? ownCA : usable(ownCA)
+  const before = readKeyPair(dir, 'tls')
+  const known = before !== undefined && knownCA !== undefined && isIssuedBy(before, knownCA) ? before : undefined
+  if (known !== undefined && !isServingOutdated(known.certPem, hosts)) return { ...known, generated: false }
+  const ca = knownCA ?? createCA({ commonName: SERVING_CA_NAME })
+  if (knownCA === undefined) writeKeyPair(dir, 'ca', ca)
+  const kept = known === undefined ? [] : hostsOf(known.certPem)
+  const all = [...new Set(['localhost', '127.0.0.1', '::1', ...hosts, ...kept])].slice(0, MOST_HOSTS)
+  try {
+    const pair = issueCertificate(ca, { commonName: 'portcullis', usage: 'server', ...splitHosts(all) })
+    writeKeyPair(dir, 'tls', pair)
+    return { ...pair, generated: true }
+  } catch (error) {
+    // A full disk, or a CA whose key is not RSA: the gateway starts all the same without that name.
+    if (known === undefined || expiresSoon(known.certPem)) throw error
+    return { ...known, generated: false }
+  }
+}
+
+/** Whether it is time to make another one: it expires soon, or lacks one of the names that it is to have. */
+export function isServingOutdated(certPem: string, hosts: readonly string[]): boolean {
+  const certificate = new X509Certificate(certPem)
+  return expiresSoon(certPem) || !hosts.slice(0, MOST_HOSTS - 3).every((host) => coversHost(certificate, host))
+}
+
+function usable(pair: KeyPair | undefined): KeyPair | undefined {
+  return pair === undefined || expiresSoon(pair.certPem) ? undefined : pair
+}
+
+function expiresSoon(certPem: string): boolean {
+  return new X509Certificate(certPem).validToDate.getTime() - Date.now() <= RENEW_BEFORE_MS
+}

@@ -1,0 +1,119 @@
+// The connection in use, and one that is tried with other credentials. What Redis does not accept never takes the place of what
+// it has accepted: the new connection must be ready first.
+
+import type { Logger } from '../../../kit/api/ports.ts'
+import { connectRedis, type OpenConnection, type RedisConnection, type RedisOptions } from './client.ts'
+
+export interface ConnectionEvents {
+  /** Called for each connection before it is used. */
+  prepare(connection: RedisConnection): void
+  /** Of the connection in use only. */
+  onError(message: string): void
+}
+
+/** What is under way on the connection before is answered within this time, or not at all (`COMMAND_TIMEOUT_MS`). */
+const LINGER_MS = 2_000
+
+export class RenewableConnection {
+  readonly #random: () => number
+  readonly #log: Logger
+  readonly #events: ConnectionEvents
+  #options: RedisOptions
+  #inUse: OpenConnection
+  #tried: OpenConnection | undefined
+  #problem = ''
+  #closed = false
+
+  /** @throws {UserError} for an invalid URL */
+  constructor(options: RedisOptions, random: () => number, log: Logger, events: ConnectionEvents) {
+    this.#options = options
+    this.#random = random
+    this.#log = log
+    this.#events = events
+    this.#inUse = this.#connect(options)
+  }
+
+  get inUse(): RedisConnection {
+    return this.#inUse.redis
+  }
+
+  /** Why the credentials that were given last are not in use; '' = they are. */
+  get problem(): string {
+    return this.#problem
+  }
+
+  /** Tries other credentials for as long as it takes, while the connection of those before goes on. */
+  renew(options: RedisOptions): void {
+    this.#tried?.close()
+    this.#tried = undefined
+    if (this.#closed) return
+    if (isSame(options, this.#options)) {
+      this.#problem = ''
+      return
+    }
+    this.#problem = 'Redis has not answered yet'
+    const tried = this.#connect(options)
+    this.#tried = tried
+    tried.redis.once('ready', () => {
+      if (this.#tried === tried) this.#take(tried, options)
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#inUse.close()
+    this.#tried?.close()
+  }
+
+  #connect(options: RedisOptions): OpenConnection {
+    const connection = connectRedis(options, this.#random)
+    const { redis } = connection
+    this.#events.prepare(redis)
+    let ofSentinel = ''
+    redis.on('sentinelError', ({ message }: Error) => {
+      if (ofSentinel === '' || !message.includes('Connection is closed')) ofSentinel = message
+    })
+    redis.on('error', (error: Error) => {
+      // Of a Cluster, none of whose nodes has said which slots it has.
+      const ofNode: unknown = Reflect.get(error, 'lastNodeError')
+      const { message } = ofNode instanceof Error ? ofNode : error
+      this.#failed(connection, message.startsWith('All sentinels') && ofSentinel !== '' ? ofSentinel : message)
+    })
+    // Of a Cluster: of one node.
+    redis.on('node error', (error: Error) => this.#failed(connection, error.message))
+    redis.on('close', () => this.#failed(connection, ''))
+    return connection
+  }
+
+  #failed(connection: OpenConnection, message: string): void {
+    if (connection === this.#inUse) this.#events.onError(message)
+    else if (connection === this.#tried && message !== '' && message !== this.#problem) {
+      this.#problem = message
+      this.#log.warn('Redis does not accept the changed credentials; those before stay in use', { error: message })
+    }
+  }
+
+  #take(connection: OpenConnection, options: RedisOptions): void {
+    const before = this.#inUse
+    this.#inUse = connection
+    this.#options = options
+    this.#tried = undefined
+    this.#problem = ''
+    this.#log.info('Redis has accepted the changed credentials')
+    setTimeout(() => before.close(), LINGER_MS).unref()
+  }
+}
+
+function isSame(a: RedisOptions, b: RedisOptions): boolean {
+  const names: readonly (keyof RedisOptions)[] = [
+    'url',
+    'password',
+    'ca',
+    'cert',
+    'key',
+    'serverName',
+    'sentinelUser',
+    'sentinelPassword',
+  ]
+  return names.every((name) => (a[name] ?? '') === (b[name] ?? ''))
+}

@@ -1,0 +1,124 @@
+// SubjectAccessReviews: may a client act as somebody else (kubectl --as), or read a path of the gateway's own?
+
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { UserInfo } from '../../../kube/api/user.ts'
+import type { AccessReviewAttributes } from '../../core/identity/impersonate.ts'
+import { field } from './read-answer.ts'
+import { type ReviewCall, unanswered } from './token-review.ts'
+
+export type AccessReviewResult =
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'denied'; readonly reason: string }
+  /** `retryAfterSeconds`: above 0 when the gateway itself held the review back. */
+  | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
+
+export interface AccessQuery {
+  readonly cluster: string
+  readonly epoch: number
+  readonly user: UserInfo
+  readonly attributes: AccessReviewAttributes | NonResourceAttributes
+}
+
+/** Of a path that is not an object's. */
+export interface NonResourceAttributes {
+  readonly path: string
+  readonly verb: string
+}
+
+export interface AccessReviewer {
+  review(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult>
+}
+
+/** Short: a right that was taken away must not work for minutes more. */
+const ALLOWED_TTL_MS = 30_000
+const DENIED_TTL_MS = 10_000
+/** For each result separately: invented reviews that are denied must not evict what others are allowed. */
+const MAX_REMEMBERED = 8192
+/** Characters of upstream's reason: it is remembered, and shown to the client. */
+const MAX_REASON = 1024
+
+interface Remembered {
+  readonly verdict: AccessReviewResult
+  /** Monotonic milliseconds. */
+  readonly untilMs: number
+}
+
+/** @param onReviewed called with upstream's result, for metrics */
+export function createAccessReviewer(
+  monotonic: () => number,
+  onReviewed: (cluster: string, verdict: AccessReviewResult['kind']) => void,
+): AccessReviewer {
+  const allowed = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const denied = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  const running = new Map<string, Promise<AccessReviewResult>>()
+
+  const ask = async (key: string, query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult> => {
+    const verdict = await askUpstream(query, call)
+    if (verdict.kind === 'unavailable') {
+      if (verdict.retryAfterSeconds === 0) onReviewed(query.cluster, 'unavailable')
+      return verdict
+    }
+    onReviewed(query.cluster, verdict.kind)
+    const isAllowed = verdict.kind === 'allowed'
+    const untilMs = monotonic() + (isAllowed ? ALLOWED_TTL_MS : DENIED_TTL_MS)
+    const [now, before] = isAllowed ? [allowed, denied] : [denied, allowed]
+    before.delete(key)
+    now.set(key, { verdict, untilMs })
+    return verdict
+  }
+
+  return {
+    async review(query, call) {
+      const key = createHash('sha256')
+        .update(JSON.stringify([query.cluster, query.epoch, query.user, query.attributes]))
+        .digest('base64')
+      const known = allowed.get(key) ?? denied.get(key)
+      if (known !== undefined && known.untilMs > monotonic()) return known.verdict
+      const joined = running.get(key)
+      if (joined !== undefined) return await joined
+      const asked = ask(key, query, call).finally(() => running.delete(key))
+      running.set(key, asked)
+      return await asked
+    },
+  }
+}
+
+async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult> {
+  const { user, attributes } = query
+  const review = {
+    kind: 'SubjectAccessReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    spec: {
+      user: user.name,
+      groups: user.groups,
+      uid: user.uid,
+      extra: user.extra,
+      ...('path' in attributes ? { nonResourceAttributes: attributes } : { resourceAttributes: attributes }),
+    },
+  }
+  try {
+    const answer = await call(JSON.stringify(review))
+    if (answer.status !== 200 && answer.status !== 201) {
+      return unanswered(`SubjectAccessReview was answered with ${answer.status}`)
+    }
+    return readAccess(JSON.parse(answer.body))
+  } catch (error) {
+    return unanswered(error)
+  }
+}
+
+export function readAccess(answer: unknown): AccessReviewResult {
+  const status = field(answer, 'status')
+  if (typeof status !== 'object' || status === null) return unanswered('answer without status')
+  // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
+  if (field(status, 'allowed') === true && field(status, 'denied') !== true) return { kind: 'allowed' }
+  const reason = field(status, 'reason')
+  return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
+}
+
+/** In memory of its own: a part of a string keeps all of it alive. */
+function shortened(reason: string): string {
+  if (reason.length <= MAX_REASON) return reason
+  return Buffer.from(reason.slice(0, MAX_REASON), 'utf16le').toString('utf16le')
+}

@@ -1,0 +1,87 @@
+// How a revoked credential is recognised: by hashes, so that the object that names it gives nobody access.
+// The hash of the text alone is not enough. Whoever has a credential can write it in another way that is still valid: an ECDSA signature
+// (r, s) is as valid as (r, n-s), the last character of base64url has bits that mean nothing, and kube-apiserver's JWT library
+// skips white space. So what is signed counts, too: that cannot be changed without the issuer's key.
+
+import { hash, X509Certificate } from 'node:crypto'
+import { CERTIFICATE } from '../../../pki/io/pem-checks.ts'
+import { UNRECOGNISABLE } from '../../core/cluster/revocation.ts'
+
+/** What go-jose removes from a token before parsing (`\s` of Go's regexp). */
+const WHITE_SPACE = /[\t\n\f\r ]/g
+const DER_SEQUENCE = 0x30
+const LONG_FORM = 0x80
+
+/** Of the token as it is, and of a JWT its header and claims in canonical form. */
+export function tokenHashes(token: string): readonly string[] {
+  const whole = sha256(token)
+  if (isUnrecognisable(token)) return [whole, UNRECOGNISABLE]
+  const claims = signedPartOfJwt(token)
+  return claims === undefined ? [whole] : [whole, sha256(claims)]
+}
+
+/**
+ * The one hash that no rewriting of the token escapes: what is written down when a token is revoked.
+ * @param token without white space around it
+ */
+export function revocableTokenHash(token: string): string {
+  return tokenHashes(token).at(-1) ?? ''
+}
+
+/** A JWT as a JSON object (RFC 7515 section 7.2) has endless spellings; no real client sends one. */
+export function isUnrecognisable(token: string): boolean {
+  return token.replace(WHITE_SPACE, '').startsWith('{')
+}
+
+/** Of the certificate as it was sent, and of its signed part. @param der the leaf */
+export function certificateHashes(der: Buffer): readonly string[] {
+  const signed = signedPartOfCertificate(der)
+  return signed === undefined ? [sha256(der)] : [sha256(der), sha256(signed)]
+}
+
+/** Lower-case hexadecimal. */
+export function sha256(data: string | Buffer): string {
+  return hash('sha256', data, 'hex')
+}
+
+/** `header.payload` (RFC 7515 section 5.1), decoded and encoded again; undefined when the token is not a JWT. */
+function signedPartOfJwt(token: string): string | undefined {
+  const parts = token.replace(WHITE_SPACE, '').split('.')
+  if (parts.length !== 3) return undefined
+  const [header = '', payload = ''] = parts.map((part) => Buffer.from(part, 'base64url').toString('base64url'))
+  return `${header}.${payload}`
+}
+
+/** tbsCertificate (RFC 5280 section 4.1): the first element of the outer sequence, with its header. */
+function signedPartOfCertificate(der: Buffer): Buffer | undefined {
+  const outer = readHeader(der, 0)
+  if (outer === undefined) return undefined
+  const inner = readHeader(der, outer.contentAt)
+  if (inner === undefined || inner.endAt > der.length) return undefined
+  return der.subarray(outer.contentAt, inner.endAt)
+}
+
+/** The header of a DER sequence (ITU-T X.690 section 8.1). */
+function readHeader(der: Buffer, at: number): { contentAt: number; endAt: number } | undefined {
+  const length = der[at + 1]
+  if (der[at] !== DER_SEQUENCE || length === undefined) return undefined
+  if (length < LONG_FORM) return { contentAt: at + 2, endAt: at + 2 + length }
+  const bytes = length - LONG_FORM
+  if (bytes === 0 || bytes > 4 || at + 2 + bytes > der.length) return undefined
+  const contentAt = at + 2 + bytes
+  return { contentAt, endAt: contentAt + der.readUIntBE(at + 2, bytes) }
+}
+
+/** The first certificate of a PEM text; undefined when there is none that can be read. */
+export function readCertificate(
+  pem: string,
+): { readonly subject: string; readonly hashes: readonly string[] } | undefined {
+  const block = pem.match(CERTIFICATE)?.[0]
+  if (block === undefined) return undefined
+  try {
+    const certificate = new X509Certificate(block)
+    return { subject: certificate.subject.replaceAll('\n', ', '), hashes: certificateHashes(certificate.raw) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,206 @@
+// Bearer tokens: reviewed by a healthy kube-apiserver of the cluster (TokenReview), one call for concurrent lookups, cached for a while.
+
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
+import { CallLimitError } from '../../../kube/core/answers/call-errors.ts'
+import { field } from './read-answer.ts'
+
+/** Makes the call; if it throws, that means "no answer", never "no". */
+export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
+
+export type TokenReviewResult =
+  /** `untilMs`: until when the result is valid, monotonic milliseconds. */
+  | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
+  | { readonly kind: 'rejected' }
+  | Unanswered
+
+/** No result. */
+export interface Unanswered {
+  readonly kind: 'unavailable'
+  readonly message: string
+  /** 0 = the review was sent, or there is no endpoint for it; otherwise the gateway itself held it back. */
+  readonly retryAfterSeconds: number
+}
+
+/** Where the result for a token came from. */
+export type TokenLookup = 'hit' | 'limited' | TokenReviewResult['kind']
+
+export interface TokenQuery {
+  readonly cluster: string
+  /** Changes when the cluster's servers, credentials or audiences change: older results no longer count. */
+  readonly epoch: number
+  readonly token: string
+  readonly audiences: readonly string[]
+  readonly successTtlMs: number
+  readonly failureTtlMs: number
+}
+
+export interface TokenReviewer {
+  review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
+  /** What `review` would do: answer from memory, wait for a review that is under way, or send one. */
+  foresee(query: TokenQuery): 'authenticated' | 'rejected' | 'running' | 'unknown'
+  /** Counts a result that the caller had cached itself. */
+  reused(cluster: string): void
+  size(): number
+}
+
+interface Remembered {
+  readonly verdict: TokenReviewResult
+  readonly untilMs: number
+}
+
+/** Accepted ones; for each result separately: invented tokens must not evict valid ones. */
+const MAX_REMEMBERED = 50_000
+/** Rejected ones: who invents tokens gains nothing by having them remembered. */
+const MAX_REJECTED = 16_384
+/** Users of accepted tokens, bytes (about): one with a thousand groups takes as much as a hundred others. */
+export const MAX_REMEMBERED_BYTES: number = 32 * 1024 * 1024
+/** What an entry takes without the user: key, times, places in the cache. */
+const ENTRY_BYTES = 512
+/** Of a text, beside its characters. */
+const TEXT_BYTES = 32
+
+/** @param monotonic milliseconds; @param onLookup called with the source of the result, for metrics; `limited` = no review was sent */
+export function createTokenReviewer(
+  monotonic: () => number,
+  onLookup: (cluster: string, outcome: TokenLookup) => void,
+): TokenReviewer {
+  // A random key of this process: the cache keys reveal nothing about the tokens.
+  // A KeyObject, because createHmac() would convert a Buffer each time, at five times the cost of the HMAC.
+  const secret = createSecretKey(randomBytes(32))
+  const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED, maxSize: MAX_REMEMBERED_BYTES })
+  const rejected = new LRUCache<string, Remembered>({ max: MAX_REJECTED })
+  const running = new Map<string, Promise<TokenReviewResult>>()
+
+  const keyOf = (query: TokenQuery): string => {
+    const { cluster, epoch, token, audiences } = query
+    // Every part with its length, so that no two queries give the same bytes.
+    let text = `${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
+    for (const audience of audiences) text += `${audience.length}:${audience}`
+    return createHmac('sha256', secret).update(text).digest('base64')
+  }
+
+  const remembered = (key: string): TokenReviewResult | undefined => {
+    const known = accepted.get(key) ?? rejected.get(key)
+    return known !== undefined && known.untilMs > monotonic() ? known.verdict : undefined
+  }
+
+  const ask = async (key: string, query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> => {
+    const answer = await askUpstream(query, call)
+    const ttl = answer.kind === 'authenticated' ? query.successTtlMs : query.failureTtlMs
+    const untilMs = monotonic() + ttl
+    const verdict: TokenReviewResult = answer.kind === 'authenticated' ? { ...answer, untilMs } : answer
+    if (verdict.kind !== 'unavailable') {
+      accepted.delete(key)
+      rejected.delete(key)
+      if (ttl > 0 && verdict.kind === 'rejected') rejected.set(key, { verdict, untilMs })
+      if (ttl > 0 && verdict.kind === 'authenticated') {
+        accepted.set(key, { verdict, untilMs }, { size: bytesOf(verdict.user) })
+      }
+    }
+    onLookup(query.cluster, verdict.kind === 'unavailable' && verdict.retryAfterSeconds > 0 ? 'limited' : verdict.kind)
+    return verdict
+  }
+
+  return {
+    size: () => accepted.size + rejected.size,
+    foresee(query) {
+      const key = keyOf(query)
+      const kind = remembered(key)?.kind
+      if (kind === 'authenticated' || kind === 'rejected') return kind
+      return running.has(key) ? 'running' : 'unknown'
+    },
+    reused: (cluster) => onLookup(cluster, 'hit'),
+    review(query, call) {
+      const key = keyOf(query)
+      const known = remembered(key)
+      if (known !== undefined) {
+        onLookup(query.cluster, 'hit')
+        return known
+      }
+      const joined = running.get(key)
+      if (joined !== undefined) return joined
+      const asked = ask(key, query, call).finally(() => running.delete(key))
+      running.set(key, asked)
+      return asked
+    },
+  }
+}
+
+/** About what a remembered user takes. */
+function bytesOf({ name, uid, groups, extra }: UserInfo): number {
+  let bytes = ENTRY_BYTES + textBytes(name) + textBytes(uid)
+  for (const group of groups) bytes += textBytes(group)
+  for (const [key, values] of Object.entries(extra)) {
+    bytes += textBytes(key)
+    for (const value of values) bytes += textBytes(value)
+  }
+  return bytes
+}
+
+function textBytes(text: string): number {
+  return TEXT_BYTES + 2 * text.length
+}
+
+async function askUpstream(query: TokenQuery, call: ReviewCall): Promise<TokenReviewResult> {
+  const review = {
+    kind: 'TokenReview',
+    apiVersion: 'authentication.k8s.io/v1',
+    spec: { token: query.token, ...(query.audiences.length > 0 ? { audiences: query.audiences } : {}) },
+  }
+  try {
+    const answer = await call(JSON.stringify(review))
+    if (answer.status !== 200 && answer.status !== 201) {
+      return unanswered(`TokenReview was answered with ${answer.status}`)
+    }
+    return readVerdict(JSON.parse(answer.body), query.audiences)
+  } catch (error) {
+    return unanswered(error)
+  }
+}
+
+/** @param cause a message, or what a `ReviewCall` threw */
+export function unanswered(cause: unknown): Unanswered {
+  const message = errorMessage(cause)
+  return {
+    kind: 'unavailable',
+    message,
+    retryAfterSeconds: cause instanceof CallLimitError ? cause.retryAfterSeconds : 0,
+  }
+}
+
+/** Only `authenticated === true` with a user name is an identity (CVE-2023-48312 class). */
+export function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
+  const status = field(answer, 'status')
+  if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
+  // An audience-unaware server returns none: its result does not count for us.
+  if (audiences.length > 0 && !strings(field(status, 'audiences')).some((one) => audiences.includes(one))) {
+    return { kind: 'rejected' }
+  }
+  const user = field(status, 'user')
+  const name = field(user, 'username')
+  if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
+  const uid = field(user, 'uid')
+  // Keys as the cluster returns them, with upper-case letters: identityHeaders escapes what a field name cannot carry.
+  const extra: [string, readonly string[]][] = []
+  const rawExtra = field(user, 'extra')
+  if (typeof rawExtra === 'object' && rawExtra !== null) {
+    for (const [key, values] of Object.entries(rawExtra)) extra.push([key, strings(values)])
+  }
+  return {
+    kind: 'authenticated',
+    untilMs: 0,
+    user: {
+      name,
+      uid: typeof uid === 'string' ? uid : '',
+      groups: strings(field(user, 'groups')),
+      extra: Object.fromEntries(extra),
+    },
+  }
+}
+
+function strings(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
+}

@@ -1,0 +1,53 @@
+// Checks an object at a write together with the Secrets that it refers to: a certificate where a key belongs is refused then,
+// instead of showing up later in the status. A Secret that does not exist yet is not an error: it may be created after the object.
+
+import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
+import { FieldErrors } from '../../../kit/api/validation/field-errors.ts'
+import type { ResolvedReferences } from '../../api/upstream-cluster-kind.ts'
+import { readSecret, referencesOf, type SecretReferenceAt, secretBytes, withBytes } from './secret-references.ts'
+import { refusalFix, refusalOf, releaseOf, releaseTerms, SharedReleases } from './secret-release.ts'
+
+/** A Secret; undefined = it does not exist; `unknown` = it could not be read. */
+export type SecretAtWrite = JsonObject | undefined | 'unknown'
+
+/** @param namespaces whose Secrets need no label */
+export function resolveAtWrite(
+  object: JsonObject,
+  secretOf: (namespace: string, name: string) => SecretAtWrite,
+  namespaces: readonly string[],
+): ResolvedReferences {
+  const out = new FieldErrors()
+  const found = new Map<SecretReferenceAt, Buffer>()
+  const cluster = nameOf(object)
+  const shared = new SharedReleases(cluster, out)
+  for (const reference of referencesOf(object)) {
+    const { secret: name, path } = reference
+    if (name === '') continue
+    const [namespace = '', own = ''] = name.split('/')
+    const secret = secretOf(namespace, own)
+    const known = secret === undefined || secret === 'unknown' ? undefined : secret
+    const release = releaseOf(name, known && releaseTerms(known), namespaces, cluster)
+    if (release === 'none') {
+      out.invalid(path, refusalOf(name, namespaces, cluster), refusalFix(name, cluster))
+    } else if (secret === undefined) {
+      out.warning(path, `Secret ${name} does not exist yet; until then the last good version is in force`, 'create it')
+    } else if (known !== undefined) {
+      if (release === 'all') shared.add(path, name)
+      const absence = { message: '', fix: '' }
+      const bytes = secretBytes(reference, readSecret(known, new FieldErrors()), absence, out)
+      if (bytes !== undefined) found.set(reference, bytes)
+    }
+  }
+  const { object: resolved, origins } = withBytes(object, found, out.found)
+  return { object: resolved, origins, problems: out.found }
+}
+
+/** `namespace`, `name` of every Secret that the object refers to. */
+export function secretsNamed(object: unknown): readonly { readonly namespace: string; readonly name: string }[] {
+  const names = new Set(referencesOf(object).map(({ secret }) => secret))
+  names.delete('')
+  return [...names].map((full) => {
+    const [namespace = '', name = ''] = full.split('/')
+    return { namespace, name }
+  })
+}

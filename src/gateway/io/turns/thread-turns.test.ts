@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Charge } from '../../../kit/api/stream.ts'
+import { OWED_PAUSE_MS, QUANTUM_MS } from '../../core/thread-time/fair-queue.ts'
+import { LONG_SLICE_MS, PacedReader, turns } from './thread-turns.ts'
+
+class TestReader extends PacedReader {
+  readonly resume: () => void
+
+  constructor(resume: () => void) {
+    super()
+    this.resume = resume
+  }
+}
+
+test('what endpoints send has a slice of each turn, and what is more waits for the next ones, in its order', async () => {
+  const nowMs = performance.now()
+  assert.equal(turns.beginShared(nowMs), true)
+  turns.sharedDone(nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(turns.beginShared(nowMs), false, 'the slice is over')
+  const done: string[] = []
+  const waiter = (name: string, pieces: number): { work(): boolean } => {
+    let left = pieces
+    return {
+      work: () => {
+        done.push(name)
+        left--
+        return left > 0
+      },
+    }
+  }
+  turns.waitShared(waiter('a', 2))
+  turns.waitShared(waiter('b', 1))
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(done, ['a', 'b', 'a'])
+  assert.equal(turns.beginShared(performance.now()), true)
+})
+
+test('what endpoints send in bulk waits behind the rest of it, and has a quarter of its time', async (t) => {
+  const nowMs = Math.ceil(performance.now())
+  t.mock.method(performance, 'now', () => nowMs)
+  const begun: { readonly name: string; readonly sliceMs: number }[] = []
+  const waiter = (name: string) => ({
+    work: (untilMs: number) => {
+      begun.push({ name, sliceMs: untilMs - nowMs })
+      return false
+    },
+  })
+  turns.waitShared(waiter('bulk'), true)
+  assert.equal(turns.beginShared(nowMs, true), false, 'some of it waits already')
+  turns.waitShared(waiter('other'))
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(
+    begun.map(({ name }) => name),
+    ['other', 'bulk'],
+  )
+  const [other, bulk] = begun
+  assert.equal(bulk?.sliceMs, Number(other?.sliceMs) / 4)
+  // At once, where nothing waits.
+  const slices = [false, true].map((isBulk) => turns.beginShared(nowMs, isBulk) && turns.untilMs - nowMs)
+  assert.deepEqual(slices, [other?.sliceMs, bulk.sliceMs])
+})
+
+test('a source that has had its slice waits, and is served behind the turn', async () => {
+  const nowMs = performance.now()
+  const account = turns.accountOf({ source: 'heavy', weight: 1, known: true }, nowMs)
+  turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(turns.begin(account, nowMs), true)
+  turns.charge(account, nowMs - LONG_SLICE_MS, nowMs)
+  assert.equal(turns.begin(account, nowMs), false)
+  let worked = 0
+  turns.wait(account, { work: () => ++worked < 3 })
+  const light = turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs)
+  assert.equal(turns.begin(light, nowMs), true, 'others go on at once')
+  assert.equal(worked, 0)
+  while (turns.waiting > 0) await nextTurn()
+  assert.equal(worked, 3)
+})
+
+test('small pieces of work cause no further rounds of the event loop', async (t) => {
+  const charge = { source: 'small', weight: 1, known: true }
+  const small = (): void => {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf(charge, nowMs), nowMs - 0.01, nowMs)
+    turns.sharedDone(nowMs - 0.01, nowMs)
+  }
+  const rounds = async (): Promise<void> => {
+    for (let i = 0; i < 5; i++) await nextTurn()
+  }
+  await rounds()
+  let ends = 0
+  t.after(() => turns.setOutputs({ flush: () => false }))
+  turns.setOutputs({
+    flush: () => {
+      ends++
+      // What is written is charged, too.
+      small()
+      return false
+    },
+  })
+  turns.schedule()
+  await rounds()
+  assert.equal(ends, 1)
+  small()
+  await rounds()
+  assert.equal(ends, 1)
+  // But many together do have an end.
+  for (let i = 0; i < 20; i++) small()
+  await rounds()
+  assert.equal(ends, 2)
+})
+
+test('who reads in bulk goes on at once when alone, else a few in a turn, sources in turns', async () => {
+  turns.tick(performance.now() + 10_000)
+  const done: string[] = []
+  const reader = (name: string): PacedReader => new TestReader(() => void done.push(name))
+  const charge = (source: string): Charge => ({ source, weight: 1, known: true })
+  turns.readOn(charge('a'), reader('alone'))
+  assert.deepEqual(done, ['alone'])
+  for (const source of ['a', 'b']) {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf(charge(source), nowMs), nowMs - 1, nowMs)
+  }
+  for (let i = 0; i < 4; i++) turns.readOn(charge('a'), reader(`a${i}`))
+  turns.readOn(charge('b'), reader('b'))
+  assert.deepEqual(done, ['alone'])
+  await nextTurn()
+  assert.equal(done.length, 3)
+  while (turns.waiting > 0) await nextTurn()
+  assert.deepEqual(done, ['alone', 'a0', 'b', 'a1', 'a2', 'a3'])
+})
+
+test('a reader that asks twice for its turn has one, and then nothing waits', async () => {
+  turns.tick(performance.now() + 10_000)
+  let resumed = 0
+  const reader = new TestReader(() => void resumed++)
+  const charge: Charge = { source: 'a', weight: 1, known: true }
+  const nowMs = performance.now()
+  for (const source of ['a', 'b']) turns.charge(turns.accountOf({ ...charge, source }, nowMs), nowMs - 1, nowMs)
+  turns.readOn(charge, reader)
+  turns.readOn(charge, reader)
+  for (let i = 0; i < 5; i++) await nextTurn()
+  assert.deepEqual([resumed, turns.waiting], [1, 0])
+})
+
+test('answers that come outside of a slice, as over HTTP/1.1, are charged at once', () => {
+  turns.tick(performance.now() + 10_000)
+  turns.chargeAnswer({ source: 'http1', weight: 1, known: true }, 4 * 1024 * 1024)
+  assert.equal(turns.report()[0]?.largest[0]?.source, 'http1')
+  turns.tick(performance.now() + 10_000)
+})
+
+test('a source with many requests in flight is read on at a pace while others are there', async (t) => {
+  t.after(() => turns.setInFlight(() => 0))
+  turns.setInFlight(({ source }) => (source === 'owed' ? 1_000 : 0))
+  const startMs = performance.now()
+  const account = turns.accountOf({ source: 'owed', weight: 1, known: true }, startMs)
+  const somebodyElse = (): void => {
+    const nowMs = performance.now()
+    turns.charge(turns.accountOf({ source: 'light', weight: 1, known: true }, nowMs), nowMs - 0.1, nowMs)
+  }
+  somebodyElse()
+  const PIECES = 6
+  let worked = 0
+  const waiter = {
+    work: () => {
+      for (const sinceMs = performance.now(); performance.now() - sinceMs < QUANTUM_MS; );
+      return ++worked < PIECES
+    },
+  }
+  turns.wait(account, waiter)
+  while (turns.waiting > 0) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    somebodyElse()
+  }
+  assert.equal(worked, PIECES)
+  const pauses = (performance.now() - startMs) / OWED_PAUSE_MS
+  assert.ok(worked <= pauses + 2, `${worked} pieces in ${pauses} pauses`)
+})

@@ -1,0 +1,164 @@
+// One direction of a joined connection: as `from.pipe(to)`, in the slices that the thread's time is divided into (io/turns).
+
+import type { Duplex } from 'node:stream'
+import type { Charge } from '../../../kit/api/stream.ts'
+import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
+import { LINGER_BYTES } from '../socket/socket-close.ts'
+import { PacedReader, turns } from '../turns/thread-turns.ts'
+
+/** Bytes that are read in one turn while others use the thread. */
+const READ_BYTES = 64 * 1024
+/** Writes that may be under way: each takes some 200 bytes beside its own, and what is passed on may come byte by byte. */
+const MAX_WRITES = 512
+
+export class FairPipe extends PacedReader implements Waiter {
+  readonly #from: Duplex
+  readonly #to: Duplex
+  readonly #charge: Charge
+  readonly #onWaiting: (() => void) | undefined
+  readonly #onWritten: () => void
+  #account: Account | undefined
+  /** What was read and waits: no more than `from` had in hand when it was paused. */
+  #kept: Buffer[] = []
+  /** `to` takes no more for now. */
+  #isFull = false
+  #inQueue = false
+  #ended = false
+  /** Writes under way. */
+  #writes = 0
+  /** Bytes that came when `to` had closed. */
+  #discarded = 0
+  /** Bytes that came since its last turn to read. */
+  #read = 0
+  /** Bytes passed on. */
+  bytes = 0
+
+  /**
+   * @param charge who pays for both directions: whoever asked for the connection
+   * @param onWaiting called when `to` takes no more for now, and when it does again. Default: nobody is told
+   */
+  constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
+    super()
+    this.#from = from
+    this.#to = to
+    this.#charge = charge
+    this.#onWaiting = onWaiting
+    this.#onWritten = () => {
+      if (--this.#writes === 0 && this.#isFull && !to.writableNeedDrain) this.#onDrained()
+    }
+    from.on('data', (chunk: Buffer) => this.#onData(chunk))
+    from.on('end', () => {
+      this.#ended = true
+      if (this.#kept.length === 0) to.end()
+    })
+    to.on('drain', () => this.#onDrained())
+    to.once('close', () => this.#drop())
+    from.resume()
+  }
+
+  #onDrained(): void {
+    this.#isFull = false
+    this.#onWaiting?.()
+    if (this.#kept.length > 0) this.#enqueue()
+    else turns.readOn(this.#charge, this)
+  }
+
+  #onData(chunk: Buffer): void {
+    this.#read += chunk.length
+    if (this.#kept.length === 0 && !this.#isFull) {
+      const nowMs = performance.now()
+      const account = this.#accountNow(nowMs)
+      if (turns.begin(account, nowMs)) {
+        this.#write(chunk, account, nowMs)
+        turns.charge(account, nowMs, performance.now())
+        if (this.#read >= READ_BYTES && turns.hasOthers && !this.#isFull) {
+          this.#from.pause()
+          turns.readOn(this.#charge, this)
+        }
+        return
+      }
+    }
+    this.#kept.push(chunk)
+    turns.keptBytes += chunk.length
+    this.#from.pause()
+    if (!this.#isFull) this.#enqueue()
+  }
+
+  /** Called by the thread's turns. */
+  work(untilMs: number): boolean {
+    let nowMs = performance.now()
+    const account = this.#accountNow(nowMs)
+    while (!this.#isFull && nowMs < untilMs) {
+      const chunk = this.#take()
+      if (chunk === undefined) break
+      nowMs = this.#write(chunk, account, nowMs)
+    }
+    if (this.#kept.length > 0 && !this.#isFull) return true
+    this.#inQueue = false
+    if (this.#kept.length > 0) return false
+    if (this.#ended) this.#to.end()
+    else if (!this.#isFull) turns.readOn(this.#charge, this)
+    return false
+  }
+
+  /** Called when it is its turn to read. */
+  resume(): void {
+    this.#read = 0
+    if (this.#kept.length === 0 && !this.#isFull) this.#from.resume()
+  }
+
+  /** `from` has closed: what is left is passed on at once. */
+  flush(): void {
+    const nowMs = performance.now()
+    const account = this.#accountNow(nowMs)
+    for (let chunk = this.#take(); chunk !== undefined; chunk = this.#take()) this.#write(chunk, account, nowMs)
+  }
+
+  #enqueue(): void {
+    if (this.#inQueue) return
+    this.#inQueue = true
+    turns.wait(this.#accountNow(performance.now()), this)
+  }
+
+  #take(): Buffer | undefined {
+    const chunk = this.#kept.shift()
+    if (chunk !== undefined) turns.keptBytes -= chunk.length
+    return chunk
+  }
+
+  /** @returns when it ended */
+  #write(chunk: Buffer, account: Account, sinceMs: number): number {
+    const to = this.#to
+    if (to.destroyed || to.writableEnded) {
+      // The peer may still have sent before it knew; who goes on is not read.
+      this.#discarded += chunk.length
+      if (this.#discarded > LINGER_BYTES) {
+        this.#isFull = true
+        this.#from.pause()
+      }
+    } else {
+      this.bytes += chunk.length
+      this.#writes++
+      if (!to.write(chunk, this.#onWritten) || this.#writes >= MAX_WRITES) {
+        this.#isFull = true
+        this.#from.pause()
+        this.#onWaiting?.()
+      }
+    }
+    const nowMs = performance.now()
+    // For the read, which cannot be measured and costs about as much. Whoever calls this charges the write.
+    turns.charge(account, sinceMs, nowMs)
+    return nowMs
+  }
+
+  #drop(): void {
+    while (this.#take() !== undefined);
+  }
+
+  #accountNow(nowMs: number): Account {
+    const account = this.#account
+    if (account?.open === true) return account
+    this.#account = turns.accountOf(this.#charge, nowMs)
+    return this.#account
+  }
+}

@@ -1,0 +1,91 @@
+// Limits of heads and trailers of answers over HTTP/1.1, while they come. undici has one for the bytes of a head. It makes two Buffers of a field
+// of four bytes, however many there are, and takes any number of interim heads (1xx) before the answer.
+
+import type { Duplex } from 'node:stream'
+import type { buildConnector } from 'undici'
+import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
+import type { HeadMemory } from '../../../http2/header-frames.ts'
+import { MAX_FIELDS } from '../../../http2/hpack/decoder.ts'
+
+/** What undici makes of a field beside its bytes: two Buffers, and their places in a list. */
+const FIELD_BYTES = 256
+
+/** What is used here of undici's parser, which has no public way to bound the number of fields (lib/dispatcher/client-h1.js). */
+interface Parser {
+  /** Of the head or the trailers that come: name, value, name, value ... */
+  readonly headers: readonly Buffer[]
+  readonly headersSize: number
+  onHeaderField(name: Buffer): number
+  onHeadersComplete(status: number, upgrade: boolean, keepAlive: boolean): number
+  onMessageComplete(): number
+}
+
+/** What a callback of llhttp returns to end the connection. */
+const STOP = -1
+
+/** The answer is not taken; the message says why. */
+export class HeadExcessError extends Error {
+  static readonly code = 'ERR_HEAD_EXCESS'
+  readonly code: string = HeadExcessError.code
+}
+
+/**
+ * Connections whose answers are within the limits.
+ * @param memory of the head that comes; called for each connection
+ */
+export function withHeadLimits(connect: buildConnector.connector, memory: () => HeadMemory): buildConnector.connector {
+  return (target, done) =>
+    connect(target, (...outcome) => {
+      // undici creates its parser in here.
+      done(...outcome)
+      const [, socket] = outcome
+      // undici leaves it out when there is none, whatever its types say.
+      if (socket?.destroyed !== false) return
+      const parser = parserOf(socket)
+      // Without limits there must be no connection; what is thrown here would end the thread.
+      if (parser === undefined) socket.destroy(new TypeError("undici's parser of HTTP/1.1 is not as expected"))
+      else limitHeads(socket, parser, memory())
+    })
+}
+
+/** Undefined: this version of undici has another one. */
+function parserOf(socket: Duplex): Parser | undefined {
+  for (const symbol of Object.getOwnPropertySymbols(socket)) {
+    const value: unknown = Object(socket)[symbol]
+    if (symbol.description === 'parser' && isParser(value)) return value
+  }
+  return undefined
+}
+
+function isParser(value: unknown): value is Parser {
+  const { headers, headersSize, onHeaderField, onHeadersComplete, onMessageComplete } = Object(value) as Partial<Parser>
+  const methods = [onHeaderField, onHeadersComplete, onMessageComplete]
+  return Array.isArray(headers) && typeof headersSize === 'number' && methods.every((one) => typeof one === 'function')
+}
+
+function limitHeads(socket: Duplex, parser: Parser, memory: HeadMemory): void {
+  const { onHeaderField, onHeadersComplete, onMessageComplete } = parser
+  let interim = 0
+  const stop = (why: string): number => {
+    socket.destroy(new HeadExcessError(why))
+    return STOP
+  }
+  parser.onHeaderField = (name) => {
+    const fields = parser.headers.length / 2
+    if (fields >= MAX_FIELDS) return stop(`the answer has more than ${MAX_FIELDS} header fields, which is the limit`)
+    const refusal = memory.hold(parser.headersSize + fields * FIELD_BYTES)
+    return refusal === undefined ? onHeaderField.call(parser, name) : stop(refusal.message)
+  }
+  parser.onHeadersComplete = (status, upgrade, keepAlive) => {
+    memory.hold(0)
+    interim = status < 200 ? interim + 1 : 0
+    if (interim > MAX_INTERIM_ANSWERS)
+      return stop(`there are more than ${MAX_INTERIM_ANSWERS} interim heads before the answer, which is the limit`)
+    return onHeadersComplete.call(parser, status, upgrade, keepAlive)
+  }
+  parser.onMessageComplete = () => {
+    memory.hold(0)
+    return onMessageComplete.call(parser)
+  }
+  socket.once('close', () => memory.hold(0))
+}

@@ -1,0 +1,290 @@
+// One HTTP/2 connection to an endpoint: its capacity, its lifetime, and why it ended.
+
+import type { Duplex } from 'node:stream'
+import { ClientConnection, type ClientEvents } from '../../../http2/client.ts'
+import type { Http2Counters } from '../../../http2/counters.ts'
+import { PING_UNANSWERED } from '../../../http2/deadlines.ts'
+import { SETTINGS_TIMEOUT } from '../../../http2/frames.ts'
+import type { HeadMemory } from '../../../http2/header-frames.ts'
+import { CLIENT_LIMITS } from '../../../http2/limits.ts'
+import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
+import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
+import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
+import { UnsentStream } from './unsent-stream.ts'
+import type { Carrier } from './waiting.ts'
+
+/** Why a connection to an endpoint was closed: the counter for it. */
+export type CloseCause = Exclude<keyof UpstreamCounters, 'opened' | 'connectFailed' | 'endedByRequests'>
+
+export interface ConnectionOwner {
+  /** The server's SETTINGS have arrived. Once, and not after `onGone`. */
+  onReady(): void
+  /** It has more capacity than before. */
+  onRoom(): void
+  /** A stream has ended; not called when all end because the connection was closed. */
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void
+  /** It ends because of these, probably; it could be used since `readyAtMs`. Before `onGone`, and before its streams hear of it. */
+  onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void
+  /** It has ended, and with it so many streams. Before `onGone`. */
+  onStreamsEnded(streams: number): void
+  /**
+   * It was closed. Once.
+   * @param broken the error, if not closed on purpose
+   * @param wasReady it was able to carry requests
+   */
+  onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void
+}
+
+/** Slow start: streams that a new connection takes until its first response, or for a second. */
+export const SLOW_START_STREAMS = 32
+const SLOW_START_MS = 1_000
+/** Jittered by a fifth either way, so that connections opened together do not end together. */
+const MAX_AGE_MS = 10 * 60_000
+const AGE_JITTER = 0.2
+/** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
+const IDLE_CLOSE_MS = 60_000
+/**
+ * Bytes of unsent heads above which a connection takes no requests: a slow server gets no more, otherwise
+ * the backlog would end the connection (CLIENT_LIMITS.maxBacklogBytes).
+ */
+const FULL_BACKLOG_BYTES = 1024 * 1024
+/** Bytes in transit that count as one more stream, so that small responses do not queue behind a large list. */
+const BYTES_PER_LOAD_BITS = 13
+/**
+ * A connection with fewer streams and recent bytes takes the next request, too: those that share one share its writes and reads. With four
+ * connections for 64 requests in flight, instead of one, a request took 1.12 x the CPU (bench/README.md).
+ */
+const LIGHT_STREAMS = 80
+const LIGHT_BYTES = 256 * 1024
+
+export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carrier {
+  readonly #owner: ConnectionOwner
+  readonly #driver: Http2Socket
+  readonly #connection: ClientConnection
+  readonly #expiresAtMs: number
+  #expired = false
+  #ready = false
+  #readyAtMs = 0
+  #retired: CloseCause | undefined
+  /** Whether it has answered. */
+  #proven = false
+  /** Number of streams opened so far, and what it was when `#idleSinceMs` was set. */
+  #opened = 0
+  #openedSeen = 0
+  #idleSinceMs: number
+  #gone = false
+  /** Whether its head backlog was full after the last request. */
+  #full = false
+
+  /**
+   * @param chance in [0, 1)
+   * @param isBulk as of Http2Socket
+   * @param head as of Connection
+   */
+  constructor(
+    socket: Duplex,
+    counters: Http2Counters,
+    owner: ConnectionOwner,
+    nowMs: number,
+    chance: number,
+    isBulk: boolean,
+    head?: HeadMemory,
+  ) {
+    this.#owner = owner
+    this.#expiresAtMs = nowMs + MAX_AGE_MS * (1 - AGE_JITTER + 2 * AGE_JITTER * chance)
+    this.#idleSinceMs = nowMs
+    this.#driver = new Http2Socket(socket, counters, this, undefined, isBulk)
+    this.#connection = new ClientConnection(CLIENT_LIMITS, counters, this.#driver, this, nowMs, head)
+    this.#driver.start(this.#connection)
+  }
+
+  /** Has a free stream. */
+  get takesMore(): boolean {
+    return this.free > 0
+  }
+
+  /** Streams that it takes now. */
+  get free(): number {
+    const connection = this.#connection
+    if (this.#retired !== undefined || !this.#ready || this.#full || !connection.usable) return 0
+    const { maxStreams } = connection
+    const most = this.#proven || maxStreams < SLOW_START_STREAMS ? maxStreams : SLOW_START_STREAMS
+    return Math.max(0, most - connection.takenStreams)
+  }
+
+  /** Takes new requests, though perhaps not at the moment. */
+  get active(): boolean {
+    return this.#retired === undefined && this.#ready && this.#connection.usable
+  }
+
+  /** Free streams, once slow start is over. */
+  get room(): number {
+    return this.#connection.maxStreams - this.#connection.takenStreams
+  }
+
+  get proven(): boolean {
+    return this.#proven
+  }
+
+  /** Of every open stream, whose it is. */
+  charges(): Iterable<Charge | undefined> {
+    return this.#connection.charges()
+  }
+
+  get streams(): number {
+    return this.#connection.openStreams
+  }
+
+  /** Has so little to do that requests need not go to another one as well. */
+  get isLight(): boolean {
+    return this.#connection.takenStreams < LIGHT_STREAMS && this.#driver.recentBytes < LIGHT_BYTES
+  }
+
+  /** Load that a new request would share: streams, and recent bytes. */
+  get load(): number {
+    return this.#connection.takenStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
+  }
+
+  /** The server's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 section 6.5.2); infinite when not sent. */
+  get maxListBytes(): number {
+    return this.#connection.maxListBytes
+  }
+
+  /** Old enough to be retired as soon as another connection can replace it. */
+  get expired(): boolean {
+    return this.#expired && this.#retired === undefined
+  }
+
+  /** Only when `takesMore`. */
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
+    this.#opened++
+    const heard = this.#proven ? events : new FirstAnswer(events, this)
+    const stream = this.#connection.open(head, shared, end, heard, charge)
+    this.#full = this.#connection.backlogBytes >= FULL_BACKLOG_BYTES
+    return stream ?? new UnsentStream(events, 'head-too-large')
+  }
+
+  /** It has answered: slow start is over. */
+  prove(): void {
+    if (this.#proven) return
+    this.#proven = true
+    this.#owner.onRoom()
+  }
+
+  /** No new requests; closes when the last one has ended. */
+  retire(cause: CloseCause, nowMs: number): void {
+    this.#retired ??= cause
+    this.#closeWhenEmpty(nowMs)
+  }
+
+  /** Our GOAWAY comes last: after it some servers process nothing, not even earlier requests. */
+  #closeWhenEmpty(nowMs: number): void {
+    if (this.#connection.openStreams === 0 && !this.#gone) this.#connection.drain(nowMs)
+  }
+
+  destroy(): void {
+    this.#retired ??= 'closedByDrain'
+    this.#driver.destroy(0)
+  }
+
+  /** Retires an idle connection; the owner decides about others. */
+  tick(nowMs: number): void {
+    if (this.#retired !== undefined) {
+      this.#closeWhenEmpty(nowMs)
+      return
+    }
+    if (!this.#ready) return
+    if (nowMs >= this.#expiresAtMs) this.#expired = true
+    // A server that allows no streams at all has not answered.
+    if (!this.#proven && this.#connection.maxStreams > 0 && nowMs - this.#readyAtMs >= SLOW_START_MS) this.prove()
+    if (this.#connection.openStreams > 0 || this.#opened !== this.#openedSeen) {
+      this.#openedSeen = this.#opened
+      this.#idleSinceMs = nowMs
+    } else if (nowMs - this.#idleSinceMs >= IDLE_CLOSE_MS) this.retire('closedByIdle', nowMs)
+  }
+
+  // === called by the engine ===
+
+  onReady(): void {
+    if (this.#ready) {
+      this.#owner.onRoom()
+      return
+    }
+    this.#ready = true
+    this.#readyAtMs = performance.now()
+    this.#owner.onReady()
+  }
+
+  onWritten(): void {
+    if (!this.#full || this.#connection.backlogBytes >= FULL_BACKLOG_BYTES) return
+    this.#full = false
+    this.#owner.onRoom()
+  }
+
+  onStreamGone(charge: Charge | undefined, byUs: boolean): void {
+    this.#owner.onStreamGone(charge, byUs)
+  }
+
+  onSuspects(charges: readonly Charge[], certain: boolean): void {
+    // What we have retired is closed by us, or by a server that was told to.
+    if (this.#ready && (certain || this.#retired === undefined))
+      this.#owner.onSuspects(charges, certain, this.#readyAtMs)
+  }
+
+  onEnding(streams: number): void {
+    if (streams > 0) this.#owner.onStreamsEnded(streams)
+  }
+
+  onSlotFree(): void {
+    if (this.#retired !== undefined) this.#closeWhenEmpty(performance.now())
+    else this.#owner.onRoom()
+  }
+
+  onGoaway(_code: number): void {
+    this.retire('closedByGoaway', performance.now())
+  }
+
+  onClosed(code: number, message: string): void {
+    if (this.#gone) return
+    this.#gone = true
+    const broken = this.#retired === undefined ? new Error(message) : undefined
+    this.#owner.onGone(this, this.#retired ?? closeCause(code, message), broken, this.#ready)
+  }
+}
+
+function closeCause(code: number, message: string): CloseCause {
+  if (code === SETTINGS_TIMEOUT) return 'closedBySettingsTimeout'
+  return message === PING_UNANSWERED ? 'closedByPingTimeout' : 'closedByLoss'
+}
+
+/** Listens for the first response on a connection that has not answered yet. */
+class FirstAnswer implements StreamEvents {
+  readonly #events: StreamEvents
+  readonly #connection: UpstreamConnection
+
+  constructor(events: StreamEvents, connection: UpstreamConnection) {
+    this.#events = events
+    this.#connection = connection
+  }
+
+  onHeaders(list: HeaderList, end: boolean): void {
+    this.#events.onHeaders(list, end)
+    this.#connection.prove()
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    this.#events.onBody(chunk, end)
+  }
+
+  onTrailers(list: HeaderList): void {
+    this.#events.onTrailers(list)
+  }
+
+  onDrained(): void {
+    this.#events.onDrained()
+  }
+
+  onReset(reason: ResetReason): void {
+    this.#events.onReset(reason)
+  }
+}

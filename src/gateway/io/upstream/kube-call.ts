@@ -1,0 +1,206 @@
+// The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
+// clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
+
+import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../../kit/api/stream.ts'
+import { type AnswerLimits, SHORT_TEXT_BYTES } from '../../../kube/core/answers/answer-limits.ts'
+import { AnswerReader } from '../../../kube/core/answers/answer-reader.ts'
+import {
+  AnswerTooLargeError,
+  HeadTooLargeError,
+  KubeCallError,
+  NoAnswerError,
+  NoRoomError,
+} from '../../../kube/core/answers/call-errors.ts'
+import { AnswerBytes, COUNT_SEED } from '../../../kube/io/answers/thread-answers.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import type { UpstreamEndpoint } from './pool.ts'
+
+/** The gateway's own calls beside the requests of clients. */
+const GATEWAY: Charge = { source: 'the gateway itself', weight: 8, known: true }
+
+export interface KubeCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Raw request target. */
+  readonly path: string
+  readonly authority: string
+  /** Bearer token of the gateway; '' when it has a client certificate. */
+  readonly token: string
+  readonly body?: string | Buffer
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
+  readonly timeoutMs: number
+  /** The user it is made for; absent = the gateway itself. If set, `token` is ''. */
+  readonly credentials?: SharedFields
+  /** Header fields instead of the gateway's user-agent; none that the call sets itself. */
+  readonly fields?: HeaderList
+  /** Of the answer, unless it is an error. */
+  readonly limits: AnswerLimits
+  /** Who pays for the memory of the answer while it comes. */
+  readonly payer: Charge
+}
+
+export interface KubeAnswer {
+  readonly status: number
+  /** Counted: it may be parsed. Of an error that says more than is read, a Status that says so. */
+  readonly body: string
+  /** Absent when nothing was sent. */
+  readonly head?: HeaderList
+}
+
+/** Codes from here on are errors, or redirects, which nobody follows. */
+const FIRST_ERROR = 300
+const USER_AGENT = 'portcullis'
+/** Endpoints that are tried for one call. */
+const MAX_TRIES = 3
+
+/**
+ * @throws {KubeCallError} when no complete response arrived in time
+ * @throws {AnswerTooLargeError} @throws {NoRoomError}
+ */
+export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<KubeAnswer> {
+  const payload = typeof call.body === 'string' ? Buffer.from(call.body) : call.body
+  return new Promise((resolve, reject) => {
+    const memory = new AnswerBytes(call.payer)
+    const reader = new AnswerReader(call.limits.bytes, memory)
+    let head: HeaderList = []
+    let status = 0
+    const fail = (error: KubeCallError): void => {
+      clearTimeout(deadline)
+      reader.drop()
+      reject(error)
+    }
+    const giveUp = (error: KubeCallError): void => {
+      stream.reset('cancel')
+      fail(error)
+    }
+    const done = (): void => {
+      clearTimeout(deadline)
+      try {
+        resolve({ status, body: reader.counted(call.limits, COUNT_SEED), head })
+      } catch (error) {
+        if (status >= FIRST_ERROR) resolve(untold(status, head))
+        else reject(error)
+      }
+    }
+    /** Of an error the code is what counts. */
+    const cut = (): void => {
+      stream.reset('cancel')
+      clearTimeout(deadline)
+      reader.drop()
+      resolve(untold(status, head))
+    }
+    const events: StreamEvents = {
+      onHeaders(list, end) {
+        head = list
+        status = Number(list[1])
+        if (!end && isEncoded(list)) {
+          if (status >= FIRST_ERROR) cut()
+          else giveUp(new KubeCallError('the answer is compressed, which was not asked for'))
+        } else if (end) done()
+      },
+      onBody(chunk, end) {
+        stream.credit(chunk.length)
+        if (status >= FIRST_ERROR && reader.bytes + chunk.length > SHORT_TEXT_BYTES) {
+          cut()
+          return
+        }
+        const fault = reader.add(chunk)
+        if (fault === 'too-large') giveUp(new AnswerTooLargeError(`more than ${call.limits.bytes} bytes`))
+        else if (fault === 'no-room') giveUp(memory.full())
+        else if (end) done()
+      },
+      onTrailers: () => done(),
+      onDrained: () => undefined,
+      onReset(reason) {
+        if (reason === 'head-too-large') fail(new HeadTooLargeError(endpoint.maxListBytes()))
+        else if (reason === 'refused' || reason === 'overloaded')
+          fail(new KubeCallError(endpoint.dialRefusal || 'connection failed', true))
+        else fail(new KubeCallError(`connection broke (${reason})`))
+      },
+    }
+    const list = headOf(call, payload)
+    const stream = endpoint.open('unary', list, call.credentials, payload === undefined, events, GATEWAY)
+    const deadline = setTimeout(() => giveUp(new NoAnswerError(call.timeoutMs)), call.timeoutMs)
+    if (payload !== undefined) stream.body(payload, true)
+  })
+}
+
+export interface CallOneOf {
+  readonly endpoints: readonly { readonly url: string; readonly authority: string }[]
+  connections(url: string): UpstreamEndpoint | undefined
+  /** In [0, 1). */
+  random(): number
+  /** For the next attempt; none is made when it is 0 or less. */
+  timeoutMs(): number
+  /** It tests the gateway's credential: 401 and 403 count only if no other endpoint accepts it, and errors, which no user reads, name the endpoint. */
+  readonly testsCredential?: boolean
+}
+
+/**
+ * Tries the endpoints one after the other, from a random one on.
+ * @throws {KubeCallError} why the last one that was tried gave no answer
+ * @throws {AnswerTooLargeError} @throws {NoRoomError} at once: the others would answer the same
+ */
+export async function callOneOf(
+  { endpoints, connections, random, timeoutMs, testsCredential = false }: CallOneOf,
+  call: Omit<KubeCall, 'authority' | 'timeoutMs'>,
+): Promise<KubeAnswer> {
+  const start = Math.floor(random() * endpoints.length)
+  const tried = [...endpoints.slice(start), ...endpoints.slice(0, start)].slice(0, MAX_TRIES)
+  let last = 'no endpoint of the cluster is ready'
+  let refusal: KubeAnswer | undefined
+  for (const { url, authority } of tried) {
+    const upstream = connections(url)
+    const leftMs = timeoutMs()
+    if (upstream === undefined || leftMs <= 0) continue
+    try {
+      const answer = await kubeCall(upstream, { ...call, authority, timeoutMs: leftMs })
+      // Overloaded or shutting down: another one may answer.
+      if (answer.status === 429 || answer.status >= 500)
+        last = `${testsCredential ? url : 'upstream'} answered with ${answer.status}`
+      else if (testsCredential && (answer.status === 401 || answer.status === 403)) refusal ??= answer
+      else return answer
+    } catch (error) {
+      if (!(error instanceof KubeCallError) || error instanceof AnswerTooLargeError || error instanceof NoRoomError)
+        throw error
+      last = testsCredential ? `${url}: ${error.message}` : error.message
+    }
+  }
+  if (refusal !== undefined) return refusal
+  throw new KubeCallError(last)
+}
+
+function headOf(call: KubeCall, payload: Buffer | undefined): HeaderList {
+  const head: HeaderList = [
+    ':method',
+    call.method,
+    ':path',
+    call.path,
+    ':authority',
+    call.authority,
+    ':scheme',
+    'https',
+    'accept',
+    'application/json',
+    ...(call.fields ?? ['user-agent', USER_AGENT]),
+  ]
+  if (payload !== undefined) {
+    head.push('content-type', call.contentType ?? 'application/json', 'content-length', String(payload.length))
+  }
+  if (call.token !== '') head.push('authorization', `Bearer ${call.token}`)
+  return head
+}
+
+function isEncoded(head: HeaderList): boolean {
+  const encoding = headerValue(head, 'content-encoding')
+  return encoding !== undefined && encoding.toLowerCase() !== 'identity'
+}
+
+/** An error whose text is not read. */
+function untold(code: number, head: HeaderList): KubeAnswer {
+  const message = `upstream answered with ${code}; why it did is longer than the gateway reads, or compressed`
+  const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: '', code }
+  const retryAfter = headerValue(head, 'retry-after')
+  const fields = retryAfter === undefined ? [] : ['retry-after', retryAfter]
+  return { status: code, body: JSON.stringify(body), head: [':status', String(code), ...fields] }
+}

@@ -1,0 +1,148 @@
+// ObjectClient of an UpstreamCluster: with its clientConfig, on a healthy endpoint. Both are looked up for each
+// request, so that changes of the object, or of the endpoints' health, take effect at once.
+
+import { isIP } from 'node:net'
+import type { Logger } from '../../../kit/api/ports.ts'
+import type { Charge } from '../../../kit/api/stream.ts'
+import { clusterCharge } from '../../../kit/core/shares/charge.ts'
+import type { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
+import { systemClock } from '../../../kit/io/world/clock.ts'
+import { clientOf, type KubeClient, type KubeClientOptions } from '../../../kube/io/client.ts'
+import type { KubeAccessSource } from '../../../kube/io/client-http.ts'
+import type { KubeAccess } from '../../../kube/io/config-access.ts'
+import type { CompiledClient } from '../../core/cluster/compiled-cluster.ts'
+
+/** The needed part of a LiveCluster (src/gateway/state/clusters.ts). */
+export interface UpstreamView {
+  readonly compiled: { readonly name: string; readonly client: CompiledClient }
+  readonly endpoints: {
+    readonly all: readonly UpstreamEndpointView[]
+    /** Whether the endpoint at this index of `all` may take requests. */
+    available(index: number, nowMs: number): boolean
+  }
+}
+
+export interface UpstreamEndpointView {
+  readonly url: string
+  readonly enabled: boolean
+  readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
+  /** `of`: the server that it is an address of, which its certificate names. Default: it is the server itself. */
+  readonly compiled?: { readonly of?: { readonly name: string } }
+}
+
+export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
+  /** The current cluster; undefined = it does not exist. */
+  cluster(): UpstreamView | undefined
+  /** undefined = who starts the program names the server. */
+  readonly guard: DialGuard | undefined
+  /** For the message when it does not exist. Default: not named. */
+  readonly name?: string
+  readonly log: Logger
+}
+
+/** Its calls reject with a plain Error while the cluster has no endpoint that may take requests. */
+export function createUpstreamKubeClient({
+  cluster,
+  guard,
+  name = '',
+  ...options
+}: UpstreamKubeClientOptions): KubeClient {
+  return clientOf(new UpstreamAccess(cluster, guard, name), options)
+}
+
+class UpstreamAccess implements KubeAccessSource {
+  readonly #cluster: () => UpstreamView | undefined
+  readonly #guard: DialGuard | undefined
+  readonly #name: string
+  /** Replaced when the object changes. */
+  #client: CompiledClient | undefined
+  /** By the name that is verified; '' = the host. */
+  readonly #tls = new Map<string, KubeAccess['tls']>()
+  /** Round-robin over the endpoints. */
+  #turn = 0
+
+  constructor(cluster: () => UpstreamView | undefined, guard: DialGuard | undefined, name: string) {
+    this.#cluster = cluster
+    this.#guard = guard
+    this.#name = name
+  }
+
+  get server(): string {
+    return this.#cluster()?.compiled.name ?? ''
+  }
+
+  get charge(): Charge {
+    return clusterCharge(this.#cluster()?.compiled.name ?? this.#name)
+  }
+
+  async access(): Promise<KubeAccess> {
+    const live = this.#cluster()
+    if (live === undefined) throw new Error(`there is no UpstreamCluster ${this.#name || 'of this name'}`)
+    const available = availableOf(live)
+    const endpoint = available[this.#turn++ % Math.max(available.length, 1)]
+    if (endpoint === undefined) throw new Error(`cluster ${live.compiled.name} ${whyUnavailable(live)}`)
+    const { client } = live.compiled
+    const { bearerToken } = client
+    return {
+      server: endpoint.url,
+      proxyUrl: '',
+      tls: this.#tlsOf(client, endpoint),
+      ...(this.#guard !== undefined && { guard: this.#guard }),
+      headers: bearerToken === '' ? {} : { authorization: `Bearer ${bearerToken}` },
+    }
+  }
+
+  /** Credentials change only with the object. */
+  renew(): boolean {
+    return false
+  }
+
+  /** A watch moves when its endpoint was removed or another one is better, or when the credentials have changed. */
+  stillGood(access: KubeAccess): boolean {
+    const live = this.#cluster()
+    if (live === undefined) return false
+    const { client } = live.compiled
+    const authorization = client.bearerToken === '' ? undefined : `Bearer ${client.bearerToken}`
+    if (access.headers['authorization'] !== authorization) return false
+    const endpoint = live.endpoints.all.find(({ url }) => url === access.server)
+    if (endpoint === undefined || !endpoint.enabled) return false
+    if (!sameTls(access.tls, this.#tlsOf(client, endpoint))) return false
+    const available = availableOf(live)
+    return available.length === 0 || available.includes(endpoint)
+  }
+
+  #tlsOf(client: CompiledClient, { compiled }: UpstreamEndpointView): KubeAccess['tls'] {
+    if (this.#client !== client) this.#tls.clear()
+    this.#client = client
+    const of = compiled?.of?.name ?? ''
+    // An address has no name of its own (RFC 6066 section 3).
+    const serverName = client.serverName === '' && isIP(of) === 0 ? of : client.serverName
+    let tls = this.#tls.get(serverName)
+    if (tls === undefined) {
+      const { ca, cert, key, insecure } = client
+      tls = { ca, cert, key, serverName, insecure }
+      this.#tls.set(serverName, tls)
+    }
+    return tls
+  }
+}
+
+/** An unchecked endpoint is not unhealthy. */
+function whyUnavailable({ endpoints }: UpstreamView): string {
+  const enabled = endpoints.all.filter((endpoint) => endpoint.enabled)
+  if (enabled.length === 0) return 'has no endpoint that is enabled'
+  const unchecked = enabled.some(({ health }) => health.state === 'unknown')
+  return unchecked ? 'has no endpoint that has been checked yet' : 'has no healthy endpoint'
+}
+
+function availableOf({ endpoints }: UpstreamView): readonly UpstreamEndpointView[] {
+  const now = systemClock.monotonic()
+  return endpoints.all.filter((_, index) => endpoints.available(index, now))
+}
+
+function sameTls(a: KubeAccess['tls'], b: KubeAccess['tls']): boolean {
+  if (a === b) return true
+  return (
+    a.ca === b.ca && a.cert === b.cert && a.key === b.key && a.serverName === b.serverName && a.insecure === b.insecure
+  )
+}

@@ -1,0 +1,37 @@
+// The stream of a request that was not sent, with the reason.
+
+import type { ResetReason, Stream, StreamEvents } from '../../../kit/api/stream.ts'
+
+export class UnsentStream implements Stream {
+  readonly queued: number = 0
+  #over = false
+
+  /** `events.onReset` follows after `open()` has returned this stream. */
+  constructor(events: StreamEvents, reason: ResetReason) {
+    queueMicrotask(() => {
+      if (this.#over) return
+      this.#over = true
+      events.onReset(reason)
+    })
+  }
+
+  headers(): void {
+    // Nothing of it is sent.
+  }
+
+  body(): void {
+    // Nothing of it is sent.
+  }
+
+  trailers(): void {
+    // Nothing of it is sent.
+  }
+
+  credit(): void {
+    // Nothing comes.
+  }
+
+  reset(): void {
+    this.#over = true
+  }
+}

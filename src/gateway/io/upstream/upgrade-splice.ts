@@ -1,0 +1,200 @@
+// Upgraded connections: the client's socket and a socket of its own to upstream are joined only after upstream answered 101.
+// Any other answer is an ordinary response, and the connection that brought it is never used again (CVE-2018-1002105).
+
+import { type IncomingMessage, request } from 'node:http'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { CLIENT_LIMITS } from '../../../http2/limits.ts'
+import { ANSWER_WATER_BYTES, type Charge, type HeaderList } from '../../../kit/api/stream.ts'
+import type { ClientUpgrade } from '../../../kit/api/upgrade.ts'
+import { limitInterimHeads } from '../../../kube/io/answers/interim-heads.ts'
+import { FairPipe } from './fair-pipe.ts'
+import type { UpstreamEndpoint } from './pool.ts'
+
+export interface SpliceEvents {
+  /** Upstream answered 101 and the sockets are joined. */
+  onSwitched(): void
+  /** Upstream refused: an ordinary response follows. */
+  onResponse(head: HeaderList): void
+  onBody(chunk: Buffer): void
+  onBodyEnd(): void
+  /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
+  onFailed(error: Error, sent: boolean): void
+  /** The client takes no more for now of what has come, or it does again. */
+  onWaiting(): void
+  /** The joined connection was closed. */
+  onClosed(bytesFromClient: number, bytesToClient: number): void
+}
+
+export interface Splice {
+  /** Aborts both connections. */
+  abort(): void
+}
+
+/** How long a non-101 answer may take to be passed on (apimachinery/pkg/util/proxy/upgradeaware.go). */
+const REFUSAL_BODY_DEADLINE_MS = 10_000
+
+/**
+ * @param fields request header fields, without pseudo-headers; Connection and Upgrade are in it
+ * @param charge who pays for what is passed on
+ */
+export function spliceUpgrade(
+  endpoint: UpstreamEndpoint,
+  method: string,
+  target: string,
+  fields: HeaderList,
+  client: ClientUpgrade,
+  charge: Charge,
+  events: SpliceEvents,
+): Splice {
+  if (!(client.socket instanceof Duplex)) throw new TypeError('not a socket')
+  const splice = new Splicing(client.socket, client.first, charge, events)
+  endpoint.connectHttp1().then(
+    (upstream) => splice.send(upstream, method, target, fields),
+    (error: Error) => splice.fail(error, false),
+  )
+  return splice
+}
+
+class Splicing implements Splice {
+  readonly #client: Duplex
+  readonly #first: Buffer
+  readonly #events: SpliceEvents
+  readonly #charge: Charge
+  #upstream: Socket | undefined
+  #state: 'connecting' | 'sent' | 'answered' | 'switched' | 'over' = 'connecting'
+  #fromClient: FairPipe | undefined
+  #toClient: FairPipe | undefined
+
+  constructor(client: Duplex, first: Buffer, charge: Charge, events: SpliceEvents) {
+    this.#client = client
+    this.#first = first
+    this.#charge = charge
+    this.#events = events
+    client.once('close', () => this.#onClientClose())
+  }
+
+  send(upstream: Socket, method: string, target: string, fields: HeaderList): void {
+    if (this.#state === 'over') {
+      upstream.destroy()
+      return
+    }
+    this.#upstream = upstream
+    this.#state = 'sent'
+    upstream.on('error', () => undefined)
+    try {
+      const outgoing = request({
+        createConnection: () => upstream,
+        method,
+        path: target,
+        headers: withoutBody(method, fields),
+        setHost: false,
+        maxHeaderSize: CLIENT_LIMITS.maxHeaderListBytes,
+      })
+      limitInterimHeads(outgoing)
+      outgoing.on('upgrade', (answer, socket, first) => this.#switch(answer, socket, first))
+      outgoing.on('response', (answer) => this.#relay(answer))
+      outgoing.on('error', (error) => this.fail(error, true))
+      outgoing.end()
+    } catch (error) {
+      this.fail(error as Error, false)
+    }
+  }
+
+  fail(error: Error, sent: boolean): void {
+    if (this.#state === 'over' || this.#state === 'switched' || this.#state === 'answered') return
+    this.#state = 'over'
+    this.#upstream?.destroy()
+    this.#events.onFailed(error, sent)
+  }
+
+  #relay(answer: IncomingMessage): void {
+    if (this.#state !== 'sent') return
+    this.#state = 'answered'
+    const client = this.#client
+    const deadline = setTimeout(() => answer.destroy(), REFUSAL_BODY_DEADLINE_MS)
+    this.#events.onResponse([':status', String(answer.statusCode ?? 502), ...lowerNames(answer.rawHeaders)])
+    answer.on('data', (chunk: Buffer) => {
+      this.#events.onBody(chunk)
+      if (client.writableLength >= ANSWER_WATER_BYTES) answer.pause()
+    })
+    const resume = (): void => void answer.resume()
+    client.on('drain', resume)
+    answer.on('error', () => undefined)
+    answer.once('close', () => {
+      clearTimeout(deadline)
+      client.off('drain', resume)
+      this.#upstream?.destroy()
+      if (this.#state === 'over') return
+      this.#state = 'over'
+      if (answer.complete) {
+        this.#events.onBodyEnd()
+        return
+      }
+      // Aborted: the client must not take a partial response for the whole.
+      client.destroy()
+      this.#events.onClosed(0, 0)
+    })
+  }
+
+  #switch(answer: IncomingMessage, upstream: Duplex, first: Buffer): void {
+    if (this.#state !== 'sent') {
+      upstream.destroy()
+      return
+    }
+    this.#state = 'switched'
+    this.#events.onSwitched()
+    const client = this.#client
+    client.write(responseHead(answer), 'latin1')
+    if (first.length > 0) client.write(first)
+    if (this.#first.length > 0) upstream.write(this.#first)
+    upstream.on('error', () => client.destroy())
+    client.on('error', () => upstream.destroy())
+    upstream.once('close', () => {
+      // The last bytes from upstream are still on their way to the client.
+      toClient.flush()
+      if (!client.destroyed && !client.writableEnded) client.end()
+      this.#close()
+    })
+    const fromClient = new FairPipe(client, upstream, this.#charge)
+    const toClient = new FairPipe(upstream, client, this.#charge, () => this.#events.onWaiting())
+    fromClient.bytes = this.#first.length
+    toClient.bytes = first.length
+    this.#fromClient = fromClient
+    this.#toClient = toClient
+  }
+
+  /** Whatever the state: notifies the owner of the splice, which releases what it holds. */
+  #onClientClose(): void {
+    this.#upstream?.destroy()
+    if (this.#state === 'connecting' || this.#state === 'sent') this.fail(new Error('the client went away'), true)
+    else this.#close()
+  }
+
+  #close(): void {
+    if (this.#state === 'over') return
+    this.#state = 'over'
+    this.#events.onClosed(this.#fromClient?.bytes ?? 0, this.#toClient?.bytes ?? 0)
+  }
+
+  abort(): void {
+    this.#upstream?.destroy()
+    this.#client.destroy()
+  }
+}
+
+/** node:http would announce a chunked body for a POST without a length, and the final chunk would be the first bytes of the new protocol. */
+function withoutBody(method: string, fields: HeaderList): HeaderList {
+  return method === 'GET' || fields.includes('content-length') ? fields : [...fields, 'content-length', '0']
+}
+
+function responseHead(answer: IncomingMessage): string {
+  let head = 'HTTP/1.1 101 Switching Protocols\r\n'
+  const raw = answer.rawHeaders
+  for (let i = 0; i + 1 < raw.length; i += 2) head += `${raw[i]}: ${raw[i + 1]}\r\n`
+  return `${head}\r\n`
+}
+
+function lowerNames(raw: readonly string[]): string[] {
+  return raw.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))
+}

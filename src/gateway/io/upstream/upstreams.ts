@@ -1,0 +1,148 @@
+// The connections of every cluster, kept in sync with the objects: an endpoint or a credential that changed gets new
+// connections, the old ones finish their requests.
+
+import { createHttp2Counters, type Http2Counters } from '../../../http2/counters.ts'
+import type { Charge } from '../../../kit/api/stream.ts'
+import type { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
+import type { CompiledClient, CompiledCluster, CompiledEndpoint } from '../../core/cluster/compiled-cluster.ts'
+import { Offenders } from '../../core/upstream/offenders.ts'
+import { createUpstreamCounters, type UpstreamCounters } from '../../metrics/upstream-counters.ts'
+import type { SharedByCluster } from './offences.ts'
+import { createUpstreamEndpoint, type EndpointConnections, type UpstreamEndpoint } from './pool.ts'
+import { Relists } from './relists.ts'
+
+interface ClusterEndpoints {
+  readonly client: CompiledClient
+  /** What its certificate is verified against, where that is not its own host. */
+  readonly name: string
+  readonly endpoint: UpstreamEndpoint
+}
+
+export interface EndpointDescription extends EndpointConnections {
+  readonly cluster: string
+  /** As written in the object. */
+  readonly endpoint: string
+}
+
+/** The counters of connections. */
+export interface UpstreamCounting {
+  /** Shared by all HTTP/2 connections. */
+  readonly http2Upstreams: Http2Counters
+  /** Counters of the connections to one endpoint; the same object each time. */
+  upstream(cluster: string, endpoint: string): UpstreamCounters
+}
+
+/** What is worth a line of the log. */
+export interface UpstreamNews {
+  /** Lists and watches of a cluster are let in one after the other from now on, or no longer. */
+  relisting(cluster: string, active: boolean): void
+  /** Connections ended because of a source's requests: it gets its own for a while. */
+  quarantined(cluster: string, charge: Charge, forMs: number): void
+}
+
+export class Upstreams {
+  /** cluster name -> endpoint URL -> connections */
+  readonly #clusters = new Map<string, Map<string, ClusterEndpoints>>()
+  readonly #shared = new Map<string, SharedByCluster>()
+  readonly #onBroken: (cluster: string, endpoint: string, error: Error) => void
+  readonly #counting: UpstreamCounting
+  readonly #news: UpstreamNews | undefined
+  readonly #guard: DialGuard
+
+  /** @param counting default: only `describe` shows it */
+  constructor(
+    onBroken: (cluster: string, endpoint: string, error: Error) => void,
+    guard: DialGuard,
+    counting: UpstreamCounting = { http2Upstreams: createHttp2Counters(), upstream: createUpstreamCounters },
+    news?: UpstreamNews,
+  ) {
+    this.#news = news
+    this.#guard = guard
+    this.#onBroken = onBroken
+    this.#counting = counting
+  }
+
+  get(cluster: string, url: string): UpstreamEndpoint | undefined {
+    return this.#clusters.get(cluster)?.get(url)?.endpoint
+  }
+
+  /** Updates the connections of one cluster; others are not touched. */
+  update(cluster: CompiledCluster): void {
+    const before = this.#clusters.get(cluster.name) ?? new Map<string, ClusterEndpoints>()
+    const after = new Map<string, ClusterEndpoints>()
+    for (const endpoint of cluster.endpoints) {
+      const known = before.get(endpoint.url)
+      const stays = known !== undefined && known.name === nameOf(endpoint)
+      after.set(
+        endpoint.url,
+        stays && sameClient(known.client, cluster.client) ? known : this.#create(cluster, endpoint),
+      )
+    }
+    for (const [url, entry] of before) if (after.get(url) !== entry) entry.endpoint.drain()
+    this.#clusters.set(cluster.name, after)
+  }
+
+  remove(cluster: string): void {
+    for (const entry of this.#clusters.get(cluster)?.values() ?? []) entry.endpoint.drain()
+    this.#clusters.delete(cluster)
+    this.#shared.get(cluster)?.relists.destroy()
+    this.#shared.delete(cluster)
+  }
+
+  #create(cluster: CompiledCluster, endpoint: CompiledEndpoint): ClusterEndpoints {
+    const onBroken = (error: Error): void => this.#onBroken(cluster.name, endpoint.url, error)
+    const counters = {
+      http2: this.#counting.http2Upstreams,
+      pool: this.#counting.upstream(cluster.name, endpoint.url),
+    }
+    const shared = this.#sharedBy(cluster.name)
+    return {
+      client: cluster.client,
+      name: nameOf(endpoint),
+      endpoint: createUpstreamEndpoint(endpoint, cluster.client, { onBroken }, counters, shared, this.#guard),
+    }
+  }
+
+  #sharedBy(cluster: string): SharedByCluster {
+    const known = this.#shared.get(cluster)
+    if (known !== undefined) return known
+    const shared: SharedByCluster = {
+      cluster,
+      relists: new Relists((active) => this.#news?.relisting(cluster, active)),
+      offenders: new Offenders(),
+      onQuarantined: (charge, forMs) => this.#news?.quarantined(cluster, charge, forMs),
+    }
+    this.#shared.set(cluster, shared)
+    return shared
+  }
+
+  destroy(): void {
+    for (const { relists } of this.#shared.values()) relists.destroy()
+    this.#shared.clear()
+    for (const entries of this.#clusters.values()) for (const entry of entries.values()) entry.endpoint.destroy()
+    this.#clusters.clear()
+  }
+
+  /** The connections of every endpoint, for metrics and /debug. */
+  *describe(): Iterable<EndpointDescription> {
+    for (const [cluster, entries] of this.#clusters) {
+      for (const [endpoint, entry] of entries) yield { cluster, endpoint, ...entry.endpoint.describe() }
+    }
+  }
+}
+
+function nameOf({ of }: CompiledEndpoint): string {
+  return of?.name ?? ''
+}
+
+/** Whether connections made with `a` may serve `b`; the limits of our own calls do not matter. */
+function sameClient(a: CompiledClient, b: CompiledClient): boolean {
+  return (
+    a.insecure === b.insecure &&
+    a.ca === b.ca &&
+    a.cert === b.cert &&
+    a.key === b.key &&
+    a.serverName === b.serverName &&
+    a.bearerToken === b.bearerToken
+  )
+}

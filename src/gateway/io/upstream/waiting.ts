@@ -1,0 +1,156 @@
+// A request that waits for the connection that will carry it; its body is buffered until then.
+
+import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
+import { Queued } from '../../../kit/core/queues/turn-queue.ts'
+import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
+import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
+
+/** Can send it: an HTTP/2 connection, or the HTTP/1.1 pool. */
+export interface Carrier {
+  open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream
+}
+
+/** Where it waits. */
+export interface WaitingRoom {
+  /** It was cancelled. */
+  onAbandoned(stream: WaitingStream): void
+  /** It keeps so much more of its body. */
+  onGrown(stream: WaitingStream, bytes: number): void
+}
+
+const EMPTY = Buffer.alloc(0)
+
+export class WaitingStream extends Queued implements MayWait {
+  readonly charge: Charge
+  /** When it was opened, as `performance.now()`. */
+  readonly sinceMs: number
+  /** What sends it when its turn comes, where that depends on the request. */
+  carrier: Carrier | undefined = undefined
+  readonly #head: HeaderList
+  readonly #shared: SharedFields | undefined
+  /** The request has no body. */
+  readonly #end: boolean
+  readonly #events: StreamEvents
+  readonly #room: WaitingRoom
+  #stream: Stream | undefined
+  #refusal: WaitRefusal | undefined
+  readonly #body: BodyPieces = new BodyPieces()
+  #bodyEnded = false
+  #trailers: HeaderList | undefined
+  #over = false
+
+  constructor(
+    head: HeaderList,
+    shared: SharedFields | undefined,
+    end: boolean,
+    events: StreamEvents,
+    charge: Charge,
+    room: WaitingRoom,
+    sinceMs: number,
+  ) {
+    super()
+    this.charge = charge
+    this.sinceMs = sinceMs
+    this.#head = head
+    this.#shared = shared
+    this.#end = end
+    this.#events = events
+    this.#room = room
+  }
+
+  /** Sends the request. Not for a stream that was reset. */
+  send(carrier: Carrier): void {
+    if (this.#over || this.#stream !== undefined) return
+    const stream = carrier.open(this.#head, this.#shared, this.#end, this.#events, this.charge)
+    this.#stream = stream
+    const pieces = this.#body.take()
+    this.waitingBytes = 0
+    const last = pieces.length - 1
+    const endsWithPiece = this.#bodyEnded && this.#trailers === undefined
+    for (let i = 0; i <= last; i++) stream.body(pieces[i] ?? EMPTY, endsWithPiece && i === last)
+    if (this.#trailers !== undefined) stream.trailers(this.#trailers)
+    else if (endsWithPiece && last < 0) stream.body(EMPTY, true)
+    this.#trailers = undefined
+  }
+
+  /** The request is refused unsent. Never inside `open()` or `body()`: the caller does not have the stream yet, or does not expect it. */
+  refuse(reason: ResetReason = 'refused'): void {
+    if (this.#over || this.#stream !== undefined) return
+    this.#over = true
+    this.#forget()
+    this.#events.onReset(reason)
+  }
+
+  /** Set when it is refused for what others need. */
+  get refusal(): WaitRefusal | undefined {
+    return this.#refusal ?? waitRefusal(this.#stream)
+  }
+
+  set refusal(refusal: WaitRefusal) {
+    this.#refusal = refusal
+  }
+
+  get queued(): number {
+    return this.#stream?.queued ?? this.waitingBytes
+  }
+
+  headers(_list: HeaderList, _end: boolean): void {
+    // The request head is sent by open().
+  }
+
+  body(chunk: Buffer, end: boolean): void {
+    if (this.#stream !== undefined) {
+      this.#stream.body(chunk, end)
+      return
+    }
+    if (this.#over || this.#bodyEnded || this.#end) return
+    this.#body.add(chunk)
+    this.#bodyEnded = end
+    this.#room.onGrown(this, chunk.length)
+  }
+
+  trailers(list: HeaderList): void {
+    if (this.#stream !== undefined) {
+      this.#stream.trailers(list)
+      return
+    }
+    if (this.#over || this.#bodyEnded || this.#end) return
+    this.#bodyEnded = true
+    this.#trailers = list
+  }
+
+  credit(bytes: number): void {
+    this.#stream?.credit(bytes)
+  }
+
+  reset(reason: ResetReason): void {
+    if (this.#stream !== undefined) {
+      this.#stream.reset(reason)
+      return
+    }
+    if (this.#over) return
+    this.#over = true
+    this.#room.onAbandoned(this)
+    this.#forget()
+  }
+
+  #forget(): void {
+    this.#body.clear()
+    this.waitingBytes = 0
+    this.#trailers = undefined
+  }
+}
+
+/** Why a stream was refused; undefined = not for what others need. */
+export function waitRefusal(stream: Stream | undefined): WaitRefusal | undefined {
+  return stream !== undefined && mayHaveWaited(stream) ? stream.refusal : undefined
+}
+
+/** A stream that is or carries one that may wait. */
+export interface MayWait extends Stream {
+  readonly refusal: WaitRefusal | undefined
+}
+
+function mayHaveWaited(stream: Stream): stream is MayWait {
+  return 'refusal' in stream
+}

@@ -1,0 +1,627 @@
+// All metrics of the gateway, except those of pod protection (src/protection/metrics), of the process and its calls (process-descriptors.ts) and of Node
+// (node-descriptors.ts): name, labels, help. The rows in which threads count, how rows of several threads are merged, and the text follow from it;
+// test/repository/docs.test.ts compares docs/operating.md with it. Names are kube-apiserver's where it has one, after `portcullis_`.
+
+import type { Step } from '../../kit/io/stalls/steps.ts'
+import type { ScaleDownOutcome } from '../../scaling/api/scale-down.ts'
+import type { ScaleOutcome, UncheckedReason } from '../../scaling/core/scale-write/outcome.ts'
+import type { ListOutcome } from '../api/list-request.ts'
+import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
+
+/** Why a request is sent again: upstream has not processed it, or a read got no complete response. */
+export type RetryCause = 'refused' | 'read'
+export type ReviewResult = 'allowed' | 'denied' | 'error'
+
+const table = new MetricTable()
+/** Kinds of rows, by `id`. */
+export const KINDS: readonly RowKind[] = table.kinds
+export const METRICS: readonly Metric[] = table.metrics
+
+// Buckets of kube-apiserver's apiserver_request_duration_seconds and apiserver_response_sizes.
+const DURATION_BUCKETS = Float64Array.of(
+  ...[0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
+)
+const SIZE_BUCKETS = Float64Array.of(1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
+const ADDED_BUCKETS = Float64Array.of(
+  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+)
+
+// Requests: counted in request-metrics.ts and resource-series.ts, which keep offsets of their rows.
+const RESOURCE_LABELS = ['cluster', 'group', 'version', 'resource']
+const REQUEST_LABELS = ['cluster', 'verb', 'group', 'version', 'resource', 'subresource', 'scope']
+/** A resource: four names from `first` on (group, version, resource, subresource), `second` is its standing. */
+export const RESOURCE: RowKind = table.labelRows([], 'none')
+/** Requests of one verb and scope to one resource: `first` = row of the resource, `second` = verb and scope. */
+export const VERB: RowKind = table.labelRows(REQUEST_LABELS, 'row')
+const OF_VERB = { of: VERB }
+
+export const INFLIGHT: Metric<[string, 'readOnly' | 'mutating']> = table.gauge(
+  'apiserver_current_inflight_requests',
+  ['cluster', 'request_kind'],
+  'Requests running, without long-running ones',
+)
+export const ADDED: Metric = table.histogram(
+  'added_latency_seconds',
+  ['cluster'],
+  'Time until the response head that the gateway added: the total less what upstream took',
+  ADDED_BUCKETS,
+)
+export const REQUESTS: Metric = table.counter(
+  'apiserver_request_total',
+  [...REQUEST_LABELS, 'code'],
+  'Requests, by the code that the client got; 0 = none',
+  OF_VERB,
+)
+export const DURATION: Metric = table.histogram(
+  'apiserver_request_duration_seconds',
+  REQUEST_LABELS,
+  'Time from the request head to the end of the response, without long-running requests',
+  DURATION_BUCKETS,
+  OF_VERB,
+)
+export const RESPONSE_SIZES: Metric = table.histogram(
+  'apiserver_response_sizes',
+  REQUEST_LABELS,
+  'Bytes of the bodies of reads',
+  SIZE_BUCKETS,
+  OF_VERB,
+)
+export const LONG_RUNNING: Metric = table.gauge(
+  'apiserver_longrunning_requests',
+  REQUEST_LABELS,
+  'Long-running requests open',
+  OF_VERB,
+)
+/** Has no rows: it is the sum of LONG_RUNNING for the verb watch. */
+export const WATCHERS: Metric = table.gauge('apiserver_registered_watchers', RESOURCE_LABELS, 'Watches open')
+export const REFUSALS: Metric<[string, string, string]> = table.counter(
+  'refusals_total',
+  ['cluster', 'reason', 'rule'],
+  'Requests that the gateway refused, by reason and by the rule or limit',
+)
+/** The names are those of ShareLimit, and of other limits that are divided among sources. */
+export const LIMITED: Metric<[string, 'true' | 'false']> = table.counter(
+  'limited_total',
+  ['limit', 'known'],
+  'Requests, connections and the like that met a limit that is divided among users and addresses',
+)
+export const SHADOW: Metric<[string, string]> = table.counter(
+  'shadow_refusals_total',
+  ['cluster', 'rule'],
+  'Requests that would have been refused if the rule were not in shadow mode',
+)
+export const UPSTREAM: Metric<[string, string, string]> = table.counter(
+  'upstream_requests_total',
+  ['cluster', 'endpoint', 'code'],
+  'Requests answered by an endpoint, by code; 0 = aborted',
+)
+export const ADMITTED: Metric<[string, string]> = table.counter(
+  'flow_control_admitted_total',
+  ['cluster', 'schema'],
+  'Requests that a flow control schema let through',
+)
+export const RESERVED: Metric<[string, string]> = table.counter(
+  'flow_control_reserved_total',
+  ['cluster', 'schema'],
+  'Requests that passed although the limit was reached: heartbeats of nodes, and what spec.degrade.exempt names',
+)
+export const REJECTED: Metric<[string, string]> = table.counter(
+  'flow_control_rejected_total',
+  ['cluster', 'schema'],
+  'Requests that a flow control schema refused with 429',
+)
+export const POLICY_MATCHES: Metric<[string, string]> = table.counter(
+  'policy_matches_total',
+  ['cluster', 'policy'],
+  'Requests that a dispatch policy matched, by its index in the object',
+)
+export const ABORTS: Metric<[string, string]> = table.counter(
+  'apiserver_request_aborts_total',
+  ['cluster', 'by'],
+  'Requests aborted before the response was complete',
+)
+
+// Other than requests, in the threads that serve them: MetricsRecorder.add and .set.
+export const EJECTIONS: Metric<[string, string]> = table.counter(
+  'endpoint_ejections_total',
+  ['cluster', 'endpoint'],
+  'Ejections of an endpoint because requests to it failed',
+  { knownEndpoints: true },
+)
+export const DISRUPTION_UNCHECKED: Metric<[string]> = table.counter(
+  'degrade_unchecked_total',
+  ['cluster'],
+  'Writes that passed degrade mode NoDisruption or Limited because it could not be found out whether they disrupt',
+)
+export const SCALE_DOWNS: Metric<[string, ScaleDownOutcome]> = table.counter(
+  'scale_downs_total',
+  ['cluster', 'outcome'],
+  'Scale-downs that a ScaleDownPolicy was asked about, by what came of it',
+)
+export const SCALE_WRITES: Metric<[string, ScaleOutcome, UncheckedReason | '']> = table.counter(
+  'scale_writes_total',
+  ['cluster', 'outcome', 'reason'],
+  'Writes of replicas that spec.scaleProtection looks at, by what became of them',
+)
+export const RETRIES: Metric<[string, RetryCause]> = table.counter(
+  'upstream_retries_total',
+  ['cluster', 'cause'],
+  'Requests sent again to another endpoint, by cause',
+)
+/** The class is always `h2`: connections of all classes together. */
+export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gauge(
+  'upstream_connections',
+  ['cluster', 'endpoint', 'class'],
+  'Open connections to an endpoint, by class',
+  { merge: 'perSnapshot', knownEndpoints: true },
+)
+/** Threads share this count, so only one of them reports it. */
+export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
+  'flow_control_inflight_requests',
+  ['cluster', 'schema'],
+  'Requests that hold a slot of a flow control schema',
+  { merge: 'perSnapshot' },
+)
+export const FLOW_LIMIT: Metric<[string, string]> = table.gauge(
+  'flow_control_limit',
+  ['cluster', 'schema'],
+  'Requests that a maxRequestsInflight schema lets run at a time in this replica, unless it is per user',
+)
+export const TOKEN_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
+  'token_reviews_total',
+  ['cluster', 'result'],
+  'TokenReviews sent upstream, by result',
+)
+export const TOKEN_CACHE: Metric<[string, 'hit' | 'miss']> = table.counter(
+  'token_cache_lookups_total',
+  ['cluster', 'result'],
+  'Bearer tokens looked up in the cache',
+)
+export const ACCESS_REVIEWS: Metric<[string, ReviewResult]> = table.counter(
+  'access_reviews_total',
+  ['cluster', 'result'],
+  'SubjectAccessReviews sent upstream, for impersonation and for deletions of protected pods, by result',
+)
+export const GUARDED_WRITES: Metric<[string, string, 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed']> =
+  table.counter(
+    'scale_up_guard_writes_total',
+    ['cluster', 'guard', 'result'],
+    'Writes of the replicas of a node group that is backed off, by what became of them',
+  )
+export const LIST_GUARD: Metric<[string, ListOutcome]> = table.counter(
+  'list_guard_total',
+  ['cluster', 'result'],
+  'Lists without a limit in clusters with spec.listGuard, by what became of them',
+)
+export const LIST_SEATS: Metric<[string, string]> = table.counter(
+  'flow_control_list_seats_total',
+  ['cluster', 'schema'],
+  'Seats of the lists that a flow control schema with cost let through',
+)
+export const CLIENT_CONNECTIONS: Metric<['h2' | 'http/1.1']> = table.gauge(
+  'client_connections',
+  ['protocol'],
+  'Open connections of clients',
+)
+export const CLIENTS_REFUSED: Metric<[]> = table.counter(
+  'client_connections_refused_total',
+  [],
+  'Connections closed on arrival, because their address has too many',
+)
+export const CLIENTS_OFFERED: Metric<[string, 'passed' | 'unanswered' | 'refused']> = table.counter(
+  'client_connections_offered_total',
+  ['thread', 'result'],
+  'Connections that a thread has accepted and another one had room for, by what came of them',
+)
+export const THREAD_WAITING: Metric<[string]> = table.gauge(
+  'thread_waiting_bytes',
+  ['thread'],
+  'Bytes that were read from clients and endpoints, and wait for the time of the thread',
+)
+export const STALLS: Metric<[string, Step]> = table.counter(
+  'event_loop_stalls_total',
+  ['thread', 'step'],
+  'Turns of the event loop that took at least as long as --stall-threshold, by what had it',
+)
+export const STALL_SECONDS: Metric<[string, Step]> = table.counter(
+  'event_loop_stall_seconds_total',
+  ['thread', 'step'],
+  'Seconds that these turns took',
+)
+export const CLIENTS_DRAINED: Metric<['age' | 'balance' | 'chance']> = table.counter(
+  'client_connections_drained_total',
+  ['reason'],
+  'Connections whose client was asked to open another one, while the gateway goes on',
+)
+export const PROXY_PROTOCOL: Metric<
+  ['declared' | 'local' | 'plain' | 'untrusted' | 'invalid' | 'timeout' | 'overflow' | 'ended']
+> = table.counter(
+  'proxy_protocol_connections_total',
+  ['outcome'],
+  'Connections to ports with PROXY protocol, by what became of their header',
+)
+export const HANDSHAKE_ERRORS: Metric<[]> = table.counter(
+  'apiserver_tls_handshake_errors_total',
+  [],
+  'TLS handshakes that clients did not complete',
+)
+export const HANDSHAKES: Metric<['hello' | 'queued' | 'in-progress']> = table.gauge(
+  'client_handshakes',
+  ['stage'],
+  'Connections of clients before the end of their TLS handshake',
+)
+/** The total so far: it keeps the dropped lines of threads that have died. */
+export const TAPS: Metric<[]> = table.gauge('taps', [], 'Taps that run')
+export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(
+  'tap_events_total',
+  ['outcome'],
+  'Events of taps that were shown, or dropped: above the rate of the tap, or because its reader was too slow',
+)
+export const TAPS_REFUSED: Metric<[]> = table.counter(
+  'taps_refused_total',
+  [],
+  'Taps refused, because there were enough',
+)
+export const LOG_LINES_DROPPED: Metric<['access' | 'audit' | 'control-audit']> = table.gauge(
+  'log_lines_dropped',
+  ['log'],
+  'Log lines dropped because the reader was too slow',
+  { merge: 'kept' },
+)
+export const AUDIT_WEBHOOK_EVENTS: Metric<['sent' | 'buffer-full' | 'too-large' | 'failed']> = table.counter(
+  'audit_webhook_events_total',
+  ['result'],
+  'Audit events for the webhook, by whether it has taken them, or why they were lost',
+)
+
+export const TRACE_CALLERS: Metric<['traced' | 'limited']> = table.counter(
+  'tracing_caller_sampled_total',
+  ['outcome'],
+  'Requests whose traceparent asks for a trace, by whether the rate of such requests allowed it',
+)
+export const TRACES_DROPPED: Metric<['thread' | 'queue']> = table.counter(
+  'tracing_requests_dropped_total',
+  ['where'],
+  'Traced requests whose spans were dropped, because too many waited in their thread or for the collector',
+)
+export const TRACE_SPANS: Metric<['exported' | 'rejected' | 'failed']> = table.counter(
+  'tracing_spans_total',
+  ['result'],
+  'Spans, by whether the collector has taken them, has refused them, or could not be reached',
+)
+export const TRACES_WAITING: Metric<[]> = table.gauge(
+  'tracing_requests_waiting',
+  [],
+  'Traced requests whose spans wait to be sent to the collector',
+)
+export const CERTIFICATE_EXPIRATION: Metric<[string, string]> = table.gauge(
+  'certificate_expiration_timestamp_seconds',
+  ['cluster', 'certificate'],
+  'When a certificate expires, of a CA bundle the last one; without a cluster, the certificates of the gateway itself',
+)
+export const FILE_RELOADED: Metric<[string]> = table.gauge(
+  'file_last_reload_successful',
+  ['file'],
+  '1 when the content of a file that is read again when it changes is in force, 0 when it cannot be used',
+)
+export const LAST_GOOD_AGE: Metric<[string]> = table.gauge(
+  'last_good_serving_age_seconds',
+  ['state'],
+  'Age of the state that is served from disk because its source is away; 0 while the source is not',
+)
+export const LAST_GOOD_WRITTEN: Metric<[string]> = table.gauge(
+  'last_good_written_timestamp_seconds',
+  ['state'],
+  'When the last good state was written to disk; 0 = not yet by this process',
+)
+export const LAST_GOOD_BYTES: Metric<[string]> = table.gauge(
+  'last_good_file_bytes',
+  ['state'],
+  'Size of the last good state as last written to disk',
+)
+export const LAST_GOOD_FAILURES: Metric<[string]> = table.counter(
+  'last_good_write_failures_total',
+  ['state'],
+  'Last good states that could not be written to disk',
+)
+export const BUILD_INFO: Metric<[string, string, string, string, string]> = table.gauge(
+  'build_info',
+  ['version', 'git_commit', 'git_tree_state', 'build', 'node_version'],
+  'Always 1; its labels say which build of the program runs, and on which Node',
+)
+
+// What plain objects count: which field is which of these stands in field-counters.ts.
+export const UPSTREAM_OPENED: Metric<[string, string]> = table.counter(
+  'upstream_connections_opened_total',
+  ['cluster', 'endpoint'],
+  'Connections made to an endpoint',
+  { knownEndpoints: true },
+)
+export const UPSTREAM_FAILED: Metric<[string, string]> = table.counter(
+  'upstream_connect_errors_total',
+  ['cluster', 'endpoint'],
+  'Connections to an endpoint that could not be made',
+  { knownEndpoints: true },
+)
+export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
+  'upstream_connections_closed_total',
+  ['cluster', 'endpoint', 'cause'],
+  'Connections to an endpoint that ended, by cause',
+  // For the same endpoints as the metrics around it.
+  { knownEndpoints: true, limit: 10 * MAX_TABLE_ROWS },
+)
+export const UPSTREAM_ENDED_BY_REQUESTS: Metric<[string, string]> = table.counter(
+  'upstream_connections_ended_by_requests_total',
+  ['cluster', 'endpoint'],
+  'Connections to an endpoint that ended because of a request, probably',
+  { knownEndpoints: true },
+)
+export const HTTP2_ABUSE: Metric<[string, string]> = table.counter(
+  'http2_abuse_total',
+  ['side', 'kind'],
+  'HTTP/2 connections and streams ended because of what the peer did, by kind',
+)
+export const HTTP2_OPENED: Metric<[string]> = table.counter(
+  'http2_connections_opened_total',
+  ['side'],
+  'HTTP/2 connections begun',
+)
+export const HTTP2_CLOSED: Metric<[string]> = table.counter(
+  'http2_connections_closed_total',
+  ['side'],
+  'HTTP/2 connections ended',
+)
+export const HTTP2_GOAWAY: Metric<[string, string]> = table.counter(
+  'http2_goaway_total',
+  ['side', 'direction'],
+  'GOAWAY frames, by direction',
+)
+export const HTTP2_REFUSED: Metric<[string]> = table.counter(
+  'http2_streams_refused_total',
+  ['side'],
+  'HTTP/2 streams answered with REFUSED_STREAM',
+)
+export const HTTP2_HEADS_NOT_SENT: Metric<[string]> = table.counter(
+  'http2_heads_not_sent_total',
+  ['side'],
+  'Heads that were not sent because they are larger than the peer takes',
+)
+export const HTTP2_TIMEOUTS: Metric<[string, string]> = table.counter(
+  'http2_timeouts_total',
+  ['side', 'frame'],
+  'HTTP/2 connections ended because the peer did not send a frame in time, by frame',
+)
+
+export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
+  'early_answers_total',
+  ['side', 'rest'],
+  'Answers that were complete before the body of their request, by what became of the rest of it',
+)
+
+// What only the main thread knows: event-metrics.ts, guard-metrics.ts, and what is looked up at a scrape, *-series.ts.
+export const THREAD_ANSWERS: Metric<[string]> = table.gauge(
+  'thread_answers',
+  ['thread'],
+  '1 when the gateway thread answered this scrape; otherwise its metrics are from an earlier one',
+)
+export const THREAD_GENERATION: Metric<[string]> = table.gauge(
+  'thread_config_generation',
+  ['thread'],
+  'Generation of the configuration that the gateway thread has in force',
+)
+export const THREAD_RESTARTS: Metric<[string]> = table.counter(
+  'thread_restarts_total',
+  ['thread'],
+  'How often a gateway thread died and was replaced',
+)
+export const THREAD_CONNECTIONS: Metric<[string]> = table.gauge(
+  'thread_client_connections',
+  ['thread'],
+  'Connections of clients that the gateway thread has, handshakes included',
+)
+export const THREAD_BUSY: Metric<[string]> = table.counter(
+  'thread_busy_seconds_total',
+  ['thread'],
+  'Seconds in which the event loop of the gateway thread had something to do; 1 a second is all that it can',
+)
+export const THREAD_REQUEST_RATE: Metric<[string]> = table.gauge(
+  'thread_request_rate',
+  ['thread'],
+  'HTTP/2 requests a second that clients of the gateway thread began, in the last five seconds that were counted',
+)
+export const USER_OVERFLOWS: Metric<[string, string]> = table.counter(
+  'flow_control_user_overflows_total',
+  ['cluster', 'schema'],
+  'Requests under a per-user limit whose user found no room in its table and shared an entry with others',
+)
+export const REDIS_UP: Metric<[]> = table.gauge(
+  'global_limit_redis_up',
+  [],
+  '1 when Redis answers; 0 when each replica keeps to its part of the shared limits',
+)
+export const REPLICAS: Metric<[]> = table.gauge(
+  'global_limit_replicas',
+  [],
+  'Replicas alive; while Redis does not answer, as of its last answer',
+)
+export const GLOBAL_LIMIT_STATE: Metric<[string, string]> = table.gauge(
+  'global_limit_state',
+  ['cluster', 'schema'],
+  '1 when the limit is shared through Redis, 0 when this replica keeps to its part of it',
+)
+export const GLOBAL_LIMIT_AT_HAND: Metric<[string, string]> = table.gauge(
+  'global_limit_at_hand',
+  ['cluster', 'schema'],
+  'Tokens, or slots for requests in flight, that this replica holds of a limit shared by all replicas',
+)
+export const DEGRADE_MODE: Metric<[string, string, string]> = table.gauge(
+  'degrade_mode',
+  ['cluster', 'mode', 'shadow'],
+  'Always 1; the degrade mode in force, and whether it only counts what it would refuse',
+)
+export const DEGRADE_EXPIRATION: Metric<[string]> = table.gauge(
+  'degrade_expiration_timestamp_seconds',
+  ['cluster'],
+  'When the degrade mode in force ends by itself; 0 = never. Missing while the mode is Off',
+)
+export const AUTO_DEGRADE_PHASE: Metric<[string, string]> = table.gauge(
+  'degrade_auto_phase',
+  ['cluster', 'phase'],
+  '1 for the phase that spec.degrade.auto is in: Normal, Suspect, Degraded or Unknown',
+)
+export const AUTO_DEGRADE_ACTIONS: Metric<[string, string]> = table.counter(
+  'degrade_auto_actions_total',
+  ['cluster', 'action'],
+  'What spec.degrade.auto has done: Entered, Shadow, Stricter, Overruled',
+)
+export const CLUSTER_NODES: Metric<[string, string]> = table.gauge(
+  'cluster_nodes',
+  ['cluster', 'state'],
+  'Nodes that spec.degrade.auto goes by: ready, unready, starting, leaving',
+)
+export const AUTOSCALER_HEALTHY: Metric<[string]> = table.gauge(
+  'autoscaler_healthy',
+  ['cluster'],
+  '1 when the cluster-autoscaler writes its status, and finds its cluster and node groups healthy',
+)
+export const AUTOSCALER_LAST_UPDATED: Metric<[string]> = table.gauge(
+  'autoscaler_last_updated_timestamp_seconds',
+  ['cluster'],
+  'When the cluster-autoscaler wrote its status last, by its own clock',
+)
+export const AUTOSCALER_UNREADABLE: Metric<[string]> = table.counter(
+  'autoscaler_status_unreadable_total',
+  ['cluster'],
+  'Statuses of the cluster-autoscaler that could not be read',
+)
+export const AUTOSCALER_OMITTED_GROUPS: Metric<[string]> = table.gauge(
+  'autoscaler_nodegroups_omitted',
+  ['cluster'],
+  'Node groups beyond the first 50, which have no metrics',
+)
+export const NODEGROUP_BACKOFF: Metric<[string, string]> = table.gauge(
+  'autoscaler_nodegroup_backoff',
+  ['cluster', 'group'],
+  '1 while the cluster-autoscaler does not scale the node group up, because that failed',
+)
+export const NODEGROUP_TARGET: Metric<[string, string]> = table.gauge(
+  'autoscaler_nodegroup_target',
+  ['cluster', 'group'],
+  'Size of the node group that the cluster-autoscaler has asked for',
+)
+export const NODEGROUP_REGISTERED: Metric<[string, string]> = table.gauge(
+  'autoscaler_nodegroup_registered',
+  ['cluster', 'group'],
+  'Nodes of the node group',
+)
+export const NODEGROUP_UNHEALTHY: Metric<[string, string]> = table.gauge(
+  'autoscaler_nodegroup_unhealthy',
+  ['cluster', 'group'],
+  '1 while the cluster-autoscaler finds the node group unhealthy',
+)
+export const ENDPOINT_HEALTHY: Metric<[string, string]> = table.gauge(
+  'endpoint_healthy',
+  ['cluster', 'endpoint'],
+  '1 when the endpoint takes new requests',
+)
+export const CREDENTIAL_VALID: Metric<[string]> = table.gauge(
+  'upstream_credential_valid',
+  ['cluster'],
+  '1 when the cluster accepts the credential of the gateway and grants every right that it needs',
+)
+export const CONFIG_GENERATION: Metric<[]> = table.gauge(
+  'config_generation',
+  [],
+  'How often the configuration in force has changed',
+)
+export const CONFIG_HASH: Metric<[]> = table.gauge(
+  'config_hash',
+  [],
+  'Hash of the UpstreamClusters in force, with their Secrets: replicas with the same objects have the same',
+)
+export const CONFIG_SUCCESSFUL: Metric<[]> = table.gauge(
+  'config_last_reload_successful',
+  [],
+  '1 when the configuration was last read without an error',
+)
+export const CONFIG_SUCCESS_TIME: Metric<[]> = table.gauge(
+  'config_last_reload_success_timestamp_seconds',
+  [],
+  'When the configuration was last read without an error',
+)
+export const CONFIG_PROBLEMS: Metric<['error' | 'warning']> = table.gauge(
+  'config_problems',
+  ['severity'],
+  'Problems in the configuration, by severity',
+)
+export const GUARDED_GROUPS: Metric<[string, string]> = table.gauge(
+  'scale_up_guard_groups',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard looks at, in the replica that leads',
+)
+export const GUARDED_BACKED_OFF: Metric<[string, string]> = table.gauge(
+  'scale_up_guard_groups_backed_off',
+  ['cluster', 'guard'],
+  'Node groups that a ScaleUpGuard backs off, in the replica that leads',
+)
+export const GUARD_ACTIONS: Metric<[string, string, string, string]> = table.counter(
+  'scale_up_guard_actions_total',
+  ['cluster', 'guard', 'action', 'result'],
+  'What a ScaleUpGuard did: backoffs begun or extended, corrections of a target',
+)
+export const TOP_REQUESTS: Metric<[string, string]> = table.gauge(
+  'top_requests_per_second',
+  ['by', 'name'],
+  'Requests of the ten names with the most, in the last five minutes (--top-metrics)',
+)
+export const TOP_REFUSED: Metric<[string, string]> = table.gauge(
+  'top_refused_requests_per_second',
+  ['by', 'name'],
+  'Refused requests of the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
+export const TOP_BYTES: Metric<[string, string]> = table.gauge(
+  'top_bytes_per_second',
+  ['by', 'name'],
+  'Bytes of bodies, of the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
+export const TOP_UPSTREAM_SECONDS: Metric<[string, string]> = table.gauge(
+  'top_upstream_seconds_per_second',
+  ['by', 'name'],
+  'Time that upstream took for the ten names with the most requests, in the last five minutes (--top-metrics)',
+)
+export const MEMORY_CEILING: Metric<[]> = table.gauge(
+  'memory_ceiling_bytes',
+  [],
+  'The most memory that the process takes, computed from its settings; 0 = one of them allows any number',
+)
+export const MEMORY_LIMIT: Metric<[]> = table.gauge(
+  'memory_limit_bytes',
+  [],
+  'Memory that the process may take: --memory-limit, the limit of its control group, or half of the machine',
+)
+export const CONFIG_CLUSTERS: Metric<[]> = table.gauge('config_clusters', [], 'UpstreamClusters in force')
+export const CONTROL_OIDC_TOKENS: Metric<[string]> = table.counter(
+  'control_oidc_tokens_total',
+  ['result'],
+  'ID tokens that the embedded API server has looked at: accepted, or why one was refused',
+)
+export const CONTROL_OIDC_FETCHES: Metric<[string]> = table.counter(
+  'control_oidc_key_fetches_total',
+  ['result'],
+  'Reads of the keys of the OpenID provider',
+)
+export const CONTROL_OIDC_KEYS_TIME: Metric<[]> = table.gauge(
+  'control_oidc_keys_success_timestamp_seconds',
+  [],
+  'When the keys of the OpenID provider were last read; 0 = never',
+)
+export const SERVER_ADDRESSES: Metric<[string, string]> = table.gauge(
+  'server_addresses',
+  ['cluster', 'server'],
+  'Addresses of a server with resolve',
+)
+export const SERVER_LOOKUPS: Metric<[string, string, string]> = table.counter(
+  'server_lookups_total',
+  ['cluster', 'server', 'result'],
+  'Look-ups of a server with resolve',
+)

@@ -1,0 +1,194 @@
+// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), what only the main thread
+// knows (event-metrics.ts), and the process itself (node-metrics.ts).
+
+import { inStep } from '../../kit/io/stalls/steps.ts'
+import type { RequestRecord } from '../api/request-record.ts'
+import { createMainEvents, type MainEvents } from './event-metrics.ts'
+import { CONTENT_TYPE, type Exposition, sharedText, textOf } from './exposition.ts'
+import { MainFamilies } from './main-families.ts'
+import { nodeMetrics } from './node-metrics.ts'
+import { type KnownCluster, MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
+import type { StoreSnapshot } from './series.ts'
+import { MergedStore } from './series-merge.ts'
+import { exposeCluster, exposeProcess } from './text.ts'
+
+/** Everything that is counted. What happens on the main thread is counted by `recorder` or reported here. */
+export interface GatewayMetrics extends MainEvents {
+  /** Call it whenever clusters are added, changed or removed; unknown clusters are counted as ''. */
+  clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
+  /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
+  requestStarted(record: RequestRecord): void
+  /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
+  observe(record: RequestRecord): void
+  /** Called before every scrape, to set gauges whose state lives elsewhere, or to ask threads for what they counted. */
+  beforeScrape(update: () => void | Promise<void>): void
+  /** Counts what happens on the main thread. */
+  readonly recorder: MetricsRecorder
+  /** For what only the main thread counts, and is not among the events: a subject counts its own. */
+  readonly families: MainFamilies
+  /** The counts of the other threads. */
+  readonly threads: ThreadMetrics
+  /** What all threads have counted, as of their latest reports. */
+  totals(): Promise<MetricsSnapshot>
+  expose(into: Exposition): Promise<void>
+  /** All of it in the Prometheus text format. Concurrent calls share one rendering. */
+  text(): Promise<string>
+  readonly contentType: string
+}
+
+/** Clusters that are summed up in one turn of the event loop: about a millisecond. */
+const CLUSTERS_AT_ONCE = 50
+/** The main thread, among threads. */
+const MAIN_THREAD = 0
+
+/** All counters at zero; instances share nothing but the process that they measure. */
+export function createMetrics(): GatewayMetrics {
+  const families = new MainFamilies()
+  const exposeNode = nodeMetrics()
+  const { events, forget, forgetCluster } = createMainEvents(families)
+  const recorder = new MetricsRecorder()
+  const threads = new ThreadMetrics()
+  const updates: (() => void | Promise<void>)[] = []
+  const known = new Map<string, ReadonlySet<string>>()
+  const expose = async (into: Exposition): Promise<void> => {
+    for (const update of updates) await update()
+    threads.latest(MAIN_THREAD, recorder.snapshot())
+    const { process: own, clusters } = await threads.mergedInTurns()
+    for (const cluster of clusters) await exposeCluster(into, cluster, known, nextTurn)
+    exposeProcess(into, own)
+    families.expose(into)
+    await exposeNode(into)
+  }
+  return {
+    ...events,
+    // A probe may finish after its endpoint was removed.
+    endpointHealth: (cluster, endpoint, healthy) => {
+      if (known.get(cluster)?.has(endpoint) === true) events.endpointHealth(cluster, endpoint, healthy)
+    },
+    clustersChanged: (changed, removed = []) => {
+      for (const name of removed) {
+        forget(name, known.get(name) ?? new Set())
+        known.delete(name)
+        forgetCluster(name)
+      }
+      for (const { name, endpoints } of changed) {
+        const next = new Set(endpoints)
+        forget(
+          name,
+          [...(known.get(name) ?? [])].filter((endpoint) => !next.has(endpoint)),
+        )
+        known.set(name, next)
+      }
+      recorder.clustersChanged(changed, removed)
+      threads.retain(known, removed)
+    },
+    requestStarted: (record) => recorder.requestStarted(record),
+    observe: (record) => recorder.observe(record),
+    beforeScrape: (update) => {
+      updates.push(update)
+    },
+    recorder,
+    families,
+    threads,
+    totals: () => threads.mergedInTurns(),
+    expose,
+    text: sharedText(() => textOf(expose)),
+    contentType: CONTENT_TYPE,
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The sums over all threads. Counters of a thread that died stay in the sum, its gauges do not. */
+export class ThreadMetrics {
+  readonly #process = new MergedStore('')
+  #clusters = new Map<string, MergedStore>()
+  readonly #latest = new Map<number, MetricsSnapshot>()
+  readonly #dead = new Set<number>()
+  #known: { has(cluster: string): boolean } | undefined
+
+  /** From now on accepts only these clusters (and ''), and drops `removed`. Until it is called, all are accepted. */
+  retain(known: { has(cluster: string): boolean }, removed: Iterable<string>): void {
+    this.#known = known
+    for (const name of removed) this.#clusters.delete(name)
+  }
+
+  /** `thread`: a number that is never reused, such as worker.threadId. Calls after `died` are ignored. */
+  latest(thread: number, snapshot: MetricsSnapshot): void {
+    if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
+  }
+
+  /** The thread has ended: the counts of its last snapshot stay. */
+  died(thread: number): void {
+    this.#dead.add(thread)
+    const last = this.#latest.get(thread)
+    this.#latest.delete(thread)
+    if (last === undefined) return
+    this.#process.keep(thread, last.process)
+    for (const snapshot of last.clusters) {
+      if (this.#takes(snapshot.cluster)) this.#store(snapshot.cluster).keep(thread, snapshot)
+    }
+  }
+
+  merged(): MetricsSnapshot {
+    const steps = this.#merge()
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+    }
+  }
+
+  /** The same, some clusters in each turn of the event loop: thousands of them take tens of milliseconds. */
+  async mergedInTurns(): Promise<MetricsSnapshot> {
+    const steps = this.#merge()
+    for (;;) {
+      const step = inStep('report', () => steps.next())
+      if (step.done) return step.value
+      await nextTurn()
+    }
+  }
+
+  /** Yields between clusters. */
+  *#merge(): Generator<undefined, MetricsSnapshot> {
+    const process = new Map<number, StoreSnapshot>()
+    const clusters = new Map<string, Map<number, StoreSnapshot>>()
+    for (const name of this.#clusters.keys()) clusters.set(name, new Map())
+    for (const [thread, snapshot] of this.#latest) {
+      process.set(thread, snapshot.process)
+      for (const each of snapshot.clusters) {
+        if (!this.#takes(each.cluster)) continue
+        const threads = clusters.get(each.cluster) ?? new Map<number, StoreSnapshot>()
+        clusters.set(each.cluster, threads.set(thread, each))
+      }
+    }
+    const own = this.#process.sum(process)
+    const sums: StoreSnapshot[] = []
+    let left = CLUSTERS_AT_ONCE
+    for (const [name, threads] of clusters) {
+      // Removed meanwhile.
+      if (!this.#takes(name)) continue
+      // Of a thread that has died meanwhile the store itself has the counts.
+      for (const thread of threads.keys()) if (this.#dead.has(thread)) threads.delete(thread)
+      sums.push(this.#store(name).sum(threads))
+      if (--left > 0) continue
+      left = CLUSTERS_AT_ONCE
+      yield
+    }
+    return { process: own, clusters: sums }
+  }
+
+  #takes(cluster: string): boolean {
+    return cluster === '' || this.#known === undefined || this.#known.has(cluster)
+  }
+
+  #store(cluster: string): MergedStore {
+    let store = this.#clusters.get(cluster)
+    if (store === undefined) {
+      store = new MergedStore(cluster)
+      this.#clusters.set(cluster, store)
+    }
+    return store
+  }
+}

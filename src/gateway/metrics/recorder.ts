@@ -1,0 +1,187 @@
+// The counts of one thread. Nothing leaves the thread until a snapshot is taken: an event costs an addition, not
+// a message. The main thread merges the snapshots and renders the text (metrics.ts).
+
+import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
+import type { RequestRecord } from '../api/request-record.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { CLIENT_CONNECTIONS, METRICS } from './descriptors.ts'
+import { writeHttp2, writeUpstream } from './field-counters.ts'
+import { IS_SET, type Metric, VALUE } from './metric.ts'
+import { ClusterSeries } from './request-metrics.ts'
+import { SeriesStore, type StoreSnapshot } from './series.ts'
+import { createUpstreamCounters, type UpstreamCounters } from './upstream-counters.ts'
+
+/** A cluster and its endpoints: what may appear in labels. */
+export interface KnownCluster {
+  readonly name: string
+  readonly endpoints: readonly string[]
+}
+
+export function knownCluster({ name, endpoints }: CompiledCluster): KnownCluster {
+  return { name, endpoints: endpoints.map((endpoint) => endpoint.url) }
+}
+
+/** All that a thread has counted: plain data that can be sent to another thread. */
+export interface MetricsSnapshot {
+  readonly process: StoreSnapshot
+  /** The first one counts requests for no known cluster. */
+  readonly clusters: readonly StoreSnapshot[]
+}
+
+/** Metrics that are dropped unless they are set again. */
+const PER_SNAPSHOT: readonly Metric[] = METRICS.filter((metric) => metric.merge === 'perSnapshot')
+/** Counters without labels are shown from the start. */
+const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
+
+export class MetricsRecorder {
+  /** Shared by all HTTP/2 connections of clients. */
+  readonly http2Clients: Http2Counters = createHttp2Counters()
+  /** Shared by all HTTP/2 connections to endpoints. */
+  readonly http2Upstreams: Http2Counters = createHttp2Counters()
+  #nextId = 1
+  readonly #process = new SeriesStore('', 0)
+  /** Requests that name no cluster, or a removed one. */
+  readonly #unknown: ClusterSeries
+  readonly #clusters = new Map<string, ClusterSeries>()
+  // Successive requests of a thread are often for the same cluster.
+  #last: ClusterSeries
+  readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
+  readonly #updates: (() => void)[] = []
+
+  constructor() {
+    this.#unknown = this.#create('')
+    this.#last = this.#unknown
+    for (const metric of UNLABELLED) this.#process.table(metric).at('', '')
+    for (const protocol of ['h2', 'http/1.1']) this.#process.table(CLIENT_CONNECTIONS).at(protocol, '')
+  }
+
+  /** Makes room for clusters that are new or have changed, and forgets others, which are counted as '' from now on. */
+  clustersChanged(changed: Iterable<KnownCluster>, removed: Iterable<string> = []): void {
+    for (const name of removed) {
+      this.#clusters.delete(name)
+      this.#pools.delete(name)
+    }
+    for (const { name, endpoints } of changed) {
+      if (!this.#clusters.has(name)) this.#clusters.set(name, this.#create(name))
+      const pools = this.#pools.get(name)
+      if (pools === undefined) continue
+      for (const endpoint of pools.keys()) if (!endpoints.includes(endpoint)) pools.delete(endpoint)
+    }
+    this.#last = this.#unknown
+  }
+
+  /** Counts the request as in flight (or long-running) until `observe`; cluster and request info are known. */
+  requestStarted(record: RequestRecord): void {
+    if (record.active === undefined) this.#of(record.cluster).started(record)
+  }
+
+  /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
+  observe(record: RequestRecord): void {
+    if (record.active !== undefined) {
+      record.active.value--
+      record.active = undefined
+    }
+    this.#of(record.cluster).observe(record)
+  }
+
+  /**
+   * Adds to what was counted with these label values, in the order of the descriptor. A cluster that is not known counts
+   * as ''. Allocates nothing once the values were seen.
+   */
+  add(metric: Metric<[]>, by: number): void
+  add<A extends string>(metric: Metric<[A]>, by: number, a: NoInfer<A>): void
+  add<A extends string, B extends string>(metric: Metric<[A, B]>, by: number, a: NoInfer<A>, b: NoInfer<B>): void
+  add<A extends string, B extends string, C extends string>(
+    metric: Metric<[A, B, C]>,
+    by: number,
+    a: NoInfer<A>,
+    b: NoInfer<B>,
+    c: NoInfer<C>,
+  ): void
+  add(metric: Metric, by: number, a = '', b = '', c = ''): void {
+    const store = this.#storeOf(metric, a)
+    const table = store.table(metric)
+    store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
+  }
+
+  /** As `add`, but sets the value; of a `perSnapshot` metric until the next snapshot. */
+  set(metric: Metric<[]>, value: number): void
+  set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
+  set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
+  set<A extends string, B extends string, C extends string>(
+    metric: Metric<[A, B, C]>,
+    value: number,
+    a: NoInfer<A>,
+    b: NoInfer<B>,
+    c: NoInfer<C>,
+  ): void
+  set(metric: Metric, value: number, a = '', b = '', c = ''): void {
+    const store = this.#storeOf(metric, a)
+    const table = store.table(metric)
+    const at = metric.perCluster ? table.at(b, c) : table.at(a, b)
+    store.set(at + VALUE, value)
+    if (metric.merge === 'perSnapshot') store.set(at + IS_SET, 1)
+  }
+
+  /** The counters of the connections to an endpoint; may be asked for before `clustersChanged` names it. */
+  upstream(cluster: string, endpoint: string): UpstreamCounters {
+    let pools = this.#pools.get(cluster)
+    if (pools === undefined) {
+      pools = new Map()
+      this.#pools.set(cluster, pools)
+    }
+    let counters = pools.get(endpoint)
+    if (counters === undefined) {
+      counters = createUpstreamCounters()
+      pools.set(endpoint, counters)
+    }
+    return counters
+  }
+
+  /** Called before every snapshot, to set gauges whose state lives elsewhere. */
+  beforeSnapshot(update: () => void): void {
+    this.#updates.push(update)
+  }
+
+  snapshot(): MetricsSnapshot {
+    const clusters = [this.#unknown, ...this.#clusters.values()]
+    for (const update of this.#updates) update()
+    for (const [cluster, pools] of this.#pools) {
+      const store = this.#clusters.get(cluster)?.store
+      if (store === undefined) continue
+      for (const [endpoint, counters] of pools) writeUpstream(store, endpoint, counters)
+    }
+    writeHttp2(this.#process, 'client', this.http2Clients)
+    writeHttp2(this.#process, 'upstream', this.http2Upstreams)
+    for (const series of clusters) series.writeActive()
+    const stores = clusters.map(({ store }) => store.snapshot())
+    // What is not set again is missing from the next snapshot.
+    for (const { store } of clusters) unset(store)
+    return { process: this.#process.snapshot(), clusters: stores }
+  }
+
+  #storeOf(metric: Metric, cluster: string): SeriesStore {
+    return metric.perCluster ? this.#of(cluster).store : this.#process
+  }
+
+  #of(cluster: string): ClusterSeries {
+    const last = this.#last
+    if (last.store.cluster === cluster) return last
+    const found = this.#clusters.get(cluster) ?? this.#unknown
+    this.#last = found
+    return found
+  }
+
+  #create(name: string): ClusterSeries {
+    return new ClusterSeries(name, this.#nextId++)
+  }
+}
+
+function unset(store: SeriesStore): void {
+  for (const metric of PER_SNAPSHOT) {
+    for (const at of store.table(metric).offsets()) {
+      store.set(at + VALUE, 0)
+      store.set(at + IS_SET, 0)
+    }
+  }
+}

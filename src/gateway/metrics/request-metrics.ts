@@ -1,0 +1,186 @@
+// The counts of each cluster. A request follows a few references to its counters and adds to them: no strings are
+// built and no labels hashed, which would cost more than routing the request does.
+// Whatever the requests, the number of series is bounded: see ClusterSeries.
+
+import type { ActiveCount, RequestRecord } from '../api/request-record.ts'
+import { isMutating, isWellFormedResource } from '../core/cluster/metric-labels.ts'
+import {
+  ABORTS,
+  ADDED,
+  ADMITTED,
+  INFLIGHT,
+  POLICY_MATCHES,
+  REFUSALS,
+  REJECTED,
+  RESERVED,
+  SHADOW,
+  UPSTREAM,
+} from './descriptors.ts'
+import { ResourceSeries } from './resource-series.ts'
+import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
+import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
+
+/** Resources that are found without a map lookup; a power of two. */
+const RECENT = 128
+const ADDED_BOUNDS: Float64Array = ADDED.bounds
+
+type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
+
+/**
+ * The series of one cluster. Labels come from closed sets (verb, scope), from the configuration (cluster, endpoint,
+ * rule, schema), or are names of resources, whose number is limited. Users, hosts, paths and user agents
+ * are never labels.
+ */
+export class ClusterSeries {
+  readonly store: SeriesStore
+  readonly #resources: Nested<ResourceSeries> = new Map()
+  readonly #recent: (ResourceSeries | undefined)[] = new Array(RECENT).fill(undefined)
+  readonly #all: ResourceSeries[] = []
+  readonly #path: ResourceSeries
+  readonly #other: ResourceSeries
+  readonly #readOnly: ActiveCount = { value: 0 }
+  readonly #mutating: ActiveCount = { value: 0 }
+  readonly #inflight: CounterTable
+  /** Offset of the ADDED row. */
+  readonly #addedAt: number
+  readonly #refusals: CounterTable
+  readonly #shadow: CounterTable
+  readonly #upstream = new Map<string, CodeCounts>()
+  #upstreamRows = 0
+  #upstreamRest: CodeCounts | undefined
+  readonly #admitted: CounterTable
+  readonly #rejected: CounterTable
+  readonly #reserved: CounterTable
+  readonly #aborts: CounterTable
+  readonly #policies: CounterTable
+  /** Offset of the row of each policy, by its index. */
+  readonly #policyAt: number[] = []
+  #unproven = 0
+
+  constructor(name: string, id: number) {
+    const store = new SeriesStore(name, id)
+    this.store = store
+    this.#inflight = store.table(INFLIGHT)
+    for (const kind of ['readOnly', 'mutating']) this.#inflight.at(kind, '')
+    this.#addedAt = store.table(ADDED).at('', '')
+    this.#path = new ResourceSeries(store, ['', '', '', ''], PATH)
+    this.#other = new ResourceSeries(store, ['other', 'other', 'other', 'other'], OTHER)
+    this.#refusals = store.table(REFUSALS)
+    this.#shadow = store.table(SHADOW)
+    this.#admitted = store.table(ADMITTED)
+    this.#rejected = store.table(REJECTED)
+    this.#reserved = store.table(RESERVED)
+    this.#aborts = store.table(ABORTS)
+    this.#policies = store.table(POLICY_MATCHES)
+  }
+
+  started(record: RequestRecord): void {
+    if (record.longRunning) record.active = this.#resource(record, false).verb(record).active
+    else record.active = isMutating(record) ? this.#mutating : this.#readOnly
+    record.active.value++
+  }
+
+  observe(record: RequestRecord): void {
+    const forwarded = record.attempts > 0 && record.refusal === ''
+    const proven = forwarded && record.code > 0 && record.code < 400
+    this.#resource(record, proven).verb(record).observe(record)
+    if (forwarded) this.#countUpstream(record.endpoint, codeOf(record.code))
+    else if (record.refusal !== '') this.#refusals.count(record.refusal, record.refusalRule)
+    if (record.policy >= 0) this.store.add(this.#policyAt[record.policy] ?? this.#learnPolicies(record.policy), 1)
+    if (record.flowControl !== '') {
+      if (record.refusal === '') this.#admitted.count(record.flowControl, '')
+      else if (record.code === 429) this.#rejected.count(record.flowControl, '')
+      if (record.reserved) this.#reserved.count(record.flowControl, '')
+    }
+    if (record.aborted !== '') this.#aborts.count(record.aborted, '')
+    for (let i = 0; i < record.shadow.length; i++) this.#shadow.count(record.shadow[i] ?? '', '')
+    if (record.attempts === 1 && record.upstreamMs >= 0 && record.ttfbMs >= 0) {
+      const added = record.ttfbMs > record.upstreamMs ? (record.ttfbMs - record.upstreamMs) / 1000 : 0
+      observeAt(this.store.values, this.#addedAt, ADDED_BOUNDS, added)
+    }
+  }
+
+  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  writeActive(): void {
+    this.store.set(this.#inflight.at('readOnly', ''), this.#readOnly.value)
+    this.store.set(this.#inflight.at('mutating', ''), this.#mutating.value)
+    this.#path.writeActive()
+    this.#other.writeActive()
+    for (const series of this.#all) series.writeActive()
+  }
+
+  /** Rows up to this one: the array stays packed. */
+  #learnPolicies(policy: number): number {
+    while (this.#policyAt.length <= policy) this.#policyAt.push(this.#policies.at(String(this.#policyAt.length), ''))
+    return this.#policyAt[policy] ?? 0
+  }
+
+  #countUpstream(endpoint: string, code: number): void {
+    const counts = this.#upstream.get(endpoint)
+    if (counts?.has(code)) counts.count(code)
+    else this.#learnUpstream(endpoint, code)
+  }
+
+  #learnUpstream(endpoint: string, code: number): void {
+    if (this.#upstreamRows >= UPSTREAM.limit) {
+      this.#upstreamRest ??= new CodeCounts(this.store, UPSTREAM, this.store.nameIndex('other'))
+      this.#upstreamRest.count(OTHER_CODE)
+      return
+    }
+    this.#upstreamRows++
+    let counts = this.#upstream.get(endpoint)
+    if (counts === undefined) {
+      counts = new CodeCounts(this.store, UPSTREAM, this.store.nameIndex(endpoint))
+      this.#upstream.set(endpoint, counts)
+    }
+    counts.count(code)
+  }
+
+  #resource(record: RequestRecord, proven: boolean): ResourceSeries {
+    if (!record.isResourceRequest) return this.#path
+    const slot = slotOf(record)
+    const recent = this.#recent[slot]
+    if (recent?.is(record)) return recent
+    const found = this.#resources
+      .get(record.apiGroup)
+      ?.get(record.apiVersion)
+      ?.get(record.resource)
+      ?.get(record.subresource)
+    const series = found ?? this.#learn(record, proven)
+    if (series !== this.#other) this.#recent[slot] = series
+    return series
+  }
+
+  #learn(record: RequestRecord, proven: boolean): ResourceSeries {
+    if (this.#all.length >= MAX_RESOURCES) return this.#other
+    if (!proven && this.#unproven >= MAX_UNPROVEN_RESOURCES) return this.#other
+    if (!isWellFormedResource(record)) return this.#other
+    if (!proven) this.#unproven++
+    const { apiGroup, apiVersion, resource, subresource } = record
+    const names = [apiGroup, apiVersion, resource, subresource] as const
+    const series = new ResourceSeries(this.store, names, proven ? PROVEN : UNPROVEN)
+    const bySubresource = child(child(child(this.#resources, apiGroup), apiVersion), resource)
+    bySubresource.set(subresource, series)
+    this.#all.push(series)
+    return series
+  }
+}
+
+/** The slot of a resource in the cache: names of equal length seldom agree in these letters. */
+function slotOf(record: RequestRecord): number {
+  const { resource, subresource, apiGroup } = record
+  const { length } = resource
+  if (length === 0) return 0
+  const first = resource.charCodeAt(0)
+  const middle = resource.charCodeAt(length >> 1)
+  return (length * 31 + first * 7 + middle + subresource.length * 11 + apiGroup.length * 3) & (RECENT - 1)
+}
+
+function child<T>(map: Map<string, Map<string, T>>, key: string): Map<string, T> {
+  let found = map.get(key)
+  if (found === undefined) {
+    found = new Map()
+    map.set(key, found)
+  }
+  return found
+}

@@ -1,0 +1,57 @@
+// The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
+// one answers.
+
+import type { Charge } from '../../../kit/api/stream.ts'
+import { NoRoomError } from '../../../kube/core/answers/call-errors.ts'
+import { type CallOneOf, callOneOf, type KubeAnswer, type KubeCall } from '../../io/upstream/kube-call.ts'
+import type { LiveCluster, OwnCall } from '../../state/clusters.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import type { Gateway } from '../exchange/gateway.ts'
+import { takeTurn } from './call-turn.ts'
+
+export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'payer'> {
+  readonly kind: OwnCall
+  /** Who has it made: takes turns with the others, and pays for the memory of the answer. */
+  readonly charge: Charge
+}
+
+/**
+ * @throws {KubeCallError} when no endpoint answered in time
+ * @throws {AnswerTooLargeError}
+ * @throws {NoRoomError} when too much is being read
+ * @throws {CallLimitError} when its turn did not come in time: nobody was asked
+ */
+export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
+  const endsAtMs = gw.clock.monotonic() + call.timeoutMs
+  const done = await takeTurn(gw, live, call.kind, call.charge, call.timeoutMs)
+  const { name, client } = live.compiled
+  // Those of a user have the gateway's own in front.
+  const token = call.credentials === undefined ? client.bearerToken : ''
+  const oneOf: CallOneOf = {
+    endpoints: readyEndpoints(gw, live),
+    connections: (url) => gw.upstreams.get(name, url),
+    random: () => gw.random(),
+    timeoutMs: () => endsAtMs - gw.clock.monotonic(),
+  }
+  try {
+    return await callOneOf(oneOf, { ...call, token, payer: call.charge })
+  } catch (error) {
+    if (error instanceof NoRoomError) gw.events.limited('answer-bytes', call.charge.known)
+    throw error
+  } finally {
+    done()
+  }
+}
+
+function readyEndpoints(gw: Gateway, { endpoints }: LiveCluster): readonly Endpoint[] {
+  const nowMs = gw.clock.monotonic()
+  const ready = endpoints.all.filter((_, i) => endpoints.available(i, nowMs))
+  // As for the clients' requests: one that nobody has checked yet is better than none.
+  return ready.length > 0 ? ready : endpoints.all.filter(({ enabled, health }) => enabled && health.state === 'unknown')
+}
+
+/** Why an answer is none, for people. */
+export function refusalOf({ status }: KubeAnswer): string {
+  if (status === 403) return 'the gateway may not (403): see deploy/rbac'
+  return `upstream answered with ${status}`
+}

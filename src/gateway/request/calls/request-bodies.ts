@@ -1,0 +1,57 @@
+// The bodies that a filter looks at before the request goes on: of a write, and of a removal (a deletion or an eviction).
+
+import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
+import {
+  type EvictionRequest,
+  readDeletionRequest,
+  readEvictionRequest,
+} from '../../../protection/core/requests/deletion-request.ts'
+import { queryOf } from '../../../protection/core/requests/deletion-request-query.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import { readBody } from '../exchange/read-body.ts'
+
+/** kube-apiserver takes no larger one (MaxRequestBodyBytes). */
+const MAX_WRITE_BYTES = 3 * 1024 * 1024
+/** DeleteOptions and Evictions have some hundred bytes. */
+export const MAX_REMOVAL_BYTES: number = 16 * 1024
+
+export interface WrittenBody {
+  readonly contentType: string
+  readonly body: Buffer
+}
+
+export interface Removal extends EvictionRequest {
+  /** As it came. */
+  readonly bytes: Buffer
+}
+
+export function readWrite(exchange: Exchange): Promise<WrittenBody | Refusal> {
+  // As kube-apiserver says it.
+  return readWithin(exchange, MAX_WRITE_BYTES, '')
+}
+
+/**
+ * @param where such bodies are read, for people
+ * @throws {UnreadableBody}
+ */
+export async function readRemoval(exchange: Exchange, isEviction: boolean, where: string): Promise<Removal | Refusal> {
+  const only = ` bytes for a deletion or eviction ${where}; send DeleteOptions or an Eviction and nothing else`
+  const read = await readWithin(exchange, MAX_REMOVAL_BYTES, only)
+  if (isRefusal(read)) return read
+  const { contentType, body: bytes } = read
+  const query = queryOf(exchange.target)
+  if (isEviction) return { ...readEvictionRequest(contentType, bytes, query), bytes }
+  return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes }
+}
+
+export function contentTypeOf({ head }: Exchange): string {
+  return headerValue(head.fields, 'content-type') ?? ''
+}
+
+async function readWithin(exchange: Exchange, maxBytes: number, only: string): Promise<WrittenBody | Refusal> {
+  const body = await readBody(exchange, maxBytes, () =>
+    refuse('body-too-large', `Request entity too large: limit is ${maxBytes}${only}`),
+  )
+  return isRefusal(body) ? body : { contentType: contentTypeOf(exchange), body }
+}

@@ -1,0 +1,225 @@
+// What a filter asks upstream before it decides: an object, a collection page by page, or what the client's write would do. Each call is
+// made in the turn of whoever sent the request, who also pays for what is kept of the answers.
+
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
+import { type Refusal, type RefusalObject, refuse } from '../../../kit/core/refusal/refusal.ts'
+import { OBJECT } from '../../../kube/core/answers/answer-limits.ts'
+import { AnswerTooLargeError, CallLimitError, KubeCallError } from '../../../kube/core/answers/call-errors.ts'
+import { heldBytes } from '../../../kube/core/answers/held-bytes.ts'
+import { itemsOf, listPages, type ReadPage } from '../../../kube/core/answers/paged-list.ts'
+import type { RefusedWrite } from '../../../scaling/core/scale-write/scale-change.ts'
+import { decodeQueryPart } from '../../core/request/request-target.ts'
+import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
+import type { OwnCall } from '../../state/clusters.ts'
+import type { Decision } from '../exchange/decision.ts'
+import { keepAnswer } from '../exchange/kept-answers.ts'
+import { type CallAsGateway, callAsGateway, refusalOf } from './call-as-gateway.ts'
+import { callerFields } from './caller-fields.ts'
+import type { WrittenBody } from './request-bodies.ts'
+
+/** The time for each call, where the filter has none of its own. */
+const TIMEOUT_MS = 10_000
+
+/** Upstream gave no answer that can be used. */
+export interface Unknown {
+  readonly kind: 'unknown'
+  /** For people. */
+  readonly why: string
+  /** What upstream answered instead, which may be relayed when it is an error; absent = nothing. */
+  readonly answered?: KubeAnswer
+  /** The answer is larger than the gateway reads. */
+  readonly tooLarge?: true
+}
+
+/** A limit of the gateway is in the way. No failure policy lifts it: a client could bring it about. */
+export interface Limited {
+  readonly kind: 'limited'
+  /** For people. */
+  readonly why: string
+  /** 0 = it does not help to come back. */
+  readonly retryAfterSeconds: number
+}
+
+export type Outcome<T> = Read<T> | { readonly kind: 'absent' }
+
+/** The outcome for what is never absent. */
+export type Read<T> = { readonly kind: 'found'; readonly value: T } | Unknown | Limited
+
+/** What a write as a dry run came to. */
+export type TriedWrite = Read<JsonObject> | RefusedWrite
+
+export interface Collection<T> {
+  readonly items: readonly T[]
+  /** ListMeta of the last page. */
+  readonly metadata: JsonObject
+}
+
+type OneCall = Pick<CallAsGateway, 'method' | 'path' | 'credentials' | 'fields' | 'body' | 'contentType'> &
+  Partial<Pick<CallAsGateway, 'limits'>>
+
+export class UpstreamReader {
+  readonly #decision: Decision
+  readonly #kind: OwnCall
+  readonly #timeoutMs: () => number
+
+  /** @param timeoutMs for the next call. @throws {KubeCallError} from it, when there is no time left */
+  constructor(decision: Decision, kind: OwnCall, timeoutMs: () => number = () => TIMEOUT_MS) {
+    this.#decision = decision
+    this.#kind = kind
+    this.#timeoutMs = timeoutMs
+  }
+
+  get(path: string): Promise<Outcome<JsonObject>> {
+    return this.#objectOf({ method: 'GET', path })
+  }
+
+  getAsCaller(path: string): Promise<Outcome<JsonObject>> {
+    return this.#objectOf({ method: 'GET', path, ...this.#asCaller() })
+  }
+
+  /** @param body a merge patch */
+  patch(path: string, body: string): Promise<Outcome<JsonObject>> {
+    return this.#objectOf({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' })
+  }
+
+  /**
+   * @param query without a question mark; '' = none
+   * @param most objects that are read
+   * @param read what is kept of the items of a page. @throws {KubeCallError} from it, when they are not what was asked for
+   */
+  list<T>(
+    path: string,
+    query: string,
+    most: number,
+    read: (items: readonly unknown[]) => readonly T[],
+  ): Promise<Read<Collection<T>>> {
+    const { exchange } = this.#decision
+    const selected = query === '' ? '' : `&${query}`
+    const readPage: ReadPage = async (limit, next, limits) => {
+      const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
+      const page = await this.#call({ method: 'GET', path: `${path}?limit=${limit}${selected}${more}`, limits })
+      return objectIn(page, LIST)
+    }
+    return outcomeOf(async () => {
+      const items: T[] = []
+      let metadata: JsonObject = {}
+      for await (const page of listPages(readPage, most)) {
+        const kept = read(itemsOf(page))
+        keepAnswer(exchange, heldBytes(kept))
+        // A loop: whatever upstream answers, there may be more than a call takes arguments.
+        for (const item of kept) items.push(item)
+        metadata = recordOf(page['metadata'])
+        if (exchange.gone) throw new KubeCallError('the client has gone')
+      }
+      return { kind: 'found', value: { items, metadata } }
+    })
+  }
+
+  /** The client's write, as the client: nothing but upstream knows all formats, all merges, and all that is there already. */
+  dryRun({ contentType, body }: WrittenBody): Promise<TriedWrite> {
+    const { target, record } = this.#decision.exchange
+    return outcomeOf(async () => {
+      const answered = await this.#call({
+        method: record.method === 'PUT' ? 'PUT' : 'PATCH',
+        path: dryRunOf(target),
+        ...this.#asCaller(),
+        body,
+        contentType: contentType === '' ? 'application/json' : contentType,
+      })
+      const { status } = answered
+      if (status === 200 || status === 201) {
+        const value = readObject(answered)
+        if (value !== undefined) return { kind: 'found', value }
+        throw new OtherAnswerError('the answer to its dry run is not an object', { status, body: '' })
+      }
+      const knowsNoDryRun = status === 400 && NO_DRY_RUN.test(textOf(readObject(answered)?.['message']))
+      if (status >= 400 && status < 500 && !knowsNoDryRun) return { kind: 'refused', status, body: answered.body }
+      throw new OtherAnswerError(`its dry run was answered with ${status}`, answered)
+    })
+  }
+
+  #objectOf(call: OneCall): Promise<Outcome<JsonObject>> {
+    return outcomeOf(async () => {
+      const answered = await this.#call(call)
+      if (answered.status === 404) return { kind: 'absent' }
+      return { kind: 'found', value: objectIn(answered) }
+    })
+  }
+
+  /** @throws {KubeCallError} */
+  #call(call: OneCall): Promise<KubeAnswer> {
+    const { exchange, live } = this.#decision
+    const { gw, charge } = exchange
+    return callAsGateway(gw, live, { kind: this.#kind, charge, timeoutMs: this.#timeoutMs(), limits: OBJECT, ...call })
+  }
+
+  #asCaller(): Pick<CallAsGateway, 'credentials' | 'fields'> {
+    const { exchange, caller, cluster } = this.#decision
+    return { credentials: caller.credentials(cluster.client), fields: callerFields(exchange.head) }
+  }
+}
+
+/** Upstream answered something other than what was asked for. */
+class OtherAnswerError extends Error {
+  readonly answered: KubeAnswer
+
+  constructor(why: string, answered: KubeAnswer) {
+    super(why)
+    this.answered = answered
+  }
+}
+
+/** @throws {OtherAnswerError} */
+function objectIn(answered: KubeAnswer, what = 'an object'): JsonObject {
+  const { status } = answered
+  if (status !== 200) throw new OtherAnswerError(refusalOf(answered), answered)
+  const object = readObject(answered)
+  if (object !== undefined && (what !== LIST || Array.isArray(object['items']))) return object
+  throw new OtherAnswerError(`an answer of upstream is not ${what}`, { status, body: '' })
+}
+
+const LIST = 'a list'
+
+async function outcomeOf<T>(ask: () => Promise<T>): Promise<T | Unknown | Limited> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof OtherAnswerError) return { kind: 'unknown', why: error.message, answered: error.answered }
+    if (!(error instanceof KubeCallError)) throw error
+    const { message: why } = error
+    if (error instanceof CallLimitError) return { kind: 'limited', why, retryAfterSeconds: error.retryAfterSeconds }
+    return { kind: 'unknown', why, ...(error instanceof AnswerTooLargeError && { tooLarge: true }) }
+  }
+}
+
+function readObject({ body }: KubeAnswer): JsonObject | undefined {
+  try {
+    const object: unknown = JSON.parse(body)
+    return isRecord(object) ? object : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Of a webhook that does not say that it has no side effects (apiserver/pkg/admission/plugin/webhook/errors). */
+const NO_DRY_RUN = /^admission webhook "[^"\s]+" does not support dry run$/
+
+/**
+ * Without the client's `timeout`, by which the dry run could fail and the write itself, sent a moment later, succeed. The client may
+ * have sent a dryRun, too.
+ */
+function dryRunOf(target: string): string {
+  const at = target.indexOf('?')
+  if (at < 0) return `${target}?dryRun=All`
+  const kept = target
+    .slice(at + 1)
+    .split('&')
+    .filter((pair) => decodeQueryPart(pair.split('=', 1)[0] ?? '') !== 'timeout')
+  return `${target.slice(0, at)}?${[...kept, 'dryRun=All'].join('&')}`
+}
+
+/** The client is to come again. */
+export function refuseLimited({ why, retryAfterSeconds }: Limited, rule: OwnCall, object?: RefusalObject): Refusal {
+  return refuse('too-many-reviews', why, { retryAfterSeconds, rule, ...(object !== undefined && { object }) })
+}

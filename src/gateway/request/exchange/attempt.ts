@@ -1,0 +1,139 @@
+// One attempt to send a request to one endpoint: what forwarding and upgrades have in common.
+
+import { formatTraceparent, setTraceparent } from '../../../insight/core/traces/trace-context.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
+import { warningValue } from '../../../kit/core/refusal/warning.ts'
+import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
+import type { TraceAttempt } from '../../api/request-trace.ts'
+import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
+import type { Endpoint } from '../../state/endpoints.ts'
+import type { Permit } from './decision.ts'
+import type { Exchange } from './exchange.ts'
+
+/**
+ * Impersonation is authorised before priority and fairness adds its fields, the user's own request after it
+ * (apiserver/pkg/server/config.go, DefaultBuildHandlerChain). No proof: both may be switched off, or left out for exec.
+ */
+function isBeforePriorityLevels(list: HeaderList): boolean {
+  return headerValue(list, 'x-kubernetes-pf-flowschema-uid') === undefined
+}
+
+export abstract class Attempt {
+  protected readonly exchange: Exchange
+  protected readonly permit: Permit
+  readonly #endpoint: Endpoint
+  /** Endpoints (by URL) that had the request before. */
+  readonly #tried: readonly string[]
+  readonly #sentAtMs: number
+  /** Of a request that is traced. */
+  readonly #traced: TraceAttempt | undefined
+  #counted = true
+
+  constructor(exchange: Exchange, permit: Permit, endpoint: Endpoint, tried: readonly string[], nowMs: number) {
+    this.exchange = exchange
+    this.permit = permit
+    this.#endpoint = endpoint
+    this.#tried = tried
+    this.#sentAtMs = nowMs
+    exchange.record.endpoint = endpoint.url
+    exchange.record.attempts++
+    this.#traced = exchange.record.trace === undefined ? undefined : beginTraced(exchange, endpoint.url, nowMs)
+    endpoint.started()
+  }
+
+  /** In `fields`, which are this attempt's, its span becomes the parent of what upstream records. */
+  nameSpan(fields: HeaderList): void {
+    const { trace } = this.exchange.record
+    if (trace === undefined || this.#traced === undefined) return
+    setTraceparent(fields, formatTraceparent(trace.traceId, this.#traced.spanId, true))
+  }
+
+  /** For the trace: why there is no answer, or no whole one. */
+  protected failed(error: string): void {
+    if (this.#traced !== undefined) this.#traced.error = error
+  }
+
+  /** A response head has come; the endpoint works. @returns monotonic milliseconds */
+  protected answered(code: number): number {
+    this.exchange.record.code = code
+    const nowMs = this.answeredNow()
+    if (this.#traced !== undefined) {
+      this.#traced.code = code
+      this.#traced.headMs = nowMs
+    }
+    this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs, code)
+    if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
+    if (this.exchange.onOutcome !== undefined) this.exchange.outcomeAnswered(code)
+    return nowMs
+  }
+
+  /** It is now that the client gets an answer; up to now it was upstream's time. Monotonic milliseconds. */
+  protected answeredNow(): number {
+    const { gw, record } = this.exchange
+    const nowMs = gw.clock.monotonic()
+    nextStepAt(AT.answer, nowMs)
+    workOn(record)
+    record.ttfbMs = nowMs - record.startMs
+    record.upstreamMs = nowMs - this.#sentAtMs
+    return nowMs
+  }
+
+  /** The client has got nothing of what had come. */
+  protected unanswered(): void {
+    const { record } = this.exchange
+    record.code = 0
+    record.ttfbMs = -1
+    record.upstreamMs = -1
+  }
+
+  /** The response head as the client gets it. */
+  protected clientHead(list: HeaderList): HeaderList {
+    const head = clientResponseHeaders(list)
+    if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
+    const { warnings } = this.permit
+    for (let i = 0; i < warnings.length; i++) head.push('warning', warningValue(warnings[i] ?? ''))
+    if (this.exchange.record.code === 403 && this.#showsPriorityLevels && isBeforePriorityLevels(list)) {
+      this.#gatewayRefused(head)
+    }
+    return head
+  }
+
+  /**
+   * Priority and fairness leaves out what is long-running but watches (apiserver/pkg/server/filters/priority-and-fairness.go): without
+   * its fields there, a pod behind proxy has answered, or a refusal of the user.
+   */
+  get #showsPriorityLevels(): boolean {
+    return this.permit.isWatch || !this.exchange.longRunning
+  }
+
+  /** The user reads why, where it is known; the cluster is asked what it is. */
+  #gatewayRefused(head: HeaderList): void {
+    const { name } = this.permit.cluster
+    const { credentialFault } = this.permit.live
+    this.exchange.gw.events.gatewayRefused(name)
+    if (credentialFault === '') return
+    head.push('warning', warningValue(`cluster "${name}" refuses the gateway, not you: ${credentialFault}`))
+  }
+
+  /** Endpoints that have had the request by now. */
+  protected get tried(): readonly string[] {
+    return [...this.#tried, this.#endpoint.url]
+  }
+
+  /** The endpoint no longer counts this request. */
+  leave(): void {
+    if (!this.#counted) return
+    this.#counted = false
+    this.#endpoint.ended()
+    if (this.#traced !== undefined) this.#traced.endMs = this.exchange.gw.clock.monotonic()
+  }
+}
+
+function beginTraced({ gw, record: { trace } }: Exchange, endpoint: string, pickMs: number): TraceAttempt | undefined {
+  if (trace === undefined || gw.tracer === undefined) return undefined
+  const sentMs = gw.clock.monotonic()
+  const spanId = gw.tracer.newSpanId()
+  const attempt: TraceAttempt = { spanId, endpoint, pickMs, sentMs, headMs: -1, endMs: -1, code: 0, error: '' }
+  trace.attempts.push(attempt)
+  return attempt
+}

@@ -1,0 +1,49 @@
+// The body of a request for a filter whose answer depends on it. Only small ones are read, and a client is not waited for longer
+// than for an answer of the gateway's own.
+
+import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
+import { headerValue } from '../../core/request/hop-headers.ts'
+import type { Exchange } from './exchange.ts'
+import { WholeBody } from './whole-body.ts'
+
+/** How long a client may take to send it. */
+const BODY_TIMEOUT_MS = 30_000
+
+const EMPTY = Buffer.alloc(0)
+
+/**
+ * Reads it to its end, and leaves it to go upstream as it came. Who reads it again, behind that, gets the same bytes at once, or the
+ * same refusal: what was read of a body before it became too large or too late is gone, and shadow mode does not lift that.
+ * @param tooLarge the refusal of a body of more than `maxBytes`
+ * @returns what came of it, where the client has gone (`exchange.gone`)
+ */
+export async function readBody(
+  exchange: Exchange,
+  maxBytes: number,
+  tooLarge: () => Refusal,
+): Promise<Buffer | Refusal> {
+  const known = exchange.bytes
+  if (known !== undefined) return known.length > maxBytes ? tooLarge() : known
+  const { list, client, body } = exchange
+  if (body?.unread !== undefined) return body.unread
+  if (exchange.gone) return EMPTY
+  if (Number(headerValue(list, 'content-length') ?? '0') > maxBytes) return tooLarge()
+  const whole = new WholeBody(maxBytes, BODY_TIMEOUT_MS)
+  exchange.readInto(whole)
+  // Upstream, which would say it, is not asked yet.
+  if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
+    client.headers([':status', '100'], false)
+  switch (await whole.ended) {
+    case 'too-large':
+      return exchange.refuseBody(tooLarge())
+    case 'too-late':
+      return exchange.refuseBody(refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`))
+    case 'complete':
+      exchange.bytes = whole.take()
+      exchange.setBody(exchange.bytes)
+      return exchange.bytes
+    case 'overfull':
+    case 'gone':
+      return exchange.body?.unread ?? whole.take()
+  }
+}

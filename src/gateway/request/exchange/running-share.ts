@@ -1,0 +1,105 @@
+// What a request takes of what may run at a time: in flight, or long-running. Who sends it pays for it, from when it is known who that is; while it
+// waits for that, its address does.
+
+import type { Charge } from '../../../kit/api/stream.ts'
+import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
+import { refuseShare } from '../../../kit/core/shares/refuse-share.ts'
+import type { Shares, Taken } from '../../../kit/core/shares/shares.ts'
+import { isExempt, isNodeHeartbeat } from '../../core/policy/degrade.ts'
+import { isWatch } from '../../core/request/long-running.ts'
+import type { RequestInfo } from '../../core/request/request-info.ts'
+import type { LiveCluster } from '../../state/clusters.ts'
+import type { EndableRequest } from '../../state/thread-shares.ts'
+import type { Gateway } from './gateway.ts'
+import type { Authenticated } from './identity.ts'
+
+/** Of an exchange, what this needs. */
+export interface SharingRequest extends EndableRequest {
+  readonly gw: Gateway
+  readonly record: { readonly userAgent: string }
+  readonly monotonicMs: number
+  readonly longRunning: boolean
+  /** Who pays from now on. */
+  readonly charge: Charge
+  /** Who pays for what it has taken. */
+  charged: Charge | undefined
+}
+
+/** While it is found out who sends it. Undefined = it may wait. */
+export function takeUnknownShare(request: SharingRequest, info: RequestInfo): Refusal | undefined {
+  const { charge } = request
+  return take(request, info, charge) === 'taken' ? undefined : refused(request, charge)
+}
+
+/** From here on the requester pays. Undefined = it may run. */
+export function takeShare(
+  request: SharingRequest,
+  live: LiveCluster,
+  info: RequestInfo,
+  requester: Authenticated,
+): Refusal | undefined {
+  giveShare(request)
+  const { charge, gw } = request
+  // Answers to it fill the memory: no more until its clients have taken some of them.
+  const unread = gw.shares.answers.isOver(charge)
+  if (!unread && take(request, info, charge) === 'taken') return undefined
+  if (!isVital(request, live, info, requester)) return unread ? refusedForUnread(request) : refused(request, charge)
+  if (unread) take(request, info, charge)
+  return undefined
+}
+
+/** At its end, or when somebody else pays. */
+export function giveShare(request: SharingRequest): void {
+  const { charged } = request
+  if (charged === undefined) return
+  request.charged = undefined
+  const { inflight, watches } = request.gw.shares
+  if (request.longRunning) watches.of(charged).give(request)
+  else inflight.give(charged, 1)
+}
+
+function take(request: SharingRequest, info: RequestInfo, charge: Charge): Taken {
+  const { shares } = request.gw
+  const taken = request.longRunning ? takeLong(request, isWatch(info), charge) : shares.inflight.take(charge, 1)
+  if (taken === 'taken') request.charged = charge
+  return taken
+}
+
+/** Who has more than a share gives one up for it, where there is none left: a watch ends as in a drain, and comes back elsewhere or later. */
+function takeLong(request: SharingRequest, watch: boolean, charge: Charge): Taken {
+  const { gw } = request
+  const held = gw.shares.watches.of(charge)
+  const taken = held.take(request, charge.source, charge.weight, watch)
+  if (taken !== 'taken') return taken
+  for (let one = held.toGiveUp(); one !== undefined; one = held.toGiveUp()) {
+    gw.events.limited('watches', charge.known)
+    one.finish()
+  }
+  return taken
+}
+
+/** Passes whatever others hold, as where a limit of the cluster is reached: nodes must not be taken for dead. */
+function isVital(
+  { record, monotonicMs }: SharingRequest,
+  { flows, compiled }: LiveCluster,
+  info: RequestInfo,
+  { user }: Authenticated,
+): boolean {
+  if (isNodeHeartbeat(info, user)) return flows.tryHeartbeat(user.name, monotonicMs)
+  return isExempt(compiled.degrade, info, user, record.userAgent)
+}
+
+function refusedForUnread({ gw, charge }: SharingRequest): Refusal {
+  const { buffered } = gw.shares
+  gw.events.limited(buffered.limit, charge.known)
+  return refuseShare(buffered.limit, buffered.of(charge), charge, gw.random())
+}
+
+function refused(request: SharingRequest, charge: Charge): Refusal {
+  const { gw } = request
+  const { inflight, watches } = gw.shares
+  const limit = request.longRunning ? watches.limit : inflight.limit
+  gw.events.limited(limit, charge.known)
+  const shares: Shares = request.longRunning ? watches.of(charge).shares : inflight.of(charge)
+  return refuseShare(limit, shares, charge, gw.random())
+}

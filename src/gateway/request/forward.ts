@@ -1,0 +1,325 @@
+// Forwarding: the client's stream and an upstream stream, joined. What one brings goes to the other, and the window is given
+// back when the other side took it. Nothing is decided here but what a broken wire forces.
+
+import type { Charge, HeaderList, ResetReason, Stream, StreamEvents } from '../../kit/api/stream.ts'
+import { refuse } from '../../kit/core/refusal/refusal.ts'
+import { AT, nextStepAt } from '../../kit/io/stalls/steps.ts'
+import type { ListRequest } from '../api/list-request.ts'
+import { nothingSent, watchStarted } from '../core/admission/held.ts'
+import { tryRetry } from '../core/endpoints/retry-budget.ts'
+import { answerSize } from '../core/list-cost/list-answer.ts'
+import { isExempt, isNodeHeartbeat } from '../core/policy/degrade.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
+import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
+import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
+import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
+import { turns } from '../io/turns/thread-turns.ts'
+import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
+import { waitRefusal } from '../io/upstream/waiting.ts'
+import { Attempt } from './exchange/attempt.ts'
+import type { Permit } from './exchange/decision.ts'
+import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import { respond } from './exchange/respond.ts'
+import { selectEndpoint } from './exchange/select-endpoint.ts'
+import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
+
+/** Of a request that nobody has processed: each endpoint, and one more connection to one of them. */
+const MAX_ATTEMPTS = 3
+const EMPTY = Buffer.alloc(0)
+const NOBODY: readonly string[] = []
+
+/** The exchange is over when one of its streams says so. Only admission makes a permit. */
+export function forward(exchange: Exchange, permit: Permit): void {
+  if (exchange.place < 0) exchange.gw.running.add(exchange)
+  exchange.transition('sending')
+  const { fields } = exchange.head
+  fields[METHOD_AT] = exchange.record.method
+  fields[TARGET_AT] = exchange.target
+  fields.push('audit-id', exchange.record.auditId)
+  if (!send(exchange, permit, NOBODY, undefined)) {
+    nothingSent(permit)
+    exchange.notDeleted()
+    respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
+  } else exchange.body?.keptSent(exchange.upstream?.stream)
+}
+
+// Where the values of the pseudo-header fields stand in RequestHead.fields.
+const METHOD_AT = 1
+const TARGET_AT = 3
+const AUTHORITY_AT = 5
+const SCHEME_AT = 7
+
+/**
+ * Picks an endpoint that was not tried and sends what is known of the request; false when there is none, or no budget for a retry.
+ * @param retry why it is sent again; undefined = it is sent for the first time
+ */
+function send(exchange: Exchange, permit: Permit, tried: readonly string[], retry: ResetReason | undefined): boolean {
+  const { gw, head, record } = exchange
+  const nowMs = gw.clock.monotonic()
+  nextStepAt(AT.forward, nowMs)
+  let endpoint = selectEndpoint(gw, permit, nowMs, tried)
+  // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
+  if (endpoint === undefined && retry === 'refused' && record.attempts < MAX_ATTEMPTS)
+    endpoint = selectEndpoint(gw, permit, nowMs)
+  if (endpoint === undefined) return false
+  const connections = gw.upstreams.get(permit.cluster.name, endpoint.url)
+  if (connections === undefined) return false
+  // Only now: what cannot be sent again costs others no retry.
+  if (retry !== undefined && !takeRetry(exchange, permit, retry, nowMs)) return false
+  const attempt = new ForwardAttempt(exchange, permit, endpoint, tried, nowMs)
+  exchange.upstream = attempt
+  // Who sent a list before may still look at it.
+  const fields = tried.length === 0 ? head.fields : head.fields.slice()
+  fields[AUTHORITY_AT] = endpoint.authority
+  fields[SCHEME_AT] = endpoint.compiled.scheme
+  attempt.nameSpan(fields)
+  const { body, requestEnded } = exchange
+  const noBody = requestEnded && (body === undefined || body.keptBytes === 0)
+  const kind = freeClass(connections, classOf(exchange, permit), permit, exchange.charge, nowMs)
+  const stream = connections.open(
+    kind,
+    fields,
+    permit.caller.credentials(permit.cluster.client),
+    noBody,
+    attempt,
+    exchange.charge,
+  )
+  attempt.stream = stream
+  if (!noBody) sendBody(exchange, stream)
+  return true
+}
+
+/** Of the user's budget, where one stream broke and its connection did not: his own request may be why. And of the cluster's. */
+function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowMs: number): boolean {
+  const { gw, record, charge } = exchange
+  if (reason !== 'refused' && reason !== 'connection') {
+    if (!gw.budgets.repeatedReads.spend(record.cluster, charge.source, nowMs)) return false
+  }
+  return tryRetry(permit.live.retryBudget, nowMs)
+}
+
+function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
+  body?.sendKept(stream)
+  if (requestEnded) stream.body(EMPTY, true)
+}
+
+/** Heartbeats, as often as kubelets send them, and what spec.degrade.exempt names, wait for no stream that others have. */
+function freeClass(
+  connections: UpstreamEndpoint,
+  kind: RequestKind,
+  permit: Permit,
+  charge: Charge,
+  nowMs: number,
+): RequestKind {
+  if (connections.relisting && (kind === 'list' || kind === 'watch-opening') && isReserved(permit))
+    return kind === 'list' ? 'unary' : 'watch'
+  if ((kind !== 'unary' && kind !== 'list') || !connections.isFull(kind, charge)) return kind
+  const { limits, info, user } = permit
+  const reserved = isReserved(permit) || (isNodeHeartbeat(info, user) && limits.tryHeartbeat(user.name, nowMs))
+  return reserved ? 'reserved' : kind
+}
+
+/** Flow control may have asked already. */
+function isReserved({ reserved, cluster, info, user, userAgent }: Permit): boolean {
+  return reserved || isExempt(cluster.degrade, info, user, userAgent)
+}
+
+function classOf({ record }: Exchange, { caller, isWatch, info }: Permit): RequestKind {
+  if (caller.kind === 'anonymous') return 'anonymous'
+  if (isWatch) return 'watch-opening'
+  if (record.longRunning) return 'watch'
+  return info.verb === 'list' ? 'list' : 'unary'
+}
+
+/** What comes of one attempt. What still comes of one that was given up is ignored. */
+class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Holder {
+  stream: Stream | undefined = undefined
+  /** What has come of an answer that the client gets when it is whole. */
+  #held: HeldAnswer | undefined = undefined
+  /** The slice in which its head came. */
+  #heldIn = 0
+
+  onHeaders(list: HeaderList, end: boolean): void {
+    const exchange = this.exchange
+    if (exchange.upstream !== this || exchange.phase !== 'sending') return
+    const status = Number(list[1])
+    if (status < 200) {
+      if (status !== 101) exchange.client.headers(clientResponseHeaders(list), false)
+      return
+    }
+    const nowMs = this.answered(status)
+    turns.chargeAnswer(exchange.charge, 0)
+    if (status === 409 && exchange.mayDecideAgain) {
+      exchange.conflicted()
+      return
+    }
+    const listed = exchange.record.list
+    if (listed !== undefined) this.#measure(listed, list, status)
+    if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
+      this.#held = holdAnswer(list, exchange.record, this, nowMs)
+      if (this.#held !== undefined) {
+        this.#heldIn = turns.slice
+        return
+      }
+    }
+    if (this.permit.isWatch) this.#watchAnswered(list, status)
+    this.#begin(list, end)
+    if (end) exchange.end()
+    // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
+    else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
+  }
+
+  /** Of an answer that was given up nothing counts. */
+  #measure(listed: ListRequest, head: HeaderList, status: number): void {
+    const encoding = headerValue(head, 'content-encoding') ?? ''
+    const type = headerValue(head, 'content-type') ?? ''
+    listed.answer = status === 200 && !listed.isWatch ? answerSize(encoding, type, listed.limit > 0) : undefined
+  }
+
+  /** The client gets the head: from here on nobody else can be asked. */
+  #begin(list: HeaderList, end: boolean): void {
+    const { exchange } = this
+    exchange.transition('answering')
+    exchange.body?.forget()
+    exchange.client.headers(this.clientHead(list), end)
+    exchange.gw.events.responseStarted(exchange.record)
+  }
+
+  /** The client gets what was held, and then whatever comes. */
+  #passOnHeld(held: HeldAnswer): void {
+    const { exchange } = this
+    this.#held = undefined
+    // Mostly it has come in one piece, and `answered` has noted the time a moment ago.
+    if (!turns.isReadIn(this.#heldIn)) this.answeredNow()
+    this.#begin(held.head, false)
+    exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
+    exchange.chargeAnswer()
+  }
+
+  #watchAnswered(list: HeaderList, status: number): void {
+    watchStarted(this.permit)
+    if (status !== 200) return
+    const encoding = headerValue(list, 'content-encoding') ?? ''
+    this.exchange.frames = createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
+  }
+
+  onBody(chunk: Buffer, end: boolean): void {
+    const exchange = this.exchange
+    if (exchange.upstream !== this) return
+    turns.chargeAnswer(exchange.charge, chunk.length)
+    exchange.record.list?.answer?.see(chunk)
+    const held = this.#held
+    if (held !== undefined) {
+      if (!end && held.hold(chunk)) {
+        this.stream?.credit(chunk.length)
+        return
+      }
+      this.#passOnHeld(held)
+    }
+    if (exchange.phase !== 'answering') return
+    exchange.record.responseBytes += chunk.length
+    if (exchange.record.audit !== undefined) exchange.record.audit.responseBody(chunk)
+    const { client, frames } = exchange
+    client.body(chunk, end)
+    if (end) exchange.end()
+    const { queued } = client
+    if (queued > 0) exchange.chargeAnswer()
+    if (end) return
+    if (queued === 0 || queued < exchange.answerWater) this.stream?.credit(chunk.length)
+    else exchange.owedToUpstream += chunk.length
+    if (frames !== undefined && followWatch(frames, chunk) && exchange.finishAtBoundary) exchange.endWatch()
+  }
+
+  onTrailers(list: HeaderList): void {
+    const exchange = this.exchange
+    if (exchange.upstream !== this) return
+    if (this.#held !== undefined) this.#passOnHeld(this.#held)
+    if (exchange.phase !== 'answering') return
+    exchange.client.trailers(list)
+    exchange.end()
+  }
+
+  onDrained(): void {
+    if (this.exchange.upstream === this) this.exchange.body?.upstreamDrained(this.stream?.queued ?? 0)
+  }
+
+  onReset(reason: ResetReason): void {
+    const exchange = this.exchange
+    if (exchange.upstream !== this || exchange.phase === 'over') return
+    if (exchange.phase === 'answering') this.#brokenAnswer(reason)
+    else this.#noAnswer(reason)
+  }
+
+  /** Upstream is gone in the middle: never a clean end, but for a watch that stands between two events. */
+  #brokenAnswer(reason: ResetReason): void {
+    const exchange = this.exchange
+    this.failed(reason)
+    exchange.record.aborted = 'upstream'
+    if (exchange.frames?.atBoundary === true) exchange.client.body(EMPTY, true)
+    else exchange.client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
+    exchange.end()
+  }
+
+  #noAnswer(reason: ResetReason): void {
+    const exchange = this.exchange
+    const { gw, record } = exchange
+    this.failed(reason)
+    this.leave()
+    if (reason === 'head-too-large') {
+      this.#headTooLarge()
+      return
+    }
+    if (this.#mayRetry(reason) && send(exchange, this.permit, this.tried, reason)) {
+      gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
+      return
+    }
+    if (reason === 'refused' || reason === 'overloaded') exchange.notDeleted()
+    const refusal = waitRefusal(this.stream)
+    if (refusal !== undefined) {
+      gw.events.limited(refusal.limit, exchange.charge.known)
+      respond(exchange, refuseWaiting(record.cluster, exchange.charge, refusal, gw.random()))
+      return
+    }
+    respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
+  }
+
+  /** Nothing was sent, and no other endpoint of the cluster would take it. */
+  #headTooLarge(): void {
+    const exchange = this.exchange
+    const { cluster, endpoint } = exchange.record
+    const connections = exchange.gw.upstreams.get(cluster, endpoint)
+    const maxBytes = connections?.maxListBytes() ?? Number.POSITIVE_INFINITY
+    exchange.notDeleted()
+    respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
+  }
+
+  /** Never a write that may have been seen; never twice to the same endpoint. */
+  #mayRetry(reason: ResetReason): boolean {
+    if (this.exchange.body?.replayable === false) return false
+    // What one source has too many of would take the retries of all.
+    return reason !== 'overloaded' && (reason === 'refused' || this.#isRepeatable)
+  }
+
+  /** Asked twice, it does nothing more than asked once. */
+  get #isRepeatable(): boolean {
+    const { requestEnded, record } = this.exchange
+    return (record.method === 'GET' || record.method === 'HEAD') && !this.permit.isWatch && requestEnded
+  }
+
+  heldTooLong(): void {
+    if (this.#held !== undefined) this.#passOnHeld(this.#held)
+  }
+
+  override leave(): void {
+    if (this.#held !== undefined) {
+      this.#held.discard()
+      this.#held = undefined
+      this.unanswered()
+    }
+    super.leave()
+  }
+
+  cancel(): void {
+    this.stream?.reset('cancel')
+  }
+}

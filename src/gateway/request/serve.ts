@@ -1,0 +1,298 @@
+// The spine: the way of one request, top to bottom. Start reading here.
+// Every step returns its value or a Refusal; a thrown error is a bug or a broken wire, and is answered once, at the end.
+// Where a step has to wait (for reviews, or in a filter), it returns a promise, and the way goes on where it stopped.
+
+import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../../kit/api/stream.ts'
+import type { ClientUpgrade, UpgradeHandler } from '../../kit/api/upgrade.ts'
+import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
+import { AT, endStep, nextStepAt, workOn } from '../../kit/io/stalls/steps.ts'
+import type { RequestRecord } from '../api/request-record.ts'
+import { policyOf, readRequestInfo, refuseLongTarget, refuseRevoked, selectPolicy } from '../core/admission/steps.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { onRequest as countForRetries } from '../core/endpoints/retry-budget.ts'
+import { listRequestOf } from '../core/list-cost/list-request.ts'
+import { clientClassOf } from '../core/policy/client-class.ts'
+import { upgradeUnsupportedMessage } from '../core/policy/traffic-messages.ts'
+import { isLongRunning, isWatch } from '../core/request/long-running.ts'
+import type { RequestInfo } from '../core/request/request-info.ts'
+import { admit, recheck, resumeAdmission } from './admit.ts'
+import { authenticate } from './authenticate.ts'
+import type { Asked, Decision, Recheck, Requested } from './exchange/decision.ts'
+import { Exchange } from './exchange/exchange.ts'
+import type { Gateway } from './exchange/gateway.ts'
+import type { Authenticated } from './exchange/identity.ts'
+import { refuseCancelled } from './exchange/refuse-cancelled.ts'
+import { respond } from './exchange/respond.ts'
+import { takeShare, takeUnknownShare } from './exchange/running-share.ts'
+import { forward } from './forward.ts'
+import { impersonate } from './impersonation.ts'
+import { lookup } from './lookup.ts'
+import { upgrade } from './upgrade.ts'
+
+/** A refusal that is still to be sent; undefined = the request is on its way, or waits. */
+type Served = Refusal | undefined
+
+/** Of a target that is too long, as much as the logs show. */
+const LONG_TARGET_LOGGED = 1024
+
+export function createRequestHandler(gw: Gateway): RequestHandler {
+  return (peer, stream, head, end) => begin(gw, peer, stream, head, end, undefined)
+}
+
+export function createUpgradeHandler(gw: Gateway): UpgradeHandler {
+  return (peer, answer, head, client) => begin(gw, peer, answer, head, true, client)
+}
+
+function begin(
+  gw: Gateway,
+  peer: Peer,
+  stream: Stream,
+  head: HeaderList,
+  end: boolean,
+  client: ClientUpgrade | undefined,
+): StreamEvents {
+  const exchange = new Exchange(gw, peer, stream, head, end, client)
+  try {
+    settle(exchange, serve(exchange))
+  } catch (error) {
+    onBug(exchange, error)
+  }
+  return exchange
+}
+
+/** The straight line, first part: what is asked, of which cluster, and who asks. */
+function serve(exchange: Exchange): Served {
+  const { gw, peer, head, record } = exchange
+  if (head.problem !== '') return refuse('bad-request', head.problem)
+  const tooLong = refuseLongTarget(head.target)
+  if (tooLong !== undefined) {
+    record.target = head.target.slice(0, LONG_TARGET_LOGGED)
+    return tooLong
+  }
+
+  const live = lookup(exchange)
+  if ('refused' in live) return live
+  const cluster = live.compiled
+  record.cluster = cluster.name
+  record.clusterLogMode = cluster.logMode
+  if (cluster.closeWhenIdle) peer.drain()
+
+  const info = readRequestInfo(record.method, exchange.target)
+  if ('refused' in info) return info
+  describe(record, info)
+  gw.events.requestStarted(record)
+
+  const asked: Asked = { live, cluster, info, requester: undefined }
+  const requester = authenticate(exchange, live, cluster)
+  if (requester instanceof Promise) {
+    const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
+    return refusal ?? goOnLater(exchange, asked, requester, serveRequester)
+  }
+  return 'refused' in requester ? requester : serveRequester(exchange, asked, requester)
+}
+
+/** Second part: the user that the request runs as. */
+function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
+  const { trace } = exchange.record
+  if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
+  const overfull = charge(exchange, requester, cluster)
+  // The logs name the user, whatever refuses the request from here on.
+  identify(exchange.record, requester, requester)
+  const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
+  if (revoked !== undefined) return revoked
+  const cancelled = refuseCancelled(exchange)
+  if (cancelled !== undefined) return cancelled
+  const exceeded = takeShare(exchange, live, info, requester)
+  if (exceeded !== undefined) return exceeded
+  if (overfull !== undefined) return overfull
+  const requested: Requested = { live, cluster, info, requester }
+  const caller = impersonate(exchange, live, requester)
+  if (caller instanceof Promise) return goOnLater(exchange, requested, caller, serveCaller)
+  return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
+}
+
+/** Third part: whether it is served. */
+function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
+  const { peer, record } = exchange
+  identify(record, requester, caller)
+  if (record.trace !== undefined) record.trace.identifiedMs = exchange.gw.clock.monotonic()
+  exchange.gw.events.requestIdentified(record)
+  if (record.audit !== undefined) exchange.body?.showKept(record.audit)
+  const { user } = caller
+  const client = clientClassOf(user, record.userAgent)
+  if (client !== undefined) live.incident.see(client, exchange.nowMs)
+
+  const matched = selectPolicy(cluster, info, user, record.userAgent)
+  if ('refused' in matched) return matched
+  const policy = policyOf(cluster, matched)
+  record.policy = matched.policy
+  record.rule = matched.rule
+  record.policyLogMode = policy.logMode
+  record.flowControl = cluster.schemas[policy.schema]?.name ?? ''
+
+  const list = cluster.learnsLists ? listRequestOf(info, exchange.target, live.lists) : undefined
+  record.list = list
+  const decision: Decision = {
+    exchange,
+    live,
+    cluster,
+    info,
+    requester,
+    caller,
+    limits: live.flows,
+    policy,
+    rule: matched.rule,
+    user,
+    userAgent: record.userAgent,
+    remoteAddress: peer.remoteAddress,
+    isWatch: isWatch(info),
+    isUpgrade: exchange.upgrade !== undefined,
+    list,
+    moment: exchange,
+    passed: 0,
+    reserved: false,
+    held: undefined,
+    warnings: NONE,
+    shadow: NONE,
+    recheck: undefined,
+    scaleChange: undefined,
+    writeEffect: undefined,
+    deliver: undefined,
+  }
+  exchange.decision = decision
+  return serveAdmitted(exchange, decision, admit(decision))
+}
+
+/** Fourth part: on its way, when every filter has let it pass. */
+function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
+  exchange.record.shadow = decision.shadow
+  exchange.record.reserved = decision.reserved
+  if ('refused' in permit) return permit
+  if (permit instanceof Promise) {
+    return wait(exchange, decision, permit, (refusal) => {
+      return serveAdmitted(exchange, decision, resumeAdmission(decision, refusal))
+    })
+  }
+  if (exchange.gone) {
+    exchange.record.aborted = 'client'
+    exchange.end()
+    return undefined
+  }
+  const { trace } = exchange.record
+  if (trace !== undefined) trace.admittedMs = exchange.gw.clock.monotonic()
+  // Whatever a filter in shadow mode says of it.
+  const unread = exchange.body?.unread
+  if (unread !== undefined) return unread
+  if (permit.deliver !== undefined) return wait(exchange, permit, permit.deliver(permit), (refusal) => refusal)
+  countForRetries(permit.live.retryBudget, exchange.monotonicMs)
+  if (exchange.upgrade !== undefined) {
+    upgrade(exchange, exchange.upgrade, permit)
+    return undefined
+  }
+  if (needsUpgrade(permit.info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
+  if (permit.recheck !== undefined) exchange.onConflict = recheckLater(exchange, permit, permit.recheck)
+  forward(exchange, permit)
+  return undefined
+}
+
+function recheckLater(exchange: Exchange, decision: Decision, wanted: Recheck): () => void {
+  return () => settle(exchange, serveAdmitted(exchange, decision, recheck(decision, wanted)))
+}
+
+const NONE: readonly string[] = []
+
+/** Answers a request that is refused; any other is on its way. */
+function settle(exchange: Exchange, refusal: Refusal | undefined): void {
+  if (refusal === undefined) return
+  const { peer } = exchange
+  // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
+  // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
+  if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
+  // Nothing more comes of the connection of a revoked certificate either.
+  else if (refusal.refused === 'revoked' && peer.certificate !== undefined) peer.drain()
+  respond(exchange, refusal)
+}
+
+/** Goes on with what a step has found, once it has. Where nothing has to be waited for, the step calls the next one itself. */
+function goOnLater<Known extends Asked, Found extends object>(
+  exchange: Exchange,
+  known: Known,
+  found: Promise<Found | Refusal>,
+  next: (exchange: Exchange, known: Known, found: Found) => Served,
+): undefined {
+  return wait(exchange, known, found, (late) => ('refused' in late ? late : next(exchange, known, late)))
+}
+
+/** Goes on when the answer is there: that is then the moment of the decision, and who was revoked meanwhile is not served. */
+function wait<T>(
+  exchange: Exchange,
+  { live, requester }: Asked,
+  pending: Promise<T>,
+  next: (found: T) => Served,
+): undefined {
+  pending
+    .then((found) => {
+      if (exchange.phase === 'over') return
+      exchange.nowMs = exchange.gw.clock.now()
+      exchange.monotonicMs = exchange.gw.clock.monotonic()
+      nextStepAt(AT.decide, exchange.monotonicMs)
+      workOn(exchange.record)
+      const { revoked } = live.compiled.authentication
+      settle(exchange, (requester && refuseRevoked(revoked, requester)) ?? next(found))
+      endStep(performance.now())
+    })
+    .catch((error: unknown) => onBug(exchange, error))
+}
+
+/** exec, attach and port-forward are nothing without an upgrade; a proxied request may be an ordinary one. */
+function needsUpgrade(info: RequestInfo): boolean {
+  if (!info.isResourceRequest || info.resource !== 'pods') return false
+  return info.subresource === 'exec' || info.subresource === 'attach' || info.subresource === 'portforward'
+}
+
+function describe(record: RequestRecord, info: RequestInfo): void {
+  record.verb = info.verb
+  record.apiGroup = info.apiGroup
+  record.apiVersion = info.apiVersion
+  record.resource = info.resource
+  record.subresource = info.subresource
+  record.namespace = info.namespace
+  record.name = info.name
+  record.isResourceRequest = info.isResourceRequest
+  record.path = info.path
+  record.longRunning = isLongRunning(info)
+}
+
+/** From here on the user pays, for the connection, too. */
+function charge(exchange: Exchange, requester: Authenticated, cluster: CompiledCluster): Refusal | undefined {
+  const { peer } = exchange
+  const user = requester.chargeIn(cluster, peer)
+  if (user.known) peer.charge = user
+  return exchange.chargeTo(user) ?? exchange.bufferHead()
+}
+
+function identify(record: RequestRecord, requester: Authenticated, caller: Authenticated): void {
+  record.user = caller.user.name
+  record.groups = caller.user.groups
+  record.uid = caller.user.uid
+  record.extra = caller.user.extra
+  if (caller === requester) return
+  record.impersonator = requester.user.name
+  record.impersonatorUid = requester.user.uid
+  record.impersonatorGroups = requester.user.groups
+  record.impersonatorExtra = requester.user.extra
+}
+
+/** A bug is logged with its stack and shown to the client without. */
+function onBug(exchange: Exchange, error: unknown): void {
+  const { gw, record } = exchange
+  gw.log.error('request failed inside the gateway', { error, auditId: record.auditId, cluster: record.cluster })
+  if (exchange.phase === 'over') return
+  exchange.upstream?.cancel()
+  if (record.code !== 0) {
+    exchange.client.reset('internal')
+    exchange.end()
+    return
+  }
+  respond(exchange, refuse('internal', 'the gateway failed; its log has the details under this Audit-ID'))
+}

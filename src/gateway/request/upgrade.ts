@@ -1,0 +1,142 @@
+// Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and the same header fields as any request, then
+// two sockets joined. Authorised before dialling: the identity cannot change later.
+
+import type { HeaderList, Stream } from '../../kit/api/stream.ts'
+import type { ClientUpgrade } from '../../kit/api/upgrade.ts'
+import { refuse } from '../../kit/core/refusal/refusal.ts'
+import { nothingSent, watchStarted } from '../core/admission/held.ts'
+import { tryRetry } from '../core/endpoints/retry-budget.ts'
+import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
+import { headerListBytes } from '../core/request/header-list.ts'
+import { UPSTREAM_PSEUDO } from '../core/request/request-head.ts'
+import { HTTP1_MAX_LIST_BYTES } from '../io/upstream/http1.ts'
+import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/upgrade-splice.ts'
+import type { Endpoint } from '../state/endpoints.ts'
+import { Attempt } from './exchange/attempt.ts'
+import type { Permit } from './exchange/decision.ts'
+import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import { respond } from './exchange/respond.ts'
+import { selectEndpoint } from './exchange/select-endpoint.ts'
+
+const SWITCHING_PROTOCOLS = 101
+const EMPTY = Buffer.alloc(0)
+const NOBODY: readonly string[] = []
+
+/** The exchange is over when the connection is, or when the request was answered. Only admission makes a permit. */
+export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit): void {
+  const headBytes =
+    headerListBytes(exchange.head.fields) + headerListBytes(permit.caller.credentials(permit.cluster.client).list)
+  if (headBytes > HTTP1_MAX_LIST_BYTES) {
+    nothingSent(permit)
+    const message = headersTooLargeMessage(exchange.record.cluster, HTTP1_MAX_LIST_BYTES)
+    respond(exchange, refuse('headers-too-large', message))
+    return
+  }
+  exchange.gw.running.add(exchange)
+  exchange.transition('upgrading')
+  if (send(exchange, client, permit, NOBODY)) return
+  nothingSent(permit)
+  respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
+}
+
+function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: readonly string[]): boolean {
+  const { gw, record, target } = exchange
+  const nowMs = gw.clock.monotonic()
+  const endpoint = selectEndpoint(gw, permit, nowMs, tried)
+  const connections = endpoint === undefined ? undefined : gw.upstreams.get(permit.cluster.name, endpoint.url)
+  if (endpoint === undefined || connections === undefined) return false
+  const attempt = new UpgradeAttempt(client, exchange, permit, endpoint, tried, nowMs)
+  exchange.upstream = attempt
+  const fields = outgoingFields(exchange, permit, endpoint)
+  attempt.nameSpan(fields)
+  attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, exchange.charge, attempt)
+  return true
+}
+
+/** Ours behind the client's, so that no client field can stand in for them. */
+function outgoingFields({ head, record }: Exchange, permit: Permit, { authority }: Endpoint): HeaderList {
+  return [
+    'host',
+    authority,
+    ...head.fields.slice(UPSTREAM_PSEUDO),
+    ...permit.caller.credentials(permit.cluster.client).list,
+    'audit-id',
+    record.auditId,
+    'connection',
+    'Upgrade',
+    'upgrade',
+    head.upgrade,
+  ]
+}
+
+class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
+  /** What the client sends is spliced, or ignored. */
+  readonly stream: Stream | undefined = undefined
+  splice: Splice | undefined = undefined
+  readonly #client: ClientUpgrade
+
+  constructor(client: ClientUpgrade, ...attempt: ConstructorParameters<typeof Attempt>) {
+    super(...attempt)
+    this.#client = client
+  }
+
+  onSwitched(): void {
+    const exchange = this.exchange
+    exchange.transition('upgraded')
+    this.answered(SWITCHING_PROTOCOLS)
+    watchStarted(this.permit)
+    exchange.gw.events.responseStarted(exchange.record)
+  }
+
+  onResponse(head: HeaderList): void {
+    this.answered(Number(head[1]))
+    this.exchange.client.headers(this.clientHead(head), false)
+  }
+
+  onBody(chunk: Buffer): void {
+    this.exchange.record.responseBytes += chunk.length
+    this.exchange.record.audit?.responseBody(chunk)
+    this.exchange.client.body(chunk, false)
+    this.exchange.chargeAnswer()
+  }
+
+  onWaiting(): void {
+    const { exchange } = this
+    const { client } = exchange
+    if (client.meter === undefined) exchange.chargeAnswer()
+    else client.meter.onQueued(client.queued)
+  }
+
+  onBodyEnd(): void {
+    this.exchange.client.body(EMPTY, true)
+    this.exchange.end()
+  }
+
+  /** Only a request of which no byte was sent may go to another endpoint. */
+  onFailed(error: Error, sent: boolean): void {
+    const exchange = this.exchange
+    const { gw, record } = exchange
+    if (exchange.phase === 'over') return
+    this.failed(sent ? 'broken' : 'refused')
+    this.leave()
+    gw.log.debug('upgrade failed', { cluster: record.cluster, endpoint: record.endpoint, error: error.message })
+    if (!sent && !exchange.gone && tryRetry(this.permit.live.retryBudget, gw.clock.monotonic())) {
+      if (send(exchange, this.#client, this.permit, this.tried)) {
+        gw.events.retried(record.cluster, 'refused')
+        return
+      }
+    }
+    respond(exchange, refuse('upgrade-failed', upstreamFailedMessage(record.cluster)))
+  }
+
+  onClosed(fromClient: number, toClient: number): void {
+    const { record } = this.exchange
+    record.requestBytes = fromClient
+    record.responseBytes = toClient
+    this.exchange.end()
+  }
+
+  cancel(): void {
+    this.splice?.abort()
+  }
+}

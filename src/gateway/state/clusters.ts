@@ -1,0 +1,211 @@
+// The clusters as the request path sees them: the compiled object, and the state that outlives a change of the object.
+// Controllers write, the request path reads; a change swaps one pointer.
+
+import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../../incidents/core/answer-counts.ts'
+import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
+import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
+import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
+import { CallTurns } from '../core/limits/call-turns.ts'
+import { ListSizes } from '../core/list-cost/list-sizes.ts'
+import { type EndpointHandle, EndpointSet } from './endpoints.ts'
+import { type FlowHandle, FlowTable } from './flow-tables.ts'
+import { Incident, type IncidentMemory } from './incident.ts'
+import { ALONE, type ThreadPlace } from './thread-place.ts'
+
+/** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
+export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'write-check'
+
+export interface LiveCluster {
+  /** Replaced as a whole by each change; read it once per request. */
+  compiled: CompiledCluster
+  readonly endpoints: EndpointSet
+  readonly flows: FlowTable
+  /** How large lists are, as far as this thread knows. */
+  readonly lists: ListSizes
+  readonly retryBudget: RetryBudget
+  /** What is remembered for an incident. Another one when the cluster is created again under the same name. */
+  incident: Incident
+  /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
+  readonly turns: Readonly<Record<OwnCall, CallTurns>>
+  /** In which deletions of pods are evaluated: the main thread has no more of them at a time. */
+  readonly deletions: CallTurns
+  /**
+   * A new one when servers, their CA or audiences change, and for a cluster that is created again under the name of a deleted
+   * one: answers about identities from before no longer count.
+   */
+  identityEpoch: number
+  /** Why the cluster refuses the gateway's own credential, if known; '' = it does not. */
+  credentialFault: string
+  /** Counts how upstream answers; undefined = nobody decides by it (CompiledDegrade.observed). */
+  answers: AnswerColumn | undefined
+}
+
+/** Evaluations of deletions of a cluster under way, of one thread; of one source half of them, of two a third each ... */
+export const MAX_DELETIONS = 512
+/** Deletions that wait for their turn. */
+const MAX_DELETIONS_WAITING = 8192
+
+/** A cluster for another thread: plain data and the shared memory. */
+export interface ClusterHandle {
+  readonly compiled: CompiledCluster
+  readonly endpoints: readonly EndpointHandle[]
+  readonly flows: readonly FlowHandle[]
+  readonly answers: AnswerMemory | undefined
+  readonly incident: IncidentMemory
+}
+
+export class ClusterTable {
+  readonly #live = new Map<string, LiveCluster>()
+  readonly #index = new LiveClusterIndex()
+  #generation = 0
+  /** Different for any two clusters, and for two versions that differ in what verifies identities. */
+  #nextEpoch = 0
+  readonly #place: ThreadPlace
+
+  constructor(place: ThreadPlace = ALONE) {
+    this.#place = place
+  }
+
+  get index(): ClusterIndex {
+    return this.#index
+  }
+
+  /** Counts applied changes. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  get(name: string): LiveCluster | undefined {
+    return this.#live.get(name)
+  }
+
+  values(): Iterable<LiveCluster> {
+    return this.#live.values()
+  }
+
+  names(): Iterable<string> {
+    return this.#live.keys()
+  }
+
+  get size(): number {
+    return this.#live.size
+  }
+
+  /**
+   * Puts new or changed clusters in force, and drops others. What is unchanged keeps its state. The first cluster
+   * with a claim on a host keeps it.
+   */
+  change(changed: readonly CompiledCluster[], removed: readonly string[], monotonicMs: number): void {
+    for (const name of removed) this.#remove(name)
+    for (const cluster of changed) this.#put(cluster, monotonicMs, undefined)
+    this.#generation++
+  }
+
+  /** Follows a change of another thread's table, which has this generation afterwards. */
+  follow(changed: readonly ClusterHandle[], removed: readonly string[], generation: number, monotonicMs: number): void {
+    for (const name of removed) this.#remove(name)
+    for (const handle of changed) this.#put(handle.compiled, monotonicMs, handle)
+    this.#generation = generation
+  }
+
+  /** What another thread needs to follow this table. */
+  handle(name: string): ClusterHandle | undefined {
+    const live = this.#live.get(name)
+    if (live === undefined) return undefined
+    const { compiled, endpoints, flows, answers, incident } = live
+    return {
+      compiled,
+      endpoints: endpoints.handles(),
+      flows: flows.handles(),
+      answers: answers?.memory,
+      incident: incident.memory,
+    }
+  }
+
+  /** A thread has died: what its requests held is released, and they no longer count. */
+  releaseThread(thread: number): void {
+    for (const live of this.#live.values()) {
+      live.endpoints.releaseThread(thread)
+      live.flows.releaseThread(thread)
+      live.incident.releaseThread(thread)
+    }
+  }
+
+  #remove(name: string): void {
+    const live = this.#live.get(name)
+    if (live === undefined) return
+    this.#live.delete(name)
+    this.#reindex(live.compiled, undefined)
+  }
+
+  #put(cluster: CompiledCluster, monotonicMs: number, handle: ClusterHandle | undefined): void {
+    const known = this.#live.get(cluster.name)
+    if (handle === undefined && known?.compiled.revision === cluster.revision) return
+    const before = known?.compiled
+    const live = known ?? this.#create(cluster, handle?.incident)
+    if (identityDiffers(live.compiled, cluster)) live.identityEpoch = this.#nextEpoch++
+    live.endpoints.update(cluster.endpoints, handle?.endpoints)
+    live.flows.update(cluster.schemas, monotonicMs, handle?.flows)
+    live.answers = this.#answersOf(live, cluster, handle)
+    if (known !== undefined && handle !== undefined) live.incident = new Incident(this.#place, handle.incident)
+    live.compiled = cluster
+    this.#reindex(before, cluster)
+  }
+
+  /** Kept as long as somebody decides by them. */
+  #answersOf(
+    { answers }: LiveCluster,
+    { degrade }: CompiledCluster,
+    handle: ClusterHandle | undefined,
+  ): AnswerColumn | undefined {
+    if (!degrade.observed) return undefined
+    const memory = handle === undefined ? answers?.memory : handle.answers
+    if (answers !== undefined && answers.memory === memory) return answers
+    const { thread, threads } = this.#place
+    return new AnswerColumn(memory ?? createAnswerMemory(threads), thread)
+  }
+
+  #reindex(before: CompiledCluster | undefined, after: CompiledCluster | undefined): void {
+    if (this.#index.replace(before, after)) return
+    const all: CompiledCluster[] = []
+    for (const { compiled } of this.#live.values()) all.push(compiled)
+    this.#index.rebuild(all)
+  }
+
+  #create(compiled: CompiledCluster, incident: IncidentMemory | undefined): LiveCluster {
+    const live: LiveCluster = {
+      compiled,
+      endpoints: new EndpointSet(this.#place),
+      flows: new FlowTable(this.#place),
+      lists: new ListSizes(),
+      retryBudget: createRetryBudget(),
+      incident: new Incident(this.#place, incident),
+      turns: {
+        'token-review': new CallTurns(),
+        'access-review': new CallTurns(),
+        // Only requests that may delete the pod cause one, so their number is bounded by requests.
+        'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
+        // Likewise, that may scale it.
+        'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
+        'write-check': new CallTurns(Number.POSITIVE_INFINITY),
+      },
+      deletions: new CallTurns(MAX_DELETIONS, MAX_DELETIONS_WAITING),
+      identityEpoch: this.#nextEpoch++,
+      credentialFault: '',
+      answers: undefined,
+    }
+    this.#live.set(compiled.name, live)
+    return live
+  }
+}
+
+function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {
+  // Addresses of a name come and go; who is believed stays.
+  const servers = (cluster: CompiledCluster): string =>
+    [...new Set(cluster.endpoints.map(({ url, of }) => of?.url ?? url))].join(' ')
+  return (
+    servers(a) !== servers(b) ||
+    a.client.ca !== b.client.ca ||
+    a.authentication.audiences.join(' ') !== b.authentication.audiences.join(' ')
+  )
+}

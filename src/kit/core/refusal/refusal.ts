@@ -1,0 +1,188 @@
+// Why a request is not forwarded: the closed set of reasons, and the one table that says how each is answered.
+
+import { Buffer } from 'node:buffer'
+import type { HeaderList } from '../../api/stream.ts'
+
+export interface RefusalRow {
+  readonly code: number
+  /** metav1.Status.reason. */
+  readonly statusReason: string
+  /**
+   * Whether Retry-After may be sent. Only where the gateway itself limits: client-go resends any verb, ten times, on a
+   * 429 or 5xx that carries it (client-go/rest/with_retry.go), so a policy refusal or a 5xx must not.
+   */
+  readonly retryAfter: boolean
+}
+
+const ROWS = {
+  'bad-request': { code: 400, statusReason: 'BadRequest', retryAfter: false },
+  'headers-too-large': { code: 431, statusReason: 'RequestHeaderFieldsTooLarge', retryAfter: false },
+  'target-too-long': { code: 414, statusReason: 'URITooLong', retryAfter: false },
+  'request-info': { code: 500, statusReason: 'InternalError', retryAfter: false },
+  'unknown-cluster': { code: 404, statusReason: 'NotFound', retryAfter: false },
+  misdirected: { code: 421, statusReason: 'MisdirectedRequest', retryAfter: false },
+  unauthorized: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
+  revoked: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
+  'authentication-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  // Nothing was sent, so that any verb may be sent again.
+  'too-many-reviews': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'impersonation-invalid': { code: 400, statusReason: 'BadRequest', retryAfter: false },
+  'impersonation-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'no-policy': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'policy-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'access-denied': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  degraded: { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  'disruption-refused': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  // kubectl drain waits on a 429, and gives up on anything else.
+  'eviction-refused': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
+  'disruption-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  // No Retry-After: the same list would be too large again, and client-go would send it ten times.
+  'list-too-large': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
+  'rate-limited': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'too-many-cancelled': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  // Nothing was done for it.
+  'too-many-failures': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'share-exceeded': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  'upstream-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
+  'upgrade-unsupported': { code: 400, statusReason: 'BadRequest', retryAfter: false },
+  'upgrade-failed': { code: 502, statusReason: 'BadGateway', retryAfter: false },
+  'body-too-large': { code: 413, statusReason: 'RequestEntityTooLarge', retryAfter: false },
+  'body-timeout': { code: 408, statusReason: 'Timeout', retryAfter: false },
+  'unsupported-media-type': { code: 415, statusReason: 'UnsupportedMediaType', retryAfter: false },
+  // 403: on a 429 or 5xx with Retry-After the autoscaler waits in its only loop, on a 409 some clients try again at once.
+  'scale-up-backed-off': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'protection-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  // With Retry-After only where another try soon may well succeed.
+  protected: { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
+  'protection-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  // kubectl drain waits on a 429, and gives up on anything else.
+  'eviction-unavailable': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
+  // No Retry-After: it is refused for good, until the object or its protectors change.
+  'scale-protected': { code: 403, statusReason: 'Forbidden', retryAfter: false },
+  'scale-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
+  internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
+} satisfies Readonly<Record<string, RefusalRow>>
+
+export type RefusalReason = keyof typeof ROWS
+
+export const REFUSAL_TABLE: Readonly<Record<RefusalReason, RefusalRow>> = ROWS
+
+/** metav1.StatusCause. */
+export interface RefusalCause {
+  /** Machine-readable, UpperCamelCase. */
+  readonly reason: string
+  readonly message: string
+  /** Path of the field at fault; '' when none is. */
+  readonly field: string
+}
+
+/** The expected "no" of a step of the request path. */
+export interface Refusal {
+  readonly refused: RefusalReason
+  readonly message: string
+  readonly causes: readonly RefusalCause[]
+  /** 0 = none. Reaches the client only where REFUSAL_TABLE allows it. */
+  readonly retryAfterSeconds: number
+  /** Name of the policy, limit or list that decided; '' when none did. For log, metrics and audit. */
+  readonly rule: string
+  /** What it is about; absent = not said. */
+  readonly object?: RefusalObject
+}
+
+/** metav1.StatusDetails. */
+export interface RefusalObject {
+  /** Plural of the resource. */
+  readonly kind: string
+  /** '' = none. */
+  readonly name: string
+}
+
+export interface RefusalDetail {
+  readonly causes?: readonly RefusalCause[]
+  readonly retryAfterSeconds?: number
+  readonly rule?: string
+  readonly object?: RefusalObject
+}
+
+const NO_CAUSES: readonly RefusalCause[] = []
+
+export function refuse(reason: RefusalReason, message: string, detail?: RefusalDetail): Refusal {
+  return {
+    refused: reason,
+    message,
+    causes: detail?.causes ?? NO_CAUSES,
+    retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
+    rule: detail?.rule ?? '',
+    ...(detail?.object === undefined ? {} : { object: detail.object }),
+  }
+}
+
+/**
+ * Tells a refusal from whatever else a step returns. What runs for every request writes `'refused' in value` itself: V8 remembers the
+ * shapes of each place apart, and one place that sees those of all steps costs 0.2 us a request.
+ */
+export function isRefusal(value: object): value is Refusal {
+  return 'refused' in value
+}
+
+/** metav1.Status of a refusal. `isEvents`: the request is for the resource `events`. */
+export function refusalStatus(refusal: Refusal, isEvents = false): object {
+  const row = REFUSAL_TABLE[refusal.refused]
+  const retryAfterSeconds = allowedRetryAfter(refusal, isEvents)
+  const { object } = refusal
+  const details = {
+    ...(object !== undefined && object.name !== '' ? { name: object.name } : {}),
+    ...(object === undefined ? {} : { kind: object.kind }),
+    ...(refusal.causes.length > 0 ? { causes: refusal.causes.map(statusCause) } : {}),
+    ...(retryAfterSeconds > 0 ? { retryAfterSeconds } : {}),
+  }
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    // A 401 says no more, whatever was wrong with the credential (apiserver/pkg/endpoints/filters/authentication.go). That it is
+    // revoked is ours to say: who has it should ask why, and not try again.
+    message: refusal.refused === 'unauthorized' ? 'Unauthorized' : refusal.message,
+    reason: row.statusReason,
+    ...(Object.keys(details).length > 0 ? { details } : {}),
+    code: row.code,
+  }
+}
+
+/** The whole answer. The body is to be left away when the request was a HEAD. */
+export function refusalResponse(
+  refusal: Refusal,
+  request: { readonly isEvents: boolean },
+): { headers: HeaderList; body: Buffer } {
+  const body = Buffer.from(`${JSON.stringify(refusalStatus(refusal, request.isEvents))}\n`, 'utf8')
+  const headers: HeaderList = [
+    ':status',
+    String(REFUSAL_TABLE[refusal.refused].code),
+    'cache-control',
+    'no-cache, private',
+    'content-type',
+    'application/json',
+    'x-content-type-options',
+    'nosniff',
+    'content-length',
+    String(body.length),
+  ]
+  const retryAfterSeconds = allowedRetryAfter(refusal, request.isEvents)
+  // An integer: client-go ignores dates and fractions.
+  if (retryAfterSeconds > 0) headers.push('retry-after', String(retryAfterSeconds))
+  return { headers, body }
+}
+
+/** Events are dropped rather than resent: a client that waits for them holds back what it is there for. */
+function allowedRetryAfter(refusal: Refusal, isEvents: boolean): number {
+  if (isEvents || !REFUSAL_TABLE[refusal.refused].retryAfter || !(refusal.retryAfterSeconds > 0)) return 0
+  return Math.ceil(refusal.retryAfterSeconds)
+}
+
+function statusCause(cause: RefusalCause): object {
+  return cause.field === '' ? { reason: cause.reason, message: cause.message } : cause
+}

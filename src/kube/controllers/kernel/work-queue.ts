@@ -1,0 +1,242 @@
+// The work queue of controllers, as client-go's: a key that was added several times gets one turn, at the earliest time asked for. A limited number of
+// turns run at a time, one key never twice. A key that failed waits longer each time, and writes of one key keep a spacing.
+
+import type { Clock } from '../../../kit/api/ports.ts'
+import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
+
+/** `done` = nothing was written, so the next turn need not keep the spacing; `conflict` = somebody else wrote first: retried soon. */
+export type TurnOutcome = 'done' | 'written' | 'conflict' | 'failed'
+
+export interface WorkQueueDeps {
+  turn(key: string): Promise<TurnOutcome>
+  /** A turn has thrown, which is a bug; it counts as failed. Default: ignored. */
+  onError?(key: string, error: unknown): void
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** In [0, 1). */
+  random(): number
+  /** Turns at a time. */
+  readonly limit: number
+  readonly pace?: Partial<WorkPace>
+}
+
+/** Milliseconds. */
+export interface WorkPace {
+  /** Between the starts of a turn that wrote something and the next one of the same key. Default 0. */
+  readonly spacingMs: number
+  /** Before the turn after a conflict: half of it to one and a half. Default 150. */
+  readonly conflictMs: number
+  /** Before the turn after a failure: half of it to all; doubles with each failure in a row. Default 1 s. */
+  readonly firstBackoffMs: number
+  /** Default 30 s. */
+  readonly longestBackoffMs: number
+}
+
+interface Item {
+  readonly key: string
+  /** When it is due, monotonic; NEVER = it does not wait. */
+  dueMs: number
+  /** What stands for it in the queue, where it waits and does not run. */
+  slot: Slot | undefined
+  running: boolean
+  /** When the last turn began that wrote something, or tried to. */
+  wroteMs: number
+  /** In a row. */
+  failures: number
+  /** The end of the backoff. */
+  untilMs: number
+  /** While it ran: what comes of the turn does not matter. */
+  forgotten: boolean
+}
+
+interface Slot {
+  readonly item: Item
+}
+
+const DEFAULT_PACE: WorkPace = { spacingMs: 0, conflictMs: 150, firstBackoffMs: 1_000, longestBackoffMs: 30_000 }
+const NEVER = Number.POSITIVE_INFINITY
+const LONG_AGO = Number.NEGATIVE_INFINITY
+/** After this much work other work runs first: a turn that waits for nothing never yields by itself. */
+const SLICE_MS = 10
+/** The longest delay that setTimeout takes. */
+const MAX_DELAY_MS = 2 ** 31 - 1
+
+export class WorkQueue {
+  readonly #deps: WorkQueueDeps
+  readonly #pace: WorkPace
+  readonly #items = new Map<string, Item>()
+  /** Those that wait, and outdated slots of what was moved to an earlier time or forgotten. */
+  readonly #due = new TimeQueue<Slot>()
+  #running = 0
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = NEVER
+  /** Time spent in turns since other work last ran, and the pending turn for it. */
+  #spentMs = 0
+  #others: NodeJS.Immediate | undefined
+  #stopped = false
+  #onIdle: (() => void) | undefined
+
+  constructor(deps: WorkQueueDeps) {
+    this.#deps = deps
+    this.#pace = { ...DEFAULT_PACE, ...deps.pace }
+  }
+
+  /** Keys that wait for a turn. */
+  get size(): number {
+    let size = 0
+    for (const { dueMs } of this.#items.values()) if (dueMs !== NEVER) size++
+    return size
+  }
+
+  /** Asks for a turn after `delayMs`; one that is due earlier stays. @returns false when one was asked for already */
+  add(key: string, delayMs = 0): boolean {
+    if (this.#stopped) return false
+    const item = this.#itemOf(key)
+    const isNew = item.dueMs === NEVER
+    this.#ask(item, Math.max(this.#deps.clock.monotonic() + delayMs, this.#soonest(item)))
+    return isNew
+  }
+
+  /** The cause of failures is gone: keys that failed get their turn at once. */
+  retry(): void {
+    for (const item of this.#items.values()) {
+      if (item.failures === 0) continue
+      item.failures = 0
+      this.#unask(item)
+      this.add(item.key)
+    }
+  }
+
+  /** Nothing is known of the key, and it does not wait; a turn that runs goes on. */
+  forget(key: string): void {
+    const item = this.#items.get(key)
+    if (item === undefined) return
+    this.#unask(item)
+    if (item.running) item.forgotten = true
+    else this.#items.delete(key)
+  }
+
+  /** Starts no more turns; resolves when the running ones are done. */
+  stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    clearImmediate(this.#others)
+    this.#items.clear()
+    if (this.#running === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#onIdle = resolve
+    })
+  }
+
+  #itemOf(key: string): Item {
+    const known = this.#items.get(key)
+    if (known !== undefined) return known
+    const waiting = { dueMs: NEVER, slot: undefined, running: false, forgotten: false }
+    const item: Item = { key, ...waiting, wroteMs: LONG_AGO, failures: 0, untilMs: 0 }
+    this.#items.set(key, item)
+    return item
+  }
+
+  #soonest({ failures, untilMs, wroteMs }: Item): number {
+    return failures > 0 ? untilMs : wroteMs + this.#pace.spacingMs
+  }
+
+  #ask(item: Item, atMs: number): void {
+    if (item.dueMs <= atMs) return
+    item.dueMs = atMs
+    // Otherwise at the end of its turn.
+    if (item.running) return
+    item.slot = { item }
+    this.#due.add(atMs, item.slot)
+    this.#arm()
+  }
+
+  #unask(item: Item): void {
+    item.dueMs = NEVER
+    item.slot = undefined
+  }
+
+  #arm(): void {
+    const atMs = this.#due.firstMs
+    if (this.#spentMs > SLICE_MS || this.#stopped || atMs === NEVER || this.#running >= this.#deps.limit) return
+    if (this.#timer !== undefined && this.#timerAtMs <= atMs) return
+    clearTimeout(this.#timer)
+    const waitMs = Math.min(Math.max(Math.ceil(atMs - this.#deps.clock.monotonic()), 0), MAX_DELAY_MS)
+    this.#timerAtMs = atMs
+    this.#timer = setTimeout(() => this.#pump(waitMs === MAX_DELAY_MS ? LONG_AGO : atMs), waitMs)
+    this.#timer.unref()
+  }
+
+  /** @param timerMs what the timer waited for, which counts even where it fired a moment early */
+  #pump(timerMs = LONG_AGO): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const nowMs = Math.max(this.#deps.clock.monotonic(), timerMs)
+    while (!this.#stopped && this.#running < this.#deps.limit && this.#spentMs <= SLICE_MS) {
+      if (this.#due.firstMs > nowMs) break
+      const slot = this.#due.takeFirst()
+      if (slot !== undefined && slot.item.slot === slot) void this.#run(slot.item)
+    }
+    this.#arm()
+  }
+
+  async #run(item: Item): Promise<void> {
+    this.#unask(item)
+    item.running = true
+    this.#running++
+    const beganMs = this.#deps.clock.monotonic()
+    const turn = this.#turnOf(item.key)
+    this.#spend(this.#deps.clock.monotonic() - beganMs)
+    const outcome = await turn
+    item.running = false
+    this.#running--
+    if (!this.#stopped) {
+      this.#settle(item, outcome, beganMs)
+      this.#pump()
+    } else if (this.#running === 0) this.#onIdle?.()
+  }
+
+  /** Never rejects: one bad object must not end the process. */
+  async #turnOf(key: string): Promise<TurnOutcome> {
+    try {
+      return await this.#deps.turn(key)
+    } catch (error) {
+      this.#deps.onError?.(key, error)
+      return 'failed'
+    }
+  }
+
+  #spend(ms: number): void {
+    this.#spentMs += ms
+    this.#others ??= setImmediate(() => {
+      this.#others = undefined
+      this.#spentMs = 0
+      this.#pump()
+    })
+  }
+
+  #settle(item: Item, outcome: TurnOutcome, beganMs: number): void {
+    const { clock, random } = this.#deps
+    const { spacingMs, conflictMs, firstBackoffMs, longestBackoffMs } = this.#pace
+    const { key, dueMs, forgotten } = item
+    this.#unask(item)
+    if (forgotten) {
+      this.#items.delete(key)
+      if (dueMs !== NEVER) this.#ask(this.#itemOf(key), dueMs)
+      return
+    }
+    const nowMs = clock.monotonic()
+    if (outcome !== 'done') item.wroteMs = beganMs
+    if (outcome === 'failed') {
+      const backoffMs = Math.min(firstBackoffMs * 2 ** Math.min(item.failures, 20), longestBackoffMs)
+      item.failures++
+      item.untilMs = nowMs + backoffMs * (0.5 + random() / 2)
+      this.#ask(item, item.untilMs)
+      return
+    }
+    item.failures = 0
+    if (outcome === 'conflict') this.#ask(item, nowMs + conflictMs * (0.5 + random()))
+    // Asked for while it ran.
+    else if (dueMs !== NEVER) this.#ask(item, Math.max(dueMs, this.#soonest(item)))
+    else if (spacingMs === 0) this.#items.delete(key)
+  }
+}

@@ -1,0 +1,270 @@
+// Server-side apply (k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go,
+// sigs.k8s.io/structured-merge-diff/v6/merge/update.go).
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/
+
+import type { JsonObject } from '../../../kit/api/json/json-object.ts'
+import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import { sameJson } from '../../../kit/core/text/same-json.ts'
+import { StatusError, statusError } from '../../api/status.ts'
+import { type Atom, deduced, memberAtom, objectAtom } from './atom.ts'
+import { MOST_ERRORS } from './field-error.ts'
+import { FieldSet } from './field-set.ts'
+import { goJson } from './go-values.ts'
+import {
+  decodeManagedFields,
+  type ManagedEntries,
+  type ManagedEntry,
+  managedFieldsOf,
+  managerKey,
+  withManagedFields,
+  withoutManagedFields,
+} from './managed-entries.ts'
+import {
+  compareTracked,
+  entriesAfterUpdate,
+  type FieldConflict,
+  managerOf,
+  othersAfter,
+  tracked,
+  type Writing,
+  withoutUntracked,
+} from './ownership.ts'
+import { memberElement } from './path-element.ts'
+import { withDefaults } from './structural-schema.ts'
+import { compareValues } from './typed-compare.ts'
+import { elementOf, fieldsOf, typeErrors } from './typed-fields.ts'
+import { mergeValues } from './typed-merge.ts'
+
+interface ApplyChange extends Writing {
+  /** undefined = the object is created. */
+  readonly live: JsonObject | undefined
+  /** The fields that the manager wants, as it sent them: neither shaped nor with defaults. */
+  readonly applied: JsonObject
+  /** Takes over what others own. */
+  readonly force: boolean
+}
+
+/** Owner of everything in an object that nobody tracked before the first apply. */
+const BEFORE_FIRST_APPLY = 'before-first-apply'
+
+/**
+ * The live object with the configuration applied, defaults and managedFields; or who is in the way. Fields that the manager
+ * applied the last time and no longer does are removed, unless somebody else owns them. Nulls of the configuration stay, for
+ * validation to find. The caller checks that names, apiVersion and kind are those of the request.
+ * @throws {StatusError} 400 when the configuration has managedFields, 500 when it does not fit the schema (both as
+ * kube-apiserver has it)
+ */
+export function applyConfiguration(
+  change: ApplyChange,
+): { readonly object: JsonObject } | { readonly conflicts: readonly FieldConflict[] } {
+  const { applied, schema } = change
+  const atom = objectAtom(schema)
+  if (managedFieldsOf(applied) !== undefined) throw statusError('BadRequest', 'metadata.managedFields must be nil')
+  const errors = typeErrors(atom, applied)
+  if (errors.length > 0) throw notApplicable(change, errors)
+  const live = withoutManagedFields(change.live ?? { apiVersion: applied['apiVersion'], kind: applied['kind'] })
+  const entries = entriesBefore(change, live)
+  let outcome = applyOnce(change, atom, live, entries)
+  if ('conflicts' in outcome && change.manager === KUBECTL) {
+    const allowed = appliedByClient(atom, live, change.apiVersion)
+    const conflicts = outcome.conflicts.filter(({ field }) => !allowed.has(field))
+    outcome = conflicts.length > 0 ? { conflicts } : applyOnce({ ...change, force: true }, atom, live, entries)
+  }
+  if ('conflicts' in outcome) return outcome
+  const object = change.manager === KUBECTL ? withLastApplied(outcome.object, applied) : outcome.object
+  return { object: withManagedFields(withDefaults(schema, object), outcome.entries) }
+}
+
+/** 409 with every conflict as a cause. */
+export function applyConflict(conflicts: readonly FieldConflict[]): StatusError {
+  const [first] = conflicts
+  const shown = conflicts.slice(0, MOST_ERRORS)
+  const causes = shown.map(({ message, field }) => ({ reason: 'FieldManagerConflict', message, field }))
+  if (conflicts.length === 1 && first !== undefined) {
+    return statusError('Conflict', `Apply failed with 1 conflict: ${first.message}: ${first.field}`, { causes })
+  }
+  const byOwner = new Map<string, string[]>()
+  for (const { message, field } of shown) {
+    const lines = byOwner.get(message)
+    if (lines === undefined) byOwner.set(message, [`- ${field}`])
+    else lines.push(`- ${field}`)
+  }
+  const lines = [...byOwner]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([owner, fields]) => [`${owner.replace(/^conflict /, 'conflicts ')}:`, ...fields])
+  if (conflicts.length > shown.length) lines.push(`and ${conflicts.length - shown.length} more conflicts`)
+  return statusError('Conflict', `Apply failed with ${conflicts.length} conflicts: ${lines.join('\n')}`, { causes })
+}
+
+function notApplicable({ applied, apiVersion, live }: ApplyChange, errors: readonly string[]): StatusError {
+  const metadata = isRecord(applied['metadata']) ? applied['metadata'] : {}
+  const { name = '', namespace = '' } = { ...(isRecord(live?.['metadata']) && live['metadata']), ...metadata }
+  const what = `${String(namespace)}/${String(name)}; ${apiVersion}, Kind=${String(applied['kind'])}`
+  const all = errors.length === 1 ? errors[0] : `errors:\n  ${errors.join('\n  ')}`
+  const message = `failed to create typed patch object (${what}): ${all}`
+  return new StatusError({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code: 500 })
+}
+
+function entriesBefore(change: ApplyChange, live: JsonObject): ManagedEntries {
+  const entries = decodeManagedFields(managedFieldsOf(change.live)) ?? new Map<string, ManagedEntry>()
+  if (entries.size > 0 || change.live === undefined) return entries
+  const nothing = { apiVersion: live['apiVersion'], kind: live['kind'] }
+  return entriesAfterUpdate({ ...change, manager: BEFORE_FIRST_APPLY }, entries, nothing, live)
+}
+
+function applyOnce(
+  change: ApplyChange,
+  atom: Atom,
+  live: JsonObject,
+  before: ManagedEntries,
+):
+  | { readonly object: JsonObject; readonly entries: ManagedEntries }
+  | { readonly conflicts: readonly FieldConflict[] } {
+  const manager = managerOf(change, 'Apply')
+  const key = managerKey(manager)
+  const last = before.get(key)
+  const entries = new Map(before)
+  entries.set(key, { manager, fields: tracked(change, fieldsOf(atom, change.applied)), time: last?.time })
+  const merged = mergeValues(atom, live, change.applied)
+  const pruned = pruneUnowned(atom, merged, entries, last?.fields)
+  const object = isRecord(pruned) ? pruned : {}
+  const after = othersAfter(change, entries, key, compareTracked(change, atom, live, object))
+  if (!change.force && after.conflicts.length > 0) return { conflicts: after.conflicts }
+  const left = withoutUntracked(after.entries, manager)
+  const own = left.get(key)
+  // Who only shares what is there already has changed nothing, and gets no time.
+  const changed = !sameJson(live, object)
+  if (changed && own !== undefined) left.set(key, { ...own, time: change.time })
+  return { object: changed ? object : live, entries: left }
+}
+
+/** Without the fields that the manager applied the last time, that are not applied now, and that nobody else owns. */
+function pruneUnowned(atom: Atom, merged: unknown, entries: ManagedEntries, last: FieldSet | undefined): unknown {
+  if (last === undefined || last.isEmpty()) return merged
+  const lastNamed = withNamedFields(atom, last)
+  const mergedFields = withNamedFields(atom, fieldsOf(atom, merged))
+  const owned = new FieldSet()
+  for (const { fields } of entries.values()) owned.absorb(fields)
+  const bare = removeFields(atom, merged, lastNamed)
+  const keptBare = withNamedFields(atom, fieldsOf(atom, bare)).union(withNamedFields(atom, owned))
+  const kept = removeFields(atom, merged, mergedFields.difference(keptBare))
+  const keptFields = withNamedFields(atom, fieldsOf(atom, kept))
+  const pruned = removeFields(atom, merged, mergedFields.difference(keptFields).intersection(lastNamed))
+  return withoutHoles(merged, pruned)
+}
+
+/** Nothing left of a map or list that stays itself, because somebody owns it: then it is empty, not null. */
+function withoutHoles(before: unknown, after: unknown): unknown {
+  if (after === null && Array.isArray(before)) return []
+  if (after === null && isRecord(before)) return {}
+  if (!isRecord(before) || !isRecord(after)) return after
+  return Object.fromEntries(
+    Object.entries(after).map(([key, member]): [string, unknown] => [
+      key,
+      withoutHoles(Object.hasOwn(before, key) ? before[key] : undefined, member),
+    ]),
+  )
+}
+
+// A value without some of its fields (sigs.k8s.io/structured-merge-diff/v6/typed/remove.go), and sets with the fields that
+// lead to their members (fieldpath/set.go, EnsureNamedFieldsAreMembers).
+
+/** null where nothing is left of a map or a list that itself was not to be removed. */
+function removeFields(atom: Atom, value: unknown, fields: FieldSet): unknown {
+  const { map, list, scalar } = deduced(atom, value)
+  if (map !== undefined) {
+    if (!isRecord(value) || map.atomic) return null
+    const kept: [string, unknown][] = []
+    for (const [key, member] of Object.entries(value)) {
+      const below = fields.children.get(memberElement(key))
+      const of = memberAtom(map, key)
+      if (below?.member === true) continue
+      const some = below !== undefined && !below.isEmpty() && of !== undefined
+      kept.push([key, some ? removeFields(of, member, below) : member])
+    }
+    return kept.length === 0 ? null : Object.fromEntries(kept)
+  }
+  if (scalar !== undefined) return value
+  if (list === undefined || !Array.isArray(value) || list.atomic) return null
+  const kept: unknown[] = []
+  for (const item of value) {
+    const below = fields.children.get(elementOf(list, item))
+    if (below?.member === true) continue
+    kept.push(below !== undefined && !below.isEmpty() ? removeFields(list.items, item, below) : item)
+  }
+  return kept.length === 0 ? null : kept
+}
+
+/** The set, and the fields named by the schema on the way to its members: `a` for `a.b.c`, but not a key of a map. */
+function withNamedFields(atom: Atom | undefined, set: FieldSet): FieldSet {
+  const children = new Map<string, FieldSet>()
+  for (const [element, child] of set.children) {
+    const name = element.startsWith('f:') ? element.slice(2) : undefined
+    const map = atom?.map
+    const named = name !== undefined && map?.field(name) !== undefined && child.children.size > 0
+    let below: Atom | undefined
+    if (name !== undefined) below = map === undefined ? undefined : memberAtom(map, name)
+    else if (element.startsWith('k:')) below = atom?.list?.items
+    const inner = withNamedFields(below, child)
+    children.set(element, new FieldSet(child.member || named, inner.children))
+  }
+  return new FieldSet(set.member, children)
+}
+
+// kubectl moves objects from client-side to server-side apply with the help of the server: `kubectl apply --server-side` may
+// take over what `kubectl apply` wrote before, and the annotation that the latter leaves is kept up to date for a way back
+// (k8s.io/apimachinery/pkg/util/managedfields/internal/{lastappliedmanager,lastappliedupdater}.go).
+const ANNOTATION = 'kubectl.kubernetes.io/last-applied-configuration'
+const MAX_ANNOTATIONS_BYTES = 256 * 1024
+
+/** The only manager for which the server does this. */
+const KUBECTL = 'kubectl'
+
+/** Paths (`.spec.x`) that client-side apply wrote, and that nothing changed since. */
+function appliedByClient(atom: Atom, live: JsonObject, apiVersion: string): ReadonlySet<string> {
+  const applied = lastApplied(live)
+  if (applied === undefined || applied['apiVersion'] !== apiVersion) return new Set()
+  if (typeErrors(atom, applied).length > 0) return new Set()
+  const { modified, added, removed } = compareValues(atom, applied, withoutManagedFields(live))
+  return new Set(fieldsOf(atom, applied).difference(modified).difference(added).difference(removed).paths())
+}
+
+function lastApplied(object: JsonObject): JsonObject | undefined {
+  const text = annotationsOf(object)?.[ANNOTATION]
+  if (typeof text !== 'string') return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The object whose annotation, if it has one, says what was applied now. */
+function withLastApplied(object: JsonObject, applied: JsonObject): JsonObject {
+  const annotations = annotationsOf(object)
+  const before = annotations?.[ANNOTATION]
+  if (annotations === undefined || typeof before !== 'string' || before === '') return object
+  const updated: Record<string, unknown> = { ...annotations, [ANNOTATION]: `${goJson(withoutAnnotation(applied))}\n` }
+  const size = Object.entries(updated).reduce((sum, [key, text]) => sum + Buffer.byteLength(key + String(text)), 0)
+  if (size > MAX_ANNOTATIONS_BYTES) delete updated[ANNOTATION]
+  return withAnnotations(object, updated)
+}
+
+function withoutAnnotation(applied: JsonObject): JsonObject {
+  const annotations = annotationsOf(applied)
+  if (annotations === undefined) return applied
+  const { [ANNOTATION]: _, ...others } = annotations
+  return withAnnotations(applied, others)
+}
+
+function annotationsOf(object: JsonObject): JsonObject | undefined {
+  const metadata = object['metadata']
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined
+  return isRecord(annotations) ? annotations : undefined
+}
+
+function withAnnotations(object: JsonObject, annotations: JsonObject): JsonObject {
+  const metadata = object['metadata']
+  return { ...object, metadata: { ...(isRecord(metadata) ? metadata : {}), annotations } }
+}

@@ -1,0 +1,166 @@
+// One HTTP/1.1 call to another machine whose answer is bounded however it is read. Redirects are not followed, and a compressed answer is not decoded.
+
+import type { ConnectionOptions } from 'node:tls'
+import { Agent, type Dispatcher, request } from 'undici'
+import type { Charge } from '../../../kit/api/stream.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { AnswerLimits } from '../../core/answers/answer-limits.ts'
+import { AnswerReader } from '../../core/answers/answer-reader.ts'
+import { AnswerTooLargeError } from '../../core/answers/call-errors.ts'
+import { countInterimHeads } from './interim-heads.ts'
+import { AnswerBytes, COUNT_SEED } from './thread-answers.ts'
+
+export interface BoundedRequest {
+  /** Default GET. */
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | undefined
+  /** Whose certificate is accepted, and which one is presented. Default: Node's CAs, none. */
+  readonly tls?: ConnectionOptions
+  /** Connections that are kept between calls; `tls` is theirs then. Default: one for this call alone, which ends with the answer. */
+  readonly connections?: Dispatcher
+  /** Ends the call at any point, the answer included: calls have no other deadline. */
+  readonly signal: AbortSignal
+}
+
+/** @throws (rejects) the system's error, that of OpenSSL, or the signal's reason: `faultText` puts each into words */
+export async function fetchBounded(url: URL | string, call: BoundedRequest): Promise<BoundedReply> {
+  const { method = 'GET', headers = {}, body = null, signal } = call
+  const own = call.connections === undefined ? connectionOf(call) : undefined
+  const end = (): void => void own?.destroy()
+  try {
+    const dispatcher = call.connections ?? own
+    const answer = await request(url, {
+      method: method as Dispatcher.HttpMethod,
+      headers,
+      body,
+      signal,
+      reset: own !== undefined,
+      onInfo: countInterimHeads(),
+      ...(dispatcher !== undefined && { dispatcher }),
+    })
+    // Whoever reads it is told of an error; there may be no reader when the signal aborts.
+    answer.body.on('error', () => undefined).once('close', end)
+    return new BoundedReply(answer)
+  } catch (error) {
+    end()
+    throw error
+  }
+}
+
+/** The signal ends it while it connects, too: undici itself would leave the socket to its own timeout. */
+function connectionOf({ tls, signal }: BoundedRequest): Agent {
+  return new Agent({
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { ...tls, signal, timeout: 0, allowH2: false } as Agent.Options['connect'] & object,
+  })
+}
+
+/** The head of an answer, whose body must be read, or discarded. Each way to read it throws when it breaks off. */
+export class BoundedReply {
+  readonly code: number
+  readonly #headers: Dispatcher.ResponseData['headers']
+  readonly #body: Dispatcher.ResponseData['body']
+
+  constructor({ statusCode, headers, body }: Dispatcher.ResponseData) {
+    this.code = statusCode
+    this.#headers = headers
+    this.#body = body
+  }
+
+  /** '' = there is none. @param name in lower case */
+  header(name: string): string {
+    return [this.#headers[name] ?? ''].flat()[0] ?? ''
+  }
+
+  /**
+   * The whole of it, which may be parsed: its values have been counted.
+   * @param charge who pays for its memory while it comes
+   * @throws {AnswerTooLargeError} @throws {NoRoomError}
+   */
+  async countedText(limits: AnswerLimits, charge: Charge): Promise<string> {
+    return (await readAnswer(this.#body, limits.bytes, charge)).counted(limits, COUNT_SEED)
+  }
+
+  /** For commands, which have a process of their own: no other call waits for its memory. @throws (rejects) when it has more bytes */
+  async whole(maxBytes: number): Promise<Buffer> {
+    const all = await this.beginning(maxBytes + 1)
+    if (all.length > maxBytes) throw new Error(`the answer has more than ${maxBytes} bytes`)
+    return all
+  }
+
+  /** As `whole`, of a longer one the beginning. */
+  async beginning(maxBytes: number): Promise<Buffer> {
+    const all: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of this.#body) {
+      all.push(chunk)
+      bytes += chunk.length
+      if (bytes >= maxBytes) break
+    }
+    return Buffer.concat(all).subarray(0, maxBytes)
+  }
+
+  /** Its lines as they come; empty ones are left out. @throws when a line is longer */
+  async *lines(maxLine: number): AsyncGenerator<string> {
+    const decoder = new TextDecoder()
+    let rest = ''
+    for await (const chunk of this.#body) {
+      const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > maxLine) throw new Error('a line is too long')
+      for (const line of lines) if (line !== '') yield line
+    }
+    if (rest !== '') yield rest
+  }
+
+  /** Reads what is left, up to `maxBytes`, so that a kept connection can be used again. */
+  async dump(maxBytes: number): Promise<void> {
+    await this.#body.dump({ limit: maxBytes })
+  }
+
+  /** Ends it, with its connection. */
+  discard(): void {
+    this.#body.destroy()
+  }
+}
+
+/** The whole of an answer, within the limit and charged. @throws {AnswerTooLargeError} @throws {NoRoomError} @throws (rejects) when it breaks off */
+export async function readAnswer(body: AsyncIterable<Buffer>, maxBytes: number, charge: Charge): Promise<AnswerReader> {
+  const memory = new AnswerBytes(charge)
+  const reader = new AnswerReader(maxBytes, memory)
+  try {
+    for await (const chunk of body) {
+      const fault = reader.add(chunk)
+      // Thrown in here, it ends the response, too.
+      if (fault === 'too-large') throw new AnswerTooLargeError(`more than ${maxBytes} bytes`)
+      if (fault === 'no-room') throw memory.full()
+    }
+    return reader
+  } catch (error) {
+    reader.drop()
+    throw error
+  }
+}
+
+/** One line. */
+export function faultText(error: unknown): string {
+  // Each of several addresses has failed: Node says so in an AggregateError without a message.
+  if (error instanceof AggregateError) return error.errors.map(faultText).join(', ')
+  if (isLate(error)) return 'it takes too long'
+  if (faultCode(error) === 'UND_ERR_SOCKET') return 'the connection was closed'
+  // OpenSSL's messages end with a line break.
+  return errorMessage(error).replaceAll(/\s+/g, ' ').trim()
+}
+
+/** '' = it has none. */
+export function faultCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+/** Whether a signal has ended the call. */
+function isLate(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
+}

@@ -1,0 +1,374 @@
+// HTTP to one API server, with undici over connections of our own. client-node itself opens a new agent, and with it a new
+// TLS connection, for every request, reads certificates from disk each time, and gives no control over deadlines.
+// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive detects a dead path without PINGs.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
+import type { Charge } from '../../kit/api/stream.ts'
+import { serverCharge } from '../../kit/core/shares/charge.ts'
+import { guardedConnector } from '../../kit/io/dial/dial-guard.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import { StatusError } from '../api/status.ts'
+import { type AnswerLimits, OBJECT, SHORT_TEXT_BYTES } from '../core/answers/answer-limits.ts'
+import { AnswerReader } from '../core/answers/answer-reader.ts'
+import { KubeCallError } from '../core/answers/call-errors.ts'
+import { readAnswer } from './answers/fetch-bounded.ts'
+import { countInterimHeads } from './answers/interim-heads.ts'
+import { AnswerBytes, COUNT_SEED } from './answers/thread-answers.ts'
+import { faultOf, statusErrorOf } from './client-errors.ts'
+import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './client-events.ts'
+import type { KubeAccess } from './config-access.ts'
+
+/** Where requests go and who we are there; called for each attempt of each request. */
+export interface KubeAccessSource {
+  /** For messages that name no particular request. */
+  readonly server: string
+  /** Who pays for the memory of its answers while they come. Default: the server, as one that a setting names. */
+  readonly charge?: Charge
+  /** @throws (rejects) an Error for people when there is no server or no credential */
+  access(): Promise<KubeAccess>
+  /** After a 401: true when there may be new credentials now. */
+  renew(): boolean
+  /** Whether a watch to this server may go on; called every second. Default: always. */
+  stillGood?(access: KubeAccess): boolean
+}
+
+export interface KubeHttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Raw path below the server's URL, with the query. */
+  readonly path: string
+  readonly body?: unknown
+  /** Of `body`. Default application/json. */
+  readonly contentType?: string
+  /** Of the answer. Default: those of one object. */
+  readonly limits?: AnswerLimits
+}
+
+/** A call fails without its whole response after this time; kube-apiserver itself gives up after 60 s. */
+const CALL_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
+/** The response head of a watch comes at once. It takes this long to find that a kept connection is dead. */
+const WATCH_HEAD_TIMEOUT_MS = 10_000
+/** The kernel probes after this long without a byte, then every second; ten probes without an answer end the connection (libuv). */
+const KEEP_ALIVE_MS = 15_000
+/** Below kube-apiserver's 90 s: a request never meets a connection that is being closed. */
+const IDLE_MS = 30_000
+const MAX_CONNECTIONS = 32
+/** How often a server's `Retry-After` is followed. */
+const MAX_RESENDS = 3
+const LONGEST_RETRY_AFTER_S = 10
+const USER_AGENT = 'portcullis'
+/** How often to check whether a watch may go on. */
+const LOOK_MS = 1_000
+
+interface Answer {
+  readonly response: Dispatcher.ResponseData
+  readonly access: KubeAccess
+}
+
+/** One call with all its attempts. */
+interface Call extends KubeCallTarget {
+  readonly path: string
+  readonly contentType: string
+  readonly payload: string | null
+  readonly limits: AnswerLimits
+  /** Where the last attempt went; '' = there was none. */
+  server: string
+  /** When it began. */
+  beganMs: number
+}
+
+function callOf({ method, path, body, contentType = 'application/json', limits = OBJECT }: KubeHttpRequest): Call {
+  const payload = body === undefined ? null : JSON.stringify(body)
+  return { method, path, contentType, payload, limits, server: '', beganMs: 0 }
+}
+
+export class KubeHttp {
+  readonly #source: KubeAccessSource
+  readonly #timeoutMs: number
+  readonly #events: KubeCallEvents
+  readonly #serverCharge: Charge
+  #agent: Dispatcher | undefined
+  #agentKey = ''
+
+  constructor(
+    source: KubeAccessSource,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+    events: KubeCallEvents = NO_KUBE_CALL_EVENTS,
+  ) {
+    this.#source = source
+    this.#timeoutMs = timeoutMs
+    this.#events = events
+    this.#serverCharge = serverCharge(source.server)
+  }
+
+  get server(): string {
+    return this.#source.server
+  }
+
+  /** Who pays for the memory of answers while they come. */
+  get charge(): Charge {
+    return this.#source.charge ?? this.#serverCharge
+  }
+
+  /**
+   * @throws {StatusError} (rejects) when the server refuses
+   * @throws {AnswerTooLargeError} (rejects) when the answer is larger than `limits`
+   * @throws {Error} (rejects) when no answer came
+   */
+  async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs)
+    const signal = end === undefined ? timeout : AbortSignal.any([timeout, end])
+    const call = callOf(request)
+    for (let resends = 0; ; resends++) {
+      try {
+        return await this.#callOnce(call, signal)
+      } catch (error) {
+        const seconds = resends < MAX_RESENDS ? retryAfterOf(error) : undefined
+        if (seconds === undefined) throw error
+        await sleep(seconds * 1000, undefined, { signal }).catch(() => {
+          throw error
+        })
+        this.#events.resent(call, (error as StatusError).code)
+      }
+    }
+  }
+
+  /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
+  async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const call = callOf({ method: 'GET', path })
+    const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
+    const answer = await this.#send(call, signal, headMs, silenceMs)
+    if (answer.response.statusCode !== 200) throw await this.#refusal(call, answer)
+    refuseEncoded(answer)
+    this.#ended(call, undefined)
+    return this.#chunks(answer)
+  }
+
+  /**
+   * POSTs JSON to the URL of the server itself, for webhooks; of the answer only the code counts, and some text of an error.
+   * Rejects as `call`, and never sends again.
+   */
+  async post(payload: string, end: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([AbortSignal.timeout(this.#timeoutMs), end])
+    const call: Call = { ...callOf({ method: 'POST', path: '' }), payload }
+    const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    const { statusCode, body } = answer.response
+    if (statusCode >= 300) throw await this.#refusal(call, answer)
+    // It has them, whatever becomes of the rest of its answer.
+    await body.dump({ limit: SHORT_TEXT_BYTES, signal }).catch(() => undefined)
+    this.#ended(call, 0)
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy()
+  }
+
+  async #callOnce(call: Call, signal: AbortSignal): Promise<JsonObject> {
+    const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
+    if (answer.response.statusCode >= 300) throw await this.#refusal(call, answer)
+    const text = await this.#text(call, answer)
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      value = undefined
+    }
+    if (!isRecord(value)) throw new Error(`${answer.access.server} answered with something that is not a JSON object`)
+    return value
+  }
+
+  async #send(call: Call, signal: AbortSignal, headersTimeout: number, bodyTimeout: number): Promise<Answer> {
+    let brokenBefore = false
+    for (;;) {
+      const access = await this.#source.access()
+      try {
+        const response = await this.#attempt(call, access, signal, headersTimeout, bodyTimeout)
+        if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
+        await response.body.dump({ limit: SHORT_TEXT_BYTES, signal })
+      } catch (error) {
+        // That the server closed an idle connection says nothing about the server.
+        if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
+        brokenBefore = true
+      }
+    }
+  }
+
+  async #attempt(
+    call: Call,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    call.server = access.server
+    call.beganMs = systemClock.monotonic()
+    try {
+      const response = await this.#dispatch(call, access, signal, headersTimeout, bodyTimeout)
+      this.#events.answered(call, String(response.statusCode))
+      return response
+    } catch (error) {
+      this.#events.answered(call, '<error>')
+      throw error
+    }
+  }
+
+  /** @param answerBytes undefined = of a watch, of which only the head is here */
+  #ended(call: Call, answerBytes: number | undefined): void {
+    const requestBytes = call.payload === null ? 0 : Buffer.byteLength(call.payload)
+    this.#events.ended(call, systemClock.monotonic() - call.beganMs, requestBytes, answerBytes)
+  }
+
+  #dispatch(
+    { method, path, payload, contentType }: Call,
+    access: KubeAccess,
+    signal: AbortSignal,
+    headersTimeout: number,
+    bodyTimeout: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const { origin, pathname } = new URL(access.server)
+    return this.#agentFor(access).request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${path}` || '/',
+      method,
+      headers: {
+        accept: 'application/json',
+        'user-agent': USER_AGENT,
+        ...(payload !== null && { 'content-type': contentType }),
+        ...access.headers,
+      },
+      body: payload,
+      signal,
+      headersTimeout,
+      bodyTimeout,
+      onInfo: countInterimHeads(),
+    })
+  }
+
+  /** A new one when the certificates change; running requests finish on the old one. */
+  #agentFor(access: KubeAccess): Dispatcher {
+    const { tls, proxyUrl, guard } = access
+    const key = JSON.stringify([tls, proxyUrl])
+    if (this.#agent !== undefined && key === this.#agentKey) return this.#agent
+    this.#agent?.close().catch(() => undefined)
+    const identity = {
+      ...(tls.ca !== '' && { ca: tls.ca }),
+      ...(tls.cert !== '' && { cert: tls.cert, key: tls.key }),
+      ...(tls.serverName !== '' && { servername: tls.serverName }),
+      rejectUnauthorized: !tls.insecure,
+    }
+    const keepAlive = { keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS, timeout: CONNECT_TIMEOUT_MS }
+    const options = {
+      allowH2: false,
+      connections: MAX_CONNECTIONS,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
+    }
+    const connect = { ...identity, ...keepAlive, allowH2: false }
+    this.#agent =
+      proxyUrl === ''
+        ? new Agent({
+            ...options,
+            connect: guard === undefined ? connect : guardedConnector((host, port) => guard.to(host, port), connect),
+          })
+        : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: identity, connect: keepAlive })
+    this.#agentKey = key
+    return this.#agent
+  }
+
+  /** Its code is what counts: of a long text the beginning is read. */
+  async #refusal(call: Call, { response, access }: Answer): Promise<StatusError> {
+    const { statusCode, headers, body } = response
+    const retryAfter = textOf(headers['retry-after'])
+    if (isEncoded(headers)) {
+      discard(body)
+      return statusErrorOf(statusCode, '', retryAfter)
+    }
+    const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(this.charge))
+    let text = ''
+    // The signal of a watch has no deadline.
+    const late = setTimeout(() => body.destroy(new Error('no answer in time')), this.#timeoutMs)
+    try {
+      for await (const chunk of body) {
+        const rest = SHORT_TEXT_BYTES - reader.bytes
+        if (reader.add(chunk.length > rest ? chunk.subarray(0, rest) : chunk) !== undefined || chunk.length > rest)
+          break
+      }
+      this.#ended(call, reader.bytes)
+    } catch (error) {
+      throw noAnswer(access, error)
+    } finally {
+      clearTimeout(late)
+      text = reader.text()
+    }
+    return statusErrorOf(statusCode, text, retryAfter)
+  }
+
+  /** It may be parsed. */
+  async #text(call: Call, answer: Answer): Promise<string> {
+    refuseEncoded(answer)
+    const { response, access } = answer
+    const reader = await readAnswer(response.body, call.limits.bytes, this.charge).catch((error: unknown) => {
+      throw error instanceof KubeCallError ? error : noAnswer(access, error)
+    })
+    this.#ended(call, reader.bytes)
+    return reader.counted(call.limits, COUNT_SEED)
+  }
+
+  async *#chunks({ response, access }: Answer): AsyncIterable<Buffer> {
+    const look = this.#lookAfter(response, access)
+    try {
+      for await (const chunk of response.body) yield chunk
+    } catch (error) {
+      throw noAnswer(access, error)
+    } finally {
+      clearInterval(look)
+    }
+  }
+
+  /** A watch lasts for minutes; the credentials that it was opened with may be out of date by then. */
+  #lookAfter({ body }: Dispatcher.ResponseData, access: KubeAccess): NodeJS.Timeout | undefined {
+    if (this.#source.stillGood === undefined) return undefined
+    const look = setInterval(() => {
+      if (this.#source.stillGood?.(access) === false) body.destroy(new Error('moving to another server'))
+    }, LOOK_MS)
+    look.unref()
+    return look
+  }
+}
+
+/** @throws {KubeCallError} when it is compressed: nothing asks for it, and what it becomes would have to be counted, too */
+function refuseEncoded({ response, access }: Answer): void {
+  if (!isEncoded(response.headers)) return
+  discard(response.body)
+  throw new KubeCallError(`${access.server} sent a compressed answer, which was not asked for`)
+}
+
+/** Ends the response, with its connection. */
+function discard(body: Dispatcher.ResponseData['body']): void {
+  body.on('error', () => undefined)
+  body.destroy()
+}
+
+function isEncoded(headers: Dispatcher.ResponseData['headers']): boolean {
+  const encoding = textOf(headers['content-encoding'])
+  return headers['content-encoding'] !== undefined && encoding.toLowerCase() !== 'identity'
+}
+
+function noAnswer({ server }: KubeAccess, error: unknown): Error {
+  return new Error(`no answer from ${server}: ${faultOf(error)}`)
+}
+
+function isBroken(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : ''
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
+}
+
+/** As client-go: after 429 and 5xx with Retry-After a request is sent again, whatever the verb. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (!(error instanceof StatusError) || (error.code !== 429 && error.code < 500)) return undefined
+  const seconds = error.status.details?.retryAfterSeconds
+  return seconds !== undefined && seconds <= LONGEST_RETRY_AFTER_S ? Math.max(1, seconds) : undefined
+}

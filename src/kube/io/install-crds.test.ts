@@ -1,0 +1,92 @@
+// Two versions of Portcullis at one API server: the newer one brings the CRDs up to date, the older one leaves them alone. On a real
+// kube-apiserver: test/e2e/control/kubernetes-source.test.ts.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { crdOf } from '../../program/api/crd.ts'
+import type { ObjectClient } from '../api/object-client.ts'
+import { installCrds } from './install-crds.ts'
+
+const ESTABLISHED = { conditions: [{ type: 'Established', status: 'True' }] }
+const OURS = '1.10.0'
+
+/** A CRD as another version has written it. */
+function crdBy(version: string | undefined, change: (spec: JsonObject) => JsonObject = (spec) => spec): JsonObject {
+  const { metadata, spec, ...rest } = crdOf(UPSTREAM_CLUSTERS, version ?? '') as Record<string, JsonObject>
+  const { name } = metadata ?? {}
+  const named = version === undefined ? { name } : metadata
+  return {
+    ...rest,
+    metadata: { ...named },
+    spec: change(structuredClone(spec ?? {})),
+    status: ESTABLISHED,
+  } as JsonObject
+}
+
+/** As if a field were removed, or another one added, in the schema of spec. */
+function withProperties(change: (properties: Record<string, unknown>) => void): (spec: JsonObject) => JsonObject {
+  return (spec) => {
+    const text = JSON.stringify(spec)
+    const copy = JSON.parse(text)
+    change(copy.versions[0].schema.openAPIV3Schema.properties.spec.properties)
+    return copy
+  }
+}
+
+async function install(found: JsonObject): Promise<{ written: JsonObject | undefined; log: string[] }> {
+  let written: JsonObject | undefined
+  const log: string[] = []
+  const tell = (message: string): void => void log.push(message)
+  const client = {
+    get: () => Promise.resolve(written ?? found),
+    update: (_kind: unknown, object: JsonObject) => {
+      written = object
+      return Promise.resolve(object)
+    },
+  } as unknown as ObjectClient
+  const logger = { debug: tell, info: tell, warn: tell, error: tell }
+  await installCrds({ client, crds: [crdOf(UPSTREAM_CLUSTERS, OURS)], log: logger })
+  return { written, log }
+}
+
+test('a CRD of a newer version stays as it is, whatever it lacks; one line says so', async () => {
+  const removed = withProperties((properties) => delete properties['degrade'])
+  for (const version of ['1.10.1', '1.11.0', '2.0.0', '10.0.0', '1.11.0-rc.1']) {
+    for (const change of [undefined, removed]) {
+      const { written, log } = await install(crdBy(version, change))
+      assert.equal(written, undefined, version)
+      assert.deepEqual(log, ['CustomResourceDefinition is of a newer version of Portcullis, and stays'])
+    }
+  }
+})
+
+test('a newer version that serves no version of ours is one line', async () => {
+  const found = crdBy('2.0.0', (spec) => JSON.parse(JSON.stringify(spec).replaceAll('"v1alpha1"', '"v2"')))
+  await assert.rejects(
+    install(found),
+    (error) => error instanceof UserError && /version 2\.0\.0 .* no longer serves v1alpha1/.test(error.message),
+  )
+})
+
+test('a CRD of an older version is replaced, also when only a rule has changed; what others labelled stays', async () => {
+  for (const version of ['1.9.99', '1.9.0', '0.99.0']) {
+    const found = crdBy(version)
+    Object.assign((found['metadata'] as Record<string, JsonObject>)['labels'] ?? {}, { team: 'platform' })
+    const { written } = await install(found)
+    const labels = (written?.['metadata'] as Record<string, unknown> | undefined)?.['labels']
+    assert.deepEqual(labels, { 'portcullis.io/version': OURS, team: 'platform' }, version)
+  }
+})
+
+test('of the same or an unknown version: only when a field is missing, whatever fields it has beside ours', async () => {
+  const removed = withProperties((properties) => delete properties['degrade'])
+  const added = withProperties((properties) => Object.assign(properties, { fromTheNext: { type: 'string' } }))
+  for (const version of [OURS, undefined, 'main', '']) {
+    assert.equal((await install(crdBy(version))).written, undefined)
+    assert.equal((await install(crdBy(version, added))).written, undefined)
+    assert.notEqual((await install(crdBy(version, removed))).written, undefined)
+  }
+})

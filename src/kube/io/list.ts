@@ -1,0 +1,77 @@
+// Everything in a collection of an API server, read in pages.
+
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import { isRecord, recordOf, textOf } from '../../kit/api/json/object-shape.ts'
+import type { Charge } from '../../kit/api/stream.ts'
+import type { ObjectList } from '../api/object-client.ts'
+import { StatusError } from '../api/status.ts'
+import type { AnswerLimits } from '../core/answers/answer-limits.ts'
+import { itemsOf, listPages } from '../core/answers/paged-list.ts'
+
+/** One collection of an API server. Both reject with a StatusError, or an Error when no answer came. */
+export interface ResourcePages {
+  /** Who pays for the memory of what comes. */
+  readonly charge: Charge
+  page(query: Readonly<Record<string, string>>, limits: AnswerLimits, signal?: AbortSignal): Promise<JsonObject>
+  /** Resolves with the response's head. The body fails when it is silent for `silenceMs`. */
+  watch(query: Readonly<Record<string, string>>, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
+}
+
+/** Objects of one collection: a cluster has 150,000 pods at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+const MAX_OBJECTS = 500_000
+
+export interface ListOptions {
+  readonly signal?: AbortSignal
+  readonly transform?: (object: JsonObject) => JsonObject
+  /** Told of each page as it is kept. @throws to end the list */
+  readonly memory?: { begin(): void; list(objects: readonly JsonObject[]): void }
+  /** As FollowEvents. */
+  readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
+}
+
+/** Everything in the collection, in pages; a list that expires between two pages begins again, once. */
+export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
+  try {
+    return await listOnce(pages, options)
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 410) throw error
+    return await listOnce(pages, options)
+  }
+}
+
+async function listOnce(
+  pages: ResourcePages,
+  { signal, transform = identity, memory, onPage }: ListOptions,
+): Promise<ObjectList> {
+  const items: JsonObject[] = []
+  memory?.begin()
+  let resourceVersion: unknown
+  let isLast = false
+  const read = listPages((limit, next, limits) => {
+    const query = { limit: String(limit), ...(next !== '' && { continue: next }) }
+    return pages.page(query, limits, signal)
+  }, MAX_OBJECTS)
+  for await (const page of read) {
+    const metadata = recordOf(page['metadata'])
+    const common = itemHead(page)
+    const objects = itemsOf(page)
+      .filter(isRecord)
+      .map((item) => transform({ ...common, ...item }))
+    memory?.list(objects)
+    onPage?.(objects, items.length === 0)
+    for (const object of objects) items.push(object)
+    resourceVersion = metadata['resourceVersion']
+    isLast = textOf(metadata['continue']) === ''
+  }
+  if (!isLast) throw new Error(`there are more than ${MAX_OBJECTS} objects, which is the limit`)
+  return { items, resourceVersion: textOf(resourceVersion) }
+}
+
+export function identity(object: JsonObject): JsonObject {
+  return object
+}
+
+/** Items in a list of a built-in kind have neither kind nor apiVersion. */
+function itemHead({ kind, apiVersion }: JsonObject): JsonObject {
+  return typeof kind === 'string' ? { apiVersion, kind: kind.replace(/List$/, '') } : {}
+}

@@ -1,0 +1,121 @@
+// Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the cluster that a request selects,
+// and is it still valid? Checked once for each connection, cluster and CA bundle; the result says until when it holds.
+
+import { X509Certificate } from 'node:crypto'
+import type { PeerCertificate } from '../../kit/api/stream.ts'
+import type { CertificateSubject } from '../core/user-from-cert.ts'
+import { subjectOf } from './certificate-subject.ts'
+import { CERTIFICATE } from './pem-checks.ts'
+
+export interface VerifiedCertificate {
+  readonly subject: CertificateSubject
+  /** SHA-256 of the leaf's DER, lower-case hex. */
+  readonly sha256: string
+  /** The first moment at which a certificate of the chain is no longer valid; milliseconds since the epoch. */
+  readonly notAfterMs: number
+}
+
+/** A PEM bundle, parsed once for each text. */
+const bundles = new Map<string, readonly X509Certificate[]>()
+const MAX_BUNDLES = 1024
+/** Of what a client presents, its own first; a real chain has two or three. */
+const MAX_CHAIN = 8
+
+/** Parsed in the handshake, until they have been verified: parsing one again costs as much as checking its signature. */
+const parsed = new WeakMap<Buffer, X509Certificate>()
+
+/** The DER of a certificate that is about to be verified. */
+export function derOf(certificate: X509Certificate): Buffer {
+  const der = certificate.raw
+  parsed.set(der, certificate)
+  return der
+}
+
+/** Once; nothing is kept for the life of a connection but the DER. */
+function takeParsed(der: Buffer): X509Certificate {
+  const certificate = parsed.get(der)
+  if (certificate === undefined) return new X509Certificate(der)
+  parsed.delete(der)
+  return certificate
+}
+
+/**
+ * The walk checks what selects the root: signatures, issuer flags and validity. Purpose, path length and name constraints
+ * were checked by OpenSSL in the handshake, which also refused what it could not verify.
+ */
+export function verifyClientCertificate(
+  certificate: PeerCertificate,
+  caBundlePem: string,
+  nowMs: number,
+): VerifiedCertificate | { error: string } {
+  if (!certificate.verified) return { error: certificate.verifyError || 'not verified' }
+  if (caBundlePem === '') return { error: 'the cluster has no client CA' }
+  const chain = certificate.chain.slice(0, MAX_CHAIN).map(takeParsed)
+  const leaf = chain[0]
+  if (leaf === undefined) return { error: 'no certificate' }
+  const notAfterMs = new Walk(chain.slice(1), parseBundle(caBundlePem), nowMs).from(leaf)
+  if (notAfterMs === 0) return { error: 'certificate signed by unknown authority, or expired' }
+  return {
+    subject: subjectOf(leaf),
+    sha256: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
+    notAfterMs,
+  }
+}
+
+/** Looks for a way from a certificate to a root. */
+class Walk {
+  readonly #roots: readonly X509Certificate[]
+  readonly #nowMs: number
+  /**
+   * Intermediate certificates that no way has led through yet. From each there is a way, or there is none, however it was reached: who
+   * presents certificates that have all issued each other, which costs nothing, must not have every order of them tried.
+   */
+  readonly #left: Set<X509Certificate>
+
+  constructor(intermediates: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
+    this.#left = new Set(intermediates)
+    this.#roots = roots
+    this.#nowMs = nowMs
+  }
+
+  /** The moment until which a path from `certificate` to one of the roots holds; 0 when there is none. */
+  from(certificate: X509Certificate): number {
+    const nowMs = this.#nowMs
+    const notAfterMs = certificate.validToDate.getTime()
+    if (certificate.validFromDate.getTime() > nowMs || notAfterMs <= nowMs) return 0
+    for (const root of this.#roots) {
+      if (root.fingerprint256 === certificate.fingerprint256) return notAfterMs
+      if (!issued(root, certificate)) continue
+      const rootEnds = root.validToDate.getTime()
+      if (root.validFromDate.getTime() <= nowMs && rootEnds > nowMs) return Math.min(notAfterMs, rootEnds)
+    }
+    for (const next of this.#left) {
+      if (!next.ca || !issued(next, certificate)) continue
+      this.#left.delete(next)
+      const ends = this.from(next)
+      if (ends > 0) return Math.min(notAfterMs, ends)
+    }
+    return 0
+  }
+}
+
+function issued(issuer: X509Certificate, certificate: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
+function parseBundle(pem: string): readonly X509Certificate[] {
+  const known = bundles.get(pem)
+  if (known !== undefined) return known
+  const blocks = pem.match(CERTIFICATE) ?? []
+  const parsed: X509Certificate[] = []
+  for (const block of blocks) {
+    try {
+      parsed.push(new X509Certificate(block))
+    } catch {
+      // A damaged CA verifies nobody; the others in the bundle still count.
+    }
+  }
+  if (bundles.size >= MAX_BUNDLES) bundles.clear()
+  bundles.set(pem, parsed)
+  return parsed
+}

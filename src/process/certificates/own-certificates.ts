@@ -1,0 +1,72 @@
+// When certificates expire: those of the gateway itself and of its clusters, as metrics, and of its own as warnings in the log. What is
+// said of a cluster's in its status is in gateway/controllers/status/certificates.ts.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { certificateEnds, endsSoon } from '../../gateway/controllers/status/certificates.ts'
+import { type CertificateEnd, exposeCertificates } from '../../gateway/metrics/certificate-series.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
+import type { ClusterTable } from '../../gateway/state/clusters.ts'
+import type { Clock, Logger } from '../../kit/api/ports.ts'
+import { metaTime } from '../../kit/core/text/meta-time.ts'
+import { certificateTimes } from '../../pki/io/certificate-validity.ts'
+
+/** A certificate of the gateway, not of a cluster. */
+export interface OwnCertificate {
+  readonly name:
+    | 'serving'
+    | 'control-serving'
+    | 'control-ca'
+    | 'protection-serving'
+    | 'protection-ca'
+    | 'admin-serving'
+    | 'health-serving'
+    | 'redis-client'
+    | 'redis-ca'
+    | 'kubeconfig-client'
+    | 'protection-kubeconfig-client'
+    | 'protection-workloads-kubeconfig-client'
+  /** PEM; the first one counts. */
+  readonly pem: string
+}
+
+/** Clusters between two turns of the event loop: the first look parses their certificates. */
+const CLUSTERS_AT_ONCE = 100
+const WARN_EVERY_MS = 12 * 60 * 60 * 1000
+
+/** The metrics. */
+export async function exposeCertificateEnds(
+  into: Exposition,
+  own: readonly OwnCertificate[],
+  clusters: ClusterTable,
+  reloads: ReadonlyMap<string, boolean>,
+): Promise<void> {
+  const ends: CertificateEnd[] = own.flatMap(({ name, pem }) => {
+    const [times] = certificateTimes(pem)
+    return times === undefined ? [] : [{ cluster: '', certificate: name, endsMs: times.endsMs }]
+  })
+  let seen = 0
+  for (const { compiled } of clusters.values()) {
+    for (const [certificate, endsMs] of certificateEnds(compiled)) {
+      ends.push({ cluster: compiled.name, certificate, endsMs })
+    }
+    if (++seen % CLUSTERS_AT_ONCE === 0) await nextTurn()
+  }
+  exposeCertificates(into, ends, reloads)
+}
+
+/** Says at once and twice a day which certificates of the gateway expire soon. @returns ends it */
+export function warnOfExpiry(own: () => readonly OwnCertificate[], clock: Clock, log: Logger): () => void {
+  const look = (): void => {
+    for (const { name, pem } of own()) {
+      const [times] = certificateTimes(pem)
+      if (times === undefined || !endsSoon(times, clock.now())) continue
+      const fields = { certificate: name, at: metaTime(times.endsMs) }
+      // Clients refuse it.
+      if (times.endsMs <= clock.now()) log.error('a certificate of the gateway has expired', fields)
+      else log.warn('a certificate of the gateway expires soon', fields)
+    }
+  }
+  look()
+  const timer = setInterval(look, WARN_EVERY_MS).unref()
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,79 @@
+// The gateway's own certificate: from the configured files, or one that it creates itself.
+
+import { createSecureContext } from 'node:tls'
+import { machineHosts } from '../../gateway/io/listener/machine-hosts.ts'
+import { ensureServingCertificate } from '../../gateway/io/listener/serving-certificate.ts'
+import type { ServingPair } from '../../gateway/io/listener/tls-contexts.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
+import { readNamedFile } from '../../pki/io/pki-files.ts'
+import type { Config } from '../config/config.ts'
+import { makesServingCertificate } from './shared-pki.ts'
+
+/** @throws {UserError} for what the operator can fix */
+export function loadServingPair(config: Config): ServingPair {
+  const given = readServingPair(config)
+  if (given !== undefined) return given
+  const { certPem, keyPem } = ensureServingCertificate(
+    config.dataDir,
+    config.source === 'kubernetes',
+    servingHosts(config),
+  )
+  return { cert: certPem, key: keyPem }
+}
+
+/** undefined = no files are configured: the gateway makes its own. @throws {UserError} */
+export function readServingPair(config: Config): ServingPair | undefined {
+  if (makesServingCertificate(config)) return undefined
+  return readPairFiles(
+    { flag: '--tls-cert-file', file: config.tlsCertFile },
+    { flag: '--tls-private-key-file', file: config.tlsPrivateKeyFile },
+  )
+}
+
+/** What the certificate of the gateway's own making is for. */
+export function servingHosts({ servingHosts: hosts, listen }: Config): readonly string[] {
+  return [...new Set([...hosts, ...machineHosts(listen)])]
+}
+
+/** A file, and the flag that names it. */
+export interface NamedFile {
+  readonly flag: string
+  readonly file: string
+}
+
+/** @throws {UserError} when they are not a certificate and its key */
+export function readPairFiles(certFile: NamedFile, keyFile: NamedFile): ServingPair {
+  const cert = readPem(certFile)
+  const key = readPem(keyFile)
+  // What OpenSSL does not accept is found here, not in the first handshake.
+  checkPem(certFile, nodePemChecks.certificatesError(cert))
+  checkPem(keyFile, nodePemChecks.privateKeyError(key))
+  if (!nodePemChecks.keyMatches(cert, key)) {
+    const fix = 'name the key that the certificate was issued for'
+    throw new UserError(`${keyFile.flag} ${keyFile.file} does not belong to ${certFile.file}`, fix)
+  }
+  checkTls(certFile, { cert, key })
+  return { cert, key }
+}
+
+/** OpenSSL's security level, for instance, refuses signatures with SHA-1, of the certificate and of its chain. */
+function checkTls({ flag, file }: NamedFile, pair: ServingPair): void {
+  try {
+    createSecureContext(pair)
+  } catch (error) {
+    const fix = 'name a certificate whose chain is signed with SHA-256 or better, by keys of 2048 bits (RSA) or more'
+    throw new UserError(`${flag} ${file} cannot be used for TLS: ${errorMessage(error)}`, fix)
+  }
+}
+
+function checkPem({ flag, file }: NamedFile, problem: string): void {
+  if (problem !== '') throw new UserError(`${flag} ${file}: ${problem}`, 'name a PEM file')
+}
+
+function readPem({ flag, file }: NamedFile): string {
+  if (file === '')
+    throw new UserError(`${flag} is missing`, 'give both --tls-cert-file and --tls-private-key-file, or neither')
+  return readNamedFile(flag, file)
+}

@@ -1,0 +1,85 @@
+// With --source kubernetes there may be several replicas: clients and API servers verify all of them by the same CA.
+
+import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
+import { SERVING_CA_NAME, servingPkiDir } from '../../gateway/io/listener/serving-certificate.ts'
+import { OWN_SECRETS } from '../../gateway/io/secrets/secret-release.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
+import { createKubeClient } from '../../kube/io/client.ts'
+import { CONTROL_CA_NAME, TOKEN_KEY_FILE } from '../../pki/io/control-pki.ts'
+import { checkTokenKey, generateTokenKey } from '../../pki/io/control-tokens.ts'
+import { type SecretClient, shareCA } from '../../pki/io/shared-ca.ts'
+import type { SharedCA } from '../../pki/io/shared-ca-secret.ts'
+import type { Config } from '../config/config.ts'
+
+/**
+ * Call it before anything is created in the data directory. Does nothing where objects are not in a cluster.
+ * @param copyWithinMs where this replica has shared them before: how long its copies wait for the API server
+ * @throws {UserError}
+ */
+export async function sharePki(config: Config, log: Logger, copyWithinMs?: number): Promise<void> {
+  if (config.source !== 'kubernetes') return
+  const { kubeconfig: kubeconfigFile, context } = config
+  const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
+  const hasCopy = copyWithinMs !== undefined
+  try {
+    // One that waits for an answer must not make the other late.
+    const sharing = sharedCAs(config).map((ca) => () => shareCA(impatient(client, copyWithinMs), ca, log, hasCopy))
+    if (hasCopy) await Promise.all(sharing.map((share) => share()))
+    else for (const share of sharing) await share()
+  } finally {
+    const closing = client.close()
+    // A connection that is being opened to a server that hangs takes ten seconds to end.
+    if (hasCopy) void closing.catch(() => undefined)
+    else await closing
+  }
+}
+
+/** Whether the gateway creates its own certificate. */
+export function makesServingCertificate({ tlsCertFile, tlsPrivateKeyFile }: Config): boolean {
+  return tlsCertFile === '' && tlsPrivateKeyFile === ''
+}
+
+export function sharedCAs(config: Config): readonly SharedCA[] {
+  const { dataDir } = config
+  const control: SharedCA = {
+    namespace: OWN_NAMESPACE,
+    name: OWN_SECRETS.control,
+    dir: controlPaths(dataDir).pki,
+    commonName: CONTROL_CA_NAME,
+    files: { [TOKEN_KEY_FILE]: { make: generateTokenKey, check: checkTokenKey } },
+    otherwise: 'write the ca.crt of every replica into the caBundle of the webhooks',
+    required: false,
+  }
+  if (!makesServingCertificate(config)) return [control]
+  const serving: SharedCA = {
+    namespace: OWN_NAMESPACE,
+    name: OWN_SECRETS.serving,
+    dir: servingPkiDir(dataDir),
+    commonName: SERVING_CA_NAME,
+    otherwise: 'give --tls-cert-file and --tls-private-key-file',
+    required: true,
+  }
+  return [serving, control]
+}
+
+/** A call does not end before its connection is open or has failed, which a server that hangs puts off for ten seconds. */
+function impatient(client: SecretClient, withinMs: number | undefined): SecretClient {
+  if (withinMs === undefined) return client
+  return {
+    get: (kind, at) => within(client.get(kind, at), withinMs),
+    create: (kind, object) => within(client.create(kind, object), withinMs),
+  }
+}
+
+async function within<T>(call: Promise<T>, ms: number): Promise<T> {
+  let late: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    late = setTimeout(() => reject(new Error(`no answer within ${Math.round(ms)} ms`)), ms)
+  })
+  try {
+    return await Promise.race([call, timeout])
+  } finally {
+    clearTimeout(late)
+  }
+}

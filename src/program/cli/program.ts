@@ -1,0 +1,317 @@
+// The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts). Modules of a
+// command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
+
+import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
+import { addControl } from '../../apiserver/cli/program.ts'
+import { collect, forControlPlane } from '../../cli/command/flags.ts'
+import type { CommandContext, Terminal } from '../../cli/command/output.ts'
+import { addImport } from '../../cli/import/program.ts'
+import { addInside } from '../../cli/inside/program.ts'
+import { addReplay } from '../../cli/replay/program.ts'
+import { addDegrade } from '../../incidents/cli/program.ts'
+import { addTap } from '../../insight/cli/tap/program.ts'
+import { addTop } from '../../insight/cli/top/program.ts'
+import { addProtect } from '../../protection/cli/program.ts'
+import { addScale } from '../../scaling/cli/program.ts'
+
+/** A setting of the gateway as a flag. */
+interface FlagSetting {
+  readonly flag: string
+  readonly argument: string
+  readonly env: string
+  readonly repeatable: boolean
+  readonly defaultText: string
+  readonly help: string
+  /** By which `serve --help GROUP` asks for those under `heading`. */
+  readonly group: string
+  readonly heading: string
+  /** Those of before: they are taken, so that the settings can say what to give instead. */
+  readonly replaced: readonly { readonly flag: string }[]
+}
+
+interface ProgramDeps extends Omit<CommandContext, 'done'> {
+  /** As it is called. Default: portcullis. */
+  readonly name?: string
+  readonly version: string
+  /** Flags of `serve`. */
+  settings(): Promise<readonly FlagSetting[]>
+  readonly input: AsyncIterable<string>
+  /** Default: there is none, and commands are not interrupted. */
+  readonly terminal?: Terminal
+  /** Each resolves with the exit code. */
+  serve(flags: Record<string, unknown>): Promise<number>
+  demo(options: {
+    real: boolean
+    listen: string
+    adminListen: string
+    controlListen: string
+    dir: string
+  }): Promise<number>
+}
+
+type Context = ProgramDeps & CommandContext
+
+/** Runs one command line; resolves with the exit code. */
+export async function runProgram(argv: readonly string[], deps: ProgramDeps): Promise<number> {
+  let code = 0
+  const done = async (result: Promise<number> | number): Promise<void> => {
+    code = await result
+  }
+  // Only `serve` has them, and they come with all that reads settings.
+  const settings = argv.includes('serve') ? await deps.settings() : []
+  const context = { ...deps, done }
+  const program = createProgram(settings, context)
+  const [first, ...path] = argv
+  const group = helpGroupOf(argv)
+  if (group !== undefined) return helpOfGroup(group, settings, context)
+  if (first === '__complete')
+    return (await import('../../cli/completion/command.ts')).completeWords(program, path, deps.out)
+  if (first === 'help' && path.length > 0) return helpOf(program, path, deps)
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    const exit = error instanceof Error ? Reflect.get(error, 'exitCode') : undefined
+    if (typeof exit !== 'number') throw error
+    return exit
+  }
+  return code
+}
+
+/** All commands with their flags; docs/commands.md is compared with it. */
+export function createProgram(settings: readonly FlagSetting[], context: Context): Command {
+  const name = context.name ?? 'portcullis'
+  const program = new Command(name)
+    .description('Kubernetes-aware layer-7 API gateway in front of kube-apiservers')
+    .version(context.version)
+    .showHelpAfterError(`(${name} help lists all commands; ${name} help COMMAND shows what one takes)`)
+    .exitOverride()
+    .configureOutput({ writeOut: context.out, writeErr: context.err })
+  addServe(program, settings, context)
+  addVersion(program, context)
+  addProbe(program, context)
+  addInspection(program, context)
+  addReplay(program, context)
+  addCredentials(program, context)
+  addTop(program, context)
+  addDegrade(program, context)
+  addRevoke(program, context)
+  addProtect(program, context)
+  addInside(program, context)
+  addScale(program, context)
+  addTap(program, context)
+  addImport(program, context)
+  addControl(program, context)
+  addDemo(program, context)
+  addCompletion(program, context)
+  return program
+}
+
+/** `serve --help limits`, `help serve limits`: what follows `serve` in a call for help. */
+function helpGroupOf(argv: readonly string[]): string | undefined {
+  if (argv[0] === 'help' && argv[1] === 'serve') return argv[2]
+  const group = argv[0] === 'serve' && (argv[1] === '--help' || argv[1] === '-h') ? argv[2] : undefined
+  return group?.startsWith('-') === true ? undefined : group
+}
+
+function helpOfGroup(group: string, settings: readonly FlagSetting[], context: Context): number {
+  const ofGroup = settings.filter((setting) => setting.group === group)
+  if (ofGroup.length === 0) {
+    context.err(`error: unknown group '${group}'\n(it is one of ${groupsOf(settings).join(', ')})\n`)
+    return 1
+  }
+  const program = createProgram(ofGroup, context)
+  program.commands.find((command) => command.name() === 'serve')?.outputHelp()
+  return 0
+}
+
+function groupsOf(settings: readonly FlagSetting[]): string[] {
+  return [...new Set(settings.map(({ group }) => group))]
+}
+
+/** `help protect install`: commander's own help follows one step only. The exit code. */
+function helpOf(
+  program: CommandUnknownOpts,
+  path: readonly string[],
+  { err, name = 'portcullis' }: ProgramDeps,
+): number {
+  let command: CommandUnknownOpts | undefined = program
+  for (const name of path) command = command?.commands.find((one) => one.name() === name)
+  if (command === undefined) {
+    err(`error: unknown command '${path.join(' ')}'\n(${name} help shows them all)\n`)
+    return 1
+  }
+  command.outputHelp()
+  return 0
+}
+
+function addRevoke(program: Command, { out, err, now, done }: Context): void {
+  forControlPlane(program.command('revoke'))
+    .description('refuse a certificate, a token or a user from now on, and abort its running requests')
+    .argument('[cluster]', 'metadata.name of the UpstreamCluster')
+    .option('--all', 'in every cluster', false)
+    .option('--user <user>', 'user name')
+    .option('--certificate <file>', 'client certificate (PEM), or a kubeconfig: its current user')
+    .option('--token-file <file>', 'bearer token, or a kubeconfig: its current user')
+    .option('--reason <text>', 'kept with the revocation')
+    .option('--timeout <duration>', 'how long to wait until it is in force everywhere', '30s')
+    .action(async (cluster, { certificate, ...options }) => {
+      const optional = {
+        ...(cluster === undefined ? {} : { cluster }),
+        ...(certificate && { certificateFile: certificate }),
+      }
+      return done((await import('../../cli/revoke.ts')).revoke({ ...options, ...optional, now, out, err }))
+    })
+}
+
+function addServe(program: Command, settings: readonly FlagSetting[], { serve: run, done }: Context): void {
+  const serve = program.command('serve').description('run the gateway')
+  serve.helpOption('-h, --help [group]', `show all flags, or those of one group: ${groupsOf(settings).join(', ')}`)
+  serve.option('--config <file>', 'YAML file of settings, keys as the flags in camelCase')
+  for (const setting of settings) {
+    const defaultNote = setting.defaultText === '' ? '' : `; default ${setting.defaultText}`
+    const option = new Option(`${setting.flag} ${setting.argument}`, `${setting.help} [${setting.env}${defaultNote}]`)
+    option.helpGroup(`${setting.heading} (${setting.group}):`)
+    if (setting.repeatable) option.argParser((value: string, all: string[] | undefined) => [...(all ?? []), value])
+    serve.addOption(option)
+    for (const { flag } of setting.replaced) serve.addOption(new Option(`${flag} [value]`).hideHelp())
+  }
+  serve.action((flags) => done(run(flags)))
+}
+
+function addCompletion(program: Command, { out, done }: Context): void {
+  program
+    .command('completion')
+    .description('the completion script of a shell: source <(portcullis completion bash)')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
+    .action(async (shell) => done((await import('../../cli/completion/command.ts')).completionScript(shell, out)))
+}
+
+function addVersion(program: Command, { out, done }: Context): void {
+  program
+    .command('version')
+    .description('version, commit and build, and the Node that runs it')
+    .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
+    .action(async ({ output }) => done((await import('../../cli/version.ts')).version({ output, out })))
+}
+
+function addProbe(program: Command, { out, err, now, done }: Context): void {
+  program
+    .command('probe')
+    .description('whether a gateway is ready: what its health endpoint says, and exit code 0 or 1')
+    .argument('[url]', 'health endpoint', 'http://127.0.0.1:9090/readyz')
+    .option('--wait <duration>', 'ask again until it is ready; default: once')
+    .option('--timeout <duration>', 'for one answer', '5s')
+    .option('--ca-file <file>', 'CA of the certificate, PEM')
+    .option('--insecure-skip-tls-verify', 'accept any certificate', false)
+    .action(async (url, options) =>
+      done((await import('../../cli/probe.ts')).probe({ ...options, url, now, out, err })),
+    )
+}
+
+function addInspection(program: Command, { input, out, err, now, done }: Context): void {
+  program
+    .command('check')
+    .description('find every error in a directory of UpstreamCluster files')
+    .argument('<dir>')
+    .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
+    .option('--no-secrets', 'do not resolve references to files and Secrets: for manifests whose keys are elsewhere')
+    .action(async (dir, { output, secrets }) =>
+      done((await import('../../cli/check.ts')).check({ dir, output, secrets, out })),
+    )
+  forControlPlane(program.command('explain'))
+    .description('what the gateway would do with a request, or with every line of an access log')
+    .argument('[method]', 'HTTP method')
+    .argument('[target]', 'request target, such as /api/v1/pods')
+    .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
+    .option('--host <host>', 'host name that the client asks for')
+    .option('--user <user>', 'user name')
+    .option('--group <group>', 'group of the user; may be repeated', collect, [])
+    .option('--user-agent <agent>', 'User-Agent of the client')
+    .option('--address <ip>', 'address of the client')
+    .option('--stdin', 'read requests from standard input: JSON lines in, JSON lines out', false)
+    .addOption(new Option('-o, --output <format>').choices(['text', 'json']).default('text'))
+    .action(async (method, target, options, command) => {
+      if (!options.stdin && (method === undefined || target === undefined)) {
+        command.error('error: give METHOD and TARGET, or --stdin', { exitCode: 1 })
+      }
+      const request = {
+        method: method ?? '',
+        target: target ?? '',
+        ...(options.host === undefined ? {} : { host: options.host }),
+        ...(options.user === undefined ? {} : { user: options.user }),
+        ...(options.group.length === 0 ? {} : { groups: options.group }),
+        ...(options.userAgent === undefined ? {} : { userAgent: options.userAgent }),
+        ...(options.address === undefined ? {} : { remoteAddress: options.address }),
+      }
+      return done(
+        (await import('../../cli/explain.ts')).explain({
+          ...options,
+          ...(options.stdin ? {} : { request }),
+          input,
+          out,
+          err,
+          now,
+        }),
+      )
+    })
+}
+
+function addCredentials(program: Command, { out, err, done }: Context): void {
+  forControlPlane(program.command('kubeconfig'))
+    .description('print a kubeconfig that points at the gateway')
+    .argument('<cluster>', 'metadata.name of the UpstreamCluster')
+    .option('--config-dir <dir>', 'directory of UpstreamCluster files; default: the API server that holds them')
+    .option('--server <url>', 'how clients reach the gateway; default: the host name of the cluster, port 8443')
+    .option('--path', 'address the cluster by /clusters/NAME')
+    .option('--user-cert <file>', 'client certificate, PEM')
+    .option('--user-key <file>', 'its private key, PEM')
+    .option('--token-file <file>', 'bearer token')
+    .option('--ca-file <file>', "CA of the gateway's serving certificate, PEM")
+    .action(async (cluster, { userCert, userKey, ...options }) =>
+      done(
+        (await import('../../cli/kubeconfig.ts')).kubeconfig({
+          ...options,
+          cluster,
+          ...(userCert === undefined ? {} : { userCertFile: userCert }),
+          ...(userKey === undefined ? {} : { userKeyFile: userKey }),
+          out,
+          err,
+        }),
+      ),
+    )
+  const certs = program.command('certs').description('make the certificates of a gateway and its clients')
+  certs
+    .command('init')
+    .description('a CA and the serving certificate of the gateway')
+    .requiredOption('--dir <dir>', 'where the files go')
+    .option('--host <host>', 'host name or address of the gateway; may be repeated', collect, [])
+    .option('--force', 'overwrite what is there', false)
+    .action(async ({ host: hosts, ...options }) =>
+      done((await import('../../cli/certs.ts')).certsInit({ ...options, hosts, out, err })),
+    )
+  certs
+    .command('client')
+    .description('a client certificate')
+    .requiredOption('--dir <dir>', 'where `certs init` put the CA')
+    .requiredOption('--user <user>', 'user name')
+    .option('--group <group>', 'group of the user; may be repeated', collect, [])
+    .option('--uid <uid>', 'UID of the user')
+    .option('--name <name>', 'name of the files; default: the user')
+    .option('--days <days>', 'validity', Number)
+    .option('--force', 'overwrite what is there', false)
+    .action(async ({ group: groups, ...options }) =>
+      done((await import('../../cli/certs.ts')).certsClient({ ...options, groups, out, err })),
+    )
+}
+
+function addDemo(program: Command, { demo, done }: Context): void {
+  program
+    .command('demo')
+    .description('a gateway in front of two small clusters in this process, with things to try')
+    .option('--real', 'in front of real kube-apiservers (built on first use; needs Go)', false)
+    .option('--listen <host:port>', 'address of the gateway', '127.0.0.1:8443')
+    .option('--admin-listen <host:port>', 'address of its admin listener', '127.0.0.1:9090')
+    .option('--control-listen <host:port>', 'address of its own API server', '127.0.0.1:9443')
+    .option('--dir <dir>', 'where its files go; removed first', '.portcullis/demo')
+    .action((options) => done(demo(options)))
+}

@@ -1,0 +1,102 @@
+// The health listener (--health-listen) with what belongs to it: its certificate and the token of /metrics, which are read again when their
+// files change, and who may read /metrics there.
+
+import type { PlainServer } from '../../gateway/io/listener/http-plain.ts'
+import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
+import { type MetricsAccess, startHealthServer } from '../../insight/admin/health-server.ts'
+import type { AdminState, MetricsText } from '../../insight/admin/routes.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { formatListenAddress, isLoopback, type ListenAddress } from '../../kit/core/listen-address.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import { cannotListen } from '../../kit/io/world/free-port.ts'
+import type { PostReview } from '../../process/access/review-access.ts'
+import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
+import { PortFiles } from '../../process/certificates/port-files.ts'
+import type { Config } from '../../process/config/config.ts'
+import { NO_ACCESS, OPEN_ACCESS, reviewAccess, tokenAccess } from './metrics-access.ts'
+
+const FLAG = '--health-listen'
+
+export interface HealthPortOptions {
+  readonly config: Config
+  readonly state: Pick<AdminState, 'live' | 'ready'>
+  readonly metrics: MetricsText
+  /** To the API server that holds the objects; undefined = there is none that reviews. */
+  readonly post: PostReview | undefined
+  readonly log: Logger
+}
+
+/** @throws {UserError} when a file cannot be used */
+export function healthFiles(config: Config, log: Logger): PortFiles {
+  return new PortFiles({
+    name: 'health-serving',
+    cert: { flag: '--health-tls-cert-file', file: config.healthTlsCertFile },
+    key: { flag: '--health-tls-private-key-file', file: config.healthTlsPrivateKeyFile },
+    token: { flag: '--metrics-token-file', file: config.metricsTokenFile },
+    log,
+  })
+}
+
+export class HealthPort {
+  readonly #options: HealthPortOptions
+  readonly #listen: ListenAddress
+  readonly #files: PortFiles
+  #server: PlainServer | undefined
+
+  /** @throws {UserError} for what the operator can fix */
+  static async open(options: HealthPortOptions): Promise<HealthPort | undefined> {
+    const { healthListen } = options.config
+    if (healthListen === undefined) return undefined
+    const port = new HealthPort(options, healthListen)
+    await port.#start()
+    return port
+  }
+
+  private constructor(options: HealthPortOptions, listen: ListenAddress) {
+    const { config, log } = options
+    this.#options = options
+    this.#listen = listen
+    this.#files = healthFiles(config, log)
+  }
+
+  get port(): number {
+    return this.#server?.port ?? 0
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    return this.#files.certificates
+  }
+
+  /** By the flag that names the file: whether its content is in force. */
+  get reloads(): ReadonlyMap<string, boolean> {
+    return this.#files.reloads
+  }
+
+  async stop(): Promise<void> {
+    this.#files.stop()
+    await this.#server?.stop()
+  }
+
+  async #start(): Promise<void> {
+    const { config, state, metrics } = this.#options
+    const { serving } = this.#files
+    const policy = tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites)
+    const tls = serving && { serving, policy }
+    const listen = this.#listen
+    const parts = { listen, state, metrics, access: this.#access(), ...(tls !== undefined && { tls }) }
+    this.#server = await startHealthServer(parts).catch((error: unknown) => {
+      const message = errorMessage(error)
+      throw cannotListen(listen, message, String(Reflect.get(Object(error), 'code')), FLAG)
+    })
+    this.#files.follow((pair) => this.#server?.setServing(pair))
+    this.#options.log.info('health listener open', { address: formatListenAddress({ ...listen, port: this.port }) })
+  }
+
+  #access(): MetricsAccess {
+    const { config, post, log } = this.#options
+    if (config.metricsTokenFile !== '') return tokenAccess(() => this.#files.token)
+    if (isLoopback(this.#listen.host)) return OPEN_ACCESS
+    return post === undefined ? NO_ACCESS : reviewAccess(post, () => systemClock.monotonic(), log)
+  }
+}

@@ -1,0 +1,38 @@
+// Who may read /metrics on the health listener: whoever is on this machine, whoever knows the token of a file, or whoever the API server
+// that holds the objects allows to `get /metrics`.
+
+import type { MetricsAccess } from '../../insight/admin/health-server.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { bearerOf, isSameToken } from '../../process/access/bearer-token.ts'
+import { accessReviews, type PostReview, refusal } from '../../process/access/review-access.ts'
+
+const NEEDED = { path: '/metrics', verb: 'get' } as const
+
+export const OPEN_ACCESS: MetricsAccess = () => Promise.resolve(undefined)
+
+/** Nobody, until somebody says who. */
+export const NO_ACCESS: MetricsAccess = () => {
+  const message =
+    '/metrics is not shown to other machines: start with --metrics-token-file, or read it from --admin-listen'
+  return Promise.resolve(refusal(403, message))
+}
+
+/** @param expected the token in force, asked each time */
+export function tokenAccess(expected: () => string): MetricsAccess {
+  return (authorization) => {
+    const given = bearerOf(authorization)
+    const same = given !== undefined && isSameToken(given, expected())
+    return Promise.resolve(same ? undefined : refusal(401, 'needs the bearer token of --metrics-token-file'))
+  }
+}
+
+/** Cached for a while; what is sent is limited, and addresses take turns. */
+export function reviewAccess(post: PostReview, monotonic: () => number, log: Logger): MetricsAccess {
+  const reviews = accessReviews(post, monotonic, log, NEEDED.path)
+  return async (authorization, remoteAddress) => {
+    const token = bearerOf(authorization)
+    if (token === undefined) return refusal(401, 'needs a bearer token that the cluster of the objects knows')
+    const user = await reviews.who(token, remoteAddress)
+    return 'code' in user ? user : reviews.may(user, NEEDED, remoteAddress)
+  }
+}

@@ -1,0 +1,96 @@
+// Builds the parts of a gateway from its settings. From here on files of the data directory are written.
+
+import type { FileLock } from '../../apiserver/io/store/lock.ts'
+import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../gateway/metrics/descriptors.ts'
+import { createProcessMetrics } from '../../gateway/metrics/process-metrics.ts'
+import { openAuditOutputs } from '../../insight/app/audit/outputs.ts'
+import { readAuditPolicyFile } from '../../insight/app/audit/policy-file.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { openLineWriter } from '../../kit/io/logs/line-writer.ts'
+import type { RecentLines } from '../../kit/io/logs/recent-lines.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import { loadServingPair } from '../../process/certificates/serving-pair.ts'
+import { sharePki } from '../../process/certificates/shared-pki.ts'
+import { Protection } from '../../protection/app/protection.ts'
+import { LastGoodStates } from '../last-good/states.ts'
+import type { MemoryPlan } from '../memory/memory-plan.ts'
+import { createObjectPlane, planeWithoutApi } from '../object-plane/create-plane.ts'
+import { wire } from '../wiring/wire.ts'
+import type { GatewayOverrides } from './running-gateway.ts'
+
+const STDOUT = 1
+
+export interface Begun {
+  readonly memory: MemoryPlan
+  readonly log: Logger
+  readonly recent: RecentLines
+  readonly given: Partial<GatewayOverrides>
+  /** Of the embedded store; undefined = there is none. */
+  readonly lock: FileLock | undefined
+  /** What is closed last, in whatever way the gateway ends. */
+  readonly outlets: AsyncDisposableStack
+  /** Stops what already runs when something else cannot be built. */
+  readonly begun: AsyncDisposableStack
+}
+
+export type GatewayParts = Awaited<ReturnType<typeof buildParts>>
+
+/** @throws {UserError} for what the operator can fix */
+export async function buildParts({ memory, log, recent, given, lock, outlets, begun }: Begun) {
+  const { config } = memory
+  const processMetrics = createProcessMetrics(() => systemClock.monotonic())
+  const { calls } = processMetrics
+  const lastGood = new LastGoodStates(config, systemClock, log)
+  if (given.source === undefined) {
+    await sharePki(config, log, lastGood.exists('objects') ? lastGood.waitMs : undefined)
+  }
+  const serving = loadServingPair(config)
+  const { auditPolicyFile } = config
+  const auditPolicy = auditPolicyFile === '' ? undefined : readAuditPolicyFile(auditPolicyFile, log)
+  const auditOutputs = openAuditOutputs(config, log, calls, outlets)
+  const plane =
+    given.source === undefined
+      ? createObjectPlane(config, log, calls, auditOutputs.controlAudit, lastGood, lock)
+      : planeWithoutApi(given.source)
+  begun.defer(() => plane.stop())
+  const access = given.access ?? (config.accessLog ? openLineWriter(STDOUT) : undefined)
+  outlets.defer(() => access?.close())
+  const outputs = { log, access, auditPolicy, ...auditOutputs }
+  const inline = given.inline ?? false
+  const wired = wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given })
+  const { pool, changes, metrics, admission, failures } = wired
+  const { recorder } = metrics
+  plane.guardPort?.(admission, failures, (limit, known) => recorder.add(LIMITED, 1, limit, known ? 'true' : 'false'))
+  const { bytes, unbounded } = memory.ceiling
+  recorder.set(MEMORY_CEILING, unbounded.length > 0 ? 0 : bytes)
+  recorder.set(MEMORY_LIMIT, memory.limitBytes)
+  const { client, server, revoked } = plane
+  const protection = new Protection({
+    ...wired,
+    config,
+    client,
+    server,
+    lastGood,
+    revoked,
+    log,
+    calls,
+    onApplied: (listener) => changes.onApplied(listener),
+    onNamespaces: (namespaces) => pool.protectedNamespaces(namespaces),
+  })
+  begun.defer(() => protection.stop())
+  pool.protectBy(() => protection.gate)
+  return {
+    ...wired,
+    config,
+    memory,
+    log,
+    recent,
+    outputs,
+    outlets,
+    processMetrics,
+    lastGood,
+    plane,
+    client,
+    protection,
+  }
+}

@@ -1,0 +1,131 @@
+// The listeners for administration and for health, which open first and close last, with what they show of the process; and the ports of the
+// gateway threads, which open last.
+
+import type { Check } from '../../insight/admin/routes.ts'
+import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
+import { KnownReplicas } from '../../insight/app/admin/known-replicas.ts'
+import { KnownSecrets, type Redaction } from '../../insight/app/admin/known-secrets.ts'
+import { LogLevels } from '../../insight/app/admin/log-levels.ts'
+import { Profiles } from '../../insight/app/admin/profiles.ts'
+import { insightRoutes } from '../../insight/app/admin/routes.ts'
+import { supportBundleRoute } from '../../insight/app/admin/support-bundle.ts'
+import { Dashboard } from '../../insight/app/dashboard/dashboard.ts'
+import type { LeveledLogger } from '../../kit/io/logs/log.ts'
+import { VERSION } from '../../kit/io/program/build.ts'
+import { type Components, Started } from '../../process/components/component.ts'
+import { HealthPort } from '../health/health-port.ts'
+import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'
+import type { GatewayParts } from './build-parts.ts'
+
+/** @param describe what is in force, secrets included: they are removed here */
+export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
+  const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
+  const { audit } = parts.outputs
+  const metrics = { contentType: parts.metrics.contentType, text: components.metricsText }
+  const ready = () => {
+    const checks = components.checks()
+    for (const { name, ok } of checks) if (!ok) processMetrics.checkFailed(name)
+    return checks
+  }
+  const checks = { live: () => [], ready }
+  const files = adminFiles(config, log)
+  const replicas = new KnownReplicas({ config, client, access: plane.peerAccess, files, log })
+  const logLevels = new LogLevels({
+    main: 'level' in log ? (log as LeveledLogger) : undefined,
+    usual: config.logLevel,
+    setThreads: (level) => pool.logLevel(level),
+    log,
+    now: () => clock.now(),
+  })
+  const certificates = () => components.certificates
+  const dashboard = new Dashboard({ ...parts, replicas, certificates })
+  const profiles = new Profiles(pool)
+  const secrets = new KnownSecrets(config, parts.clusters)
+  const redaction = (): Redaction => secrets.redaction([files.token])
+  const { platform, arch } = process
+  const routes = [
+    ...insightRoutes({ ...parts, recorder: parts.metrics.recorder, audit, replicas, logLevels, profiles }),
+    supportBundleRoute({
+      config,
+      version: { version: VERSION, node: process.version, platform, arch },
+      describe,
+      metrics,
+      recentLog: () => recent.text(),
+      profiles,
+      redaction,
+    }),
+    ...dashboard.routes,
+  ]
+  const open = { config, metrics, log }
+  return {
+    dashboard,
+    logLevels,
+    admin: new Started('admin', () =>
+      AdminPort.open({
+        ...open,
+        files,
+        login: plane.adminLogin,
+        failures: parts.failures,
+        audit: audit && ((line) => audit.write(line)),
+        routes,
+        state: { ...checks, describe: async () => Object(redaction().object(await describe())) },
+      }),
+    ),
+    health: new Started('health', () => HealthPort.open({ ...open, state: checks, post: plane.review })),
+  }
+}
+
+// The ports of the gateway threads open once requests can be decided as the objects say: the configuration is in force, each
+// endpoint has been probed, and what protects pods is known.
+export class ProxyPorts {
+  readonly name = 'ports'
+  readonly #parts: Pick<GatewayParts, 'config' | 'pool' | 'guard' | 'probes'>
+  readonly #known: () => Promise<unknown>
+  readonly #others: () => Omit<OpenPorts, 'listen'>
+  #probed = false
+  /** In the order of `--listen`; empty until they are open. */
+  open: readonly number[] = []
+
+  /**
+   * @param known resolves when what else has to be known is known, or it has taken too long
+   * @param others the ports of the other listeners
+   */
+  constructor(
+    parts: Pick<GatewayParts, 'config' | 'pool' | 'guard' | 'probes'>,
+    known: () => Promise<unknown>,
+    others: () => Omit<OpenPorts, 'listen'>,
+  ) {
+    this.#parts = parts
+    this.#known = known
+    this.#others = others
+  }
+
+  /** @throws {UserError} when one cannot be opened */
+  async start(): Promise<void> {
+    const { config, pool, probes } = this.#parts
+    await Promise.all([probes.firstRound(), pool.online(), this.#known()])
+    await pool.applied()
+    this.#probed = true
+    this.open = await pool.listen(config.listen)
+    this.guardOwnListeners()
+  }
+
+  /** Keeps the gateway from connecting to itself. Call it again when further ports are known. */
+  guardOwnListeners(): void {
+    const { config, pool, guard } = this.#parts
+    const addresses = ownListeners(config, { ...this.#others(), listen: this.open })
+    guard.setOwnListeners(addresses)
+    pool.ownListeners(addresses)
+  }
+
+  checks(): readonly Check[] {
+    const listening = this.open.length > 0
+    const serving = this.#parts.pool.slots.some(({ state }) => state === 'listening')
+    return [
+      { name: 'health-checks', ok: this.#probed, message: 'the first round of health checks has not finished' },
+      { name: 'listeners', ok: listening, message: 'not open yet' },
+      // A thread that died is replaced, after a pause when it dies again: while all are gone no connection is accepted.
+      { name: 'threads', ok: !listening || serving, message: 'no gateway thread is running' },
+    ]
+  }
+}

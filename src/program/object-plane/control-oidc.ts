@@ -1,0 +1,78 @@
+// The OpenID provider of the embedded API server, by its settings: its keys, its tokens, and what is counted of both.
+
+import { readFileSync } from 'node:fs'
+import { createIdTokens, type IdTokens } from '../../apiserver/io/oidc/id-tokens.ts'
+import { IssuerKeys } from '../../apiserver/io/oidc/issuer-keys.ts'
+import { exposeOidc, type OidcCounts } from '../../apiserver/metrics/oidc-series.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+import { UserError } from '../../kit/api/validation/field-errors.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import { certificateTimes } from '../../pki/io/certificate-validity.ts'
+import type { ControlOidcConfig } from '../../process/config/control-oidc.ts'
+
+export interface ControlOidc {
+  readonly tokens: IdTokens
+  readonly keys: IssuerKeys
+  exposeMetrics(into: Exposition): void
+}
+
+/** undefined = there is no provider. @throws {UserError} when the file of its CAs cannot be used */
+export function createControlOidc(config: ControlOidcConfig, log: Logger): ControlOidc | undefined {
+  const { controlOidcIssuerUrl: issuer, controlOidcCaFile: caFile, controlOidcSigningAlgs: algs } = config
+  if (issuer === '') return undefined
+  checkOidcCaFile(config)
+  const tokensBy = new Map<string, number>()
+  const counts = { tokens: tokensBy, fetched: 0, notFetched: 0, fetchedAtMs: 0 } satisfies OidcCounts
+  const keys = new IssuerKeys({
+    issuer,
+    caFile,
+    log,
+    monotonic: () => systemClock.monotonic(),
+    onFetched(succeeded) {
+      if (succeeded) counts.fetched++
+      else counts.notFetched++
+      if (succeeded) counts.fetchedAtMs = systemClock.now()
+    },
+  })
+  const tokens = createIdTokens({
+    claims: {
+      issuer,
+      clientId: config.controlOidcClientId,
+      usernameClaim: config.controlOidcUsernameClaim,
+      usernamePrefix: config.controlOidcUsernamePrefix,
+      groupsClaim: config.controlOidcGroupsClaim,
+      groupsPrefix: config.controlOidcGroupsPrefix,
+      requiredClaims: requiredClaims(config.controlOidcRequiredClaims),
+    },
+    algs,
+    keys,
+    log,
+    onToken: (result) => void tokensBy.set(result, (tokensBy.get(result) ?? 0) + 1),
+  })
+  return { tokens, keys, exposeMetrics: (into) => exposeOidc(into, counts) }
+}
+
+/** Each `CLAIM=VALUE`; the value may have `=` in it. */
+function requiredClaims(texts: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf('=')
+      return [text.slice(0, at), text.slice(at + 1)]
+    }),
+  )
+}
+
+/** @throws {UserError} */
+export function checkOidcCaFile({ controlOidcCaFile: file }: ControlOidcConfig): void {
+  if (file === '') return
+  const fix = 'name a PEM file with the CAs of the OpenID provider'
+  let pem: string
+  try {
+    pem = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UserError(`cannot read --control-oidc-ca-file ${file}: ${errorMessage(error)}`, fix)
+  }
+  if (certificateTimes(pem).length === 0) throw new UserError(`--control-oidc-ca-file ${file} has no certificate`, fix)
+}

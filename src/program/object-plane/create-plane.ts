@@ -1,0 +1,68 @@
+// The object plane that the settings ask for.
+
+import type { FileLock } from '../../apiserver/io/store/lock.ts'
+import type { ResourceSource } from '../../gateway/api/resource-source.ts'
+import { createFilesSource } from '../../gateway/io/sources/files/source.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import type { LineWriter } from '../../kit/io/logs/line-writer.ts'
+import type { KubeCallEvents } from '../../kube/io/client-events.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
+import type { Config } from '../../process/config/config.ts'
+import type { LastGoodStates } from '../last-good/states.ts'
+import { EmbeddedPlane } from './embedded-plane.ts'
+import { KubernetesPlane } from './kubernetes-plane.ts'
+import type { ObjectPlane } from './object-plane.ts'
+import { checksOf } from './plane-options.ts'
+
+/**
+ * @param lastGood where what is in force is kept for a start without the API server
+ * @param audit where lines of the embedded API server's audit log go; undefined = it has none
+ * @param calls notified of calls to the API server that holds the objects
+ * @param lock of the embedded store, which the plane releases; undefined = it takes it itself
+ * @throws {UserError} for what the operator can fix
+ */
+export function createObjectPlane(
+  config: Config,
+  log: Logger,
+  calls: KubeCallEvents,
+  audit: LineWriter | undefined,
+  lastGood: LastGoodStates,
+  lock?: FileLock,
+): ObjectPlane {
+  switch (config.source) {
+    case 'files':
+      return filesPlane(config, log)
+    case 'embedded':
+      return new EmbeddedPlane(config, log, audit, lock)
+    case 'kubernetes':
+      return new KubernetesPlane(config, log, calls, audit, lastGood)
+  }
+}
+
+function filesPlane(config: Config, log: Logger): ObjectPlane {
+  return planeWithoutApi(
+    createFilesSource({
+      dir: config.configDir,
+      pem: nodePemChecks,
+      log,
+      checks: { ...checksOf(config), recovery: false },
+    }),
+  )
+}
+
+/** Of a source that no API server is behind. */
+export function planeWithoutApi(source: ResourceSource): ObjectPlane {
+  return {
+    name: 'objects',
+    source,
+    client: undefined,
+    server: '',
+    port: 0,
+    adminKubeconfig: '',
+    review: undefined,
+    adminLogin: undefined,
+    peerAccess: undefined,
+    revoked: undefined,
+    stop: () => Promise.resolve(),
+  }
+}

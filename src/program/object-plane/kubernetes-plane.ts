@@ -1,0 +1,204 @@
+// Objects as CRDs of a cluster, and the webhook that checks them there.
+
+import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
+import type { CountLimited } from '../../apiserver/http/port-memory.ts'
+import { createWebhookHandler } from '../../apiserver/webhooks/webhook.ts'
+import { createWebhookAuthenticator } from '../../apiserver/webhooks/webhook-callers.ts'
+import type { ResourceSource, SourceChange } from '../../gateway/api/resource-source.ts'
+import type { UpstreamCluster } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
+import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
+import { keepFollowed } from '../../gateway/io/last-good/kept-follow.ts'
+import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
+import { SecretsAtWrite } from '../../gateway/io/secrets/secrets-at-write.ts'
+import { keptClusters } from '../../gateway/io/sources/objects/kept-clusters.ts'
+import { createObjectsSource } from '../../gateway/io/sources/objects/objects-source.ts'
+import { SwitchedSource } from '../../incidents/controllers/local-switches/switched-source.ts'
+import type { LocalSwitch } from '../../incidents/io/local-switches/switch-file.ts'
+import { localSwitchLine } from '../../insight/io/audit/audit-event.ts'
+import type { JsonObject } from '../../kit/api/json/json-object.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import type { LineWriter } from '../../kit/io/logs/line-writer.ts'
+import { VERSION } from '../../kit/io/program/build.ts'
+import { systemClock } from '../../kit/io/world/clock.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
+import { createKubeClient, type KubeClient } from '../../kube/io/client.ts'
+import type { KubeCallEvents } from '../../kube/io/client-events.ts'
+import { sharedFollow } from '../../kube/io/shared-follow.ts'
+import { createTokenVerifier } from '../../pki/io/control-tokens.ts'
+import { nodePemChecks } from '../../pki/io/pem-checks.ts'
+import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
+import type { AdminLogin } from '../../process/access/admin-access.ts'
+import { ClusterIdentity } from '../../process/access/cluster-identity.ts'
+import { reviewedLogin } from '../../process/access/objects-login.ts'
+import { accessReviews, type PostReview } from '../../process/access/review-access.ts'
+import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
+import { sharedCAs } from '../../process/certificates/shared-pki.ts'
+import { type FollowedPki, followSharedPki } from '../../process/certificates/shared-pki-follow.ts'
+import type { Config } from '../../process/config/config.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
+import { SCALE_UP_GUARDS } from '../../scale-up-guard/api/scale-up-guard-kind.ts'
+import { SCALE_DOWN_POLICIES } from '../../scaling/api/scale-down-policy-kind.ts'
+import { crdOf } from '../api/crd.ts'
+import { CUSTOM_KINDS } from '../api/scheme.ts'
+import { CrdInstallation } from '../last-good/crd-installation.ts'
+import { type LastGoodStates, objectsOf } from '../last-good/states.ts'
+import { ControlPort } from './control-port.ts'
+import type { ObjectPlane } from './object-plane.ts'
+import { kindsOf, sourceOptions } from './plane-options.ts'
+
+/** Claims are cached by object identity, so every review must be given the same object. */
+const jsonObjects = new WeakMap<UpstreamCluster, JsonObject>()
+
+function known(cluster: UpstreamCluster): JsonObject {
+  let object = jsonObjects.get(cluster)
+  if (object === undefined) {
+    object = { ...cluster }
+    jsonObjects.set(cluster, object)
+  }
+  return object
+}
+
+export class KubernetesPlane implements ObjectPlane {
+  readonly name = 'objects'
+  readonly source: ResourceSource
+  readonly client: ObjectClient
+  readonly server: string
+  readonly #kube: KubeClient
+  readonly adminKubeconfig = ''
+  readonly revoked = undefined
+  readonly review: PostReview = (path, body) => this.#kube.review(path, body)
+  readonly adminLogin: AdminLogin
+  readonly peerAccess: ObjectPlane['peerAccess']
+  readonly #identity: ClusterIdentity
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #control: ControlPort
+  /** The version that holds the claims; an object that is not in force has none. */
+  #inForce: SourceChange['clusters'] = new Map()
+
+  readonly #lastGood: LastGoodStates
+  readonly #switched: SwitchedSource
+  #onLimited: CountLimited | undefined
+  #installing: CrdInstallation | undefined
+  #sharedPki: FollowedPki | undefined
+
+  constructor(
+    config: Config,
+    log: Logger,
+    calls: KubeCallEvents,
+    audit: LineWriter | undefined,
+    lastGood: LastGoodStates,
+  ) {
+    this.#config = config
+    this.#log = log
+    this.#lastGood = lastGood
+    this.#control = new ControlPort(config, log)
+    const { kubeconfig: kubeconfigFile, context } = config
+    this.#kube = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
+    this.server = this.#kube.server
+    const { kubeconfig } = this.#kube
+    this.peerAccess = kubeconfig && (() => kubeconfig.access())
+    this.#identity = new ClusterIdentity(this.#kube, this.review, log)
+    this.adminLogin = reviewedLogin({
+      reviews: accessReviews(this.review, () => systemClock.monotonic(), log, 'the admin listener'),
+      clientCA: () => this.#identity.clientCA,
+      ownUser: () => this.#identity.ownUser,
+      now: Date.now,
+    })
+    const of = objectsOf(this.server, context)
+    const waitMs = (): number => lastGood.waitMs
+    this.client = keepFollowed({
+      // The source and three controllers follow UpstreamClusters, the ledger and the generator PodProtectors.
+      client: { ...this.#kube, follow: sharedFollow(this.#kube, [UPSTREAM_CLUSTERS], log, [POD_PROTECTORS]) },
+      keeper: lastGood.keeper('scale', of),
+      kinds: [SCALE_UP_GUARDS, SCALE_DOWN_POLICIES],
+      waitMs,
+    })
+    const keeper = lastGood.keeper('objects', of)
+    const source = createObjectsSource({
+      ...sourceOptions(config, log),
+      client: this.client,
+      lastGood: keptClusters({
+        keeper,
+        waitMs,
+        log,
+        onCurrent: (current) => this.#switched.current(current),
+      }),
+    })
+    const claiming: ResourceSource = {
+      start: (onChange) =>
+        source.start((change) => {
+          this.#inForce = change.clusters
+          onChange(change)
+        }),
+      stop: () => source.stop(),
+    }
+    const { client } = this
+    const { dataDir } = config
+    const onThrown = (local: LocalSwitch, lifted: boolean): void =>
+      audit?.write(localSwitchLine(local, lifted, Date.now()))
+    this.#switched = new SwitchedSource({ source: claiming, client, dataDir, clock: systemClock, log, onThrown })
+    this.source = this.#switched
+  }
+
+  applied(change: SourceChange): void {
+    this.#switched.applied(change)
+  }
+
+  guardPort(admission: PortAdmission, _failures: FailureCounts, onLimited: CountLimited): void {
+    this.#control.admission = admission
+    this.#onLimited = onLimited
+  }
+
+  get port(): number {
+    return this.#control.port
+  }
+
+  get certificates(): readonly OwnCertificate[] {
+    const pem = this.#kube.kubeconfig?.clientCertificate ?? ''
+    const own: readonly OwnCertificate[] = pem === '' ? [] : [{ name: 'kubeconfig-client', pem }]
+    return [...this.#control.certificates, ...own]
+  }
+
+  get reloads(): ReadonlyMap<string, boolean> {
+    const { kubeconfig } = this.#kube
+    const read: [string, boolean][] = kubeconfig === undefined ? [] : [['kubeconfig', kubeconfig.problem === '']]
+    return new Map([...this.#control.reloads, ...(this.#sharedPki?.reloads ?? []), ...read])
+  }
+
+  async start(): Promise<void> {
+    const { client } = this
+    const log = this.#log
+    // Of use where there is a login.
+    if (this.#config.adminTlsCertFile !== '') void this.#identity.start()
+    if (this.#config.installCrds) {
+      this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map((kind) => crdOf(kind, VERSION)), log })
+      await this.#installing.done(this.#lastGood.exists('objects') ? this.#lastGood.waitMs : undefined)
+    }
+    const clusters = (): readonly JsonObject[] => [...this.#inForce.values()].map(({ object }) => known(object))
+    const { tokenKey } = this.#control.pki
+    const authenticate = createWebhookAuthenticator({
+      clientCA: () => this.#control.pki.caPem,
+      tokens: createTokenVerifier(tokenKey),
+      webhookTokens: createWebhookTokens(tokenKey),
+      now: Date.now,
+    })
+    const secrets = new SecretsAtWrite(client)
+    const kindsFor = async (object: unknown): Promise<readonly ResourceKind[]> =>
+      kindsOf(this.#config, await secrets.read(object))
+    const kinds = kindsOf(this.#config, () => 'unknown')
+    this.#sharedPki = followSharedPki(this.#kube, sharedCAs(this.#config), log)
+    const onLimited: CountLimited = (limit, known) => this.#onLimited?.(limit, known)
+    const deps = { authenticate, kinds, kindsFor, pem: nodePemChecks, clusters, onLimited, log }
+    await this.#control.open(createWebhookHandler(deps))
+  }
+
+  async stop(): Promise<void> {
+    this.#identity.stop()
+    this.#installing?.stop()
+    this.#sharedPki?.stop()
+    await this.#control.close()
+    await this.#kube.close()
+  }
+}

@@ -1,0 +1,193 @@
+// Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
+
+import { startClusterStatus } from '../../gateway/controllers/status/cluster-status.ts'
+import { autoscalerVerdict } from '../../gateway/core/status/autoscaler-health.ts'
+import { LEADER_LEASE } from '../../gateway/core/status/gateways.ts'
+import { REDIS_AWAY } from '../../gateway/core/status/messages.ts'
+import type { Exposition } from '../../gateway/metrics/exposition.ts'
+import type { ClusterHealth } from '../../incidents/api/cluster-health.ts'
+import {
+  type AutoDegradeController,
+  startAutoDegradeController,
+} from '../../incidents/controllers/auto-degrade/auto-degrade.ts'
+import { startClusterHealth } from '../../incidents/controllers/cluster-health/cluster-health.ts'
+import { startDegradeRecovery } from '../../incidents/controllers/recovery/recovery.ts'
+import { type AutoDegradeSeries, exposeAutoDegrade } from '../../incidents/metrics/auto-degrade-series.ts'
+import type { Logger } from '../../kit/api/ports.ts'
+import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { type Leading, leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
+import { type Running, stopInReverse } from '../../process/components/component.ts'
+import type { Config } from '../../process/config/config.ts'
+import type { Protection } from '../../protection/app/protection.ts'
+import {
+  AutoscalerStatuses,
+  type FollowedAutoscaler,
+} from '../../scale-up-guard/controllers/autoscaler-status/autoscaler-statuses.ts'
+import { isBackedOff, isUnhealthy } from '../../scale-up-guard/core/autoscaler-status/report.ts'
+import { type AutoscalerSeries, exposeAutoscalers } from '../../scale-up-guard/metrics/autoscaler-series.ts'
+import { CostSweeper } from '../../scaling/controllers/cost-sweeper.ts'
+import { ScaleDownPolicyController } from '../../scaling/controllers/policies.ts'
+import type { WiredGateway } from '../wiring/wire.ts'
+
+interface StatusParts
+  extends Pick<WiredGateway, 'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers'>,
+    Pick<WiredGateway, 'sharing'> {
+  readonly config: Config
+  /** Of the objects; undefined = they are files and have no status: what autoscalers report is in the metrics of each replica. */
+  readonly client: ObjectClient | undefined
+  readonly protection: Pick<Protection, 'stateOf'>
+  readonly log: Logger
+}
+
+function limitsMessage({ sharing, clusters }: StatusParts, cluster: string): string {
+  const schemas = clusters.get(cluster)?.compiled.schemas ?? []
+  if (sharing === undefined || !schemas.some(({ shared }) => shared !== undefined)) return ''
+  const { mode, part, message } = sharing.limits.status()
+  if (mode !== 'parted') return ''
+  return `${REDIS_AWAY} (${message}): this replica keeps to 1/${part.replicas} of each shared limit`
+}
+
+/** @param adminAddress where other replicas reach the admin listener; '' = nowhere */
+export function startStatuses(parts: StatusParts, adminAddress: string): Running {
+  const { config, client, protection, log, clusters, clock, clocks, clientOf, pool, changes } = parts
+  const { replicaName: replica } = config
+  const leadership = client === undefined ? leadAlone(log) : leadByLease(client, { ...LEADER_LEASE, replica, log })
+  const autoscalers = new AutoscalerStatuses({ clusters, connect: clientOf, leadership, clock })
+  const leaveAutoscalers = changes.onApplied((_, changed) => autoscalers.update(changed))
+  const following: Running = {
+    exposeMetrics: (into) => exposeAutoscalerStatuses(into, autoscalers),
+    stop: () => {
+      leaveAutoscalers()
+      return autoscalers.stop()
+    },
+  }
+  if (client === undefined) return following
+  const scaleDowns = startScaleDowns(parts, client, replica, leadership)
+  const health = startClusterHealth({
+    clusters,
+    leadership,
+    refusedDisruptive: (name) => clusters.get(name)?.incident.refusedInLastMinute(clock.now()) ?? 0,
+    client: clientOf,
+    clock,
+    log,
+  })
+  const autoDegrade = startAutoDegradeController({ client, leadership, clusters, health, clock, log })
+  const controller = startClusterStatus({
+    client,
+    replica,
+    adminAddress,
+    leadership,
+    clusters,
+    rights: (cluster) => parts.rights.get(cluster),
+    podProtection: (cluster) => protection.stateOf(cluster),
+    autoscaler: (cluster) => autoscalers.get(cluster),
+    servers: (cluster) => parts.servers.ofCluster(cluster),
+    problems: () => changes.inForce.problems,
+    clock,
+    clocks,
+    random: Math.random,
+    log,
+    ...(parts.sharing !== undefined && { limitsMessage: (name) => limitsMessage(parts, name) }),
+  })
+  const recovery = startDegradeRecovery({ client, replica, leadership, clusters, health, clock, log })
+  const leave = changes.onApplied((generations, changed) => {
+    controller.applied(generations, pool.slots.length, changed)
+    health.update(changed)
+  })
+  return {
+    exposeMetrics: (into) => {
+      exposeAutoscalerStatuses(into, autoscalers)
+      exposeAutoDegradePhases(into, autoDegrade, health)
+    },
+    stop: () => {
+      leave()
+      return stopInReverse([leadership, following, controller, health, scaleDowns, recovery, autoDegrade], log)
+    },
+  }
+}
+
+// The metrics of what is followed in the clusters: their cluster-autoscalers, and their nodes while the degrade switch is automatic.
+function exposeAutoscalerStatuses(into: Exposition, autoscalers: AutoscalerStatuses): void {
+  exposeAutoscalers(into, autoscalers.all().map(seriesOf))
+}
+
+function seriesOf({ cluster, fact, unreadable }: FollowedAutoscaler): AutoscalerSeries {
+  const { report, writtenAtMs } = fact
+  return {
+    cluster,
+    healthy: autoscalerVerdict(fact).status === 'True',
+    writtenAtMs,
+    unreadable,
+    omittedGroups: report?.omittedGroups ?? 0,
+    groups: (report?.groups ?? []).map((group) => {
+      const { name, target = 0, registered = 0 } = group
+      return { name, backoff: isBackedOff(group), unhealthy: isUnhealthy(group), target, registered }
+    }),
+  }
+}
+
+function exposeAutoDegradePhases(
+  into: Exposition,
+  controller: AutoDegradeController,
+  health: Pick<ClusterHealth, 'nodes'>,
+): void {
+  exposeAutoDegrade(
+    into,
+    controller.describe().map(({ cluster, status: { phase }, actions }) => {
+      return { cluster, phase, actions, nodes: nodesOf(health, cluster) }
+    }),
+  )
+}
+
+function nodesOf(health: Pick<ClusterHealth, 'nodes'>, cluster: string): AutoDegradeSeries['nodes'] {
+  const seen = health.nodes(cluster)
+  if (seen?.complete !== true || seen.message !== '') return undefined
+  const { ready, unready, notStarted, total } = seen
+  return { ready, unready, starting: notStarted, leaving: total - ready - unready - notStarted }
+}
+
+// Wires ScaleDownPolicies: followed here, asked in the gateway threads, and what is left of them taken back by the leader.
+function startScaleDowns(
+  {
+    clusters,
+    clock,
+    clientOf,
+    pool,
+    log,
+  }: Pick<WiredGateway, 'clusters' | 'clock' | 'clientOf' | 'pool'> & {
+    readonly log: Logger
+  },
+  client: ObjectClient,
+  replica: string,
+  leadership: Leading,
+) {
+  // The first list comes later.
+  let sweeper: CostSweeper | undefined
+  const controller = new ScaleDownPolicyController({
+    client,
+    replica,
+    leadership,
+    clock,
+    random: Math.random,
+    log,
+    onPolicies: (policies) => {
+      pool.scaleDownPolicies(policies)
+      sweeper?.update()
+    },
+  })
+  sweeper = new CostSweeper({
+    clusters: () => clusters.names(),
+    connect: clientOf,
+    leadership,
+    policies: () => controller.policies,
+    clock,
+    log,
+  })
+  pool.onScaledDown((report) => controller.report(report))
+  return {
+    stop: async () => {
+      await sweeper?.stop()
+      await controller.stop()
+    },
+  }
+}

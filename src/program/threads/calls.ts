@@ -1,0 +1,173 @@
+// Calls between two threads: a name, an argument, and one answer or error for it. Each end has a `Calls`, which makes calls and answers
+// those of the other end. It knows nothing of threads: `post` sends a message, `receive` takes one.
+
+import { errorMessage } from '../../kit/api/validation/error-message.ts'
+
+/** By name: what a call is given, and its answer. Both are cloned on their way. */
+export type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>
+type NameOf<T> = keyof T & string
+export type ArgumentOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['argument']
+export type AnswerOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['answer']
+
+/** How calls are answered. What one throws, the caller gets as a CallError. */
+export type CallHandlers<T extends CallTypes<T>> = {
+  readonly [K in NameOf<T>]: (argument: ArgumentOf<T, K>) => AnswerOf<T, K> | Promise<AnswerOf<T, K>>
+}
+
+/** An answer, with the name of its call. */
+export type NamedAnswer<T extends CallTypes<T>> = {
+  [K in NameOf<T>]: { readonly name: K; readonly answer: AnswerOf<T, K> }
+}[NameOf<T>]
+
+/** Calls from here to there. */
+export type CallMessage<T extends CallTypes<T>> = {
+  [K in NameOf<T>]: {
+    readonly type: 'call'
+    readonly id: number
+    readonly name: K
+    readonly argument: ArgumentOf<T, K>
+  }
+}[NameOf<T>]
+
+/** Answers to such calls. */
+export type AnswerMessage<T extends CallTypes<T>> =
+  | ({ readonly type: 'answer'; readonly id: number } & NamedAnswer<T>)
+  /** It cannot be answered. */
+  | { readonly type: 'failure'; readonly id: number; readonly message: string }
+
+/**
+ * Why there is no answer: it did not come in time; the caller has aborted the call; the other thread has ended, or this one does; or the other
+ * thread could not answer, as the message says.
+ */
+export type CallFailure = 'late' | 'aborted' | 'ended' | 'failed'
+
+export class CallError extends Error {
+  override readonly name = 'CallError'
+  readonly failure: CallFailure
+
+  constructor(failure: CallFailure, message: string) {
+    super(message)
+    this.failure = failure
+  }
+}
+
+export interface CallOptions {
+  /** Milliseconds until the call fails as `late`. */
+  readonly timeoutMs: number
+  /** The call fails when it aborts. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface CallsOptions<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs>> {
+  readonly post: (message: CallMessage<Ours> | AnswerMessage<Theirs>) => void
+  readonly handlers: CallHandlers<Theirs>
+  /**
+   * An answer that no caller gets: of the other end to a call that had failed before, or of a handler here for a thread that has ended.
+   * Default: it is dropped.
+   */
+  readonly onUnclaimed?: (answer: NamedAnswer<Ours> | NamedAnswer<Theirs>) => void
+}
+
+interface Pending {
+  readonly resolve: (answer: unknown) => void
+  readonly fail: (failure: CallFailure, message: string) => void
+}
+
+/** @typeParam Ours the calls that are made here @typeParam Theirs those that are answered here */
+export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs>> {
+  readonly #options: CallsOptions<Ours, Theirs>
+  readonly #pending = new Map<number, Pending>()
+  #nextId = 1
+  #endedBecause: string | undefined
+
+  constructor(options: CallsOptions<Ours, Theirs>) {
+    this.#options = options
+  }
+
+  /** The answer. @throws {CallError} when there is none */
+  call<K extends NameOf<Ours>>(
+    name: K,
+    argument: ArgumentOf<Ours, K>,
+    { timeoutMs, signal }: CallOptions,
+  ): Promise<AnswerOf<Ours, K>> {
+    if (this.#endedBecause !== undefined) return Promise.reject(new CallError('ended', this.#endedBecause))
+    if (signal?.aborted) return Promise.reject(new CallError('aborted', 'aborted'))
+    const { promise, resolve, reject } = Promise.withResolvers<AnswerOf<Ours, K>>()
+    const id = this.#nextId++
+    const settle = (): void => {
+      clearTimeout(deadline)
+      signal?.removeEventListener('abort', abort)
+      this.#pending.delete(id)
+    }
+    const fail = (failure: CallFailure, message: string): void => {
+      settle()
+      reject(new CallError(failure, message))
+    }
+    const abort = (): void => fail('aborted', 'aborted')
+    const deadline = setTimeout(() => fail('late', `no answer within ${timeoutMs} ms`), timeoutMs)
+    signal?.addEventListener('abort', abort)
+    this.#pending.set(id, {
+      resolve: (answer) => {
+        settle()
+        resolve(answer)
+      },
+      fail,
+    })
+    try {
+      // The compiler does not see that the argument is that of the name.
+      this.#options.post({ type: 'call', id, name, argument } as CallMessage<Ours>)
+    } catch (error) {
+      fail('failed', errorMessage(error))
+    }
+    return promise
+  }
+
+  receive(message: CallMessage<Theirs> | AnswerMessage<Ours>): void {
+    switch (message.type) {
+      case 'call':
+        void this.#answer(message)
+        return
+      case 'failure':
+        this.#pending.get(message.id)?.fail('failed', message.message)
+        return
+      case 'answer': {
+        const pending = this.#pending.get(message.id)
+        if (pending === undefined) this.#options.onUnclaimed?.(message)
+        else pending.resolve(message.answer)
+      }
+    }
+  }
+
+  /** Nothing is sent any more: all calls that wait fail, and those that follow. */
+  end(because: string): void {
+    this.#endedBecause ??= because
+    for (const pending of [...this.#pending.values()]) pending.fail('ended', because)
+  }
+
+  async #answer<K extends NameOf<Theirs>>({ id, name, argument }: CallOf<Theirs, K>): Promise<void> {
+    let message: AnswerMessage<Theirs>
+    try {
+      const answer = await this.#options.handlers[name](argument)
+      message = { type: 'answer', id, name, answer } as AnswerMessage<Theirs>
+    } catch (error) {
+      message = { type: 'failure', id, message: errorMessage(error) }
+    }
+    if (this.#endedBecause === undefined) this.#send(message)
+    else if (message.type === 'answer') this.#options.onUnclaimed?.(message)
+  }
+
+  #send(message: AnswerMessage<Theirs>): void {
+    try {
+      this.#options.post(message)
+    } catch (error) {
+      // An answer that cannot be cloned.
+      this.#options.post({ type: 'failure', id: message.id, message: errorMessage(error) })
+    }
+  }
+}
+
+interface CallOf<T extends CallTypes<T>, K extends NameOf<T>> {
+  readonly id: number
+  readonly name: K
+  readonly argument: ArgumentOf<T, K>
+}

@@ -1,0 +1,55 @@
+// Calls of the main thread to all gateway threads: whoever is gone, fails or takes too long is left out.
+
+import type { Logger } from '../../../kit/api/ports.ts'
+import { type AnswerOf, type ArgumentOf, CallError } from '../calls.ts'
+import type { MainCalls } from '../thread-calls.ts'
+import type { WorkerSlot } from './worker-slot.ts'
+
+export type MainCall = keyof MainCalls
+
+/** A thread's answer. */
+export interface ThreadAnswer<K extends MainCall> {
+  /** Its number, from 0. */
+  readonly thread: number
+  readonly answer: AnswerOf<MainCalls, K>
+}
+
+export interface AskOptions {
+  /** A thread that has not answered by then is left out. Default 1000. */
+  readonly timeoutMs?: number
+  /** Threads that have not answered when it aborts are left out. */
+  readonly signal?: AbortSignal
+}
+
+const ANSWER_MS = 1_000
+
+/** The answers, in the order of the threads. Never rejects. */
+export async function askThreads<K extends MainCall>(
+  slots: readonly WorkerSlot[],
+  log: Logger,
+  name: K,
+  argument: ArgumentOf<MainCalls, K>,
+  options: AskOptions = {},
+): Promise<readonly ThreadAnswer<K>[]> {
+  const answers = await Promise.all(slots.map((slot) => askThread(slot, log, name, argument, options)))
+  return answers.filter((answer) => answer !== undefined)
+}
+
+/** undefined = it is left out. Never rejects. */
+export async function askThread<K extends MainCall>(
+  slot: WorkerSlot,
+  log: Logger,
+  name: K,
+  argument: ArgumentOf<MainCalls, K>,
+  { timeoutMs = ANSWER_MS, signal }: AskOptions = {},
+): Promise<ThreadAnswer<K> | undefined> {
+  try {
+    return { thread: slot.index, answer: await slot.call(name, argument, { timeoutMs, signal }) }
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error
+    if (error.failure === 'failed') {
+      log.warn('a gateway thread cannot answer', { thread: slot.index, kind: name, reason: error.message })
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,83 @@
+// Connections to sockets that the process has inherited: accepted by the main thread, each handed to a gateway thread before anything is
+// read of it. A file descriptor belongs to one event loop, and must outlive a thread that dies; accepting costs
+// the main thread some 20 us a connection, a fiftieth of the handshake.
+
+import type { Socket } from 'node:net'
+import process from 'node:process'
+import { type InheritedListener, listenInherited } from '../../../gateway/io/listener/inherited-listener.ts'
+import type { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { formatListenAddress, type ListenAddress } from '../../../kit/core/listen-address.ts'
+import { takeInherited } from '../../../kit/io/world/inherited-sockets.ts'
+import { HandedThreads } from '../../connections/handed-threads.ts'
+import { SOCKETS_MOVE } from '../../io/threads.ts'
+import type { WorkerSlot } from './worker-slot.ts'
+
+const FLAG = '--listen'
+
+export class InheritedPorts {
+  readonly #slots: readonly WorkerSlot[]
+  readonly #handed: HandedThreads
+  /** By the place of the address among those of --listen. */
+  readonly #fds = new Map<number, readonly number[]>()
+  readonly #listeners: InheritedListener[] = []
+
+  constructor(slots: readonly WorkerSlot[], places: ConnectionPlaces) {
+    this.#slots = slots
+    this.#handed = new HandedThreads(places)
+  }
+
+  /** Finds the sockets, and leaves connections in their queues for now. @throws {UserError} when there are none */
+  take(addresses: readonly ListenAddress[]): void {
+    for (const [i, address] of addresses.entries()) {
+      if (address.inherited === undefined) continue
+      if (!SOCKETS_MOVE) {
+        const text = `${FLAG} ${formatListenAddress(address)}`
+        throw new UserError(
+          `${text}: Node ${process.version} cannot hand connections to threads`,
+          'use Node 24.20 or newer',
+        )
+      }
+      this.#fds.set(i, takeInherited(address, FLAG))
+    }
+  }
+
+  /**
+   * Accepts from now on; every thread must know the addresses.
+   * @returns the ports, in the order of the addresses; 0 for those that are not inherited @throws {UserError}
+   */
+  async open(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
+    const ports = addresses.map(() => 0)
+    for (const [i, fds] of this.#fds) {
+      const text = `${FLAG} ${addresses[i] === undefined ? '' : formatListenAddress(addresses[i])}`
+      const hand = (socket: Socket): void => {
+        const slot = this.#next()
+        if (slot === undefined) socket.destroy()
+        else slot.post({ type: 'connection', listener: i, socket }, [socket])
+      }
+      const listener = await listenInherited(fds, hand, true).catch((error: unknown) => {
+        const reason = errorMessage(error)
+        throw new UserError(`cannot listen on ${text}: ${reason}`, 'pass a TCP socket that listens')
+      })
+      this.#listeners.push(listener)
+      ports[i] = listener.port
+    }
+    return ports
+  }
+
+  /** Before the threads are told to drain: what was accepted must reach them first. */
+  close(): void {
+    for (const listener of this.#listeners.splice(0)) listener.close()
+  }
+
+  /** The thread with the fewest connections, in which a place is taken; undefined = none listens. */
+  #next(): WorkerSlot | undefined {
+    const listening = this.#slots.filter(({ state }) => state === 'listening')
+    const thread = this.#handed.next(
+      listening.map(({ index }) => index),
+      performance.now(),
+    )
+    return thread === undefined ? undefined : this.#slots[thread]
+  }
+}

@@ -1,0 +1,445 @@
+// The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that
+// die, collects their counts, and stops them. Nothing here blocks, and no request waits for it.
+
+import type { ListSize } from '../../../gateway/api/list-request.ts'
+import type { ThreadLoad } from '../../../gateway/core/balance/thread-load.ts'
+import { restartDelayMs } from '../../../gateway/core/endpoints/restart-delay.ts'
+import type { ServingPair } from '../../../gateway/io/listener/tls-contexts.ts'
+import type { GatewayMetrics } from '../../../gateway/metrics/metrics.ts'
+import type { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
+import { KnownTokens } from '../../../gateway/state/known-tokens.ts'
+import type { AuditPolicy } from '../../../insight/core/audit/policy.ts'
+import type { Clock, Logger } from '../../../kit/api/ports.ts'
+import { UserError } from '../../../kit/api/validation/field-errors.ts'
+import { formatListenAddress, type ListenAddress } from '../../../kit/core/listen-address.ts'
+import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
+import type { LogLevel } from '../../../kit/io/logs/log.ts'
+import { cannotListen } from '../../../kit/io/world/free-port.ts'
+import type { AddressFailures } from '../../../process/failures/address-failures.ts'
+import type { ProtectionGate, ProtectionVerdict } from '../../../protection/api/protection.ts'
+import type { GuardInForce } from '../../../scale-up-guard/core/guard/guards-in-force.ts'
+import type { ScaleDownReport } from '../../../scaling/api/scale-down.ts'
+import type { CompiledScaleDownPolicy } from '../../../scaling/core/victim-choice/policy.ts'
+import { createLine } from '../../io/threads.ts'
+import type { ArgumentOf, CallHandlers } from '../calls.ts'
+import type { FromThread, ThreadData, ThreadLines } from '../messages.ts'
+import type { StreamKind, Streams } from '../streams.ts'
+import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
+import { type AskOptions, askThread, askThreads, type MainCall, type ThreadAnswer } from './ask-threads.ts'
+import { ThreadDeletions } from './deletions.ts'
+import { InheritedPorts } from './inherited-ports.ts'
+import { ThreadProgress } from './progress.ts'
+import { StandingMessages } from './standing-messages.ts'
+import { type SubscribeOptions, ThreadSubscriptions } from './subscriptions.ts'
+import { type StartThread, WorkerSlot, type WorkerSlotOwner } from './worker-slot.ts'
+
+export interface PoolDeps {
+  readonly threads: number
+  readonly start: StartThread
+  readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces' | 'knownTokens'>
+  readonly seed: ThreadData['place']['seed']
+  /** The table that the threads follow. */
+  readonly clusters: ClusterTable
+  readonly metrics: GatewayMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly access: LineWriter | undefined
+  readonly audit: LineWriter | undefined
+  /** Counts what fails by address; absent = nothing is counted. */
+  readonly failures?: AddressFailures
+  /** A connection of a thread to an endpoint broke. */
+  onBroken(cluster: string, endpoint: string): void
+  /** A cluster may have refused the gateway itself, and not a user. Default: ignored. */
+  onRefusing?(cluster: string): void
+}
+
+/** How long a thread may take to answer; one that does not is left out. */
+const ANSWER_MS = 1_000
+/** A thread passes connections to this many on each side of it: with hundreds, lines between all of them would be many. */
+const LINES = 32
+
+export class ThreadPool implements WorkerSlotOwner {
+  readonly slots: readonly WorkerSlot[]
+  readonly handlers: CallHandlers<GatewayCalls> = {
+    protect: (requests) => this.#deletions.evaluate(requests),
+    scaleDown: (question) => this.#deletions.evaluateScaleDown(question),
+  }
+  readonly #deps: PoolDeps
+  readonly #progress: ThreadProgress
+  readonly #deletions: ThreadDeletions
+  readonly #inherited: InheritedPorts
+  readonly #subscriptions: ThreadSubscriptions
+  readonly #standing: StandingMessages
+  /** undefined = that of the settings. */
+  #logLevel: LogLevel | undefined
+  /** With the ports of the first thread, once it listens. */
+  #addresses: readonly ListenAddress[] = []
+  #state: 'starting' | 'running' | 'ending' = 'starting'
+  #failure: Error | undefined
+  #protection: () => ProtectionGate | undefined = () => undefined
+  #onScaledDown: (report: ScaleDownReport) => void = () => undefined
+  /** By cluster: why it refuses the gateway's own credential. */
+  readonly #credentialFaults = new Map<string, string>()
+  readonly #places: ConnectionPlaces
+  readonly #restarts = new Set<NodeJS.Timeout>()
+  /** Threads that have not drained although all was aborted are left to `end`. */
+  readonly #abandoned = Promise.withResolvers<void>()
+  #abandoning: NodeJS.Timeout | undefined
+
+  constructor(deps: PoolDeps) {
+    this.#deps = deps
+    const { threads, start, data, seed } = deps
+    const connectionPlaces = ConnectionPlaces.allocate(threads)
+    const knownTokens = KnownTokens.allocate()
+    this.#places = new ConnectionPlaces(connectionPlaces)
+    this.slots = Array.from({ length: threads }, (_, thread) => {
+      return new WorkerSlot(
+        thread,
+        start,
+        { ...data, connectionPlaces, knownTokens, place: { thread, threads, seed } },
+        this,
+      )
+    })
+    this.#progress = new ThreadProgress(this.slots)
+    this.#standing = new StandingMessages(this.slots)
+    this.#subscriptions = new ThreadSubscriptions(this.slots, deps.log)
+    this.#inherited = new InheritedPorts(this.slots, this.#places)
+    deps.failures?.onBlocked((blocks) => this.#standing.sendOnce({ type: 'blocked', blocks }))
+    this.#deletions = new ThreadDeletions(() => this.#protection(), deps.log)
+  }
+
+  /** Finds the sockets that are inherited, long before `listen`. @throws {UserError} when there are none */
+  takeInherited(addresses: readonly ListenAddress[]): void {
+    this.#inherited.take(addresses)
+  }
+
+  /** Begins to start all threads; `online` says when they are there. */
+  start(): void {
+    for (const slot of this.slots) {
+      slot.counts = true
+      slot.start()
+    }
+  }
+
+  /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
+  online(): Promise<void> {
+    return this.#until(() => this.slots.every(({ state }) => state !== 'starting'))
+  }
+
+  /**
+   * Opens the ports in all threads; which ports, in the order of the addresses. Port 0 is one port for all: the first
+   * thread's. @throws {UserError} when an address cannot be listened on
+   */
+  async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
+    const [first, ...others] = this.slots
+    first?.post({ type: 'listen', addresses })
+    await this.#until(() => first?.state === 'listening')
+    const ports = first?.ports ?? []
+    this.#addresses = addresses.map((address, i) => ({ ...address, port: ports[i] ?? 0 }))
+    for (const slot of others) slot.post({ type: 'listen', addresses: this.#addresses })
+    await this.#until(() => this.slots.every(({ state }) => state === 'listening'))
+    this.#state = 'running'
+    const inherited = await this.#inherited.open(addresses)
+    return ports.map((port, i) => port || (inherited[i] ?? 0))
+  }
+
+  /**
+   * Tells all threads of a change of the table. Resolves once every thread has put it in force, in the order of the calls;
+   * a thread that dies is not waited for. Never rejects.
+   */
+  publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
+    const { generation } = this.#deps.clusters
+    const inForce = this.#progress.published(generation)
+    for (const slot of this.slots) if (slot.takesMessages) this.#tell(slot, changed, removed)
+    this.#progress.settle()
+    return inForce
+  }
+
+  /** Another certificate of the gateway's own. */
+  serving(serving: ServingPair): void {
+    this.#standing.send({ type: 'serving', serving })
+  }
+
+  /** Another audit policy. */
+  auditPolicy(policy: AuditPolicy): void {
+    this.#standing.send({ type: 'audit-policy', policy })
+  }
+
+  /** The namespaces in which pods may have a protector; undefined = any, the initial state. */
+  protectedNamespaces(namespaces: ReadonlySet<string> | undefined): void {
+    this.#standing.send({ type: 'protected-namespaces', namespaces: namespaces && [...namespaces] })
+  }
+
+  /** The listeners of the process, to which threads do not connect. */
+  ownListeners(addresses: readonly ListenAddress[]): void {
+    this.#standing.send({ type: 'own-listeners', addresses })
+  }
+
+  /** The node groups that are backed off: all of them. */
+  scaleUpGuards(guards: readonly GuardInForce[]): void {
+    this.#standing.send({ type: 'scale-up-guards', guards })
+  }
+
+  /** All that are in force, for all threads. */
+  scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
+    this.#standing.send({ type: 'scale-down-policies', policies })
+  }
+
+  /** Which gate evaluates deletions for the threads; undefined = none at the moment, as before the call. */
+  protectBy(gate: () => ProtectionGate | undefined): void {
+    this.#protection = gate
+  }
+
+  /** Who hears what came of scale-downs that have a policy. */
+  onScaledDown(listener: (report: ScaleDownReport) => void): void {
+    this.#onScaledDown = listener
+  }
+
+  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
+  credentialFault(cluster: string, fault: string): void {
+    if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
+    const message = { type: 'credential-fault', cluster, fault } as const
+    if (fault === '') {
+      this.#credentialFaults.delete(cluster)
+      this.#standing.withdraw(message, cluster)
+    } else {
+      this.#credentialFaults.set(cluster, fault)
+      this.#standing.send(message, cluster)
+    }
+  }
+
+  /** Resolves when all threads have put in force what was published so far. */
+  applied(): Promise<void> {
+    const { generation } = this.#deps.clusters
+    return this.#until(() => this.#progress.isInForce(generation))
+  }
+
+  /** What the thread has of clients' connections and requests. */
+  loadOf(slot: WorkerSlot): ThreadLoad {
+    return this.#places.load(slot.index)
+  }
+
+  /** What each thread reports; undefined for one that does not answer in a second. */
+  async reports(): Promise<readonly (ThreadReport | undefined)[]> {
+    return await Promise.all(this.slots.map((slot) => this.#report(slot)))
+  }
+
+  async #report(slot: WorkerSlot): Promise<ThreadReport | undefined> {
+    const { threadId } = slot
+    const answered = await askThread(slot, this.#deps.log, 'report', undefined, { timeoutMs: ANSWER_MS })
+    slot.answers = answered !== undefined
+    if (answered !== undefined) this.#deps.metrics.threads.latest(threadId, answered.answer.metrics)
+    return answered?.answer
+  }
+
+  /** One answer a thread; threads that are gone, fail or take too long are left out. Never rejects. */
+  askThreads<K extends MainCall>(
+    name: K,
+    argument: ArgumentOf<MainCalls, K>,
+    options?: AskOptions,
+  ): Promise<readonly ThreadAnswer<K>[]> {
+    return askThreads(this.slots, this.#deps.log, name, argument, options)
+  }
+
+  /** Of all threads, also of those that start later. */
+  logLevel(level: LogLevel): void {
+    this.#logLevel = level
+    void this.askThreads('logLevel', level)
+  }
+
+  /** What all threads stream, also those that start later, until the function that it returns is called. */
+  subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
+    return this.#subscriptions.subscribe(kind, question, options)
+  }
+
+  /** A drain is to come: clients of HTTP/1.1, which cannot be told when they are idle, open another connection for their next request. */
+  leave(): void {
+    this.#standing.send({ type: 'leave' })
+  }
+
+  /** Resolves when nothing runs in any thread; a while after an abort in any case. */
+  async drain(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
+    for (const slot of this.slots) slot.post({ type: 'drain' })
+    const drained = this.#until(() => this.slots.every((slot) => slot.drained || slot.state === 'gone'))
+    await Promise.race([drained, this.#abandoned.promise])
+    clearTimeout(this.#abandoning)
+  }
+
+  /** Aborts all requests and connections. A thread that hangs never says that it has: it is waited for no longer than for any answer. */
+  abort(): void {
+    for (const slot of this.slots) slot.post({ type: 'abort' })
+    this.#abandoning ??= setTimeout(() => this.#abandoned.resolve(), ANSWER_MS).unref()
+  }
+
+  /** Ends all threads, gracefully where they answer. */
+  async end(): Promise<void> {
+    this.#state = 'ending'
+    for (const timer of this.#restarts) clearTimeout(timer)
+    this.#inherited.close()
+    for (const slot of this.slots) slot.post({ type: 'end' })
+    let deadline: NodeJS.Timeout | undefined
+    const tooLate = new Promise<void>((resolve) => {
+      deadline = setTimeout(resolve, ANSWER_MS)
+    })
+    await Promise.race([this.#until(() => this.slots.every(({ ended, state }) => ended || state === 'gone')), tooLate])
+    clearTimeout(deadline)
+    await Promise.all(this.slots.map((slot) => slot.terminate()))
+  }
+
+  onUnclaimed(verdicts: readonly ProtectionVerdict[]): void {
+    this.#deletions.unclaimed(verdicts)
+  }
+
+  onMessage(slot: WorkerSlot, message: FromThread): void {
+    switch (message.type) {
+      case 'online':
+        this.#onOnline(slot)
+        break
+      case 'failed':
+        this.#onFailed(slot, message.address, message.message, message.code)
+        break
+      case 'report':
+        this.#deps.metrics.threads.latest(slot.threadId, message.report.metrics)
+        break
+      case 'lines':
+        this.#write(message.lines)
+        break
+      case 'lists-learned':
+        this.#onListsLearned(slot, message.cluster, message.sizes)
+        break
+      case 'failures':
+        for (const { source, count } of message.failures) void this.#deps.failures?.failed(source, count)
+        break
+      case 'scaled-down':
+        this.#onScaledDown(message.report)
+        break
+      case 'no-stream':
+      case 'events':
+        this.#subscriptions.receive(slot, message)
+        break
+      case 'release':
+        this.#deletions.release(message.reservations)
+        break
+      default:
+    }
+    this.#progress.settle()
+  }
+
+  /** Tells it all that the others know; the clusters first, because other messages may be about them. */
+  #onOnline(slot: WorkerSlot): void {
+    this.#tell(slot, [...this.#deps.clusters.names()], [])
+    this.#tellLists(slot)
+    this.#standing.welcome(slot)
+    const blocks = this.#deps.failures?.blocks() ?? []
+    if (blocks.length > 0) slot.post({ type: 'blocked', blocks })
+    this.#join(slot)
+    this.#subscriptions.online(slot)
+    if (this.#logLevel !== undefined) void askThread(slot, this.#deps.log, 'logLevel', this.#logLevel)
+    if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
+  }
+
+  /** Releases what the thread held and starts a replacement; the other threads go on. */
+  onExit(slot: WorkerSlot, error: Error | undefined): void {
+    const { clusters, metrics, log, clock } = this.#deps
+    clusters.releaseThread(slot.index)
+    this.#places.died(slot.index)
+    metrics.threads.died(slot.threadId)
+    if (this.#state === 'starting') {
+      this.#fail(new UserError(`a gateway thread cannot start: ${reasonOf(error)}`, 'the process log may say more'))
+    } else if (this.#state === 'running') {
+      const delayMs = restartDelayMs(slot.history, clock.monotonic())
+      const stack = error?.stack ?? reasonOf(error)
+      log.error('gateway thread died; another one takes its place', { thread: slot.index, delayMs, stack })
+      slot.restarts++
+      if (delayMs === 0) slot.start()
+      else this.#startLater(slot, delayMs)
+    }
+    this.#progress.settle()
+  }
+
+  #startLater(slot: WorkerSlot, delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#restarts.delete(timer)
+      slot.start()
+    }, delayMs)
+    timer.unref()
+    this.#restarts.add(timer)
+  }
+
+  /** What one thread has learned of the size of lists, for the others, and for those that start later. */
+  #onListsLearned(from: WorkerSlot, cluster: string, sizes: readonly ListSize[]): void {
+    const lists = this.#deps.clusters.get(cluster)?.lists
+    if (lists === undefined) return
+    for (const size of sizes) lists.merge(size)
+    this.#standing.sendOnce({ type: 'list-sizes', cluster, sizes }, from)
+  }
+
+  #tellLists(slot: WorkerSlot): void {
+    for (const { compiled, lists } of this.#deps.clusters.values()) {
+      if (lists.size > 0) slot.post({ type: 'list-sizes', cluster: compiled.name, sizes: lists.top() })
+    }
+  }
+
+  /** Lines between a thread that takes messages now and those that do already. */
+  #join(slot: WorkerSlot): void {
+    for (const other of this.slots) {
+      const apart = Math.abs(slot.index - other.index)
+      const distance = Math.min(apart, this.slots.length - apart)
+      if (distance === 0 || distance > LINES || !other.takesMessages) continue
+      const [here, there] = createLine()
+      slot.post({ type: 'line', thread: other.index, port: here }, [here])
+      other.post({ type: 'line', thread: slot.index, port: there }, [there])
+    }
+  }
+
+  #tell(slot: WorkerSlot, changed: readonly string[], removed: readonly string[]): void {
+    const { clusters } = this.#deps
+    for (const name of changed) {
+      const handle = clusters.handle(name)
+      if (handle !== undefined) slot.post({ type: 'cluster', handle })
+    }
+    slot.post({ type: 'commit', generation: clusters.generation, removed })
+  }
+
+  #onFailed(slot: WorkerSlot, address: ListenAddress, message: string, code: string): void {
+    if (this.#state === 'running') {
+      // Not the thread's fault, but it cannot serve: its replacement tries again, with growing delays.
+      const { log } = this.#deps
+      log.error('gateway thread cannot listen', {
+        thread: slot.index,
+        address: formatListenAddress(address),
+        error: message,
+      })
+      void slot.terminate()
+      return
+    }
+    this.#fail(cannotListen(address, message, code, '--listen'))
+  }
+
+  #write({ log: calls, access, audit, broken, refusing }: ThreadLines): void {
+    const { log, access: accessLog, audit: auditLog } = this.#deps
+    for (const { level, message, fields } of calls) log[level](message, fields)
+    for (const line of access) accessLog?.write(line)
+    for (const line of audit) auditLog?.write(line)
+    for (const { cluster, endpoint } of broken) this.#deps.onBroken(cluster, endpoint)
+    for (const cluster of refusing) this.#deps.onRefusing?.(cluster)
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    this.#progress.fail(error)
+  }
+
+  #until(done: () => boolean): Promise<void> {
+    if (this.#failure !== undefined && this.#state === 'starting') return Promise.reject(this.#failure)
+    return this.#progress.until(done)
+  }
+}
+
+function reasonOf(error: Error | undefined): string {
+  return error?.message ?? 'it exited without an error'
+}

@@ -1,0 +1,249 @@
+// Calls and streams between the main thread and threads, both ends, with messages that a test passes on.
+
+import assert from 'node:assert/strict'
+import { describe, it, mock } from 'node:test'
+import { EVERYTHING } from '../../../insight/core/tap/tap-filter.ts'
+import type { LogLevel } from '../../../kit/io/logs/log.ts'
+import { Calls } from '../calls.ts'
+import type { FromThread, ToThread } from '../messages.ts'
+import type { Emit, FromStreams } from '../streams.ts'
+import type { TapQuestion } from '../tap-messages.ts'
+import { ThreadStreams } from '../thread/streams.ts'
+import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
+import { type AskOptions, askThreads, type ThreadAnswer } from './ask-threads.ts'
+import { ThreadSubscriptions } from './subscriptions.ts'
+import { WorkerSlot } from './worker-slot.ts'
+
+interface FakeThread {
+  readonly slot: WorkerSlot
+  /** What the pool does with a new thread. */
+  start(): void
+  crash(): void
+  /** It has been told to end. */
+  end(): void
+  /** Messages to and from the thread stay where they are while it is true. */
+  stuck: boolean
+  emit: Emit<'tap'>
+  ended: number
+  readonly sent: FromStreams[]
+}
+
+const ALL: TapQuestion = { filter: EVERYTHING, maxRps: 100, replica: 'gw' }
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** @param level what a thread answers to `logLevel` */
+function setUp(threads: number, level: (thread: number) => LogLevel | Promise<LogLevel> = () => 'info') {
+  const logged: string[] = []
+  const keep = (message: string): void => void logged.push(message)
+  const fakes: FakeThread[] = []
+  const slots: WorkerSlot[] = []
+  const owner = {
+    handlers: { protect: () => assert.fail('no call'), scaleDown: () => assert.fail('no call') },
+    onUnclaimed: () => undefined,
+    onMessage: (slot: WorkerSlot, message: FromThread) => {
+      if (message.type === 'no-stream' || message.type === 'events') subscriptions.receive(slot, message)
+      if (message.type === 'online') subscriptions.online(slot)
+    },
+    onExit: () => undefined,
+  }
+  for (let index = 0; index < threads; index++) {
+    let say: (message: FromThread) => void = () => undefined
+    let exit: () => void = () => undefined
+    let ids = index * 100
+    let current: ThreadStreams | undefined
+    const slot = new WorkerSlot(
+      index,
+      (_, events) => {
+        const send = (message: FromThread): void => {
+          if (!fake.stuck && current === own) events.onMessage(message)
+        }
+        const own = new ThreadStreams(
+          (message) => {
+            fake.sent.push(message)
+            send(message)
+          },
+          {
+            tap: (question, emit) => {
+              if (question.replica === 'bug') throw new Error('a bug')
+              fake.emit = emit
+              return () => void fake.ended++
+            },
+            traces: () => () => undefined,
+          },
+        )
+        const calls = new Calls<GatewayCalls, MainCalls>({
+          post: send,
+          handlers: {
+            logLevel: () => level(index),
+            profile: () => '',
+            top: () => undefined,
+            shares: () => [],
+            report: () => assert.fail('no report'),
+          },
+        })
+        current = own
+        say = (message) => events.onMessage(message)
+        exit = () => events.onExit()
+        const post = (message: ToThread): void => {
+          if (fake.stuck || current !== own) return
+          const told = structuredClone(message)
+          if (told.type === 'call') calls.receive(told)
+          if (told.type === 'subscribe' || told.type === 'credit' || told.type === 'unsubscribe') own.receive(told)
+        }
+        return { id: ++ids, post, terminate: () => Promise.resolve(), busyMs: () => 0 }
+      },
+      {} as ConstructorParameters<typeof WorkerSlot>[2],
+      owner,
+    )
+    slots.push(slot)
+    const fake: FakeThread = {
+      slot,
+      start: () => {
+        slot.start()
+        say({ type: 'online' })
+      },
+      crash: () => exit(),
+      end: () => current?.end(),
+      stuck: false,
+      emit: () => false,
+      ended: 0,
+      sent: [],
+    }
+    fakes.push(fake)
+  }
+  const log = { debug: keep, info: keep, warn: keep, error: keep }
+  const subscriptions: ThreadSubscriptions = new ThreadSubscriptions(slots, log)
+  const ask = (options?: AskOptions): Promise<readonly ThreadAnswer<'logLevel'>[]> =>
+    askThreads(slots, log, 'logLevel', undefined, options)
+  for (const fake of fakes) fake.start()
+  const fakeOf = (index: number): FakeThread => {
+    const found = fakes[index]
+    assert.ok(found)
+    return found
+  }
+  return { subscriptions, ask, fake: fakeOf, logged }
+}
+
+describe('calls to all threads', () => {
+  it('have an answer of each thread, by its number', async () => {
+    const { ask } = setUp(2, (thread) => (thread === 0 ? 'warn' : 'debug'))
+    assert.deepEqual(await ask(), [
+      { thread: 0, answer: 'warn' },
+      { thread: 1, answer: 'debug' },
+    ])
+  })
+
+  it('leave out threads that are gone, and those that fail, which the log names', async () => {
+    const { ask, fake, logged } = setUp(3, (thread) => {
+      if (thread === 1) throw new Error('out of luck')
+      return 'info'
+    })
+    fake(0).crash()
+    assert.deepEqual(await ask(), [{ thread: 2, answer: 'info' }])
+    assert.deepEqual(logged, ['a gateway thread cannot answer'])
+  })
+
+  it('do not wait for a thread that dies, no longer than the timeout for one that hangs, and not at all after an abort', async (context) => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    context.after(() => mock.timers.reset())
+    const { ask, fake } = setUp(2)
+    fake(1).stuck = true
+    const dying = ask()
+    fake(1).crash()
+    assert.deepEqual((await dying).length, 1)
+
+    fake(1).start()
+    fake(1).stuck = true
+    const slow = ask({ timeoutMs: 50 })
+    await turn()
+    mock.timers.tick(50)
+    assert.deepEqual((await slow).length, 1)
+
+    const controller = new AbortController()
+    const aborted = ask({ signal: controller.signal })
+    await turn()
+    controller.abort()
+    assert.deepEqual((await aborted).length, 1)
+    assert.deepEqual(await ask({ signal: controller.signal }), [])
+  })
+})
+
+describe('streams', () => {
+  it('bring events of all threads, one message a turn, also of a thread that starts later, until they end', async () => {
+    const { subscriptions, fake } = setUp(2)
+    const taken: unknown[] = []
+    const end = subscriptions.subscribe('tap', ALL, {
+      onEvents: (events, _, thread) => void taken.push([thread, events]),
+    })
+    fake(0).emit('a')
+    fake(0).emit('b')
+    fake(1).emit('c')
+    await turn()
+    assert.deepEqual(taken.splice(0), [
+      [0, ['a', 'b']],
+      [1, ['c']],
+    ])
+    fake(1).crash()
+    fake(1).start()
+    fake(1).emit('d')
+    await turn()
+    assert.deepEqual(taken.splice(0), [[1, ['d']]])
+    end()
+    assert.deepEqual([fake(0).ended, fake(1).ended], [1, 1])
+    fake(0).emit('e')
+    await turn()
+    assert.deepEqual(taken, [])
+  })
+
+  it('bring what was emitted before the thread ended', async () => {
+    const { subscriptions, fake } = setUp(1)
+    const taken: unknown[] = []
+    subscriptions.subscribe('tap', ALL, { onEvents: (events) => void taken.push(...events) })
+    fake(0).emit('a')
+    fake(0).end()
+    assert.deepEqual(taken, ['a'])
+    fake(0).emit('b')
+    await turn()
+    assert.deepEqual([taken, fake(0).ended], [['a'], 1])
+  })
+
+  it('never have more under way than their credit: the rest is dropped and counted, and told', async () => {
+    const { subscriptions, fake } = setUp(1)
+    const room: (() => void)[] = []
+    const taken: unknown[] = []
+    const onEvents = (events: readonly unknown[], dropped: number): Promise<void> => {
+      taken.push([events.length, dropped])
+      return new Promise((resolve) => room.push(resolve))
+    }
+    subscriptions.subscribe('tap', ALL, { onEvents, credit: 4 })
+    for (let i = 0; i < 1000; i++) fake(0).emit(String(i))
+    await turn()
+    for (let i = 0; i < 10; i++) fake(0).emit(String(i))
+    await turn()
+    const sent = fake(0).sent.flatMap((message) => (message.type === 'events' ? message.events : []))
+    assert.deepEqual([taken, sent], [[[4, 996]], ['0', '1', '2', '3']])
+    room.shift()?.()
+    await turn()
+    await turn()
+    fake(0).emit('new')
+    await turn()
+    await turn()
+    assert.deepEqual(taken.slice(1), [
+      [0, 10],
+      [1, 0],
+    ])
+  })
+
+  it('a subscriber that fails has ended; a handler that throws does not end the thread', async () => {
+    const { subscriptions, ask, fake, logged } = setUp(1)
+    subscriptions.subscribe('tap', ALL, { onEvents: () => Promise.reject(new Error('gone')) })
+    fake(0).emit('a')
+    await turn()
+    await turn()
+    assert.equal(fake(0).ended, 1)
+    subscriptions.subscribe('tap', { ...ALL, replica: 'bug' }, { onEvents: () => undefined })
+    assert.equal(logged.at(-1), 'a gateway thread does not stream')
+    assert.equal((await ask()).length, 1)
+  })
+})

@@ -1,0 +1,77 @@
+// The main thread's side of streams: who takes which events, and how many a thread may send before its subscriber has taken them.
+
+import type { Logger } from '../../../kit/api/ports.ts'
+import type { FromStreams, StreamKind, Streams, Subscribed } from '../streams.ts'
+import type { WorkerSlot } from './worker-slot.ts'
+
+export interface SubscribeOptions<K extends StreamKind> {
+  /**
+   * Takes events of a thread, in their order, and how many it has dropped before them. The thread may send as many more once the result has
+   * resolved; a rejection ends the subscription.
+   */
+  readonly onEvents: (events: readonly Streams[K]['event'][], dropped: number, thread: number) => Promise<void> | void
+  /** Events of one thread that may be on their way or waiting. Default 256. */
+  readonly credit?: number
+}
+
+const CREDIT = 256
+
+interface Subscription {
+  readonly message: Subscribed
+  readonly take: (events: readonly unknown[], dropped: number, thread: number) => Promise<void> | void
+}
+
+export class ThreadSubscriptions {
+  readonly #slots: readonly WorkerSlot[]
+  readonly #log: Logger
+  readonly #subscriptions = new Map<number, Subscription>()
+  #nextId = 1
+
+  constructor(slots: readonly WorkerSlot[], log: Logger) {
+    this.#slots = slots
+    this.#log = log
+  }
+
+  /** Streams of all threads, also of those that start later, until the function that it returns is called. */
+  subscribe<K extends StreamKind>(
+    kind: K,
+    question: Streams[K]['question'],
+    { onEvents, credit = CREDIT }: SubscribeOptions<K>,
+  ): () => void {
+    const id = this.#nextId++
+    // The compiler does not see that the question is that of the kind.
+    const message = { type: 'subscribe', id, kind, question, credit } as Subscribed
+    // The type of the events is that of the kind: the thread's handler has it.
+    this.#subscriptions.set(id, { message, take: onEvents as Subscription['take'] })
+    for (const slot of this.#slots) if (slot.takesMessages) slot.post(message)
+    return () => this.#unsubscribe(id)
+  }
+
+  /** A thread takes messages now. */
+  online(slot: WorkerSlot): void {
+    for (const { message } of this.#subscriptions.values()) slot.post(message)
+  }
+
+  receive(slot: WorkerSlot, message: FromStreams): void {
+    if (message.type === 'events') void this.#take(slot, message.id, message.events, message.dropped)
+    else if (this.#subscriptions.has(message.id))
+      this.#log.warn('a gateway thread does not stream', { thread: slot.index, reason: message.reason })
+  }
+
+  async #take(slot: WorkerSlot, id: number, events: readonly unknown[], dropped: number): Promise<void> {
+    const { threadId } = slot
+    try {
+      await this.#subscriptions.get(id)?.take(events, dropped, slot.index)
+    } catch (error) {
+      this.#log.debug('a subscription of threads has ended', { error })
+      this.#unsubscribe(id)
+    }
+    const same = slot.threadId === threadId && slot.takesMessages
+    if (same && this.#subscriptions.has(id)) slot.post({ type: 'credit', id, events: events.length })
+  }
+
+  #unsubscribe(id: number): void {
+    if (!this.#subscriptions.delete(id)) return
+    for (const slot of this.#slots) if (slot.takesMessages) slot.post({ type: 'unsubscribe', id })
+  }
+}

@@ -1,0 +1,119 @@
+// The gateway of a thread: what the request path reaches, made of the thread's own parts.
+
+import { createAccessReviewer } from '../../../gateway/io/reviews/access-review.ts'
+import { createTokenReviewer, type TokenLookup } from '../../../gateway/io/reviews/token-review.ts'
+import { type UpstreamNews, Upstreams } from '../../../gateway/io/upstream/upstreams.ts'
+import {
+  ACCESS_REVIEWS,
+  EJECTIONS,
+  SCALE_DOWNS,
+  TOKEN_CACHE,
+  TOKEN_REVIEWS,
+} from '../../../gateway/metrics/descriptors.ts'
+import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
+import { ClusterTable } from '../../../gateway/state/clusters.ts'
+import { RunningRequests } from '../../../gateway/state/running.ts'
+import { ThreadShares } from '../../../gateway/state/thread-shares.ts'
+import { UserBudgets } from '../../../gateway/state/user-budgets.ts'
+import type { Clock } from '../../../kit/api/ports.ts'
+import type { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
+import { fastUuid } from '../../../kit/io/world/uuid.ts'
+import { ScaleUpGuardTable } from '../../../scale-up-guard/state/scale-up-guards.ts'
+import type { ScaleDownPolicies } from '../../../scaling/state/scale-down-policies.ts'
+import type { FromThread, ThreadData } from '../messages.ts'
+import type { ThreadFailures } from './failures.ts'
+import type { ThreadOutbox } from './outbox.ts'
+import type { ThreadProtection } from './protection.ts'
+import type { ThreadTraces } from './traces.ts'
+
+/** What the thread has besides. */
+export interface GatewayDeps {
+  readonly data: ThreadData
+  readonly clock: Clock
+  readonly metrics: MetricsRecorder
+  readonly outbox: ThreadOutbox
+  readonly protection: ThreadProtection
+  readonly failures: ThreadFailures
+  readonly policies: ScaleDownPolicies
+  readonly guard: DialGuard
+  readonly events: Gateway['events']
+  /** undefined = nothing is traced. */
+  readonly traces: ThreadTraces | undefined
+  readonly post: (message: FromThread) => void
+}
+
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { data, clock, metrics, outbox, policies, traces } = deps
+  const clusters = new ClusterTable(data.place)
+  const onBroken = (cluster: string, url: string, error: Error): void =>
+    endpointBroke(deps, clusters, cluster, url, error)
+  return {
+    clusters,
+    upstreams: new Upstreams(onBroken, deps.guard, metrics, createUpstreamNews(outbox.log)),
+    running: new RunningRequests(),
+    clock,
+    log: outbox.log,
+    tokens: createTokenReviewer(clock.monotonic, (cluster, outcome) => countToken(metrics, cluster, outcome)),
+    access: createAccessReviewer(clock.monotonic, (cluster, verdict) =>
+      metrics.add(ACCESS_REVIEWS, 1, cluster, verdict === 'unavailable' ? 'error' : verdict),
+    ),
+    budgets: new UserBudgets(),
+    failures: deps.failures,
+    shares: new ThreadShares(data.config),
+    scaleUpGuards: new ScaleUpGuardTable(),
+    scaleDowns: {
+      policies,
+      report: (report) => {
+        metrics.add(SCALE_DOWNS, 1, report.cluster, report.outcome)
+        deps.post({ type: 'scaled-down', report })
+      },
+    },
+    protection: deps.protection,
+    events: deps.events,
+    ...(traces !== undefined && { tracer: traces.tracer }),
+    random: Math.random,
+    uuid: fastUuid,
+    draining: false,
+  }
+}
+
+function createUpstreamNews(log: Gateway['log']): UpstreamNews {
+  return {
+    quarantined: (cluster, { source }, forMs) =>
+      log.warn('connections to an endpoint ended because of requests: their sender gets its own for a while', {
+        cluster,
+        source,
+        seconds: forMs / 1000,
+      }),
+    relisting: (cluster, active) => {
+      if (active) log.warn('connections broke: lists and watches are let in at the pace of the answers', { cluster })
+      else log.info('lists and watches are let in as they come again', { cluster })
+    },
+  }
+}
+
+/** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */
+function endpointBroke(
+  { clock, metrics, outbox }: GatewayDeps,
+  clusters: ClusterTable,
+  cluster: string,
+  url: string,
+  error: Error,
+): void {
+  const live = clusters.get(cluster)
+  const endpoint = live?.endpoints.byUrl(url)
+  if (live === undefined || endpoint === undefined) return
+  const ejections = endpoint.health.ejections
+  live.endpoints.onFailure(endpoint, clock.monotonic())
+  if (endpoint.health.ejections > ejections) metrics.add(EJECTIONS, 1, cluster, url)
+  outbox.log.warn('connection to endpoint broke', { cluster, endpoint: url, error: error.message })
+  outbox.broke(cluster, url)
+}
+
+function countToken(metrics: MetricsRecorder, cluster: string, outcome: TokenLookup): void {
+  metrics.add(TOKEN_CACHE, 1, cluster, outcome === 'hit' ? 'hit' : 'miss')
+  if (outcome === 'hit' || outcome === 'limited') return
+  const result = outcome === 'authenticated' ? 'allowed' : outcome === 'rejected' ? 'denied' : 'error'
+  metrics.add(TOKEN_REVIEWS, 1, cluster, result)
+}

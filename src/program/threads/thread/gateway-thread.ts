@@ -1,0 +1,389 @@
+// A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
+// metrics, and the request path. It follows the main thread's messages; among requests, only deletions of protected pods wait
+// for any.
+
+import type { Socket } from 'node:net'
+import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/controllers/follow-snapshots.ts'
+import { type Listener, listen } from '../../../gateway/io/listener/listener-socket.ts'
+import { TlsContexts } from '../../../gateway/io/listener/tls-contexts.ts'
+import { tlsPolicy } from '../../../gateway/io/listener/tls-policy.ts'
+import { turns } from '../../../gateway/io/turns/thread-turns.ts'
+import {
+  CLIENTS_DRAINED,
+  CLIENTS_OFFERED,
+  LIMITED,
+  LOG_LINES_DROPPED,
+  THREAD_WAITING,
+  UPSTREAM_CONNECTIONS,
+} from '../../../gateway/metrics/descriptors.ts'
+import { knownCluster, MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
+import { ConnectionPlaces } from '../../../gateway/state/connection-places.ts'
+import { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
+import { profileThread } from '../../../insight/io/profile/profile.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { ListenAddress } from '../../../kit/core/listen-address.ts'
+import { DialGuard } from '../../../kit/io/dial/dial-guard.ts'
+import { inStep } from '../../../kit/io/stalls/steps.ts'
+import { systemClock } from '../../../kit/io/world/clock.ts'
+import { addTickable, removeTickable } from '../../../kit/io/world/coarse-ticker.ts'
+import { tuneForRequests } from '../../../kit/io/world/v8-flags.ts'
+import { reportStalls } from '../../../process/stalls/report-stalls.ts'
+import { ScaleDownPolicies } from '../../../scaling/state/scale-down-policies.ts'
+import { ConnectionSpread } from '../../connections/connection-spread.ts'
+import { HeldConnections } from '../../connections/held-connections.ts'
+import { type CallHandlers, Calls } from '../calls.ts'
+import type { FromThread, ThreadData, ToThread } from '../messages.ts'
+import type { StreamHandlers } from '../streams.ts'
+import type { GatewayCalls, MainCalls, ThreadReport } from '../thread-calls.ts'
+import { createAdmission } from './admission.ts'
+import { createGateway } from './create-gateway.ts'
+import { drainThread } from './drain.ts'
+import { ThreadFailures } from './failures.ts'
+import { ListLearning } from './list-learning.ts'
+import { listenerOptions } from './listener-options.ts'
+import { gatewayEvents } from './observers.ts'
+import { ThreadOutbox } from './outbox.ts'
+import { ThreadProtection } from './protection.ts'
+import { proxyProtocolOptions } from './proxy-protocol-options.ts'
+import { ThreadStreams } from './streams.ts'
+import { ThreadTaps } from './taps.ts'
+import { ThreadTop } from './top.ts'
+import { ThreadTraces } from './traces.ts'
+
+/** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
+const REPORT_MS = 5_000
+/** Reports may take at most this fraction of the time: one in ... */
+const REPORT_SHARE = 500
+
+export class GatewayThread {
+  readonly #data: ThreadData
+  readonly #post: (message: FromThread) => void
+  readonly #outbox: ThreadOutbox
+  readonly #metrics = new MetricsRecorder()
+  readonly #calls: Calls<GatewayCalls, MainCalls>
+  readonly #protection: ThreadProtection
+  readonly #failures: ThreadFailures
+  readonly #streams: ThreadStreams
+  readonly #taps: ThreadTaps
+  readonly #lists: ListLearning
+  readonly #top: ThreadTop | undefined
+  /** undefined = nothing is traced. */
+  readonly #traces: ThreadTraces | undefined
+  readonly #audit: PolicyAudit | undefined
+  readonly #policies = new ScaleDownPolicies()
+  readonly #guard: DialGuard
+  readonly #contexts: TlsContexts
+  readonly #gateway: Gateway
+  readonly #follower: SnapshotFollower
+  #reporting: NodeJS.Timeout | undefined
+  readonly #spread: ConnectionSpread
+  readonly #held: HeldConnections
+  #listeners: Listener[] = []
+  #leaving = false
+  #endStalls: () => void = () => undefined
+
+  constructor(data: ThreadData, post: (message: FromThread) => void) {
+    tuneForRequests()
+    const { config, place } = data
+    this.#data = data
+    this.#guard = new DialGuard(config.allowLocalServers)
+    this.#post = post
+    this.#outbox = new ThreadOutbox((lines) => post({ type: 'lines', lines }), data.linesTaken, config.logLevel)
+    this.#calls = new Calls({
+      post,
+      handlers: this.#callHandlers(),
+      onUnclaimed: (late) => {
+        if (late.name === 'protect') this.#protection.unclaimed(late.answer)
+      },
+    })
+    this.#protection = new ThreadProtection(this.#calls, (reservations) => post({ type: 'release', reservations }))
+    this.#failures = new ThreadFailures(post, data.knownTokens, systemClock.monotonic)
+    this.#taps = new ThreadTaps(place.thread, systemClock.monotonic)
+    this.#top = config.top ? new ThreadTop() : undefined
+    this.#traces =
+      config.tracingOtlpEndpoint === ''
+        ? undefined
+        : new ThreadTraces(config, place.threads, this.#metrics, systemClock.monotonic)
+    this.#streams = new ThreadStreams(post, this.#streamHandlers())
+    this.#lists = new ListLearning(() => this.#gateway.clusters, this.#metrics, systemClock.now, post)
+    this.#contexts = new TlsContexts(data.serving, tlsPolicy(config.tlsMinVersion, config.tlsCipherSuites))
+    this.#audit = createPolicyAudit(data, this.#outbox)
+    this.#gateway = createGateway({
+      data,
+      clock: systemClock,
+      metrics: this.#metrics,
+      outbox: this.#outbox,
+      protection: this.#protection,
+      failures: this.#failures,
+      policies: this.#policies,
+      guard: this.#guard,
+      events: this.#events(),
+      traces: this.#traces,
+      post,
+    })
+    const places = new ConnectionPlaces(data.connectionPlaces)
+    this.#spread = this.#createSpread(places)
+    this.#held = this.#createHeld(places)
+    addTickable(this.#held)
+    const { inflight } = this.#gateway.shares
+    turns.setInFlight((charge) => inflight.of(charge).heldBy(charge.source))
+    const { clusters, upstreams, running, clock, random } = this.#gateway
+    const contexts = this.#contexts
+    const { drainTimeoutMs } = config
+    const { threads } = place
+    const parts = { clusters, upstreams, contexts, running, clock, random, drainTimeoutMs, threads }
+    this.#follower = createSnapshotFollower(parts)
+    this.#metrics.beforeSnapshot(() => this.#updateGauges())
+    this.#reportLater(REPORT_MS)
+    post({ type: 'online' })
+  }
+
+  /** One after the other, in the order in which they were sent. */
+  receive(message: ToThread): void {
+    switch (message.type) {
+      case 'cluster':
+        this.#follower.stage(message.handle)
+        return
+      case 'commit':
+        this.#commit(message.generation, message.removed)
+        return
+      case 'serving':
+        this.#contexts.setOwn(message.serving)
+        return
+      case 'audit-policy':
+        if (this.#audit !== undefined) this.#audit.policy = message.policy
+        return
+      case 'line':
+        this.#spread.addLine(message.thread, message.port)
+        return
+      case 'listen':
+        void this.#listen(message.addresses)
+        return
+      case 'connection':
+        this.#spread.handed(message.listener, message.socket)
+        return
+      case 'list-sizes':
+        this.#lists.merge(message.cluster, message.sizes)
+        return
+      case 'own-listeners':
+        this.#guard.setOwnListeners(message.addresses)
+        return
+      case 'protected-namespaces':
+        this.#protection.cover(message.namespaces)
+        return
+      case 'blocked':
+        this.#failures.block(message.blocks)
+        return
+      case 'scale-down-policies':
+        this.#policies.replace(message.policies)
+        return
+      case 'scale-up-guards':
+        this.#gateway.scaleUpGuards.replace(message.guards)
+        return
+      case 'credential-fault': {
+        const live = this.#gateway.clusters.get(message.cluster)
+        if (live !== undefined) live.credentialFault = message.fault
+        return
+      }
+      case 'call':
+      case 'answer':
+      case 'failure':
+        this.#calls.receive(message)
+        return
+      case 'subscribe':
+      case 'credit':
+      case 'unsubscribe':
+        this.#streams.receive(message)
+        return
+      case 'leave':
+        this.#leaving = true
+        for (const listener of this.#listeners) listener.leave()
+        return
+      case 'drain':
+        void this.#drain()
+        return
+      case 'abort':
+        this.#abort()
+        return
+      case 'end':
+        this.#end()
+    }
+  }
+
+  #commit(generation: number, removed: readonly string[]): void {
+    inStep('snapshot', () => {
+      const changed = this.#follower.commit(generation, removed)
+      this.#metrics.clustersChanged(changed.map(knownCluster), removed)
+    })
+    this.#post({ type: 'applied', generation })
+  }
+
+  async #listen(addresses: readonly ListenAddress[]): Promise<void> {
+    const shared = listenerOptions(this.#data.config, this.#gateway, this.#contexts, this.#metrics)
+    const { threads } = this.#data.place
+    const admission = createAdmission(this.#data.config, threads, this.#gateway, this.#failures, this.#metrics)
+    const options = { ...shared, served: this.#held, ...admission }
+    const reusePort = threads > 1
+    for (const [i, address] of addresses.entries()) {
+      const onSocket = (socket: Socket): void => this.#spread.accepted(i, socket)
+      try {
+        const { inherited, ...own } = address
+        const handed = inherited !== undefined
+        const proxyProtocol =
+          address.proxyProtocol && proxyProtocolOptions(this.#data.config, this.#gateway, this.#metrics)
+        this.#listeners.push(await listen({ ...options, ...own, proxyProtocol, handed, reusePort, onSocket }))
+      } catch (error) {
+        const message = errorMessage(error)
+        const code = String(error instanceof Error ? Reflect.get(error, 'code') : '')
+        this.#post({ type: 'failed', address, message, code })
+        return
+      }
+    }
+    if (this.#leaving) for (const listener of this.#listeners) listener.leave()
+    this.#spread.open()
+    const { config, place } = this.#data
+    const { log } = this.#gateway
+    const thread = String(place.thread)
+    this.#endStalls = reportStalls({ thread, thresholdMs: config.stallThresholdMs, metrics: this.#metrics, log })
+    this.#post({ type: 'listening', ports: this.#listeners.map(({ port }) => port) })
+  }
+
+  async #drain(): Promise<void> {
+    this.#gateway.draining = true
+    await drainThread([this.#spread, ...this.#listeners], this.#gateway, this.#data.config.drainTimeoutMs)
+    this.#traces?.flush()
+    this.#post({ type: 'drained' })
+  }
+
+  #abort(): void {
+    this.#gateway.running.abortAll()
+    this.#spread.close()
+    for (const listener of this.#listeners) listener.close()
+  }
+
+  #end(): void {
+    clearTimeout(this.#reporting)
+    this.#endStalls()
+    removeTickable(this.#held)
+    this.#spread.close()
+    for (const listener of this.#listeners) listener.close()
+    this.#gateway.upstreams.destroy()
+    this.#calls.end('the gateway is shutting down')
+    // Requests may have ended since the drain was abandoned.
+    this.#traces?.flush()
+    this.#streams.end()
+    this.#outbox.flush()
+    this.#post({ type: 'report', report: this.#report() })
+    this.#post({ type: 'ended' })
+  }
+
+  #reportLater(delayMs: number): void {
+    this.#reporting = setTimeout(() => {
+      const { clock } = this.#gateway
+      const startMs = clock.monotonic()
+      this.#post({ type: 'report', report: this.#report() })
+      this.#reportLater(Math.max(REPORT_MS, (clock.monotonic() - startMs) * REPORT_SHARE))
+    }, delayMs)
+    this.#reporting.unref()
+  }
+
+  #report(): ThreadReport {
+    return inStep('report', () => this.#describe())
+  }
+
+  #describe(): ThreadReport {
+    const { running, tokens, upstreams } = this.#gateway
+    return {
+      metrics: this.#metrics.snapshot(),
+      running: running.size,
+      clients: this.#listeners.reduce((sum, listener) => sum + listener.connections(), 0),
+      tokensRemembered: tokens.size(),
+      upstreams: [...upstreams.describe()],
+    }
+  }
+
+  #updateGauges(): void {
+    for (const { cluster, endpoint, connections } of this.#gateway.upstreams.describe()) {
+      this.#metrics.set(UPSTREAM_CONNECTIONS, connections, cluster, endpoint, 'h2')
+    }
+    const { known, unknown } = turns.takeWaited()
+    this.#metrics.add(LIMITED, known, 'thread-time', 'true')
+    this.#metrics.add(LIMITED, unknown, 'thread-time', 'false')
+    this.#metrics.set(THREAD_WAITING, turns.keptBytes, String(this.#data.place.thread))
+    if (this.#data.accessLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.accessDropped, 'access')
+    if (this.#data.auditLog) this.#metrics.set(LOG_LINES_DROPPED, this.#outbox.auditDropped, 'audit')
+  }
+
+  #createSpread(places: ConnectionPlaces): ConnectionSpread {
+    const { place } = this.#data
+    return new ConnectionSpread({
+      thread: place.thread,
+      places,
+      serve: (i, socket) => this.#serve(i, socket),
+      onOffered: (result) => this.#metrics.add(CLIENTS_OFFERED, 1, String(place.thread), result),
+      onUnsupported: (error) =>
+        this.#gateway.log.warn('connections stay with the thread that accepts them: this Node cannot pass sockets on', {
+          thread: place.thread,
+          error: error.message,
+        }),
+    })
+  }
+
+  #createHeld(places: ConnectionPlaces): HeldConnections {
+    const { config, place } = this.#data
+    return new HeldConnections({
+      thread: place.thread,
+      places,
+      maxAgeMs: config.maxConnectionAgeMs,
+      random: Math.random,
+      onDrained: (reason) => this.#metrics.add(CLIENTS_DRAINED, 1, reason),
+    })
+  }
+
+  #serve(listener: number, socket: Socket): void {
+    const there = this.#listeners[listener]
+    // Accepted before the last of the ports was open.
+    if (there === undefined) socket.destroy()
+    else there.accept(socket)
+  }
+
+  #events(): Gateway['events'] {
+    const always = { metrics: this.#metrics, outbox: this.#outbox, data: this.#data, policyAudit: this.#audit }
+    return gatewayEvents(always, [
+      this.#taps,
+      this.#lists,
+      ...(this.#top === undefined ? [] : [this.#top]),
+      ...(this.#traces === undefined ? [] : [this.#traces]),
+    ])
+  }
+
+  #callHandlers(): CallHandlers<MainCalls> {
+    return {
+      report: () => this.#report(),
+      profile: ({ kind, seconds }) => profileThread(kind, seconds),
+      logLevel: (level) => {
+        if (level !== undefined) this.#outbox.level = level
+        return this.#outbox.level
+      },
+      top: () => this.#top?.take(),
+      shares: () => [...this.#gateway.shares.report(), ...turns.report()],
+    }
+  }
+
+  #streamHandlers(): StreamHandlers {
+    return {
+      tap: (question, emit) => this.#taps.tap(question, emit),
+      traces: (_, emit) => this.#traces?.handTo(emit) ?? (() => undefined),
+    }
+  }
+}
+
+function createPolicyAudit(
+  { auditLog, auditPolicy, config }: ThreadData,
+  outbox: ThreadOutbox,
+): PolicyAudit | undefined {
+  if (!auditLog || auditPolicy === undefined) return undefined
+  const { auditMaxBodyBytes: maxBodyBytes } = config
+  return new PolicyAudit({ policy: auditPolicy, maxBodyBytes, write: (line) => outbox.audit(line) })
+}

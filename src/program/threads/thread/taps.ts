@@ -1,0 +1,95 @@
+// The thread's side of taps: shows requests that match as they happen, never faster than the tap allows. While nobody taps, a request
+// costs one comparison.
+
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { type TapPlace, tapLine } from '../../../insight/core/tap/tap-event.ts'
+import {
+  type CompiledTapFilter,
+  compileTapFilter,
+  type TapPhase,
+  tapMatches,
+} from '../../../insight/core/tap/tap-filter.ts'
+import { tapBudget } from '../../../insight/core/tap/tap-query.ts'
+import type { Budget } from '../../../kit/api/limits/budget.ts'
+import type { TapQuestion, TapThreadEvent } from '../tap-messages.ts'
+import type { RequestObserver } from './observers.ts'
+
+interface Tap {
+  readonly filter: CompiledTapFilter
+  readonly rate: Budget
+  readonly place: TapPlace
+  /** False: there is no room for it. */
+  readonly emit: (event: TapThreadEvent) => boolean
+  seen: number
+  matched: number
+  aboveRate: number
+  unread: number
+}
+
+/** How often the counts are sent. */
+const COUNTS_MS = 1000
+
+export class ThreadTaps implements RequestObserver {
+  readonly #thread: number
+  readonly #now: () => number
+  #taps: readonly Tap[] = []
+
+  /** @param now monotonic milliseconds */
+  constructor(thread: number, now: () => number) {
+    this.#thread = thread
+    this.#now = now
+  }
+
+  /** Shows requests from now on, until the function that it returns is called. */
+  tap({ filter, maxRps, replica }: TapQuestion, emit: (event: TapThreadEvent) => boolean): () => void {
+    const tap: Tap = {
+      filter: compileTapFilter(filter),
+      rate: tapBudget(maxRps, this.#now()),
+      place: { replica, thread: this.#thread },
+      emit,
+      seen: 0,
+      matched: 0,
+      aboveRate: 0,
+      unread: 0,
+    }
+    this.#taps = [...this.#taps, tap]
+    const counting = setInterval(sendCounts(tap), COUNTS_MS)
+    counting.unref()
+    return () => {
+      clearInterval(counting)
+      this.#taps = this.#taps.filter((one) => one !== tap)
+    }
+  }
+
+  requestIdentified(record: RequestRecord): void {
+    if (this.#taps.length !== 0) this.#show(record, 'started')
+  }
+
+  responseStarted(record: RequestRecord): void {
+    if (this.#taps.length !== 0 && record.longRunning) this.#show(record, 'responding')
+  }
+
+  requestEnded(record: RequestRecord): void {
+    if (this.#taps.length !== 0) this.#show(record, 'ended')
+  }
+
+  #show(record: RequestRecord, phase: TapPhase): void {
+    for (const tap of this.#taps) {
+      if (phase === 'ended') tap.seen++
+      if (!tapMatches(tap.filter, record, phase)) continue
+      tap.matched++
+      if (!tap.rate.take(this.#now())) tap.aboveRate++
+      else if (!tap.emit(tapLine(record, phase, tap.place))) tap.unread++
+    }
+  }
+}
+
+/** Sends the counts where they have changed. */
+function sendCounts(tap: Tap): () => void {
+  let sent = 0
+  return () => {
+    if (tap.seen + tap.matched === sent) return
+    const { seen, matched, aboveRate, unread } = tap
+    if (tap.emit({ seen, matched, aboveRate, unread })) sent = seen + matched
+  }
+}

@@ -1,0 +1,35 @@
+// The thread's side of `portcullis top`: counts its requests, and hands over what it has counted in steps between which it serves on.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import { Traffic, type TrafficSketch } from '../../../insight/core/top/traffic.ts'
+import type { RequestObserver } from './observers.ts'
+
+export class ThreadTop implements RequestObserver {
+  readonly #traffic = new Traffic()
+  #taking: Promise<unknown> = Promise.resolve()
+
+  responseStarted(record: RequestRecord): void {
+    this.#traffic.started(record)
+  }
+
+  requestEnded(record: RequestRecord): void {
+    this.#traffic.count(record)
+  }
+
+  /** What was counted since the last time; one after the other. */
+  take(): Promise<TrafficSketch> {
+    const taken = this.#taking.then(() => this.#take())
+    this.#taking = taken
+    return taken
+  }
+
+  async #take(): Promise<TrafficSketch> {
+    const steps = this.#traffic.takeInSteps()
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+      await nextTurn()
+    }
+  }
+}

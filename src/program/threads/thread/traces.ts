@@ -1,0 +1,81 @@
+// The thread's side of traces: which requests are traced, and their spans go to the main thread, some at a time. A thread in which nothing
+// is traced has none of this.
+
+import type { RequestRecord } from '../../../gateway/api/request-record.ts'
+import type { Tracer } from '../../../gateway/api/request-trace.ts'
+import { TRACE_CALLERS, TRACES_DROPPED } from '../../../gateway/metrics/descriptors.ts'
+import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
+import { type SpanOptions, type WrittenSpans, writeSpans } from '../../../insight/core/traces/otlp.ts'
+import { SamplingTracer } from '../../../insight/core/traces/sampling-tracer.ts'
+import type { Config } from '../../../process/config/config.ts'
+import type { RequestObserver } from './observers.ts'
+
+/** Traced requests that wait for their turn; more are dropped. */
+const MAX_WAITING = 512
+/** How long they wait for others. */
+const WAIT_MS = 200
+
+export class ThreadTraces implements RequestObserver {
+  readonly tracer: Tracer
+  readonly #metrics: MetricsRecorder
+  readonly #now: () => number
+  readonly #spanOptions: SpanOptions
+  #waiting: WrittenSpans[] = []
+  #timer: NodeJS.Timeout | undefined
+  #emit: ((trace: WrittenSpans) => void) | undefined
+
+  /** @param threads that share the rate of callers @param now monotonic milliseconds */
+  constructor(config: Config, threads: number, metrics: MetricsRecorder, now: () => number) {
+    this.#metrics = metrics
+    this.#now = now
+    this.tracer = new SamplingTracer({
+      ratePerMillion: config.tracingSamplingRatePerMillion,
+      callersPerSecond: config.tracingCallersPerSecond / threads,
+      random: Math.random,
+      onCaller: (outcome) => metrics.add(TRACE_CALLERS, 1, outcome),
+    })
+    const { tracer } = this
+    this.#spanOptions = { userAttributes: config.tracingUserAttributes, newSpanId: () => tracer.newSpanId() }
+  }
+
+  /** Hands over from now on, until the function that it returns is called. */
+  handTo(emit: (spans: WrittenSpans) => void): () => void {
+    this.#emit = emit
+    return () => {
+      this.#emit = undefined
+    }
+  }
+
+  /** A watch may go on for hours: its span ends with the head of its answer, so that the trace can be looked at. */
+  responseStarted(record: RequestRecord): void {
+    if (record.trace !== undefined && record.longRunning) this.#end(record)
+  }
+
+  requestEnded(record: RequestRecord): void {
+    if (record.trace !== undefined) this.#end(record)
+  }
+
+  #end(record: RequestRecord): void {
+    const { trace } = record
+    if (trace === undefined || trace.ended) return
+    trace.ended = true
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#metrics.add(TRACES_DROPPED, 1, 'thread')
+      return
+    }
+    this.#waiting.push(writeSpans(record, trace, this.#now(), this.#spanOptions))
+    this.#timer ??= setTimeout(() => this.flush(), WAIT_MS).unref()
+  }
+
+  /** Hands over what waits. */
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const spans of waiting) {
+      if (this.#emit === undefined) this.#metrics.add(TRACES_DROPPED, 1, 'thread')
+      else this.#emit(spans)
+    }
+  }
+}

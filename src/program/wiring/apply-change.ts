@@ -1,0 +1,126 @@
+// A change of the objects on its way through the main thread, in one straight line: compile, publish to the gateway threads,
+// wait, in force, tell. A change may come while threads still take up the one before it: they come into force in their order.
+
+import type { ResolvedCluster, SourceChange, SourceError } from '../../gateway/api/resource-source.ts'
+import type { GlobalLimits } from '../../gateway/controllers/limits/global-limits.ts'
+import type { UpstreamRights } from '../../gateway/controllers/rights/upstream-rights.ts'
+import type { CompiledChange, UpstreamClustersController } from '../../gateway/controllers/upstream-clusters.ts'
+import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
+import { knownCluster } from '../../gateway/metrics/recorder.ts'
+import type { ClusterTable } from '../../gateway/state/clusters.ts'
+import type { Clock } from '../../kit/api/ports.ts'
+import { inStep } from '../../kit/io/stalls/steps.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
+
+export interface ConfigChangesDeps {
+  readonly clusters: Pick<ClusterTable, 'generation' | 'size'>
+  readonly controller: UpstreamClustersController
+  readonly rights: Pick<UpstreamRights, 'change'>
+  /** Limits shared by replicas; undefined = none. */
+  readonly limits: Pick<GlobalLimits, 'changed'> | undefined
+  readonly pool: Pick<ThreadPool, 'publish' | 'credentialFault'>
+  readonly metrics: Pick<GatewayMetrics, 'clustersChanged' | 'configApplied'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** The last change that is in force in all threads. */
+export interface ConfigInForce {
+  readonly problems: readonly SourceError[]
+  /** Milliseconds since the epoch; 0 = no change is in force yet. */
+  readonly appliedAtMs: number
+}
+
+/**
+ * @param generations metadata.generation in force of each cluster: one map that is kept current
+ * @param changed clusters that may differ from the time before; absent = any
+ */
+export type AppliedListener = (
+  generations: ReadonlyMap<string, number>,
+  changed: ReadonlySet<string> | undefined,
+) => void
+
+export class ConfigChanges {
+  readonly #deps: ConfigChangesDeps
+  readonly #generations = new Map<string, number>()
+  readonly #listeners = new Set<AppliedListener>()
+  /** What the source delivered last. */
+  #latest: SourceChange | undefined
+  #inForce: ConfigInForce = { problems: [], appliedAtMs: 0 }
+
+  constructor(deps: ConfigChangesDeps) {
+    this.#deps = deps
+  }
+
+  /** The object of a cluster as the source delivered it last. */
+  object(cluster: string): ResolvedCluster | undefined {
+    return this.#latest?.clusters.get(cluster)
+  }
+
+  get inForce(): ConfigInForce {
+    return this.#inForce
+  }
+
+  /** Calls `listener` now, and whenever all threads have put a change in force, until what it returns is called. */
+  onApplied(listener: AppliedListener): () => void {
+    this.#listeners.add(listener)
+    listener(this.#generations, undefined)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /** What a cluster is compiled from has changed, other than its object. */
+  async compileAgain(cluster: string): Promise<void> {
+    if (this.#latest !== undefined) await this.applyChange({ ...this.#latest, changed: new Set([cluster]) })
+  }
+
+  /** Resolves when the change is in force in all threads and everybody has been told. */
+  async applyChange(source: SourceChange): Promise<void> {
+    const { controller, pool, clusters } = this.#deps
+    this.#latest = source
+    const change = inStep('snapshot', () => {
+      const compiled = controller.compile(source)
+      controller.follow(compiled)
+      this.#followHere(compiled)
+      return compiled
+    })
+    // Of this change: another one may have arrived by the time this one is in force.
+    const { generation } = clusters
+    await pool.publish(namesOf(change), change.removed)
+    this.#putInForce(change, generation)
+    for (const listener of this.#listeners) listener(this.#generations, source.changed)
+  }
+
+  /** Listeners that must know before the gateway threads do, or serve only the main thread. */
+  #followHere(change: CompiledChange): void {
+    const { metrics, rights, pool, limits } = this.#deps
+    const { changed, removed } = change
+    metrics.clustersChanged(changed.map(knownCluster), removed)
+    rights.change(changed, removed)
+    for (const name of removed) pool.credentialFault(name, '')
+    limits?.changed([...namesOf(change), ...removed])
+  }
+
+  #putInForce({ source, failures }: CompiledChange, generation: number): void {
+    const { metrics, clusters, clock } = this.#deps
+    const problems = [...source.problems, ...failures.values()]
+    const appliedAtMs = clock.now()
+    this.#inForce = { problems, appliedAtMs }
+    const errors = problems.filter(({ severity }) => severity === 'error').length
+    const warnings = problems.length - errors
+    metrics.configApplied({ generation, nowMs: appliedAtMs, clusters: clusters.size, errors, warnings })
+    this.#recordGenerations(source, failures)
+  }
+
+  /** Updates which generation of each cluster is in force. Files have none: 0. */
+  #recordGenerations({ clusters, changed }: SourceChange, failures: ReadonlyMap<string, SourceError>): void {
+    const generations = this.#generations
+    for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {
+      const resolved = clusters.get(name)
+      if (resolved === undefined) generations.delete(name)
+      else if (!failures.has(name)) generations.set(name, resolved.object.metadata.generation ?? 0)
+    }
+  }
+}
+
+function namesOf({ changed }: CompiledChange): readonly string[] {
+  return changed.map(({ name }) => name)
+}

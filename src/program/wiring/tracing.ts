@@ -1,0 +1,95 @@
+// Traces on the main thread: takes what the gateway threads have recorded, and sends it to the collector.
+
+import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../../gateway/metrics/descriptors.ts'
+import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
+import { type ExporterWaits, OtlpExporter } from '../../insight/io/traces/otlp-exporter.ts'
+import { otlpFileNames, readOtlpFiles } from '../../insight/io/traces/otlp-files.ts'
+import type { Clock, Logger } from '../../kit/api/ports.ts'
+import { VERSION } from '../../kit/io/program/build.ts'
+import type { Running } from '../../process/components/component.ts'
+import type { Config } from '../../process/config/config.ts'
+import { ReloadedFiles } from '../../process/config/reloaded-files.ts'
+import type { ThreadPool } from '../threads/pool/pool.ts'
+
+/** Milliseconds. */
+export interface TracingWaits extends ExporterWaits {
+  /** Between two looks at the files for the collector. Default 1 s. */
+  readonly lookMs?: number
+}
+
+interface TracingDeps {
+  readonly config: Config
+  readonly pool: ThreadPool
+  readonly metrics: GatewayMetrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly waits?: TracingWaits | undefined
+}
+
+/** Traced requests of one thread that may be on their way. */
+const CREDIT = 512
+/** At the end. */
+const STOP_MS = 2_000
+
+/** undefined = nothing is traced. @throws {UserError} when a file cannot be used */
+export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Running | undefined {
+  if (config.tracingOtlpEndpoint === '') return undefined
+  const files = readOtlpFiles(config)
+  const { recorder } = metrics
+  const exporter = new OtlpExporter({
+    url: tracesUrl(config.tracingOtlpEndpoint),
+    files,
+    resource: {
+      'service.name': 'portcullis',
+      'service.instance.id': config.replicaName,
+      'service.version': VERSION,
+    },
+    version: VERSION,
+    clock,
+    log,
+    random: Math.random,
+    onSpans: (count, result) => recorder.add(TRACE_SPANS, count, result),
+    onDropped: (requests) => recorder.add(TRACES_DROPPED, requests, 'queue'),
+    ...(waits !== undefined && { waits }),
+  })
+  const unsubscribe = pool.subscribe('traces', undefined, {
+    credit: CREDIT,
+    onEvents: (traces, dropped) => {
+      if (dropped > 0) recorder.add(TRACES_DROPPED, dropped, 'thread')
+      exporter.add(traces)
+    },
+  })
+  metrics.beforeScrape(() => {
+    recorder.set(TRACES_WAITING, exporter.waiting)
+    return Promise.resolve()
+  })
+  const names = otlpFileNames(config)
+  const read = (): void => void Object.assign(files, readOtlpFiles(config))
+  const reloaded =
+    names.length === 0
+      ? undefined
+      : new ReloadedFiles({
+          label: 'tracing',
+          what: 'the files for traces',
+          files: names,
+          read,
+          log,
+          ...(waits?.lookMs !== undefined && { lookMs: waits.lookMs }),
+        })
+  return {
+    get reloads() {
+      return reloaded?.reloads ?? new Map<string, boolean>()
+    },
+    async stop() {
+      reloaded?.stop()
+      unsubscribe()
+      await exporter.stop(STOP_MS)
+    },
+  }
+}
+
+/** As OTEL_EXPORTER_OTLP_ENDPOINT is read: a base, to which the path of traces is added. */
+function tracesUrl(endpoint: string): string {
+  const base = endpoint.replace(/\/+$/, '')
+  return base.endsWith('/v1/traces') ? base : `${base}/v1/traces`
+}
