@@ -32,13 +32,13 @@ test('what counts: answers of upstream and requests without one; a failure is 5x
     [{ code: 503, refusal: 'degraded', attempts: 0 }, [0, 0]],
     [{ code: 431, refusal: 'headers-too-large' }, [0, 0]],
     [{ code: 503, longRunning: true }, [0, 0]],
-    // A client that gave the server no time to speak of, and one whose time was over.
+    // A client whose own timeout was too short, and one whose timeout expired.
     [{ code: 504, target: '/api/v1/pods?limit=1&timeout=1ms' }, [0, 0]],
     [{ code: 504, target: '/api/v1/pods?%74imeout=1ms&%zz' }, [0, 0]],
     [{ code: 504, target: '/api/v1/pods?timeout=10s', upstreamMs: 10_000 }, [1, 1]],
     [{ code: 504, target: '/api/v1/pods?limit=1' }, [1, 1]],
     [{ code: 500, target: '/api/v1/pods?timeout=1ms' }, [1, 1]],
-    // A client that did not wait any longer.
+    // A client that gave up waiting.
     [{ code: 0, aborted: 'client', upstreamMs: -1, durationMs: 10_000 }, [1, 0]],
   ]
   for (const [change, want] of table) assert.deepEqual(see(change), want, JSON.stringify(change))

@@ -1,28 +1,28 @@
-// How the apiservers of a cluster answer: each thread counts in a column of shared memory, one of them reads all columns. What counts
-// is documented in docs/degrade.md: every 5xx by upstream, and requests that got no answer; never 429, 409 or another 4xx, never what
-// the gateway refused itself, nothing that is long-running, and no timeout that the client asked for.
+// Counts how a cluster's apiservers answer: each thread counts in its own column of shared memory, one of them reads all columns.
+// docs/degrade.md documents what counts: every 5xx by upstream, and requests without an answer; never 429, 409 or another 4xx, never the
+// gateway's own refusals, no long-running requests, and no timeout that the client requested.
 
 import type { RequestRecord } from '../../gateway/api/request-record.ts'
 import type { UpstreamSeen } from '../api/cluster-health.ts'
 
-/** Upper bounds of the buckets of latency, milliseconds; the last bucket has none. */
+/** Upper bounds of the latency buckets, milliseconds; the last bucket has none. */
 const BOUNDS_MS: readonly number[] = [
   ...[5, 10, 25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500],
   ...[10_000, 15_000, 20_000, 30_000, 45_000, 60_000],
 ]
-/** Who gives the server less time than this measures nothing. */
+/** A client that gives the server less time than this is not counted. */
 const HASTY_MS = 1_000
 const REQUESTS = 0
 const FAILED = 1
 const BUCKETS = 2
 const WORDS = BUCKETS + BOUNDS_MS.length + 1
-/** Whole cache lines, so that threads do not slow each other down. */
+/** Whole cache lines, to avoid false sharing. */
 const COLUMN_WORDS = Math.ceil(WORDS / 16) * 16
 
-/** Counts of all threads since the beginning, modulo 2^32. Can be posted to a thread. */
+/** Counts of all threads since the start, modulo 2^32. Can be posted to a thread. */
 export interface AnswerMemory {
   readonly words: Int32Array<SharedArrayBuffer>
-  /** How many threads count in it. */
+  /** Number of threads that count in it. */
   readonly columns: number
 }
 
@@ -31,7 +31,7 @@ export function createAnswerMemory(columns: number): AnswerMemory {
   return { words: new Int32Array(new SharedArrayBuffer(bytes)), columns }
 }
 
-/** What one thread counts. Nobody else writes its column. */
+/** One thread's counts. No other thread writes its column. */
 export class AnswerColumn {
   readonly memory: AnswerMemory
   readonly #base: number
@@ -41,13 +41,13 @@ export class AnswerColumn {
     this.#base = thread * COLUMN_WORDS
   }
 
-  /** At the end of a request of this cluster. */
+  /** Called at the end of a request to this cluster. */
   count(record: RequestRecord): void {
     if (record.longRunning || record.attempts === 0) return
     const unanswered = record.refusal === 'upstream-failed'
     if (record.refusal !== '' && !unanswered) return
     if (record.code === 504 && !unanswered && isClientsTimeout(record)) return
-    // Upgrades have no time of their own, and clients that do not wait say how long they did.
+    // Upgrades have no upstream time; for clients that gave up, the time they waited.
     const ms = record.upstreamMs >= 0 ? record.upstreamMs : record.durationMs
     this.#add(REQUESTS)
     if (unanswered || record.code >= 500) this.#add(FAILED)
@@ -61,7 +61,7 @@ export class AnswerColumn {
   }
 }
 
-/** kube-apiserver answers 504 when the time is over that the parameter `timeout` gives it: anybody may give it a millisecond. */
+/** kube-apiserver answers 504 when the `timeout` parameter expires, and any client may set that to a millisecond. */
 function isClientsTimeout({ target, upstreamMs }: RequestRecord): boolean {
   const query = target.indexOf('?')
   return query >= 0 && upstreamMs < HASTY_MS && new URLSearchParams(target.slice(query + 1)).has('timeout')
@@ -78,7 +78,7 @@ interface Sample {
   readonly words: Int32Array
 }
 
-/** A window that slides: the counts of now less those of its beginning. */
+/** A sliding window: the current counts minus those at its beginning. */
 export class AnswerWindow {
   readonly #memory: AnswerMemory
   readonly #lengthMs: number
@@ -94,16 +94,16 @@ export class AnswerWindow {
     return this.#memory
   }
 
-  /** Call it about once a second. @param nowMs monotonic milliseconds */
+  /** Call about once a second. @param nowMs monotonic milliseconds */
   sample(nowMs: number): void {
     this.#samples.push({ atMs: nowMs, words: this.#sum() })
-    // One sample at or before the beginning stays: what was counted since is in the window.
+    // Keep one sample at or before the beginning: what was counted since is in the window.
     let first = 0
     while ((this.#samples[first + 1]?.atMs ?? Number.POSITIVE_INFINITY) <= nowMs - this.#lengthMs) first++
     if (first > 0) this.#samples = this.#samples.slice(first)
   }
 
-  /** As of the last sample; undefined = there are not two of them yet. */
+  /** As of the last sample; undefined = there are fewer than two. */
   seen(): UpstreamSeen | undefined {
     const [first] = this.#samples
     const last = this.#samples.at(-1)
@@ -130,7 +130,7 @@ export class AnswerWindow {
   }
 }
 
-/** The upper bound of the bucket that the quantile lies in; above the last bound, that bound. 0 without requests. */
+/** Upper bound of the bucket that contains the quantile; above the last bound, that bound. 0 without requests. */
 function quantile(counted: Int32Array, requests: number, q: number): number {
   const rank = Math.max(1, Math.ceil(requests * q))
   let passed = 0

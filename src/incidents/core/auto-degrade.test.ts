@@ -27,7 +27,7 @@ function answers(failed5xx: number): UpstreamSeen {
   return { requests: 100, failed5xx, medianMs: 5, p99Ms: 5, observedAtMs: 0 }
 }
 
-/** A cluster whose object takes each effect at once. One step is a second. */
+/** A cluster whose object applies each effect at once. One step is a second. */
 class World {
   state: AutoDegradeState
   options: AutoDegradeOptions
@@ -68,7 +68,7 @@ class World {
     } else this.recovering = true
   }
 
-  /** Somebody sets it by hand. */
+  /** An operator sets it by hand. */
   set(mode: DegradeMode): this {
     this.mode = mode
     this.automatic = false
@@ -112,7 +112,7 @@ test('nothing is entered that is not bad without a break, and 9 of 20 or 3 of 3 
   assert.deepEqual(small.run(600).effects, [])
 })
 
-/** The reason that the mode had is true no longer. */
+/** The reason recorded for the mode no longer holds. */
 const RECOVER: AutoDegradeEffect = {
   kind: 'recover',
   mode: 'NoDisruption',
@@ -225,7 +225,7 @@ test('another leader goes on where the one before was', () => {
   assert.equal(entered.see(0).run(130).effects.length, 2)
   const overruled = new World().see(10).run(40).set('Off').run(5).anotherLeader().run(600)
   assert.equal(overruled.effects.length, 1)
-  // The one before died before the way back had begun.
+  // The previous leader died before the way back had begun.
   const leaving = new World().see(10).run(40).see(0)
   leaving.carryOut = () => undefined
   leaving.run(130)
@@ -234,7 +234,7 @@ test('another leader goes on where the one before was', () => {
   leaving.carryOut = (effect) => void effects.push(effect)
   leaving.anotherLeader().run(0)
   assert.deepEqual(effects, [RECOVER])
-  // Or before it could tell that it had entered the mode.
+  // Or before it could record that it had entered the mode.
   const untold = new World().see(10)
   untold.mode = 'NoDisruption'
   untold.automatic = true

@@ -1,6 +1,6 @@
-// spec.degrade.auto: when the gateway itself sets a stricter mode, and when it lets the way back begin. Each condition (unready nodes,
-// an overloaded upstream) sets its mode once, when it begins. After that the mode is somebody else's: the recovery's, or that of a
-// human, who is not overruled before the cluster was good once.
+// spec.degrade.auto: when the gateway itself sets a stricter mode, and when it starts the way back. Each condition (unready nodes, an
+// overloaded upstream) sets its mode once, when it begins. After that the mode belongs to the recovery or to the operator, who is not
+// overruled until the cluster has been good once.
 
 import type {
   AutoDegradeAction,
@@ -19,12 +19,12 @@ import { answersText, observeAnswers, type UpstreamHealthOptions } from './upstr
 
 /** spec.degrade.auto with its defaults. */
 export interface AutoDegradeOptions {
-  /** undefined = nodes begin nothing. */
+  /** undefined = nodes trigger nothing. */
   readonly nodes: NodeTrigger | undefined
-  /** undefined = answers of upstream begin nothing. */
+  /** undefined = upstream answers trigger nothing. */
   readonly upstream: UpstreamTrigger | undefined
   readonly shadow: boolean
-  /** What spec.degrade.recovery gets. */
+  /** The value to set in spec.degrade.recovery. */
   readonly recovery: AutoDegradeRecovery
 }
 
@@ -39,13 +39,13 @@ export interface UpstreamTrigger extends UpstreamHealthOptions, HysteresisOption
   readonly windowMs: number
 }
 
-/** What is seen and in force at one moment. */
+/** What is observed and in force at one moment. */
 export interface AutoDegradeInput {
   readonly nodes: NodesSeen | undefined
   readonly upstream: UpstreamSeen | undefined
-  /** In force; Off from expiresAt on. */
+  /** The mode in force; Off from expiresAt on. */
   readonly mode: DegradeMode
-  /** The gateway has set it: the reason in the object says so. */
+  /** The gateway set it: the reason in the object says so. */
   readonly automatic: boolean
   /** spec.degrade.recovery is set: the mode follows it. */
   readonly recovering: boolean
@@ -57,36 +57,36 @@ export interface AutoDegradeState {
   readonly nodes: HysteresisState
   readonly upstream: HysteresisState
   readonly phase: AutoDegradePhase
-  /** As of the beginning of the phase: a text that changed every second would write the status every second. */
+  /** Fixed at the beginning of the phase: a text that changed every second would rewrite the status every second. */
   readonly reason: string
   readonly action: AutoDegradeAction | undefined
-  /** That was entered, or would have been. */
+  /** The mode that was entered, or would have been in shadow mode. */
   readonly mode: DegradeMode | undefined
-  /** To be entered: set when a condition begins, until it has been dealt with. */
+  /** The mode to enter: set when a condition begins, until it has been handled. */
   readonly pending: DegradeMode | undefined
-  /** The way back is to begin. */
+  /** The way back should begin. */
   readonly leaving: boolean
   /** The mode that was entered has been in force. */
   readonly inForce: boolean
-  /** Since when the nodes are not known; monotonic milliseconds. */
+  /** Since when nothing is known of the nodes; monotonic milliseconds. */
   readonly unknownSinceMs: number | undefined
 }
 
 export type AutoDegradeEffect =
   /** Sets spec.degrade.mode and reason. */
   | { readonly kind: 'enter'; readonly mode: DegradeMode; readonly reason: string }
-  /** Sets spec.degrade.recovery and reason, unless somebody has changed the mode. */
+  /** Sets spec.degrade.recovery and reason, unless the mode has been changed by hand. */
   | { readonly kind: 'recover'; readonly mode: DegradeMode; readonly reason: string }
 
-/** How the reason of a mode begins that the gateway has set. */
+/** Prefix of the reason for modes set by the gateway. */
 export const AUTOMATIC = 'automatic: '
-/** By itself it never enters anything stricter. */
+/** Never enters a stricter mode than these on its own. */
 const MODES: Readonly<Record<AutoDegradeCause, DegradeMode>> = { Nodes: 'NoDisruption', Upstream: 'Limited' }
 const OWN_MODES: ReadonlySet<DegradeMode> = new Set(Object.values(MODES))
 /** A watch that has just begun needs a moment for its list. */
 const UNKNOWN_AFTER_MS = 10_000
 
-/** @param before status.degrade.auto, of the leader before: what it has begun goes on */
+/** @param before status.degrade.auto of the previous leader: what it began continues */
 export function startAutoDegrade(before: AutoDegradeStatus | undefined, nowMs: number): AutoDegradeState {
   const degraded = before?.phase === 'Degraded'
   const entered = before?.action === 'Entered'
@@ -108,7 +108,7 @@ export function startAutoDegrade(before: AutoDegradeStatus | undefined, nowMs: n
   }
 }
 
-/** The next state, and what is to be done: again with each step until `done` says that it was. */
+/** The next state, and the effect to apply: repeated on each step until `done` reports it as applied. */
 export function stepAutoDegrade(
   state: AutoDegradeState,
   options: AutoDegradeOptions,
@@ -142,7 +142,7 @@ function begunModes(before: AutoDegradeState, now: AutoDegradeState): readonly D
   return causesOf(now).flatMap((cause) => (causesOf(before).includes(cause) ? [] : [MODES[cause]]))
 }
 
-/** What has begun and not ended. */
+/** Conditions that have begun and not ended. */
 function causesOf({ nodes, upstream }: AutoDegradeState): readonly AutoDegradeCause[] {
   return [...(nodes.active ? (['Nodes'] as const) : []), ...(upstream.active ? (['Upstream'] as const) : [])]
 }
@@ -155,7 +155,7 @@ function strictest(modes: readonly (DegradeMode | undefined)[]): DegradeMode | u
   return modes.reduce((a, b) => (rank(b) > rank(a) ? b : a), undefined)
 }
 
-/** What follows from a condition that begins, goes on, or ends; what is to be done about it is in `pending` and `leaving`. */
+/** Acts on a condition that begins, continues or ends; `pending` and `leaving` say what to do about it. */
 function act(
   state: AutoDegradeState,
   { shadow }: AutoDegradeOptions,
@@ -166,11 +166,11 @@ function act(
   if (causesOf(state).length === 0) {
     const ended = { ...state, pending: undefined, action: undefined, inForce: false }
     if (state.leaving || action === 'Entered') return { ...ended, leaving: true }
-    // Of a leader that died between the change of the mode and the status that tells of it.
+    // Left by a leader that died between changing the mode and writing the status about it.
     const orphan = good && isOwn(input) && !input.recovering
     return { ...ended, leaving: orphan, mode: orphan ? input.mode : undefined }
   }
-  // It has begun again before the way back did.
+  // It began again before the way back did.
   const pending = state.pending ?? (action === 'Shadow' && !shadow ? mode : undefined)
   if (pending !== undefined) {
     const again = { ...state, leaving: false, pending }
@@ -188,7 +188,7 @@ function act(
   return strict && !state.inForce ? { ...state, inForce: true } : state
 }
 
-/** A stricter mode is a human's, who may have left the reason as it was. */
+/** A stricter mode was set by an operator, who may have left the reason unchanged. */
 function isOwn({ automatic, mode }: AutoDegradeInput): boolean {
   return automatic && OWN_MODES.has(mode)
 }
@@ -202,7 +202,7 @@ function withPhase(
   const ending = isEnding(state)
   const why = `${reasonOf(state, options, input)}${ending ? ENDING : ''}`
   const phase = phaseOf(state, input, seen)
-  // What is not known may have another reason by now, and what has begun another cause.
+  // For an unknown state the reason may have changed, and a condition that has begun may have another cause.
   const same = phase === state.phase && ending === state.reason.endsWith(ENDING)
   const told = same && state.reason !== '' && phase !== 'Unknown'
   const reason =
@@ -211,7 +211,7 @@ function withPhase(
   if (now.pending !== undefined)
     return { state: now, effect: { kind: 'enter', mode: now.pending, reason: `${AUTOMATIC}${why}` } }
   if (now.leaving && now.mode !== undefined) {
-    // What the mode began with is over, and each step of the way back would go on showing it.
+    // The mode's original reason no longer holds, and every step of the way back would keep showing it.
     const ended = `${AUTOMATIC}${ON_THE_WAY}${phase === 'Normal' ? `: ${why}` : ''}`
     return { state: now, effect: { kind: 'recover', mode: now.mode, reason: ended } }
   }
@@ -220,7 +220,7 @@ function withPhase(
 
 const ON_THE_WAY = 'on the way back by steps'
 
-/** How the reason ends while all that had begun is good again, and has to stay so for exitAfter. */
+/** Suffix of the reason while all conditions are good again, and must stay good for exitAfter. */
 const ENDING = ': good again, and waited for until that has lasted'
 
 function isEnding(state: AutoDegradeState): boolean {
@@ -233,7 +233,7 @@ function phaseOf(state: AutoDegradeState, { nodes, nowMs }: AutoDegradeInput, se
   if (state.nodes.changingSinceMs !== undefined || state.upstream.changingSinceMs !== undefined) return 'Suspect'
   if (seen !== 'unknown') return 'Normal'
   const lost = (nodes?.message ?? '') !== '' || nowMs - (state.unknownSinceMs ?? nowMs) >= UNKNOWN_AFTER_MS
-  // Until then nothing is said: each new leader would say it.
+  // Stay silent until then: each new leader would report it.
   return lost ? 'Unknown' : state.phase === 'Unknown' ? 'Unknown' : 'Normal'
 }
 
@@ -253,7 +253,7 @@ function unknownText(nodes: NodesSeen | undefined): string {
   return `nodes are not known: ${complete ? 'the cluster has been silent for too long' : 'they have not been listed yet'}: no decision`
 }
 
-/** The effect has taken place; or there was nothing to do any more. */
+/** The effect was applied, or was no longer needed. */
 export function done(state: AutoDegradeState, effect: AutoDegradeEffect): AutoDegradeState {
   if (effect.kind === 'recover') return { ...state, leaving: false, mode: undefined }
   return { ...state, action: 'Entered', mode: effect.mode, pending: undefined, inForce: false }
@@ -267,7 +267,7 @@ export function autoDegradeStatus(
 ): AutoDegradeStatus {
   const { phase, reason, mode, leaving } = state
   const causes = causesOf(state)
-  // The next leader has to know that the way back has not begun yet.
+  // The next leader must know that the way back has not begun yet.
   const action = leaving ? 'Entered' : state.action
   const same = before?.phase === phase && before.since !== ''
   return {
@@ -280,16 +280,16 @@ export function autoDegradeStatus(
   }
 }
 
-// Whether so many nodes are unready that rather the control plane has lost them than that all have failed: the formula of the
-// cluster-autoscaler, with hysteresis, a selection of nodes, and no decision from old or partial data.
+// Whether so many nodes are unready that the control plane has more likely lost contact than all of them failed: the cluster-autoscaler's
+// formula, with hysteresis, a node selector, and no decision based on old or partial data.
 interface NodeHealthOptions {
-  /** Up to this many unready nodes are not an incident in any cluster. */
+  /** Up to this many unready nodes are never an incident. */
   readonly okUnready: number
-  /** It begins with strictly more than so many per cent unready, and strictly more than `okUnready`. */
+  /** Begins with strictly more than this percentage unready, and strictly more than `okUnready`. */
   readonly maxUnreadyPercent: number
-  /** It ends with at most so many per cent unready, or at most `okUnready`. */
+  /** Ends with at most this percentage unready, or at most `okUnready`. */
   readonly exitPercent: number
-  /** Older than this, what is known of the nodes decides nothing. Milliseconds */
+  /** Node data older than this decides nothing. Milliseconds */
   readonly staleAfterMs: number
 }
 
@@ -301,7 +301,7 @@ export function observeNodes(
 ): Observation {
   if (seen === undefined || !seen.complete || nowMs - seen.observedAtMs > staleAfterMs) return 'unknown'
   const { total, unready } = seen
-  // A cluster without nodes is as good as it was: nothing can be lost.
+  // A cluster without nodes counts as good: nothing can be lost.
   const bounds = { okTotalUnreadyCount: okUnready, maxTotalUnreadyPercentage: maxUnreadyPercent }
   if (isUnhealthy(unready, total, bounds)) return 'bad'
   return unready <= okUnready || unready * 100 <= exitPercent * total ? 'good' : 'between'

@@ -1,20 +1,20 @@
 // A condition that begins and ends only after it has been seen for a while: one bad moment starts nothing, one good moment ends nothing.
 
-/** What is seen of a condition now. `between`: too good to begin, too bad to end. `unknown`: nothing that could decide anything. */
+/** What is observed now. `between`: too good to begin, too bad to end. `unknown`: no basis for a decision. */
 export type Observation = 'bad' | 'between' | 'good' | 'unknown'
 
 export interface HysteresisOptions {
-  /** How long it has to be bad without a break until the condition begins. Milliseconds */
+  /** How long it must be continuously bad before the condition begins. Milliseconds */
   readonly enterAfterMs: number
-  /** How long it has to be good without a break until it ends. Milliseconds */
+  /** How long it must be continuously good before it ends. Milliseconds */
   readonly exitAfterMs: number
 }
 
 export interface HysteresisState {
   readonly active: boolean
-  /** Since when it is active, or is not. Monotonic milliseconds */
+  /** Since when it has been active, or inactive. Monotonic milliseconds */
   readonly sinceMs: number
-  /** Since when the observation has spoken for a change; undefined = it does not. */
+  /** Since when the observations have called for a change; undefined = they do not. */
   readonly changingSinceMs: number | undefined
 }
 
@@ -22,7 +22,7 @@ export function inactive(nowMs: number): HysteresisState {
   return { active: false, sinceMs: nowMs, changingSinceMs: undefined }
 }
 
-/** The same object when nothing changed. */
+/** Returns the same object if nothing changed. */
 export function observe(
   state: HysteresisState,
   observation: Observation,

@@ -1,4 +1,4 @@
-// A Node as the cluster-autoscaler looks at it (utils/kubernetes/ready.go, clusterstate.go). Values of a wrong type count as absent.
+// A Node as the cluster-autoscaler sees it (utils/kubernetes/ready.go, clusterstate.go). Values of a wrong type count as absent.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
@@ -13,7 +13,7 @@ const NOT_READY_TAINTS: ReadonlySet<string> = new Set([
 /** Conditions that keep pods away when they are True. */
 const TROUBLES: ReadonlySet<string> = new Set(['DiskPressure', 'NetworkUnavailable'])
 
-/** Little of a large object. */
+/** Extracts the little that is needed of a large object. */
 export function nodeState(node: JsonObject): NodeState {
   const metadata = recordOf(node['metadata'])
   const spec = recordOf(node['spec'])
@@ -31,7 +31,7 @@ export function nodeState(node: JsonObject): NodeState {
   }
 }
 
-/** False without a condition Ready: its kubelet has not said anything yet. */
+/** False without a Ready condition: its kubelet has not reported yet. */
 function isReady(conditions: readonly Readonly<Record<string, unknown>>[]): boolean {
   let found = false
   for (const { type, status } of conditions) {

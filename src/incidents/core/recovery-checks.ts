@@ -1,5 +1,5 @@
-// What has to hold at a mode of the degrade ladder until the next one is set. What is not known holds nothing up but the climb: it
-// neither lets the recovery go on nor sends it back.
+// The conditions that must hold at one mode of the degrade ladder before the next one is set. An unknown value only stops the climb: it
+// neither advances the recovery nor sends it back.
 
 import type { DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { RecoveryCheck } from '../../gateway/api/upstream-cluster/status.ts'
@@ -7,24 +7,24 @@ import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.t
 import type { Observation } from './hysteresis.ts'
 import { observeAnswers } from './upstream-health.ts'
 
-/** What is seen of a cluster at a moment. undefined = not known. */
+/** Observations of a cluster at one moment. undefined = unknown. */
 export interface RecoveryFacts {
-  /** Endpoints that are enabled, and how many of them take requests. */
+  /** Enabled endpoints, and how many of them take requests. */
   readonly endpoints: { readonly available: number; readonly enabled: number } | undefined
   readonly upstream: UpstreamFact | undefined
   readonly nodes: NodesFact | undefined
-  /** Share of Ready nodes before the incident, in per cent; undefined = nobody has seen it. */
+  /** Percentage of Ready nodes before the incident; undefined = it was not observed. */
   readonly readyNodesBefore: number | undefined
-  /** Disruptive requests that were refused in the last minute, and came from different users or were about different objects. */
+  /** Disruptive requests refused in the last minute, counting different users or objects once. */
   readonly refusedDisruptive: number | undefined
 }
 
-/** Answers of upstream in a window. */
+/** Upstream answers in a window. */
 export interface UpstreamFact {
   readonly requests: number
   readonly failed5xx: number
   readonly medianMs: number
-  /** How old this is. Milliseconds */
+  /** Age of this observation. Milliseconds */
   readonly ageMs: number
 }
 
@@ -33,9 +33,9 @@ export interface NodesFact {
   readonly total: number
   /** All nodes have been listed since the watch began. */
   readonly complete: boolean
-  /** How old this is. Milliseconds */
+  /** Age of this observation. Milliseconds */
   readonly ageMs: number
-  /** Why they cannot be seen; '' = they can. */
+  /** Why they can't be observed; '' = they can. */
   readonly message: string
 }
 
@@ -44,17 +44,17 @@ export interface RecoveryVerdict extends RecoveryCheck {
   readonly observed: Observation
 }
 
-/** Older than this, what is known counts as unknown. Milliseconds */
+/** Observations older than this count as unknown. Milliseconds */
 const STALE_AFTER_MS = 60_000
-/** Never more than so many per cent of nodes have to be Ready: some are always being repaired. */
+/** Never require more than this percentage of Ready nodes: some are always under repair. */
 const ENOUGH_READY_PERCENT = 95
-/** So many nodes, and so many per cent, below what is enough are a loss that sends the recovery back. */
+/** Falling below the requirement by this many nodes and by this percentage is a loss that sends the recovery back. */
 const LOST_NODES = { okTotalUnreadyCount: 3, maxTotalUnreadyPercentage: 20 } as const
 const UPSTREAM = { maxErrorPercent: 10, maxLatencyMs: 2_000, minRequests: 20 } as const
-/** With so few refused disruptive requests nobody is waiting. */
+/** Up to this many refused disruptive requests do not count as a queue. */
 const SMALL_QUEUE = 10
 
-/** Refused disruptive requests since a mode began: how many there were at most in a minute, and since when they are no more than that. */
+/** Refused disruptive requests since a mode began: the maximum per minute, and since when they have not exceeded it. */
 export interface RefusedQueue {
   readonly most: number
   /** Monotonic milliseconds. */
@@ -62,9 +62,9 @@ export interface RefusedQueue {
 }
 
 export const EMPTY_QUEUE: RefusedQueue = { most: 0, sinceMs: 0 }
-/** A cluster always has some who scale down and clean up: their number wavers by so many per cent, and does not grow. */
+/** A cluster always has some clients that scale down and clean up: fluctuation by this percentage is not growth. */
 const WAVERS_PERCENT = 10
-/** As long as the window that is counted. Milliseconds */
+/** As long as the counted window. Milliseconds */
 const NOT_GROWN_MS = 60_000
 
 export function followQueue(queue: RefusedQueue, refused: number, nowMs: number): RefusedQueue {
@@ -80,7 +80,7 @@ export function recoveryChecks(
 ): readonly RecoveryVerdict[] {
   const checks = [endpointsCheck(facts)]
   if (mode === 'Freeze') {
-    // Nothing but health checks and who is exempt gets there, and no heartbeat.
+    // Only health checks and exempt requests get through, no heartbeats.
     if (facts.upstream !== undefined && facts.upstream.ageMs <= STALE_AFTER_MS)
       checks.push(upstreamCheck(facts.upstream))
     return checks
@@ -113,7 +113,7 @@ function upstreamCheck(upstream: UpstreamFact | undefined): RecoveryVerdict {
   return verdict(name, observed, `${failed}, the median took ${Math.round(medianMs)} ms`)
 }
 
-/** Only above HeartbeatsOnly can it help to go back: below, nodes cannot become Ready. */
+/** Going back can help only above HeartbeatsOnly: below it, nodes can't become Ready. */
 function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMode): RecoveryVerdict {
   const name = 'Nodes'
   if (nodes === undefined) return verdict(name, 'unknown', 'nodes have not been listed yet')
@@ -123,7 +123,7 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
   const enough = Math.min(readyNodesBefore ?? 100, ENOUGH_READY_PERCENT)
   const before = readyNodesBefore === undefined ? '' : `, ${readyNodesBefore} % were before the incident`
   const message = `${ready} of ${total} nodes are Ready, ${enough} % are needed${before}`
-  // A cluster whose Nodes are gone, as after a restore of etcd, is not back.
+  // A cluster without Nodes, as after an etcd restore, has not recovered.
   if (total === 0 && enough > 0 && readyNodesBefore !== undefined) return verdict(name, 'between', message)
   if (ready * 100 >= enough * total) return verdict(name, 'good', message)
   const lost = Math.ceil((enough * total) / 100) - ready
@@ -132,8 +132,8 @@ function nodesCheck({ nodes, readyNodesBefore }: RecoveryFacts, mode: DegradeMod
 }
 
 /**
- * Those who want to disrupt wait and ask again: while more and more of them do, something goes wrong. A number that stays is what
- * the cluster always has, and Limited lets it through at a rate.
+ * Clients that want to disrupt wait and retry: a growing number of them means that something is wrong. A constant number is normal for the
+ * cluster, and Limited admits it at a rate.
  */
 function disruptionCheck(
   { refusedDisruptive }: RecoveryFacts,

@@ -1,4 +1,4 @@
-// Recovery by steps: by a table of what is seen, and by properties over any sequence of looks.
+// Stepwise recovery: by a table of observations, and by properties over any sequence of steps.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -33,7 +33,7 @@ interface Run {
   readonly nowMs: number
 }
 
-/** Looks every second for `forMs`, and does what it says. */
+/** Steps every second for `forMs`, and applies the action. */
 function run(mode: DegradeMode, seen: (mode: DegradeMode, ms: number) => RecoveryFacts, forMs: number): Run {
   const modes = [mode]
   let state: RecoveryState | undefined
@@ -257,7 +257,7 @@ describe('whatever is seen', () => {
           let strictest = from
           let state: RecoveryState | undefined
           let nowMs = 0
-          // The simple second implementation: how long, without a gap, all checks of this mode have been good.
+          // A simple reference implementation: how long, without a gap, all checks of this mode have been good.
           let heldMs = Number.NaN
           let badMs = Number.NaN
           for (const { facts, passedMs, set } of looks) {
@@ -265,7 +265,7 @@ describe('whatever is seen', () => {
             const gap = passedMs < 0 || passedMs > LONGEST_GAP_MS
             const moved = set !== undefined && set !== mode
             mode = set ?? mode
-            // What was set before the first look is not known.
+            // What was set before the first step is unknown.
             strictest = state === undefined ? mode : stricter(strictest, mode)
             const turn = stepRecovery(state, mode, facts, options, nowMs)
             if (mode === 'Off') {

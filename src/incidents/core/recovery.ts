@@ -1,5 +1,5 @@
-// Recovery by steps: climbs the degrade ladder one mode at a time, each time when the checks of the mode have held for long enough, and
-// goes back one when they fail. The mode itself is in the object, where anybody may change it; this follows.
+// Stepwise recovery: climbs the degrade ladder one mode at a time, each time when the mode's checks have held long enough, and goes back
+// one when they fail. The mode itself is in the object, where operators may change it; this follows.
 
 import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { formatDuration } from '../../kit/core/text/duration.ts'
@@ -13,22 +13,22 @@ import {
 } from './recovery-checks.ts'
 
 export interface RecoveryOptions {
-  /** How long the checks of a mode have to hold. Milliseconds */
+  /** How long the checks of a mode must hold. Milliseconds */
   readonly holdMs: number
-  /** How long Limited is held at least. Milliseconds */
+  /** Minimum time in mode Limited. Milliseconds */
   readonly rampMs: number
 }
 
-/** All times are monotonic milliseconds of this process: a new leader starts the hold again. */
+/** All times are monotonic milliseconds of this process: a new leader restarts the hold. */
 export interface RecoveryState {
   readonly step: DegradeMode
-  /** Since when it is at this step. */
+  /** Since when it has been at this step. */
   readonly sinceMs: number
-  /** The strictest mode that it has been at: it goes back no further. */
+  /** The strictest mode so far: it goes back no further. */
   readonly startedFrom: DegradeMode
   /** Since when all checks have held; undefined = they do not. */
   readonly holdingSinceMs: number | undefined
-  /** Since when one has failed; undefined = none does. */
+  /** Since when a check has failed; undefined = none does. */
   readonly failingSinceMs: number | undefined
   readonly refused: RefusedQueue
   readonly lookedAtMs: number
@@ -49,15 +49,15 @@ export interface RecoveryTurn {
   readonly waitingFor: string
 }
 
-/** Between two looks further apart than this, nobody knows what happened: a process may have been suspended. Milliseconds */
+/** After a longer gap between two steps the past is unknown: the process may have been suspended. Milliseconds */
 export const LONGEST_GAP_MS = 15_000
-/** A check fails this long, or for the hold where that is shorter, before the recovery goes back. Milliseconds */
+/** How long a check must fail before the recovery goes back; or the hold, if that is shorter. Milliseconds */
 export const FAILING_MS = 10_000
 
 /**
- * One look. Never skips a mode, neither up nor down.
- * @param before of the last look; undefined = this is the first one
- * @param mode spec.degrade.mode as it is now, whoever has set it
+ * One step. Never skips a mode, up or down.
+ * @param before result of the last step; undefined = this is the first one
+ * @param mode current spec.degrade.mode, set by the gateway or by hand
  */
 export function stepRecovery(
   before: RecoveryState | undefined,
@@ -87,17 +87,17 @@ export function stepRecovery(
   return { state, action, checks, waitingFor: waitingFor(state, checks, needMs, nowMs) }
 }
 
-/** Of a recovery that another leader has begun, or this one before its restart. */
+/** Resumes a recovery begun by another leader, or by this one before its restart. */
 export function resumeRecovery(mode: DegradeMode, startedFrom: DegradeMode, nowMs: number): RecoveryState {
   return { ...follow(undefined, mode, nowMs), startedFrom: stricter(startedFrom, mode) }
 }
 
-/** The state once the mode of an action was written: whoever sets the one before again starts its hold again. */
+/** The state once an action's mode was written. Resetting the previous mode by hand restarts its hold. */
 export function afterStep(state: RecoveryState, to: DegradeMode, nowMs: number): RecoveryState {
   return follow(state, to, nowMs)
 }
 
-/** A step that somebody else has set, or a look after a long time, starts the hold again. */
+/** A step set by hand, or a long gap between steps, restarts the hold. */
 function follow(before: RecoveryState | undefined, mode: DegradeMode, nowMs: number): RecoveryState {
   if (before?.step === mode) {
     const gapMs = nowMs - before.lookedAtMs
@@ -120,7 +120,7 @@ export function stricter(a: DegradeMode, b: DegradeMode): DegradeMode {
   return DEGRADE_MODES.indexOf(a) > DEGRADE_MODES.indexOf(b) ? a : b
 }
 
-/** Limited lets more and more through: Off before its end would let all the rest go at once. */
+/** Limited admits more and more: switching to Off before its ramp ends would admit all the rest at once. */
 function holdOf(mode: DegradeMode, { holdMs, rampMs }: RecoveryOptions): number {
   return mode === 'Limited' ? Math.max(holdMs, rampMs) : holdMs
 }
@@ -160,7 +160,7 @@ function waitingFor(
   return `${next} follows when the checks have held for ${formatDuration(needMs)}, at most ${formatDuration(roundedMs(leftMs))} more`
 }
 
-/** In steps that keep a status from being written each second of a long hold. */
+/** Rounded, so that a long hold does not rewrite the status every second. */
 function roundedMs(ms: number): number {
   const stepMs = ms > 60_000 ? 30_000 : 5_000
   return Math.ceil(ms / stepMs) * stepMs

@@ -1,22 +1,22 @@
-// Whether the apiservers of a cluster are overloaded: the share of their answers that are errors, and how long they take. A circuit
-// breaker for the cluster; that of one endpoint is its ejection. What counts as an error is in answer-counts.ts.
+// Whether a cluster's apiservers are overloaded: their error rate and latency. A circuit breaker for the cluster; for one endpoint it is
+// ejection. answer-counts.ts says what counts as an error.
 
 import type { UpstreamSeen } from '../api/cluster-health.ts'
 import type { Observation } from './hysteresis.ts'
 
 export interface UpstreamHealthOptions {
-  /** It begins with more than so many per cent of the requests answered with 5xx by upstream, or not at all. */
+  /** Begins when more than this percentage of requests got a 5xx from upstream, or no answer. */
   readonly maxErrorPercent: number
-  /** Or with a median of more than this, milliseconds; 0 = latency does not count. */
+  /** Or when the median exceeds this, milliseconds; 0 = latency does not count. */
   readonly maxLatencyMs: number
-  /** With fewer requests in the window nothing is decided. */
+  /** Nothing is decided with fewer requests in the window. */
   readonly minRequests: number
 }
 
-/** It ends with at most so much of both. */
+/** Ends when both are at most this fraction of their limit. */
 const EXIT_SHARE = 0.5
 
-/** What is looked at. */
+/** The numbers that decide. */
 type Answers = Pick<UpstreamSeen, 'requests' | 'failed5xx' | 'medianMs'>
 
 export function observeAnswers(seen: Answers | undefined, options: UpstreamHealthOptions): Observation {

@@ -57,6 +57,6 @@ test('inherited sockets read and write back; anything else is an address', () =>
   ]) {
     assert.ok('error' in parseSocketAddress(text), text)
   }
-  // Ports that cannot be inherited.
+  // Ports that can't be inherited.
   assert.ok('error' in parseListenAddress('systemd:https'))
 })

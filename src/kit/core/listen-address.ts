@@ -1,13 +1,13 @@
-// How a listen address is written: `host:port`, an IPv6 host in brackets; or a socket that the process inherits, `systemd:NAME`, `fd:N`.
+// Syntax of a listen address: `host:port`, an IPv6 host in brackets; or a socket that the process inherits, `systemd:NAME`, `fd:N`.
 
 export interface ListenAddress {
   /** An IP address or a host name; IPv6 without brackets. */
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
-  /** A listening socket that whoever started the process has opened; host is '' and port 0 then. Default: our own. */
+  /** A listening socket inherited from the parent process; host is '' and port 0 then. Default: our own. */
   readonly inherited?: InheritedSocket
-  /** Connections begin with a PROXY protocol header. Only addresses that clients connect to have it. */
+  /** Connections begin with a PROXY protocol header. Only for client listeners. */
   readonly proxyProtocol?: true
 }
 
@@ -17,7 +17,7 @@ export type InheritedSocket = { readonly name: string } | { readonly fd: number 
 /** Below are stdin, stdout and stderr. */
 const FIRST_FD = 3
 const LAST_FD = 65_535
-/** Part of what systemd.socket(5) allows: without what separates entries of lists and options of an entry. */
+/** A subset of what systemd.socket(5) allows: without the separators of lists and of an entry's options. */
 const SOCKET_NAME = /^[\w.@-]{1,255}$/
 
 const PROXY_PROTOCOL = '/proxy-protocol'
@@ -56,7 +56,7 @@ export function parseSocketAddress(text: string): ListenAddress | { readonly err
   return { host: '', port: 0, inherited: { name } }
 }
 
-/** What `parseSocketAddress` reads, also with `/proxy-protocol` behind it; otherwise what is wrong with the text. */
+/** As `parseSocketAddress`, optionally followed by `/proxy-protocol`; otherwise what is wrong with the text. */
 export function parseClientListenAddress(text: string): ListenAddress | { readonly error: string } {
   const slash = text.indexOf('/')
   if (slash < 0) return parseSocketAddress(text)
@@ -73,7 +73,7 @@ export function formatListenAddress(address: ListenAddress): string {
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`
 }
 
-/** Whether only this machine reaches it. */
+/** Whether it is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

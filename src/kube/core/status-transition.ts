@@ -1,4 +1,4 @@
-// What is told in an Event.
+// The content of an Event.
 
 export interface StatusTransition {
   readonly type: 'Normal' | 'Warning'

@@ -1,4 +1,4 @@
-// Subjects and the users they name, as apiserver/pkg/authentication/request/x509/x509_test.go expects them.
+// Subjects and the users they name, as expected by apiserver/pkg/authentication/request/x509/x509_test.go.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -1,5 +1,5 @@
-// The user of a verified client certificate: subject -> user, as apiserver/pkg/authentication/request/x509/x509.go does.
-// Verification itself (chain, time, key usage) is OpenSSL's and comes before.
+// Maps a verified client certificate's subject to a user, like apiserver/pkg/authentication/request/x509/x509.go. Verification itself
+// (chain, time, key usage) is done before, by OpenSSL.
 
 import { ANONYMOUS_USER, GROUP_AUTHENTICATED, GROUP_UNAUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 
@@ -14,9 +14,8 @@ export const UID_OID = '1.3.6.1.4.1.57683.2'
 export const CREDENTIAL_ID_KEY = 'authentication.kubernetes.io/credential-id'
 
 /**
- * The user, with system:authenticated among the groups; `undefined` when the certificate has no common name (the next way to
- * authenticate is tried); `error` when it is invalid (401).
- * `sha256Hex` is the digest of the leaf's DER, in hexadecimal, with or without colons.
+ * The user, with system:authenticated among the groups; `undefined` if the certificate has no common name (the next authentication method
+ * is tried); `error` if it is invalid (401). `sha256Hex` is the digest of the leaf's DER, in hexadecimal, with or without colons.
  */
 export function userFromCertificate(
   subject: CertificateSubject,
@@ -26,7 +25,7 @@ export function userFromCertificate(
   const groups: string[] = []
   const uids: string[] = []
   for (const { type, value } of subject.attributes) {
-    // Of several common names the last counts (crypto/x509/pkix Name.FillFromRDNSequence).
+    // The last of several common names counts (crypto/x509/pkix Name.FillFromRDNSequence).
     if (type === 'CN') name = value
     else if (type === 'O') groups.push(value)
     else if (type === UID_OID) uids.push(value)
@@ -38,7 +37,7 @@ export function userFromCertificate(
   return withAuthenticatedGroup({ name, uid: uids[0] ?? '', groups, extra: { [CREDENTIAL_ID_KEY]: [credential] } })
 }
 
-/** Adds system:authenticated where kube-apiserver does (authentication/group/authenticated_group_adder.go). */
+/** Adds system:authenticated as kube-apiserver does (authentication/group/authenticated_group_adder.go). */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   if (user.name === ANONYMOUS_USER) return user
   if (user.groups.includes(GROUP_AUTHENTICATED) || user.groups.includes(GROUP_UNAUTHENTICATED)) return user

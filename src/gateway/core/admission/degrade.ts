@@ -1,4 +1,4 @@
-// spec.degrade: the switch for incidents.
+// spec.degrade: the incident switch.
 
 import { type RefusalCause, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
@@ -10,7 +10,7 @@ export const degrade: Filter<Admission> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
   check({ cluster, info, user, userAgent, isUpgrade, moment: { nowMs } }) {
     const { degrade: setting, name } = cluster
-    // What disrupts is refused by the filter `disruption`, which reads bodies: a dry run disrupts nothing.
+    // The filter `disruption` refuses what disrupts: it reads bodies, and a dry run disrupts nothing.
     if (setting.mode === 'Off' || setting.guardsDisruption) return undefined
     if (checkDegrade(setting, info, user, userAgent, nowMs, isUpgrade) !== 'refuse') return undefined
     const mode = effectiveMode(setting, nowMs)
@@ -18,7 +18,7 @@ export const degrade: Filter<Admission> = {
   },
 }
 
-/** Mode, reason and expiry, each by itself for programs. */
+/** Mode, reason and expiry as separate causes, for programs. */
 export function degradeCauses({ degrade: { reason, expiresAt } }: CompiledCluster, mode: DegradeMode): RefusalCause[] {
   const causes: RefusalCause[] = [{ reason: 'DegradeMode', message: mode, field: 'spec.degrade.mode' }]
   if (reason !== '') causes.push({ reason: 'DegradeReason', message: reason, field: 'spec.degrade.reason' })

@@ -1,5 +1,5 @@
-// spec.degrade in modes NoDisruption and Limited: which requests are looked at, and how one that disrupts is refused. The request path
-// finds out what it does (incidents/request/), `explain` says as much as the head does.
+// spec.degrade in modes NoDisruption and Limited: which requests are examined, and how disruptive ones are refused. The request path finds
+// out what they do (gateway/disruption/); `explain` says what the head alone tells.
 
 import { type Refusal, type RefusalCause, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
@@ -10,7 +10,7 @@ import { comeBackText } from '../policy/traffic-messages.ts'
 import { degradeCauses } from './degrade.ts'
 import type { Admission } from './filter.ts'
 
-/** What a request may disrupt where that decides; undefined = it passes. Cheap where no such mode is set. */
+/** What a request may disrupt, if the mode guards against it; undefined = it passes. Cheap when no such mode is set. */
 export function guardedDisruption(admission: Admission): Disruption | undefined {
   const { cluster, info, user, userAgent, moment } = admission
   const { degrade } = cluster
@@ -20,7 +20,7 @@ export function guardedDisruption(admission: Admission): Disruption | undefined 
   return disruption
 }
 
-/** For good. @param what it does, where only its body says that: `adds NoExecute taint x to node n1`; '' = its head says it */
+/** Refuses permanently. @param what it does, if only its body says so: `adds NoExecute taint x to node n1`; '' = its head says so */
 export function refuseDisruption(admission: Admission, what: string): Refusal {
   const { cluster, info } = admission
   const mode: DegradeMode = 'NoDisruption'
@@ -29,7 +29,7 @@ export function refuseDisruption(admission: Admission, what: string): Refusal {
   return refuse(reason, message, { rule: mode, causes: causesOf(admission, mode, what), object: objectOf(admission) })
 }
 
-/** For now: mode Limited lets no more pass at this time. */
+/** Refuses for now: mode Limited admits no more at the moment. */
 export function limitDisruption(admission: Admission, what: string): Refusal {
   const { cluster, moment } = admission
   const { ramp } = cluster.degrade

@@ -1,4 +1,4 @@
-// What a filter of admission sees, and what it may leave behind.
+// What an admission filter sees, and what it may leave behind.
 
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
@@ -8,7 +8,7 @@ import type { Limits } from '../limits/limits.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import type { Held } from './held.ts'
 
-/** When something is decided. */
+/** When a decision is made. */
 export interface Moment {
   /** Wall clock, milliseconds since the epoch: for expiry times. */
   readonly nowMs: number
@@ -16,41 +16,41 @@ export interface Moment {
   readonly monotonicMs: number
 }
 
-/** What the filters see of a request, and what they leave behind; the request path knows more (gateway/request/exchange/decision.ts). */
+/** What filters see of a request, and what they leave behind; the request path knows more (gateway/exchange/decision.ts). */
 export interface Admission {
-  /** The object in force when the request came; a change in the middle does not split a decision. */
+  /** The object in force when the request arrived; a change midway does not split a decision. */
   readonly cluster: CompiledCluster
   readonly limits: Limits
   readonly policy: CompiledPolicy
   /** Index of the rule that matched. */
   readonly rule: number
   readonly info: RequestInfo
-  /** The user that the request runs as. */
+  /** The effective user of the request. */
   readonly user: UserInfo
   readonly userAgent: string
   readonly remoteAddress: string
   readonly isWatch: boolean
-  /** The client wants the connection for another protocol. */
+  /** The client wants to upgrade the connection. */
   readonly isUpgrade: boolean
-  /** Of a list, or a watch that begins with one, where the cluster learns how large lists are; else undefined: it counts as one. */
+  /** For a list, or a watch that begins with one, if the cluster learns list sizes; otherwise undefined: it counts as one seat. */
   readonly list: ListRequest | undefined
-  /** Another one after every wait. */
+  /** Renewed after every wait. */
   readonly moment: Moment
-  /** Filters that it has passed, in their order; the next one to be asked. Only the pipeline counts. */
+  /** Number of filters passed so far, in order. Only the pipeline changes it. */
   passed: number
-  /** Set by flow control: the limit was reached, and it passed all the same. */
+  /** Set by flow control: the limit was reached, and the request passed anyway. */
   reserved: boolean
-  /** Filled by flow control: what to give back. */
+  /** Set by flow control: what to release. */
   held: Held | undefined
-  /** `Warning` texts of what would have refused, were it not in shadow mode. */
+  /** `Warning` texts of filters in shadow mode that would have refused. */
   warnings: readonly string[]
   /** `filter/rule` of the same. */
   shadow: readonly string[]
 }
 
 /**
- * A step of admission. Its name is its key in a set of filters, and one everywhere: shadow warning, log, docs heading.
- * @typeParam Later what `check` may return instead of an answer: a promise of one; never = it always answers at once
+ * A step of admission. Its name is the key in a set of filters and is the same everywhere: shadow warnings, log, docs heading.
+ * @typeParam Later what `check` may return instead of an answer: a promise of one; never = it always answers synchronously
  */
 export interface Filter<A, Later = never> {
   /** Whether the filter only counts and warns for this request. */

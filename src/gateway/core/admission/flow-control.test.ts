@@ -1,4 +1,4 @@
-// The reserved lane: what passes although a limit is reached.
+// The reserved lane: requests that pass although a limit is reached.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ import { flowControl } from './flow-control.ts'
 
 const ALL = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
 
-/** What the filter says when the limit is reached. */
+/** The filter's answer when the limit is reached. */
 function asked(method: string, target: string, name: string, groups: string[], limit: object, watch = false): string {
   const schema: FlowControlSchema = { name: 'a', ...limit }
   const object = {
@@ -68,7 +68,7 @@ const ROWS: readonly (readonly [string, string, string, string[], object, string
   ['PATCH', STATUS, 'system:node:a', NODE, SLOT, 'reserved'],
   ['PUT', LEASE, 'system:node:a', NODE, { tokenBucket: { qps: 1, burst: 1 } }, 'reserved'],
   ['POST', LEASE.slice(0, -2), 'system:node:a', NODE, SLOT, 'reserved'],
-  // Of another node, by somebody else, or something else.
+  // Another node's lease, another user, or another object.
   ['PUT', LEASE, 'system:node:b', NODE, SLOT, 'too-many-in-flight'],
   ['PUT', LEASE, 'system:node:a', [], SLOT, 'too-many-in-flight'],
   ['PUT', LEASE, 'alice', NODE, SLOT, 'too-many-in-flight'],
@@ -80,7 +80,7 @@ const ROWS: readonly (readonly [string, string, string, string[], object, string
   ['GET', '/api/v1/pods', 'operator', [], SLOT, 'reserved'],
   ['DELETE', '/api/v1/namespaces/x/pods/y', 'operator', [], SLOT, 'reserved'],
   ['GET', '/api/v1/pods', 'alice', [], { tokenBucket: { qps: 1, burst: 1 } }, 'rate-limited'],
-  // A limit of 0 is a switch.
+  // A limit of 0 blocks everything.
   ['PUT', LEASE, 'system:node:a', NODE, { maxRequestsInflight: { max: 0 } }, 'too-many-in-flight'],
   ['GET', '/api/v1/pods', 'operator', [], { maxRequestsInflight: { max: 0 } }, 'too-many-in-flight'],
 ]

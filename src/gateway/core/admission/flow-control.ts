@@ -1,4 +1,5 @@
-// The flow control schema of the policy: token bucket, requests in flight, open watches. What it takes is given back at the end of the request (held.ts).
+// The policy's flow control schema: token bucket, requests in flight, open watches. What it takes is released at the end of the request
+// (held.ts).
 
 import { type Refusal, type RefusalCause, type RefusalReason, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { ListRequest } from '../../api/list-request.ts'
@@ -24,7 +25,7 @@ export const flowControl: Filter<Admission> = {
 
 function check(admission: Admission): Refusal | undefined {
   const { cluster, limits, policy, user, isWatch, list, held } = admission
-  // Asked again, because a filter before it was: it has what it takes.
+  // Run again because an earlier filter was rerun: it already holds its slot or token.
   if (held !== undefined) return undefined
   const { monotonicMs } = admission.moment
   const schema = cluster.schemas[policy.schema]
@@ -52,8 +53,8 @@ function seatsOfList({ limits, user, moment }: Admission, schema: CompiledSchema
 }
 
 /**
- * Whether it passes where the limit is reached: so that what keeps a cluster alive, and operators, wait for nobody. Asked only then.
- * A limit of 0 refuses for good, whoever it is.
+ * Whether the request passes although the limit is reached, so that operators and what keeps a cluster alive never wait. Called only then.
+ * A limit of 0 refuses everyone permanently.
  */
 function isReserved(admission: Admission, schema: CompiledSchema): boolean {
   const { cluster, limits, info, user, userAgent, moment } = admission
@@ -69,7 +70,7 @@ function refuseOver(admission: Admission, schema: CompiledSchema, seats: number)
   const { monotonicMs } = admission.moment
   const counter = limits.counterFor(schema, user.name, monotonicMs)
   const byAll = refusedByAll(schema, counter, seats)
-  // When replicas leave the next token or slot to this one is not known here.
+  // It is unknown here when the replicas leave the next token or slot to this one.
   const seconds = byAll ? SHARED_RETRY_SECONDS : retryAfterSeconds(schema, counter, monotonicMs, seats)
   if (schema.kind === 'tokenBucket')
     return refuseFor(
@@ -90,14 +91,14 @@ function refuseFor(
   schema: CompiledSchema,
   seconds: number,
 ): Refusal {
-  // Events are to be dropped, and a limit of 0 refuses for good.
+  // Events are dropped rather than retried, and a limit of 0 refuses permanently.
   const refusesAlways = schema.kind === 'maxRequestsInflight' && schema.max === 0
   const whole = info.resource === 'events' || refusesAlways ? message : `${message}${comeBackText(seconds)}`
   const causes = causesOf(schema, policy.schema)
   return refuse(reason, whole, { rule: schema.name, causes, retryAfterSeconds: seconds })
 }
 
-/** Which limit it was, for programs; the message says it to people. */
+/** Which limit it was, for programs; the message tells people. */
 function causesOf(schema: CompiledSchema, index: number): readonly RefusalCause[] {
   const field = `spec.flowControl.flowControlSchemas[${index}]`
   return [{ reason: 'FlowControlSchema', message: schema.name, field }]

@@ -1,4 +1,4 @@
-// What flow control took for a request, and how it is given back.
+// What flow control took for a request, and how it is released.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { refund, release } from '../limits/flow-control.ts'
@@ -8,11 +8,11 @@ import { closeWatch } from '../limits/in-flight.ts'
 export interface Held {
   readonly schema: CompiledSchema
   readonly counter: FlowCounter
-  /** How many slots or tokens. */
+  /** Number of slots or tokens. */
   readonly seats: number
   /** An in-flight slot is held. */
   inFlight: boolean
-  /** A token was taken: given back only when the request could be sent nowhere. */
+  /** A token was taken: returned only if the request could not be sent. */
   token: boolean
   watch: boolean
 }
@@ -21,21 +21,21 @@ interface Holder {
   readonly held: Held | undefined
 }
 
-/** A watch has its answer: it holds no in-flight slot from here on (apiserver/pkg/server/filters/maxinflight.go). */
+/** A watch has been answered: it holds no in-flight slot from here on (apiserver/pkg/server/filters/maxinflight.go). */
 export function watchStarted({ held }: Holder): void {
   if (held?.inFlight !== true) return
   held.inFlight = false
   release(held.schema, held.counter, held.seats)
 }
 
-/** The request could be sent to no endpoint: it costs no token. */
+/** No endpoint could take the request: it costs no token. */
 export function nothingSent({ held }: Holder): void {
   if (held?.token !== true) return
   held.token = false
   refund(held.schema, held.counter, held.seats)
 }
 
-/** The request is over. */
+/** The request has ended. */
 export function giveBack(holder: Holder): void {
   watchStarted(holder)
   const { held } = holder

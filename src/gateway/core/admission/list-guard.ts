@@ -1,4 +1,4 @@
-// spec.listGuard: lists without a limit of what is known to be large.
+// spec.listGuard: refuses unlimited lists of resources known to be large.
 
 import { refuse } from '../../../kit/core/refusal/refusal.ts'
 import { checkList, isExemptFromGuard, listTooLargeMessage, mayRelearn } from '../policy/list-guard.ts'
@@ -33,7 +33,7 @@ export const listGuard: Filter<Admission> = {
       message: `${list.size.bytes} bytes`,
       field: 'spec.listGuard.maxBytesUnlimited',
     }
-    // No name of a client's: it is a label of metrics.
+    // Never a client's name: the rule is a metrics label.
     return refuse('list-too-large', message, { rule: 'listGuard', causes: [cause] })
   },
 }

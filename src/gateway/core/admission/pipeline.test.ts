@@ -45,7 +45,7 @@ function admission(): Admission {
   }
 }
 
-/** Filters that answer as told, and record that they were asked; undefined = it passes. */
+/** Filters that give canned answers and record that they were called; undefined = it passes. */
 function pipelineOf(
   answers: Partial<Record<FilterName, () => Outcome>>,
   shadows: readonly FilterName[] = [],

@@ -1,5 +1,5 @@
-// Admission: every filter in order. The request path and `explain` run it, each with a set of filters of its own. Only this file
-// makes a Permit, and nothing is forwarded without one.
+// Admission: every filter in order. The request path and `explain` each run it with their own set of filters. Only this file makes a
+// Permit, and nothing is forwarded without one.
 
 import { isRefusal, type Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { Admission, Filter } from './filter.ts'
@@ -7,10 +7,10 @@ import { FILTER_ORDER, type FilterName, type FilterSet } from './order.ts'
 
 declare const ADMITTED: unique symbol
 
-/** What passed every filter; what they took of it is given back through held.ts. */
+/** A request that passed every filter; what they took is released through held.ts. */
 export type Permit<A extends Admission> = A & { readonly [ADMITTED]: true }
 
-/** @typeParam Later a promise, where a filter of the set may have to wait */
+/** @typeParam Later a promise, if a filter of the set may have to wait */
 export class Pipeline<A extends Admission, Later extends object = never> {
   readonly #filters: readonly Filter<A, Later>[]
 
@@ -18,7 +18,7 @@ export class Pipeline<A extends Admission, Later extends object = never> {
     this.#filters = FILTER_ORDER.map((name) => filters[name])
   }
 
-  /** Asks the filters that are left. A promise = one of them has to wait: what comes of it goes to `resume`. */
+  /** Runs the remaining filters. A promise = one of them has to wait: pass its result to `resume`. */
   run(admission: A): Permit<A> | Refusal | Later {
     for (; admission.passed < this.#filters.length; admission.passed++) {
       const outcome = this.#filters[admission.passed]?.check(admission)
@@ -28,14 +28,14 @@ export class Pipeline<A extends Admission, Later extends object = never> {
     return admission as A & { readonly [ADMITTED]: true }
   }
 
-  /** Goes on behind the filter that had to wait. */
+  /** Continues after the filter that had to wait. */
   resume(admission: A, refusal: Refusal | undefined): Permit<A> | Refusal | Later {
     if (refusal !== undefined && !this.#isShadowed(admission, refusal)) return refusal
     admission.passed++
     return this.run(admission)
   }
 
-  /** What `name` and those behind it have said no longer counts: `name` is asked again, and its answer goes to `resume`. */
+  /** Discards the answers of `name` and later filters: `name` runs again, and its answer goes to `resume`. */
   rewind(admission: A, name: FilterName): void {
     admission.passed = FILTER_ORDER.indexOf(name)
   }

@@ -1,9 +1,9 @@
-// Which requests delete pods that PodProtectors may speak for, or may end one by what they write. Cheap: asked of every request to a protected cluster.
+// Which requests delete pods that PodProtectors may guard, or may end one by a write. Cheap: runs for every request to a protected cluster.
 
 import type { CompiledCluster, CompiledProtection } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
-/** A deletion, the deletion of a collection, an eviction, or a write of a pod, where pods are protected; undefined = nobody need be asked. */
+/** A deletion, a collection deletion, an eviction, or a pod write, where pods are protected; undefined = no check needed. */
 export function protectionOf({ protection }: CompiledCluster, info: RequestInfo): CompiledProtection | undefined {
   if (
     protection === undefined ||
@@ -14,7 +14,7 @@ export function protectionOf({ protection }: CompiledCluster, info: RequestInfo)
   return protection
 }
 
-/** Its body says whether it ends the pod (gateway/core/policy/ending-writes.ts). */
+/** Only its body says whether it ends the pod (core/policy/ending-writes.ts). */
 export function isPodWrite({ resource, apiGroup, subresource, verb, name, namespace }: RequestInfo): boolean {
   return (
     (verb === 'patch' || verb === 'update') &&
@@ -26,7 +26,7 @@ export function isPodWrite({ resource, apiGroup, subresource, verb, name, namesp
   )
 }
 
-/** Across namespaces there is no deletion of pods. */
+/** Pods can't be deleted across namespaces. */
 function isPodDeletion(info: RequestInfo): boolean {
   const { resource, apiGroup, namespace, verb, subresource, name } = info
   if (resource !== 'pods' || !info.isResourceRequest || apiGroup !== '' || namespace === '') return false

@@ -1,4 +1,4 @@
-// Which writes of replicas spec.scaleProtection checks. Cheap: asked of every request to a cluster that has it.
+// Which writes of replicas spec.scaleProtection checks. Cheap: runs for every request to a cluster that has it.
 
 import { type ScaleTarget, scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
 import type { CompiledCluster, CompiledScaleProtection } from '../cluster/compiled-cluster.ts'
@@ -8,7 +8,7 @@ import type { RequestInfo } from '../request/request-info.ts'
 const DEPLOYMENT_CONTROLLER = 'system:serviceaccount:kube-system:deployment-controller'
 const CONTROLLER_MANAGER = 'system:kube-controller-manager'
 
-/** undefined = nobody need be asked. */
+/** undefined = no check needed. */
 export function scaleProtectionOf(
   { scaleProtection }: CompiledCluster,
   info: RequestInfo,
@@ -21,8 +21,8 @@ export function scaleProtectionOf(
 }
 
 /**
- * It only spreads the number of a Deployment over ReplicaSets, which was checked when it was written. The horizontal autoscaler, which may
- * be the same user, writes /scale.
+ * The deployment controller only spreads a Deployment's replicas, checked when they were written, over its ReplicaSets. The horizontal
+ * autoscaler, which may be the same user, writes /scale.
  */
 function isDeploymentController(user: string, { resource, isScale }: ScaleTarget): boolean {
   return user === DEPLOYMENT_CONTROLLER || (user === CONTROLLER_MANAGER && resource === 'replicasets' && !isScale)

@@ -1,5 +1,5 @@
-// The steps before the filters, as far as they are rules: the request path and `explain` take them in this order, and refuse with
-// the same words.
+// Steps before the filters, as far as they are rules: the request path and `explain` take them in this order, and refuse with the same
+// words.
 
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
@@ -10,7 +10,7 @@ import { matchPolicy } from '../policy/match-policy.ts'
 import { noPolicyMessage, targetTooLongMessage } from '../policy/policy-messages.ts'
 import { MAX_TARGET_LENGTH, parseRequestInfo, type RequestInfo } from '../request/request-info.ts'
 
-/** Before anything of the target is looked at. */
+/** Checked before the target is parsed. */
 export function refuseLongTarget({ length }: string): Refusal | undefined {
   return length > MAX_TARGET_LENGTH ? refuse('target-too-long', targetTooLongMessage(length)) : undefined
 }
@@ -20,13 +20,13 @@ export function readRequestInfo(method: string, target: string): RequestInfo | R
   return 'failure' in info ? refuse(info.code === 400 ? 'bad-request' : 'request-info', info.failure) : info
 }
 
-/** Without or with an invalid credential: what was wrong is not told. */
+/** Missing or invalid credentials: the response does not say what was wrong. */
 export function refuseUnauthorized(): Refusal {
   return refuse('unauthorized', 'Unauthorized')
 }
 
 /**
- * Asked of whoever sends a request, after all that was remembered or waited for: what is revoked in the meantime counts.
+ * Checked for each requester, after cached results and waits: revocations made in the meantime count.
  * @param revoked of the cluster as it is now
  */
 export function refuseRevoked(revoked: CompiledRevocation | undefined, requester: Revocable): Refusal | undefined {
@@ -35,12 +35,12 @@ export function refuseRevoked(revoked: CompiledRevocation | undefined, requester
   return part === '' ? undefined : refuseRevokedPart(part)
 }
 
-/** Why is told to the operator, in the object, and not to whoever has the credential now. */
+/** The reason is shown to the operator, in the object, but not to the current holder of the credential. */
 export function refuseRevokedPart(part: string): Refusal {
   return refuse('revoked', `Unauthorized: ${part}`, { rule: 'spec.authentication.revoked' })
 }
 
-/** The policy that decides about the request. */
+/** Selects the policy that decides about the request. */
 export function selectPolicy(
   cluster: CompiledCluster,
   info: RequestInfo,
@@ -51,7 +51,7 @@ export function selectPolicy(
   return matched ?? refuse('no-policy', noPolicyMessage(user, info, cluster.name))
 }
 
-/** Of the same cluster as the match. */
+/** The cluster must be the one that was matched. */
 export function policyOf(cluster: CompiledCluster, { policy }: PolicyMatch): CompiledPolicy {
   const found = cluster.policies[policy]
   if (found === undefined) throw new RangeError(`cluster "${cluster.name}" has no policy ${policy}`)

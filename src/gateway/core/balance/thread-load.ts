@@ -1,30 +1,30 @@
-// Where a new connection goes, and which connections are asked to go: rules about the loads of the gateway threads.
+// Load balancing between gateway threads: where a new connection goes, and which connections are asked to reconnect.
 
-/** What is known of one thread. */
+/** Load of one thread. */
 export interface ThreadLoad {
-  /** Connections that it has, or is about to get. */
+  /** Connections it has or is about to get. */
   readonly connections: number
-  /** Requests a second that its HTTP/2 connections began lately. */
+  /** Recent requests per second started on its HTTP/2 connections. */
   readonly requestRate: number
 }
 
-/** A thread is far above the others with this multiple of the mean. */
+/** A thread above this multiple of the mean is overloaded. */
 const FAR_ABOVE = 1.5
-/** Differences below it are not worth a reconnect: requests a second. */
+/** Smaller differences are not worth a reconnect: requests per second. */
 const SMALL_RATE = 200
-/** The same, in connections. */
+/** Same, in connections. */
 const SMALL_COUNT = 8
-/** What a thread with too many requests has fewer of than others: one in ... connections. */
+/** An overloaded thread gets fewer connections: one in this many less. */
 const RELIEF = 4
-/** A connection may carry so many times the surplus: two that are equally busy differ from it by chance, in either direction. */
+/** A connection may carry this multiple of the surplus: two equally busy ones differ from it by chance, in either direction. */
 const SLACK = 1.1
-/** Connections sent away at once: one in ..., and at least one. Their clients come back all at once. */
+/** Maximum asked at once: one in this many, and at least one. Their clients all reconnect at the same time. */
 const AT_ONCE = 20
 
 /**
- * The thread with the fewest connections; among equals `own`, then the one with the fewest requests. One that has far more requests
- * than the others counts as if it had a quarter more connections.
- * @param loads by thread; undefined = takes none. At least `own` is there.
+ * The thread with the fewest connections; among equals `own`, then the one with the fewest requests. An overloaded thread counts as if it
+ * had a quarter more connections.
+ * @param loads by thread; undefined = accepts none. At least `own` is present.
  */
 export function placeConnection(loads: readonly (ThreadLoad | undefined)[], own: number): number {
   const hotAbove = farAbove(meanOf(loads, rateOf), SMALL_RATE)
@@ -44,16 +44,16 @@ export function placeConnection(loads: readonly (ThreadLoad | undefined)[], own:
   return best
 }
 
-/** One connection of the thread that decides. */
+/** A connection of the deciding thread. */
 export interface ConnectionLoad {
-  /** Requests a second that it began lately. */
+  /** Recent requests per second started on it. */
   readonly requestRate: number
 }
 
 /**
- * The connections to ask to go, so that their clients come back to another thread: none as long as the thread is not far above the mean.
- * A connection that carries more than the surplus stays: with it, the surplus would only move.
- * @param own the thread that decides
+ * The connections to ask to reconnect, so that they move to another thread: none unless the thread is overloaded. A connection that
+ * carries more than the surplus stays: moving it would only move the surplus.
+ * @param own the deciding thread
  * @param held its connections that may be asked; each at most once
  * @param random in [0, 1)
  */
@@ -79,7 +79,7 @@ export function connectionsToMove<C extends ConnectionLoad>(
   return []
 }
 
-/** The busiest of those that together carry no more than the surplus. */
+/** The busiest connections that together carry at most the surplus. */
 function chooseByRate<C extends ConnectionLoad>(held: readonly C[], surplus: number, atMost: number): readonly C[] {
   const chosen: C[] = []
   let left = surplus

@@ -1,5 +1,5 @@
-// Which cluster claims which host name, address and port: the index for looking up a request's cluster. It is updated one change at a
-// time, so that a change costs the same among thousands of clusters as among ten.
+// Index of the host names, addresses and ports that clusters claim, for looking up a request's cluster. Updated incrementally, so that a
+// change costs the same among thousands of clusters as among ten.
 
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import type { CompiledCluster } from './compiled-cluster.ts'
@@ -9,7 +9,7 @@ export interface ClusterIndex {
   readonly byName: ReadonlyMap<string, CompiledCluster>
   /** By normalised host name or IP address. */
   readonly byHost: ReadonlyMap<string, CompiledCluster>
-  /** `*.example.com` is here as `example.com`. */
+  /** `*.example.com` is stored as `example.com`. */
   readonly byWildcard: ReadonlyMap<string, CompiledCluster>
   /** By canonical address. */
   readonly byIp: ReadonlyMap<string, CompiledCluster>
@@ -18,7 +18,7 @@ export interface ClusterIndex {
   readonly fallback: CompiledCluster | undefined
 }
 
-/** If several clusters claim the same host, address, port or default, the first keeps it: a new cluster cannot take over traffic. */
+/** If several clusters claim the same host, address, port or default, the first keeps it: a new cluster can't take over traffic. */
 export class LiveClusterIndex implements ClusterIndex {
   readonly byName: Map<string, CompiledCluster> = new Map()
   readonly byHost: Map<string, CompiledCluster> = new Map()
@@ -26,7 +26,7 @@ export class LiveClusterIndex implements ClusterIndex {
   readonly byIp: Map<string, CompiledCluster> = new Map()
   readonly byPort: Map<number, CompiledCluster> = new Map()
   fallback: CompiledCluster | undefined = undefined
-  /** A claim was not granted: when it becomes free, only a rebuild from all clusters can tell who gets it. */
+  /** A claim was refused: once it becomes free, only a rebuild from all clusters can tell who gets it. */
   #contested = false
 
   /** Replaces the index with these clusters, in this order. */
@@ -65,7 +65,7 @@ export class LiveClusterIndex implements ClusterIndex {
     else if (holder !== cluster) this.#contested = true
   }
 
-  /** Without contested claims, everything that it claims is its own. */
+  /** Without contested claims, the cluster owns everything it claims. */
   #remove(cluster: CompiledCluster): void {
     this.byName.delete(cluster.name)
     for (const host of cluster.hosts) {
@@ -85,8 +85,8 @@ export function buildClusterIndex(clusters: Iterable<CompiledCluster>): ClusterI
 }
 
 /**
- * The host of an authority: lower-case, without port and without one trailing dot. IPv6 comes out without brackets, in
- * canonical form; IPv4-mapped IPv6 as IPv4.
+ * The host of an authority: lower-case, without port and without one trailing dot. IPv6 is returned without brackets, in canonical form;
+ * IPv4-mapped IPv6 as IPv4.
  */
 export function normalizeHost(authority: string): string {
   if (authority.startsWith('[')) {

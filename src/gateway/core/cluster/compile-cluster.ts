@@ -28,8 +28,8 @@ import {
 } from './compile-settings.ts'
 import type { CompiledCluster, CompiledEndpoint, CompiledPolicy, CompiledSchema } from './compiled-cluster.ts'
 /**
- * Everything that the request path needs, with the defaults of the schema. Does not throw on an object that validation
- * accepts, and fails closed on what it would not: an unknown endpoint in a subset serves nothing.
+ * Everything the request path needs, with the schema's defaults. Does not throw on an object that passed validation, and fails closed on
+ * one that would not: an unknown endpoint in a subset serves nothing.
  */
 export function compileCluster(
   resolved: ResolvedCluster,
@@ -87,14 +87,14 @@ export function compileCluster(
   }
 }
 
-/** Different for any two objects, and for one object with other addresses. */
+/** Differs between any two objects, and for one object with other addresses. */
 export function compiledRevision({ revision }: Pick<ResolvedCluster, 'revision'>, addresses: ServerAddresses): string {
   if (addresses.size === 0) return revision
   return [revision, ...[...addresses].map(([server, all]) => `${server}=${all.join(',')}`)].join(' ')
 }
 
 function hostNames(names: readonly string[]): readonly string[] {
-  // An IP address is not a host name (the checks warn); it belongs in spec.addresses.
+  // An IP address is not a host name (validation warns); it belongs in spec.addresses.
   const [own = '', ...others] = names
   const hosts = [own, ...others.filter((name) => canonicalIp(name) === undefined)]
   return [...new Set(hosts.map((name) => name.toLowerCase().replace(/\.$/, '')))]
@@ -111,7 +111,7 @@ function compilePolicy(
   schemas: readonly CompiledSchema[],
 ): CompiledPolicy {
   const subset = policy.upstreamSubset ?? []
-  // A server that is named stands for all its addresses.
+  // A named server stands for all its addresses.
   const indexes = subset.flatMap((url) => {
     return [...endpoints.entries()].flatMap(([at, endpoint]) => (isOfServer(endpoint, url) ? [at] : []))
   })

@@ -1,5 +1,5 @@
-// Compiles the rules of dispatch policies, degrade exemptions and access lists: resolves `-x`, `*`, trailing stars and empty lists
-// once per change, so that matching is only a look-up.
+// Compiles the rules of dispatch policies, degrade exemptions and access lists: resolves `-x`, `*`, trailing stars and empty lists once per
+// change, so that matching is only a lookup.
 
 import { complete, fieldOf, type Schema } from '../../../kit/api/json/json-schema.ts'
 import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
@@ -48,8 +48,8 @@ export function compileRule(rule: DispatchRule): CompiledRule {
 }
 
 /**
- * The effective entries of a list: `*` alone if present, else the positive ones, else the inverted ones, which together mean
- * "none of these".
+ * The effective entries of a list: `*` alone if present, else the positive ones, else the inverted ones, which together mean "none of
+ * these".
  */
 export function effectiveEntries(entries: readonly string[]): readonly string[] {
   if (entries.includes('*')) return ['*']
@@ -79,7 +79,7 @@ export function compileWeight({ weight, users, userGroups }: ShareWeight): Compi
   return { weight, users: compileGlobs(users, ALL), userGroups: compileExact(userGroups, ALL) }
 }
 
-/** An invalid address matches nobody; it never makes the rule match everybody. */
+/** An invalid address matches no client; it never makes the rule match all. */
 function compileSources(entries: readonly string[]): readonly CompiledCidr[] {
   const sources: CompiledCidr[] = []
   for (const entry of entries) sources.push(parseCidr(entry) ?? { bytes: new Uint8Array(0), bits: 0 })
@@ -106,7 +106,7 @@ function compileExact(entries: Entries, empty: CompiledList): CompiledList {
   return { ...ALL, kind: list.kind, exact: new Set(list.values) }
 }
 
-/** Entries that may end with a star. @param empty what a list without entries means */
+/** Entries that may end with a star. @param empty meaning of a list without entries */
 export function compileGlobs(entries: Entries, empty: CompiledList): CompiledList {
   const list = polarity(entries)
   if (list === undefined) return empty
@@ -117,12 +117,12 @@ export function compileGlobs(entries: Entries, empty: CompiledList): CompiledLis
     if (value.endsWith('*')) prefixes.push(withoutStars(value))
     else exact.add(value)
   }
-  // Only stars: everything.
+  // Only stars: matches everything.
   if (prefixes.includes('')) return list.kind === 'any-of' ? ALL : NONE
   return { ...ALL, kind: list.kind, exact, prefixes }
 }
 
-/** As KubeGateway, which trims all trailing stars. */
+/** Like KubeGateway, which trims all trailing stars. */
 function withoutStars(glob: string): string {
   let end = glob.length
   while (glob.charCodeAt(end - 1) === 0x2a) end--
@@ -141,7 +141,7 @@ function compileResources(entries: Entries): CompiledList {
   return { ...list, exact, subresources }
 }
 
-/** `users` and `serviceAccounts` are ORed. Both empty = all; an entry of `serviceAccounts` needs both its parts. */
+/** `users` and `serviceAccounts` are ORed. Both empty = all; an entry of `serviceAccounts` needs both parts. */
 function compileUsers(rule: DispatchRule): CompiledList {
   const accounts = rule.serviceAccounts ?? []
   const users = compileGlobs(rule.users, accounts.length === 0 ? ALL : NONE)

@@ -1,5 +1,5 @@
-// Compiles the parts of an UpstreamCluster that are not rules: endpoints, limits, credentials, health check, degrade
-// switch, authentication. Defaults come from the schema.
+// Compiles the parts of an UpstreamCluster that are not rules: endpoints, limits, credentials, health check, degrade switch,
+// authentication. Defaults come from the schema.
 
 import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../../../incidents/core/auto-degrade.ts'
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../../kit/api/json/json-schema.ts'
@@ -41,25 +41,25 @@ import { compileRevocation } from './revocation.ts'
 
 const DEFAULT_PORTS = { http: 80, https: 443 } as const
 const SECOND_MS = 1000
-/** Of an address in an EndpointSlice. */
+/** Weight of an address in an EndpointSlice. */
 const DEFAULT_WEIGHT = 100
 const DEGRADE = fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade')
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#]*))(?::(\d+))?/i
 
-/** By server, as written in spec.servers: what its name stands for. A server that is absent has not been looked up yet. */
+/** Addresses by server, as written in spec.servers. An absent server has not been looked up yet. */
 export type ServerAddresses = ReadonlyMap<string, readonly string[]>
 
 export const NO_ADDRESSES: ServerAddresses = new Map()
 
-/** Among ServerAddresses, which names servers by URL: the addresses of the EndpointSlice, each with its port. */
+/** The key in ServerAddresses for the EndpointSlice: its addresses, each with its port. (Other keys are server URLs.) */
 export const SLICE = 'EndpointSlice'
-/** Among those: spec.servers serve as if no slice were followed. */
+/** An entry among those: spec.servers serve as if no slice were followed. */
 export const SEEDS = ''
 
 /**
  * If an endpoint is listed twice, the first one counts.
- * @param addresses of servers with `resolve`. The name itself may be among them: it stands for the server as written
+ * @param addresses of servers with `resolve`. May include the name itself, which stands for the server as written
  */
 function compileServers(
   servers: readonly UpstreamServer[],
@@ -78,16 +78,15 @@ function compileServers(
   return [...endpoints.values()]
 }
 
-/** The endpoint of two servers is the first one's; the other is followed, and meant by policies, all the same. */
+/** An endpoint of two servers belongs to the first; the other is still followed, and policies may still refer to it. */
 function alsoOf(first: CompiledEndpoint, { of }: CompiledEndpoint): CompiledEndpoint {
   if (of === undefined || of.url === first.of?.url) return first
   return { ...first, also: [...(first.also ?? []), of] }
 }
 
 /**
- * The servers as written, and behind them those of the EndpointSlice, for which they are a backup. What both have is the server as
- * written.
- * @param addresses of the slice are in it under SLICE; without them the servers are all there is
+ * The servers as written, followed by those of the EndpointSlice, for which they are a backup. A server in both appears once, as written.
+ * @param addresses the slice's are under SLICE; without that entry the written servers are used alone
  */
 export function compileEndpoints(
   servers: readonly UpstreamServer[],
@@ -117,7 +116,7 @@ function placeText(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Its weight is the default one: nobody has written another. */
+/** It has the default weight, since none is written anywhere. */
 function atPlace(place: string, of: FollowedServer): CompiledEndpoint {
   const url = `https://${place}`
   const [, , ipv6, ipv4 = '', port] = ENDPOINT.exec(url) ?? []
@@ -125,7 +124,7 @@ function atPlace(place: string, of: FollowedServer): CompiledEndpoint {
   return { url, scheme: 'https', host, port: Number(port), disabled: false, weight: DEFAULT_WEIGHT, of }
 }
 
-/** Weight and all else are those of the server. */
+/** Weight and everything else come from the server. */
 function addressesOf(server: CompiledEndpoint, addresses: ServerAddresses): readonly CompiledEndpoint[] {
   const { url, host, scheme, port } = server
   if (canonicalIp(host) !== undefined) return [server]
@@ -170,7 +169,7 @@ export function compileSchema(schema: FlowControlSchema, of: Schema<FlowControlS
   }
 }
 
-/** The limit that all replicas share; a per-user limit is never shared. */
+/** The limit shared by all replicas; a per-user limit is never shared. */
 function sharedLimit(schema: FlowControlSchema): CompiledSharedLimit | undefined {
   const { strategy, globalTokenBucket: bucket, globalMaxRequestsInflight: inflight } = schema
   if ((strategy !== 'globalAllocate' && strategy !== 'globalCount') || schema.perUser === true) return undefined
@@ -186,8 +185,8 @@ function kindOf(schema: FlowControlSchema): CompiledSchema['kind'] {
 }
 
 /**
- * Implements what the checks warn about: with a CA `insecure` has no effect, and a key without a certificate is ignored. In any case,
- * no token is sent over plain HTTP.
+ * Implements what validation warns about: with a CA `insecure` has no effect, and a key without a certificate is ignored. No token is ever
+ * sent over plain HTTP.
  */
 export function compileClient(
   given: ClientConfig | undefined,
@@ -199,7 +198,7 @@ export function compileClient(
   const inClear = endpoints.some(({ scheme }) => scheme === 'http')
   return {
     insecure: client.insecure && ca === '',
-    // Token files end with a newline, which no header can carry.
+    // Token files end with a newline, which is illegal in a header.
     bearerToken: inClear ? '' : decode(client.bearerToken).trim(),
     ...compilePair(client),
     ca,
@@ -274,7 +273,7 @@ function timeOf(text: string): number {
   return Number.isNaN(ms) ? 0 : ms
 }
 
-/** Absent durations are defaults; ones that are none have not passed the schema. */
+/** Absent durations get their defaults; the schema rejects invalid ones. */
 function compileRecovery(
   given: DegradeRecovery | undefined,
   schema: Schema<DegradeRecovery> = fieldOf(DEGRADE, 'recovery'),
@@ -333,7 +332,7 @@ function compileNodes(given: AutoDegradeNodes, schema: Schema<AutoDegradeNodes>)
     exitAfterMs: ms(times.exitAfter),
     startupMs: ms(times.maxStartupTime),
     staleAfterMs: ms(times.staleAfter),
-    // One that matches everything is treated as absent.
+    // A selector that matches everything is treated as absent.
     selector: selector === undefined || isEmptySelector(selector) ? undefined : selector,
   }
 }
@@ -350,7 +349,7 @@ function compileUpstream(given: AutoDegradeUpstream, schema: Schema<AutoDegradeU
   }
 }
 
-/** One that is none has not passed the schema. */
+/** The schema rejects invalid durations. */
 function ms(text: string): number {
   return parseDuration(text) ?? 0
 }

@@ -18,7 +18,7 @@ export interface CompiledList {
   readonly prefixes: readonly string[]
   /** For resources: subresources of entries like `*`/`scale`. */
   readonly subresources: ReadonlySet<string>
-  /** Matched in spite of 'none-of': service accounts beside inverted users. */
+  /** Matched in spite of 'none-of': service accounts next to inverted users. */
   readonly except?: ReadonlySet<string>
 }
 
@@ -27,7 +27,7 @@ export interface CompiledRule {
   readonly apiGroups: CompiledList
   readonly resources: CompiledList
   readonly resourceNames: CompiledList
-  /** users and serviceAccounts are ORed: service accounts are in here by their full user names. */
+  /** users and serviceAccounts are ORed: service accounts are included by their full user names. */
   readonly users: CompiledList
   readonly userGroups: CompiledList
   readonly nonResourceURLs: CompiledList
@@ -39,7 +39,7 @@ export interface CompiledPolicy {
   readonly index: number
   readonly rules: readonly CompiledRule[]
   readonly strategy: Strategy
-  /** Indexes into `endpoints`, in the order of the subset; all endpoints when the policy names none. */
+  /** Indexes into `endpoints`, in the order of the subset; all endpoints if the policy names none. */
   readonly endpoints: readonly number[]
   /** Index into `schemas`; -1 = exempt. */
   readonly schema: number
@@ -49,28 +49,28 @@ export interface CompiledPolicy {
 }
 
 export interface CompiledEndpoint {
-  /** As written in spec.servers, or with the address in the place of the name; the name of the endpoint everywhere. */
+  /** As written in spec.servers, or with the address in place of the name; identifies the endpoint everywhere. */
   readonly url: string
   readonly scheme: 'http' | 'https'
   readonly host: string
   readonly port: number
   readonly disabled: boolean
   readonly weight: number
-  /** The server that it is an address of, where addresses are followed. Default: it is the server itself. */
+  /** The server it is an address of, if addresses are followed. Default: it is the server itself. */
   readonly of?: FollowedServer
-  /** Other servers that have the same address now. */
+  /** Other servers that currently have the same address. */
   readonly also?: readonly FollowedServer[]
-  /** Takes requests only while no endpoint without this does. Default false. */
+  /** Takes requests only while no primary endpoint does. Default false. */
   readonly backup?: boolean
 }
 
-/** A server of which each address is an endpoint. */
+/** A server each of whose addresses is an endpoint. */
 export interface FollowedServer {
   /** As written in spec.servers. */
   readonly url: string
-  /** Its DNS name, which its certificates have. */
+  /** Its DNS name, which its certificates must carry. */
   readonly name: string
-  /** The addresses are those of the cluster's EndpointSlice, not of the name. Default false. */
+  /** The addresses come from the cluster's EndpointSlice, not from DNS. Default false. */
   readonly slice?: boolean
 }
 
@@ -88,13 +88,13 @@ export interface CompiledSchema {
   /** 0 = no cap. */
   readonly maxWatches: number
   readonly shadow: boolean
-  /** As declared: '', local, globalAllocate, globalCount. The two global ones mean the same here. */
+  /** As declared: '', local, globalAllocate, globalCount. The two global ones are equivalent here. */
   readonly strategy: string
-  /** The limit of all replicas together, besides the local one; undefined = not shared. */
+  /** The limit over all replicas, in addition to the local one; undefined = not shared. */
   readonly shared: CompiledSharedLimit | undefined
 }
 
-/** Of the kind of the schema: requests per second and burst, or requests running at once. */
+/** Depends on the kind of the schema: requests per second and burst, or concurrent requests. */
 export interface CompiledSharedLimit {
   readonly qps: number
   readonly burst: number
@@ -116,14 +116,14 @@ export interface CompiledAccess {
   readonly shadow: boolean
 }
 
-/** A rate that grows. */
+/** A rate that grows over time. */
 export interface Ramp {
-  /** Requests per second at `sinceMs`, and from there on more ... */
+  /** Requests per second at `sinceMs`, growing ... */
   readonly startQps: number
-  /** ... up to this, `overMs` later. */
+  /** ... to this, `overMs` later. */
   readonly endQps: number
   readonly overMs: number
-  /** Milliseconds since the epoch; 0 = nobody knows: the rate stays at `startQps`. */
+  /** Milliseconds since the epoch; 0 = unknown: the rate stays at `startQps`. */
   readonly sinceMs: number
 }
 
@@ -136,17 +136,17 @@ export interface CompiledDegrade {
   readonly expiresAt: string
   readonly exempt: readonly CompiledRule[]
   readonly shadow: boolean
-  /** Mode NoDisruption or Limited: whether a request disrupts what runs decides. */
+  /** Mode NoDisruption or Limited: disruptive requests are refused or throttled. */
   readonly guardsDisruption: boolean
-  /** As spec.degrade.limited says. */
+  /** spec.degrade.limited. */
   readonly limited: Ramp
-  /** Of mode Limited: the same, but while the leader recovers the cluster it says how long it takes. */
+  /** The ramp of mode Limited: the same, except that a recovery by the leader sets its duration. */
   readonly ramp: Ramp
-  /** undefined = nobody but people changes the mode. */
+  /** undefined = the mode changes only by hand. */
   readonly recovery: CompiledRecovery | undefined
-  /** undefined = the mode is only set by people. */
+  /** undefined = the mode is set only by hand. */
   readonly auto: AutoDegradeOptions | undefined
-  /** Somebody decides by the health of the cluster: answers of upstream are counted, and the leader watches the nodes. */
+  /** Automatic degrade or recovery is on: upstream answers are counted, and the leader watches the nodes. */
   readonly observed: boolean
 }
 
@@ -164,7 +164,7 @@ export interface CompiledCluster {
   readonly ports: readonly number[]
   readonly isDefault: boolean
   readonly endpoints: readonly CompiledEndpoint[]
-  /** Its own EndpointSlice says where its API servers are. */
+  /** Its API servers are found through its own EndpointSlice. */
   readonly followsSlice: boolean
   readonly client: CompiledClient
   /** PEM; '' when absent. */
@@ -178,13 +178,13 @@ export interface CompiledCluster {
   readonly authentication: CompiledAuthentication
   /** undefined = no list is refused for its size. */
   readonly listGuard: CompiledListGuard | undefined
-  /** The size of lists matters: for the guard, or for a limit with `cost`. */
+  /** List sizes matter: for the guard, or for a limit with `cost`. */
   readonly learnsLists: boolean
-  /** In order; the first that matches decides. */
+  /** In order; the first match decides. */
   readonly weights: readonly CompiledWeight[]
   /** undefined = deletions of its pods are not evaluated. */
   readonly protection: CompiledProtection | undefined
-  /** undefined = the status of its cluster-autoscaler is not followed. */
+  /** undefined = its cluster-autoscaler's status is not followed. */
   readonly autoscaler: CompiledAutoscaler | undefined
   /** undefined = lowered replicas are not checked. */
   readonly scaleProtection: CompiledScaleProtection | undefined
@@ -209,7 +209,7 @@ export interface CompiledClient {
   readonly cert: string
   readonly ca: string
   readonly serverName: string
-  /** Of the gateway's own calls, divisor applied; 0 = no limit. */
+  /** For the gateway's own calls, divisor applied; 0 = no limit. */
   readonly qps: number
   readonly burst: number
 }
@@ -227,7 +227,7 @@ export interface CompiledAuthentication {
   readonly successTtlMs: number
   readonly failureTtlMs: number
   readonly anonymous: boolean
-  /** undefined = nobody is revoked. */
+  /** undefined = no revocations. */
   readonly revoked: CompiledRevocation | undefined
 }
 
@@ -260,12 +260,11 @@ export interface CompiledProtection {
   /** Only pods with these labels are guarded; undefined = all. */
   readonly objectSelector: LabelSelector | undefined
   readonly aggregation: CompiledAggregation
-  /** Of deletions that compete for one quota. */
 }
 
 /** spec.autoscaler. */
 export interface CompiledAutoscaler {
-  /** Of the ConfigMap with its status. */
+  /** The namespace of the status ConfigMap. */
   readonly namespace: string
   readonly name: string
   readonly staleAfterMs: number
@@ -275,7 +274,7 @@ export interface CompiledAutoscaler {
 export interface CompiledScaleProtection {
   /** Lowered replicas are evaluated and counted, but never refused. */
   readonly shadow: boolean
-  /** What happens to a lowered number that could not be evaluated. */
+  /** What happens to a lowered replica count that could not be evaluated. */
   readonly failurePolicy: 'Fail' | 'Ignore'
   /** Workloads in these namespaces are not checked. */
   readonly excludedNamespaces: ReadonlySet<string>
@@ -286,12 +285,12 @@ export interface CompiledScaleProtection {
 export interface CompiledAggregation {
   /** Whether this process counts the pods of the cell. */
   readonly enabled: boolean
-  /** How it is known up to which moment the pods have been seen. */
+  /** How the sync time (up to which all pods have been seen) is determined. */
   readonly syncTime: 'ResourceVersion' | 'Clock' | 'Status' | 'Annotation'
-  /** Of pods, RFC 3339; '' unless syncTime is Annotation. */
+  /** Annotation on pods, RFC 3339; '' unless syncTime is Annotation. */
   readonly syncTimeAnnotation: string
   /** Only these pods are listed and counted; undefined = all. */
   readonly podSelector: LabelSelector | undefined
-  /** A pod that is updated every `intervalMs`, so that an idle cell still sends events; undefined = none. */
+  /** A pod updated every `intervalMs`, so that an idle cell still sends events; undefined = none. */
   readonly updateTrigger: { readonly namespace: string; readonly name: string; readonly intervalMs: number } | undefined
 }

@@ -1,36 +1,36 @@
-// Servers that the gateway needs and reaches only through a gateway: after both were down, neither can start without the other. Found by
-// what the gateway listens on and what its clusters claim.
+// Detects servers that the gateway needs and reaches only through a gateway: after both went down, neither could start without the other.
+// Compares them with what the gateway listens on and what its clusters claim.
 
 /** A server that the gateway needs. */
 export interface Dependency {
   /** `the API server of the objects` */
   readonly what: string
-  /** Where it is set. */
+  /** The setting that names it. */
   readonly setting: string
   readonly server: string
-  /** Host without brackets, as it is written. */
+  /** Host without brackets, as written. */
   readonly host: string
   readonly port: number
-  /** Of its URL; '' or '/' = none. */
+  /** Path of its URL; '' or '/' = none. */
   readonly path: string
-  /** What the host resolves to; empty = not known. */
+  /** What the host resolves to; empty = unknown. */
   readonly addresses: readonly string[]
 }
 
-/** Where clients reach the gateway. */
+/** Addresses at which clients reach the gateway. */
 export interface OwnAddresses {
-  /** Of its listeners; of this machine, where they listen on every address. */
+  /** Its listeners' addresses; this machine's, if they listen on every address. */
   readonly addresses: ReadonlySet<string>
   readonly ports: ReadonlySet<number>
-  /** spec.addresses.ips of the clusters in force, to the cluster. */
+  /** spec.addresses.ips of the clusters in force -> cluster. */
   readonly claimed: ReadonlyMap<string, string>
-  /** Host names of the clusters in force, lower-case, wildcards as `*.example.com`, to the cluster. */
+  /** Host names of the clusters in force -> cluster. Lower-case, wildcards as `*.example.com`. */
   readonly names: ReadonlyMap<string, string>
 }
 
 const CLUSTER_PATH = /^\/clusters\/([^/]+)/
 
-/** Why a server is behind the gateway itself; '' = it is not, as far as can be seen. */
+/** Why a server is behind the gateway itself; '' = it is not, as far as can be told. */
 export function loopOf({ host, port, path, addresses }: Dependency, own: OwnAddresses): string {
   const name = clusterOf(host.toLowerCase().replace(/\.$/, ''), own.names)
   if (name !== undefined) return `${host} is a host name of UpstreamCluster ${name}`
@@ -43,7 +43,7 @@ export function loopOf({ host, port, path, addresses }: Dependency, own: OwnAddr
   return prefix === undefined ? '' : `its path ${path} is how a gateway names UpstreamCluster ${prefix}`
 }
 
-/** A name without a dot says nothing: other servers have such names too. */
+/** A name without a dot proves nothing: other servers have such names too. */
 function clusterOf(host: string, names: ReadonlyMap<string, string>): string | undefined {
   const dot = host.indexOf('.')
   return dot < 0 ? undefined : (names.get(host) ?? names.get(`*${host.slice(dot)}`))

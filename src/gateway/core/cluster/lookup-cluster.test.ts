@@ -54,7 +54,7 @@ test('exact names beat wildcards; a wildcard covers exactly one label', () => {
   assert.equal(via({ authority: '.example.com' }), 'default other')
 })
 
-// KubeGateway takes a Host that is an address for its own; a kubeconfig with a bare IP reached nothing.
+// KubeGateway treats a Host that is an IP address as its own, so a kubeconfig with a bare IP reached nothing.
 test('a host that is an address names a cluster like any other host', () => {
   assert.equal(via({ authority: '10.0.0.9' }), 'host 10.0.0.9')
   assert.equal(via({ authority: '10.0.0.9:8443' }), 'host 10.0.0.9')
@@ -108,7 +108,7 @@ test('an unknown name under /clusters/ is unknown, never the default', () => {
   ]) {
     assert.match(via({ authority: 'prod', target }), /^unknown \/clusters\//, target)
   }
-  // The name is metadata.name: a host name does not do.
+  // The name is metadata.name; a host name is not accepted.
   assert.match(via({ target: '/clusters/prod/api' }), /^unknown/)
 })
 

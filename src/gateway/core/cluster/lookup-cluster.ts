@@ -1,5 +1,5 @@
-// Which cluster a request is for: path prefix, host name, destination IP, listener port, default; in this order.
-// A lookup by host is one map access on a normalised name (cluster-index.ts).
+// Finds the cluster of a request: path prefix, host name, destination IP, listener port, default; in this order. A lookup by host is one
+// map access on a normalised name (cluster-index.ts).
 
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import { absoluteFormAuthority, originForm } from '../request/request-target.ts'
@@ -11,7 +11,7 @@ export interface LookupKey {
   authority: string
   /** The raw request target. */
   target: string
-  /** Where the client's connection arrived. */
+  /** Local address of the client's connection. */
   localAddress: string
   localPort: number
 }
@@ -24,7 +24,7 @@ export interface LookupResult {
 }
 
 const PATH_PREFIX = '/clusters/'
-/** Characters of a name that a refusal repeats: the maximum of a DNS name. */
+/** Maximum length of a name echoed in a refusal: that of a DNS name. */
 const MAX_NAME_SHOWN = 253
 
 /** `unknown` is the requested host name or path prefix. */
@@ -48,7 +48,7 @@ export function lookupCluster(index: ClusterIndex, key: LookupKey): LookupResult
   return { unknown: (host === '' ? key.localAddress : host).slice(0, MAX_NAME_SHOWN) }
 }
 
-/** `/clusters/prod/api?x` -> `/api?x`. Compared as bytes: no decoding, so that an encoded slash cannot be part of a name. */
+/** `/clusters/prod/api?x` -> `/api?x`. Compared without decoding, so that an encoded slash can't be part of a name. */
 function lookupPath(index: ClusterIndex, target: string): LookupResult | { unknown: string } {
   let end = PATH_PREFIX.length
   while (end < target.length && target.charCodeAt(end) !== 0x2f && target.charCodeAt(end) !== 0x3f) end++

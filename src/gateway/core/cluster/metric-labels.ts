@@ -34,13 +34,13 @@ const VERB_PUT = 4
 const VERB_PATCH = 5
 const VERB_DELETE = 6
 
-/** Index into METRIC_VERBS: the verb as kube-apiserver's metrics spell it. */
+/** Index into METRIC_VERBS: the verb as spelled in kube-apiserver's metrics. */
 export function metricVerb(record: RequestRecord): number {
   if (!record.isResourceRequest) return pathVerb(record.verb)
   return record.subresource !== '' && isConnect(record.subresource) ? VERB_CONNECT : resourceVerb(record.verb)
 }
 
-// Comparing with a few constants is faster than a Map look-up: a verb sliced out of a path has no hash yet.
+// Comparing with a few constants is faster than a Map lookup: a verb sliced out of a path has no cached hash yet.
 function resourceVerb(verb: string): number {
   switch (verb) {
     case 'get':
@@ -91,14 +91,14 @@ function isConnect(subresource: string): boolean {
   return subresource === 'exec' || subresource === 'attach' || subresource === 'portforward' || subresource === 'proxy'
 }
 
-/** Index into METRIC_SCOPES, as CleanScope: what the request spans. */
+/** Index into METRIC_SCOPES: what the request spans, like CleanScope. */
 export function metricScope(record: RequestRecord): number {
   if (!record.isResourceRequest) return 0
   if (record.name !== '' || record.verb === 'create') return 3
   return record.namespace === '' ? 1 : 2
 }
 
-/** Whether the request changes state, as kube-apiserver's max-in-flight filter divides them. */
+/** Whether the request changes state, by the rule of kube-apiserver's max-in-flight filter. */
 export function isMutating(record: RequestRecord): boolean {
   return record.verb !== 'get' && record.verb !== 'list' && record.verb !== 'watch' && record.verb !== 'head'
 }

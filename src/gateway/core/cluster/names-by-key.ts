@@ -1,4 +1,4 @@
-// An index: which names there are for a key.
+// An index from a key to a set of names.
 
 const NONE: ReadonlySet<string> = new Set()
 

@@ -1,5 +1,5 @@
-// Revoked users and credentials: spec.authentication.revoked, compiled to look-ups. The original user of a request counts, not the
-// impersonated one. The hashes of a credential come from src/gateway/io/reviews/credential-hashes.ts.
+// Revoked users and credentials: spec.authentication.revoked, compiled to lookups. Checks the original user of a request, not the
+// impersonated one. Credential hashes come from src/io/pki/credential-hashes.ts.
 
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
 import type { CompiledRevocation } from './compiled-cluster.ts'
@@ -12,7 +12,7 @@ export interface Revocable {
   readonly hashes: readonly string[]
 }
 
-/** undefined = nobody is revoked, which costs a request nothing. */
+/** undefined = no revocations: requests skip the check. */
 export function compileRevocation(entries: readonly Revocation[]): CompiledRevocation | undefined {
   if (entries.length === 0) return undefined
   const users = new Set<string>()
@@ -20,7 +20,7 @@ export function compileRevocation(entries: readonly Revocation[]): CompiledRevoc
   const tokens = new Set<string>()
   for (const { user, certificateFingerprint, tokenHash } of entries) {
     if (user !== undefined) users.add(user)
-    // Validation demands lower-case hex. A fingerprint as OpenSSL prints it must not be a revocation without effect.
+    // Validation demands lower-case hex. A fingerprint in OpenSSL's format must still take effect.
     if (certificateFingerprint !== undefined) certificates.add(plainHex(certificateFingerprint))
     if (tokenHash !== undefined) tokens.add(plainHex(tokenHash))
   }
@@ -29,7 +29,7 @@ export function compileRevocation(entries: readonly Revocation[]): CompiledRevoc
 }
 
 /**
- * One of the hashes of a token that could be another encoding of a different token: if any token is revoked, these are rejected.
+ * Hash for a token that could be another encoding of a different token: rejected as soon as any token is revoked.
  */
 export const UNRECOGNISABLE = 'unrecognisable'
 

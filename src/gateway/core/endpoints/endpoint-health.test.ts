@@ -42,7 +42,7 @@ function fail(health: EndpointHealth, times: number, nowMs: number): void {
   for (let i = 0; i < times; i++) onFailure(health, nowMs)
 }
 
-/** Fails until it is ejected; how long that lasts. */
+/** Fails until it is ejected; returns how long the ejection lasts. */
 function ejectionLength(health: EndpointHealth, nowMs: number): number {
   while (!isEjected(health, nowMs)) onFailure(health, nowMs)
   return health.ejectedUntilMs - nowMs

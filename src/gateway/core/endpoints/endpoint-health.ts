@@ -1,27 +1,26 @@
-// Whether an endpoint may take requests: active health checks with thresholds, and passive ejection when its connections fail. A state
-// machine without a clock.
+// Endpoint health: active checks with thresholds, and passive ejection when connections fail. A state machine without a clock.
 
 import type { CompiledHealthCheck } from '../cluster/compiled-cluster.ts'
 import { lock, openLockOf, unlock } from '../limits/shared-lock.ts'
 
-/** Of one endpoint. Times are monotonic milliseconds. */
+/** State of one endpoint. Times are monotonic milliseconds. */
 export interface EndpointHealth {
-  /** By the health checks. 'unknown' until the first one is answered: no requests yet. */
+  /** Result of the health checks. 'unknown' until the first one is answered: no requests yet. */
   state: 'unknown' | 'healthy' | 'unhealthy'
-  /** Checks in a row with the same outcome. */
+  /** Consecutive checks with the same outcome. */
   probeSuccesses: number
   probeFailures: number
-  /** Requests in a row that failed because of the endpoint. */
+  /** Consecutive requests that failed because of the endpoint. */
   consecutiveFailures: number
-  /** Ejections, each twice as long as the one before. */
+  /** Number of ejections; each lasts twice as long as the one before. */
   ejections: number
   ejectedAtMs: number
-  /** Not ejected from then on. */
+  /** End of the ejection. */
   ejectedUntilMs: number
   lastFailureMs: number
-  /** When a request was answered, to 50 ms; negative infinity = never. */
+  /** Time of the last response, to 50 ms; negative infinity = never. */
   lastAnswerMs: number
-  /** The checks that failed in a row were all late, and none of them got a wrong answer or no connection. */
+  /** All consecutive failed checks timed out; none got a wrong answer or no connection. */
   onlyLate: boolean
 }
 
@@ -32,22 +31,22 @@ export interface HealthOfOne {
   readonly enabled: boolean
 }
 
-/** One lost connection is an accident that a retry handles. Three in a row are not. */
+/** One lost connection is an accident, which a retry handles. Three in a row are not. */
 const FAILURES_TO_EJECT = 3
 const FIRST_EJECTION_MS = 1_000
 const LONGEST_EJECTION_MS = 60_000
-/** After this long without a failure, the next ejection counts as the first again. */
+/** After this long without a failure, ejections start again at the first length. */
 const FORGET_EJECTIONS_MS = 600_000
-/** Threads do not contend for the time of the last answer more often than this. */
+/** The time of the last response is written at most this often, so that threads do not contend for it. */
 const ANSWER_STEP_MS = 50
-/** For this long after its last answer, an endpoint whose checks are only late gets requests when no other one takes any. */
+/** For this long after its last response, an endpoint whose checks only time out gets requests if no other one is available. */
 export const LATE_TRUST_MS = 30_000
 
-/** The state of one endpoint that all threads share. Can be posted to a thread. */
+/** State of one endpoint, shared by all threads. Can be posted to a thread. */
 export interface EndpointMemory {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
-  /** How many threads count their requests in it: threads 0 to columns - 1. */
+  /** Number of threads that count their requests in it: threads 0 to columns - 1. */
   readonly columns: number
 }
 
@@ -59,7 +58,7 @@ const CONSECUTIVE_FAILURES = 3
 const EJECTIONS = 4
 const LOCK = 5
 const ONLY_LATE = 6
-/** Each thread's count has a cache line of its own, behind that of the words above: it changes with every request. */
+/** Each thread's count has its own cache line, behind that of the words above: it changes with every request. */
 const LINE_WORDS = 16
 const EJECTED_AT = 0
 const EJECTED_UNTIL = 1
@@ -67,7 +66,7 @@ const LAST_FAILURE = 2
 const LAST_ANSWER = 3
 const NUMBERS = 4
 
-/** @param columns how many threads will count in it */
+/** @param columns number of threads that count in it */
 export function createEndpointMemory(columns: number): EndpointMemory {
   const memory = {
     words: new Int32Array(new SharedArrayBuffer((columns + 1) * LINE_WORDS * Int32Array.BYTES_PER_ELEMENT)),
@@ -79,7 +78,7 @@ export function createEndpointMemory(columns: number): EndpointMemory {
   return memory
 }
 
-/** Health in shared memory, and the requests that each thread has running. */
+/** Health in shared memory, and the requests in flight per thread. */
 export class SharedHealth implements EndpointHealth {
   readonly #words: Int32Array<SharedArrayBuffer>
   readonly #numbers: Float64Array<SharedArrayBuffer>
@@ -176,19 +175,19 @@ export class SharedHealth implements EndpointHealth {
     this.#words[ONLY_LATE] = late ? 1 : 0
   }
 
-  /** Requests that run, of all threads together. */
+  /** Requests in flight, over all threads. */
   get inFlight(): number {
     let total = 0
     for (let i = 1; i <= this.#columns; i++) total += this.#words[i * LINE_WORDS] ?? 0
     return total
   }
 
-  /** A request of this thread starts (+1) or has ended (-1). Nobody else writes its count. */
+  /** A request of this thread starts (+1) or has ended (-1). No other thread writes this count. */
   count(change: 1 | -1): void {
     this.#words[this.#ownLoad] = (this.#words[this.#ownLoad] ?? 0) + change
   }
 
-  /** Others wait until `unlock`: for changes of several fields that must be one. */
+  /** Excludes others until `unlock`: for atomic changes of several fields. */
   lock(): void {
     lock(this.#words, LOCK, this.#thread)
   }
@@ -197,7 +196,7 @@ export class SharedHealth implements EndpointHealth {
     unlock(this.#words, LOCK)
   }
 
-  /** A thread has died: its requests run no more. */
+  /** Clears the requests in flight of a dead thread. */
   releaseThread(thread: number): void {
     openLockOf(this.#words, LOCK, thread)
     this.#words[(thread + 1) * LINE_WORDS] = 0
@@ -205,9 +204,9 @@ export class SharedHealth implements EndpointHealth {
 }
 
 /**
- * A health check was answered, or timed out. The first one decides at once, later ones by the thresholds. One that is late
- * does not count if a request was answered meanwhile: the endpoint is slow, and without it nobody would be served.
- * @param lateSinceMs when it was sent, if it was not answered in time; else undefined
+ * Handles the result of a health check. The first one decides at once, later ones by the thresholds. A timeout does not count if a request
+ * was answered meanwhile: the endpoint is slow, and without it no request could be served.
+ * @param lateSinceMs when a check that timed out was sent; otherwise undefined
  * @returns whether it counts
  */
 export function onProbe(
@@ -235,8 +234,8 @@ export function onFailure(health: EndpointHealth, nowMs: number): void {
   if (nowMs - health.lastFailureMs > FORGET_EJECTIONS_MS) health.ejections = 0
   health.lastFailureMs = nowMs
   health.consecutiveFailures++
-  // All that were in flight fail together: that is one ejection. After it, the next failure ejects again at once,
-  // because only a success ends the row.
+  // All requests in flight fail together: that is one ejection. After it, the next failure ejects again at once, because only a success
+  // ends the row.
   if (health.consecutiveFailures < FAILURES_TO_EJECT || isEjected(health, nowMs)) return
   health.ejectedAtMs = nowMs
   health.ejectedUntilMs = nowMs + Math.min(LONGEST_EJECTION_MS, FIRST_EJECTION_MS * 2 ** Math.min(health.ejections, 30))
@@ -245,7 +244,7 @@ export function onFailure(health: EndpointHealth, nowMs: number): void {
 
 /**
  * A request got a response head from the endpoint. Does not end an ejection: the request was sent before it.
- * @param code 5xx may come from a proxy in front of it, or say that it is about to give up
+ * @param code 5xx may come from a proxy in front of the endpoint, or announce that it is about to give up
  */
 export function onSuccess(health: EndpointHealth, nowMs: number, code: number): void {
   // Writing on every request would make threads contend for the cache line.
@@ -253,7 +252,7 @@ export function onSuccess(health: EndpointHealth, nowMs: number, code: number): 
   if (code < 500 && nowMs - health.lastAnswerMs >= ANSWER_STEP_MS) health.lastAnswerMs = nowMs
 }
 
-/** Unhealthy only because its checks are late, while it has just answered requests: better than no endpoint at all. */
+/** Unhealthy only because its checks time out, while it has just answered requests: better than no endpoint at all. */
 export function isLateOnly(health: EndpointHealth, nowMs: number): boolean {
   return (
     health.state === 'unhealthy' &&
@@ -263,15 +262,14 @@ export function isLateOnly(health: EndpointHealth, nowMs: number): boolean {
   )
 }
 
-/** Whether an ejection is running; `ejectable` decides whether it is effective. */
+/** Whether an ejection is running; `ejectable` decides whether it takes effect. */
 export function isEjected(health: EndpointHealth, nowMs: number): boolean {
   return nowMs < health.ejectedUntilMs
 }
 
 /**
- * Whether the ejection of `index` is effective: never for more than half of the enabled endpoints (the first ejected count), and never
- * for the last one that could serve. Evaluated when an endpoint is picked, not when it is ejected, because the others may have become
- * unhealthy since.
+ * Whether the ejection of `index` takes effect: never for more than half of the enabled endpoints (first ejected first), and never for the
+ * last one that could serve. Evaluated when an endpoint is picked, not when it is ejected, because others may have become unhealthy since.
  */
 export function ejectable(all: readonly HealthOfOne[], index: number, nowMs: number): boolean {
   const half = Math.floor(all.reduce((count, { enabled }) => count + (enabled ? 1 : 0), 0) / 2)
@@ -285,7 +283,7 @@ export function ejectable(all: readonly HealthOfOne[], index: number, nowMs: num
   )
 }
 
-/** How many enabled endpoints were ejected before this one. */
+/** Number of enabled endpoints ejected before this one. */
 function ejectionRank(all: readonly HealthOfOne[], index: number, nowMs: number): number {
   const mine = all[index]?.health.ejectedAtMs ?? 0
   let rank = 0

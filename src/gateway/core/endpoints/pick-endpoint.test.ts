@@ -1,4 +1,4 @@
-// Shares, exactness and minimal disruption of the four strategies. Randomness is seeded.
+// The four strategies: shares, exactness, and minimal disruption. Randomness is seeded.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -163,7 +163,7 @@ describe('RoundRobin', () => {
       [...sums.values()].reduce((a, b) => a + b),
       600,
     )
-    // 300 requests over three, 300 retries over the two others.
+    // 300 requests over three endpoints, then 300 retries over the other two.
     for (const [i, expected] of [100, 250, 250].entries()) {
       assert.ok(Math.abs((sums.get(views[i] ?? endpoint(9)) ?? 0) - expected) <= 2, `${[...sums.values()]}`)
     }
@@ -199,7 +199,7 @@ describe('LeastRequest', () => {
     for (let i = 0; i < 5000; i++) {
       const picked = views[PICKERS.LeastRequest(views, ctx)]
       if (picked !== undefined) picked.inFlight++
-      // The first finishes four times as often.
+      // The first one finishes four times as often.
       for (const [j, view] of views.entries())
         if (random() < (j === 0 ? 0.8 : 0.2)) view.inFlight = Math.max(0, view.inFlight - 1)
     }

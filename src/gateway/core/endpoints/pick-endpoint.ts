@@ -1,29 +1,29 @@
-// Which endpoint takes a request: the strategies, behind one function type.
+// Load balancing: the strategies that pick an endpoint for a request, behind one function type.
 
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 
-/** What a strategy may look at. */
+/** What a strategy sees of an endpoint. */
 export interface EndpointView {
   readonly url: string
   /** `endpointHash(url)`, computed once. */
   readonly hash: number
-  /** Share relative to the others. 0 takes no requests. */
+  /** Weight relative to the others. 0 takes no requests. */
   readonly weight: number
-  /** Enabled, healthy, not ejected; or only late, when no other one is. */
+  /** Enabled, healthy and not ejected; or only late, if no other one is available. */
   readonly available: boolean
   /** Requests without a complete response. */
   readonly inFlight: number
 }
 
-/** Where round robin stands; one for each policy. */
+/** State of round robin; one per policy. */
 export interface Cursor {
-  /** How much each candidate is owed (positive) or ahead (negative), in units of 1 / total weight of a request. */
+  /** How far each candidate is behind (positive) or ahead (negative) of its share, in units of 1 / total weight of a request. */
   readonly lags: Map<EndpointView, number>
   /** The total weight that `lags` are measured in. */
   total: number
 }
 
-/** Of one request. */
+/** For one request. */
 export interface PickContext {
   /** Uniform in [0, 1). */
   random(): number
@@ -52,7 +52,7 @@ export function createCursor(): Cursor {
   return { lags: new Map(), total: 0 }
 }
 
-/** uint32 of a user and the client's address: one client keeps to one apiserver. */
+/** uint32 of a user and the client's address, so that one client sticks to one apiserver. */
 export function affinityHash(user: string, address: string): number {
   return mix(fnv1a(address, fnv1a('\0', fnv1a(user, FNV_OFFSET))))
 }
@@ -62,9 +62,9 @@ export function endpointHash(url: string): number {
 }
 
 /**
- * Weighted round robin without bursts: of the candidates that are owed something, the one whose turn ends first
- * (earliest deadline first, which keeps each within one request of its exact share: Baruah et al., "Proportionate
- * progress", 1996). An unavailable candidate keeps its lag, so candidates that come and go do not disturb the others' shares.
+ * Smooth weighted round robin: of the candidates behind their share, the one whose turn ends first (earliest deadline first, which keeps
+ * each within one request of its exact share: Baruah et al., "Proportionate progress", 1996). An unavailable candidate keeps its lag, so
+ * candidates that come and go do not disturb the others' shares.
  */
 function pickRoundRobin(candidates: readonly EndpointView[], context: PickContext): number {
   const lags = context.cursor.lags
@@ -94,7 +94,7 @@ function pickRoundRobin(candidates: readonly EndpointView[], context: PickContex
   return bestIndex
 }
 
-/** Lags are whole numbers while the total stays, so that nothing drifts; a request is worth `total` of them. */
+/** Lags are whole numbers while the total is unchanged, so nothing drifts; one request counts `total`. */
 function rescale(cursor: Cursor, total: number): void {
   const factor = cursor.total === 0 ? 1 : total / cursor.total
   for (const [candidate, lag] of cursor.lags) cursor.lags.set(candidate, lag * factor)
@@ -105,7 +105,7 @@ function pickRandom(candidates: readonly EndpointView[], context: PickContext): 
   return sample(candidates, context, -1)
 }
 
-/** Power of two choices: two at random, by weight; the less busy one for its weight, the first drawn on a tie. */
+/** Power of two choices: draws two by weight and takes the one with fewer requests for its weight, the first drawn on a tie. */
 function pickLeastRequest(candidates: readonly EndpointView[], context: PickContext): number {
   const first = sample(candidates, context, -1)
   const second = first === -1 ? -1 : sample(candidates, context, first)
@@ -116,8 +116,8 @@ function pickLeastRequest(candidates: readonly EndpointView[], context: PickCont
 }
 
 /**
- * Weighted rendezvous hashing: every candidate has a score for this client, the highest wins. When an endpoint goes,
- * only its own clients move; when it returns, only they move back.
+ * Weighted rendezvous hashing: every candidate has a score for this client, the highest wins. When an endpoint goes, only its own clients
+ * move; when it returns, only they move back.
  */
 function pickAffinity(candidates: readonly EndpointView[], context: PickContext): number {
   let best = -1
@@ -126,7 +126,7 @@ function pickAffinity(candidates: readonly EndpointView[], context: PickContext)
     const weight = usableWeight(candidates, i)
     if (weight === 0) continue
     const hash = mix((candidates[i]?.hash ?? 0) ^ Math.imul(context.affinityHash, 0x9e3779b1))
-    // -weight / ln(u) with u in (0, 1): the candidate's chance to have the highest is its share of the weights.
+    // -weight / ln(u) with u in (0, 1): a candidate's chance of the highest score is its share of the weights.
     const score = -weight / Math.log((hash + 0.5) / 2 ** 32)
     if (best === -1 || score > bestScore) {
       best = i
@@ -136,7 +136,7 @@ function pickAffinity(candidates: readonly EndpointView[], context: PickContext)
   return best
 }
 
-/** One at random, by weight, but not `other`. */
+/** Draws one by weight, but not `other`. */
 function sample(candidates: readonly EndpointView[], context: PickContext, other: number): number {
   const total = totalWeight(candidates) - usableWeight(candidates, other)
   if (total === 0) return -1
@@ -149,7 +149,7 @@ function sample(candidates: readonly EndpointView[], context: PickContext, other
     left -= weight
     if (left < 0) return i
   }
-  // Rounding can leave a rest of 0.
+  // Rounding may have consumed the last candidate's share.
   return last
 }
 
@@ -170,7 +170,7 @@ function fnv1a(text: string, start: number): number {
   return hash
 }
 
-/** Finalizer of MurmurHash3: every bit of the input changes half of the output's. uint32. */
+/** Finalizer of MurmurHash3: each input bit flips each output bit with probability one half. uint32. */
 function mix(hash: number): number {
   let h = hash ^ (hash >>> 16)
   h = Math.imul(h, 0x85ebca6b)

@@ -1,13 +1,13 @@
-// What follows from a look-up of a server's name: its addresses, when it is looked up again, and when addresses that have gone are left.
+// Turns a DNS lookup of a server into addresses in force: which to use, when to look up again, and when to drop addresses that are gone.
 
-/** What a look-up found. Each family by itself: a resolver that has no answer for one of them says nothing about it. */
+/** Result of a lookup. Each family stands alone: a resolver without an answer for one says nothing about the other. */
 export interface LookedUp {
-  /** undefined = it could not be found out; empty = the name has none. */
+  /** undefined = the lookup failed; empty = the name has none. */
   readonly v4: readonly string[] | undefined
   readonly v6: readonly string[] | undefined
-  /** The shortest of all records; 0 = none was told. */
+  /** The shortest of all records; 0 = none given. */
   readonly ttlSeconds: number
-  /** Why a family, or all, could not be found out; '' = both could. */
+  /** Why one or both families could not be resolved; '' = both were. */
   readonly message: string
 }
 
@@ -16,28 +16,28 @@ export interface Resolution {
   readonly v6: readonly string[]
 }
 
-/** Of one name; more are left out. */
+/** Maximum per name; the rest is ignored. */
 export const MAX_ADDRESSES = 64
-/** Bounds of a TTL. Without one, and of names that are not in DNS: FIXED. */
+/** Bounds of a TTL. FIXED applies if there is none, and to names that are not in DNS. */
 export const MIN_TTL_MS = 5_000
 export const MAX_TTL_MS = 300_000
 export const FIXED_TTL_MS = 30_000
-/** After a look-up that has failed, doubled by each further one. */
+/** Maximum delay after a failed lookup; it doubles with each further failure. */
 const MAX_RETRY_MS = 60_000
 
-/** @returns what is in force now; `before` where nothing was learnt */
+/** @returns the resolution now in force; `before` if nothing was learned */
 export function resolution(before: Resolution | undefined, { v4, v6 }: LookedUp): Resolution | undefined {
   const after = { v4: sorted(v4 ?? before?.v4 ?? []), v6: sorted(v6 ?? before?.v6 ?? []) }
-  // An empty answer is an error of DNS far more often than a cluster without API servers.
+  // An empty answer is a DNS error far more often than a cluster without API servers.
   return after.v4.length + after.v6.length === 0 ? before : after
 }
 
-/** In an order of their own: resolvers rotate them. */
+/** Sorted: resolvers rotate them. */
 export function addressesIn({ v4, v6 }: Resolution): readonly string[] {
   return [...v4, ...v6].slice(0, MAX_ADDRESSES)
 }
 
-/** Until the next look-up, milliseconds. @param failures in a row, this one included; 0 = it has succeeded */
+/** Milliseconds until the next lookup. @param failures in a row, including this one; 0 = it succeeded */
 export function nextLookUpMs({ ttlSeconds }: Pick<LookedUp, 'ttlSeconds'>, failures: number): number {
   if (failures > 0) return Math.min(MAX_RETRY_MS, MIN_TTL_MS * 2 ** (failures - 1))
   if (ttlSeconds === 0) return FIXED_TTL_MS
@@ -45,8 +45,8 @@ export function nextLookUpMs({ ttlSeconds }: Pick<LookedUp, 'ttlSeconds'>, failu
 }
 
 /**
- * What serves when a name gets other addresses. Those that have gone serve on as long as nobody else can: new ones are checked first.
- * @param healthy those that take requests
+ * The addresses in force after a name changed. Removed addresses keep serving while no other can: new ones are checked first.
+ * @param healthy addresses that take requests
  */
 export function addressesInForce(
   before: readonly string[],

@@ -1,4 +1,4 @@
-// When to restart something that has crashed: at once, then with a growing delay when it keeps crashing.
+// Backoff for restarting what has crashed: at once, then with a growing delay if it keeps crashing.
 
 export interface RestartHistory {
   /** Monotonic milliseconds of the last crash. */

@@ -1,6 +1,6 @@
-// Limits the retries of a cluster's requests, so that an ailing cluster does not get its load twice.
+// Retry budget of a cluster, so that retries do not double the load of an ailing one.
 
-/** Requests and retries of the last WINDOW_SECONDS, one slot a second. */
+/** Requests and retries of the last WINDOW_SECONDS, one slot per second. */
 export interface RetryBudget {
   readonly requests: Uint32Array
   readonly retries: Uint32Array
@@ -14,9 +14,9 @@ export interface RetryBudget {
 const WINDOW_SECONDS = 10
 const RETRIES_PER_REQUEST = 0.1
 /**
- * Retries per window that are always allowed. When an apiserver is killed, another one must answer all reads it was serving at once,
- * even if traffic has only just begun: as many as it serves at a time, --max-requests-inflight, 400 by default. Over the window that is
- * 40 a second, which no apiserver notices.
+ * Retries per window that are always allowed. When an apiserver is killed, others must take over all reads it was serving at once, even if
+ * traffic has only just begun: up to --max-requests-inflight, 400 by default. Over the window that is 40 per second, which no apiserver
+ * notices.
  */
 export const MINIMUM_RETRIES = 400
 
@@ -30,7 +30,7 @@ export function createRetryBudget(): RetryBudget {
   }
 }
 
-/** A request of a client goes upstream for the first time. `nowMs` is monotonic. */
+/** A client's request is sent upstream for the first time. `nowMs` is monotonic. */
 export function onRequest(budget: RetryBudget, nowMs: number): void {
   const slot = advance(budget, nowMs)
   budget.requests[slot] = (budget.requests[slot] ?? 0) + 1
@@ -47,7 +47,7 @@ export function tryRetry(budget: RetryBudget, nowMs: number): boolean {
   return true
 }
 
-/** Empties the slots of seconds that have left the window; the slot of now. */
+/** Clears the slots that have left the window. @returns the current slot */
 function advance(budget: RetryBudget, nowMs: number): number {
   const second = Math.floor(nowMs / 1000)
   if (second > budget.second) {

@@ -1,4 +1,4 @@
-// What the cluster's own `kubernetes` EndpointSlices (discovery.k8s.io/v1) say about its API servers.
+// Reads the API servers' addresses from the cluster's own `kubernetes` EndpointSlices (discovery.k8s.io/v1).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,9 +7,9 @@ import { localAddressKind } from '../../../kit/api/validation/local-address.ts'
 import { MAX_ADDRESSES } from './resolution.ts'
 
 export interface SliceAddresses {
-  /** `10.0.0.1:6443`, `[fd00::1]:6443`; each once, in an order of their own. Empty = nothing that can be used was said. */
+  /** `10.0.0.1:6443`, `[fd00::1]:6443`; unique and sorted. Empty = nothing usable. */
   readonly addresses: readonly string[]
-  /** How many more there are, which are left out. */
+  /** Number of further addresses left out. */
   readonly omitted: number
   /** What is wrong with the slices; '' = nothing. */
   readonly message: string
@@ -17,16 +17,16 @@ export interface SliceAddresses {
 
 /** The name of the port, as kube-apiserver writes it. */
 const PORT_NAME = 'https'
-/** Refused addresses that a message names. */
+/** Maximum number of refused addresses in a message. */
 const MAX_NAMED = 3
-/** Characters of a refused address in a message. */
+/** Maximum length of a refused address in a message. */
 const MAX_SHOWN = 45
 
-/** All slices merged, whatever they are called: those of both families, and those of one family that there may be several of. */
+/** Merges all slices, whatever their names: both families, and several slices of one family. */
 export function sliceAddresses(slices: readonly JsonObject[]): SliceAddresses {
   const found = { ready: new Set<string>(), serving: new Set<string>(), refused: new Set<string>() }
   for (const slice of slices) readSlice(slice, found)
-  // As kube-proxy: those that shut down are better than none.
+  // Like kube-proxy: terminating endpoints are better than none.
   const all = [...(found.ready.size > 0 ? found.ready : found.serving)].sort()
   const addresses = all.slice(0, MAX_ADDRESSES)
   return { addresses, omitted: all.length - addresses.length, message: messageOf(all.length, [...found.refused]) }
@@ -34,7 +34,7 @@ export function sliceAddresses(slices: readonly JsonObject[]): SliceAddresses {
 
 interface Found {
   readonly ready: Set<string>
-  /** Serving although not ready, for they shut down. */
+  /** Terminating: serving although not ready. */
   readonly serving: Set<string>
   readonly refused: Set<string>
 }
@@ -57,7 +57,7 @@ function readSlice(slice: JsonObject, found: Found): void {
   }
 }
 
-/** `ready` that is absent means ready, `serving` that is absent what `ready` says (the API's own words). */
+/** An absent `ready` means ready, an absent `serving` follows `ready` (as the API defines). */
 function stateOf({ ready, serving, terminating }: Readonly<Record<string, unknown>>): 'ready' | 'serving' | undefined {
   if (ready !== false && terminating !== true) return 'ready'
   return (serving ?? ready) !== false ? 'serving' : undefined

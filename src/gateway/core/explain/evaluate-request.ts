@@ -1,5 +1,5 @@
-// What the gateway would decide about a request, without serving it: the same steps and the same filters, as far as configuration and
-// the limits that the caller brings decide. `explain` asks it about one request, `replay` about all of an access log.
+// Decides about a request without serving it: the same steps and filters, as far as configuration and the given limits decide. `explain`
+// evaluates one request, `replay` all of an access log.
 
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
@@ -41,55 +41,55 @@ import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 
 export interface EvaluationInput {
-  /** As in Host; its address and port also stand for where the connection arrived, if that is not given. */
+  /** The Host field; its address and port also stand for the local address of the connection if that is not given. */
   host?: string
   method: string
   /** The raw request target. */
   target: string
-  /** Absent or '': anonymous. */
+  /** Absent or '': unauthenticated. */
   user?: string
-  /** Default: those that Kubernetes gives the user by its kind. */
+  /** Default: those that Kubernetes assigns to this kind of user. */
   groups?: readonly string[]
-  /** Who sent the request, where it runs as another user (kubectl --as). Default: the user. */
+  /** The original user of an impersonated request (kubectl --as). Default: the user. */
   impersonator?: string
   userAgent?: string
   /** The client's address, for access lists. */
   remoteAddress?: string
-  /** Where the connection arrived. */
+  /** Local address of the connection. */
   localAddress?: string
   localPort?: number
 }
 
-/** Who else is asked about the request, and is not known here. */
+/** A further check of the request whose result is unknown here. */
 export interface AlsoAsked {
   readonly filter: AskingFilter | 'list-guard'
-  /** It refuses nothing. */
+  /** It only warns. */
   readonly shadow: boolean
   /** For people. */
   readonly text: string
 }
 
 export interface Evaluation {
-  /** undefined = the target cannot be parsed. */
+  /** undefined = the target can't be parsed. */
   info: RequestInfo | undefined
   cluster: CompiledCluster | undefined
   matched: PolicyMatch | undefined
   policy: CompiledPolicy | undefined
-  /** undefined = it is forwarded, as far as is known here. */
+  /** undefined = forwarded, as far as is known here. */
   refusal: Refusal | undefined
-  /** What filters in shadow mode would have said. */
+  /** Warnings of filters in shadow mode. */
   warnings: readonly string[]
   /** `filter/rule` of the same. */
   shadow: readonly string[]
   alsoAsked: readonly AlsoAsked[]
-  /** What flow control took, to be given back when the request is over; also set where a later filter refuses. */
+  /** What flow control took, to be released when the request ends; set even if a later filter refuses. */
   held: Held | undefined
 }
 
 /** `limits`: of a cluster. `moment`: the wall clock for the expiry of a degrade mode, the monotonic one for rates. */
 export interface EvaluationContext {
   readonly index: ClusterIndex
-  /** How large lists of a cluster are, where somebody knows. Default: nobody does. */
+  /** Known list sizes of a cluster. Default: unknown. */
   readonly lists?: (cluster: string) => ListSizes | undefined
   readonly limits: (cluster: CompiledCluster) => Limits
   readonly moment: Moment
@@ -146,19 +146,19 @@ export function evaluateRequest(input: EvaluationInput, context: EvaluationConte
   })
 }
 
-/** With a copy of what is known: nothing changes because somebody asks. */
+/** Uses a copy of the known sizes: an evaluation must not change them. */
 function listRequest(info: RequestInfo, target: string, lists: ListSizes = new ListSizes()): ListRequest | undefined {
   const list = listRequestOf(info, target, lists)
   return list?.size === undefined ? list : { ...list, shape: list.shape, size: { ...list.size } }
 }
 
-/** Which credential it would be is not known here: only names count. */
+/** The credential is unknown here: only names count. */
 function requesterOf({ impersonator = '' }: EvaluationInput, user: string, isAnonymous: boolean): Revocable {
   const name = impersonator === '' ? user : impersonator
   return { user: { name }, kind: isAnonymous ? 'anonymous' : 'token', hashes: [] }
 }
 
-/** URLs that may serve: of the policy's subset, enabled, with a weight. */
+/** URLs that may serve: in the policy's subset, enabled, with a weight. */
 export function servingEndpoints(cluster: CompiledCluster, policy: CompiledPolicy): string[] {
   const urls: string[] = []
   for (const at of policy.endpoints) {
@@ -174,7 +174,7 @@ interface EvaluatedAdmission extends Admission {
   readonly alsoAsked: AlsoAsked[]
 }
 
-/** How large the list is may not be known here. */
+/** The size of the list may be unknown here. */
 const explainedListGuard: Filter<EvaluatedAdmission> = {
   shadow: listGuard.shadow,
   check(admission) {
@@ -191,7 +191,7 @@ const explainedListGuard: Filter<EvaluatedAdmission> = {
   },
 }
 
-/** The body and the rate are not known here; without a body, a removal is not a dry run. */
+/** The body and the rate are unknown here; without a body, a removal is not a dry run. */
 const disruption: Filter<EvaluatedAdmission> = {
   shadow: ({ cluster }) => cluster.degrade.shadow,
   check(admission) {
@@ -214,7 +214,7 @@ const disruption: Filter<EvaluatedAdmission> = {
   },
 }
 
-/** PodProtectors are not known here, so that nothing but their being asked can be told. */
+/** PodProtectors are unknown here: it can only say that they would be asked. */
 const protection: Filter<EvaluatedAdmission> = {
   shadow: () => false,
   check({ cluster, info, alsoAsked }) {
@@ -228,10 +228,10 @@ const protection: Filter<EvaluatedAdmission> = {
   },
 }
 
-/** ScaleDownPolicies are not known here, and refuse only where they say so. */
+/** ScaleDownPolicies are unknown here, and refuse only if configured to. */
 const scaleDownPolicy: Filter<EvaluatedAdmission> = { shadow: () => false, check: () => undefined }
 
-/** ScaleUpGuards are not known here either. */
+/** ScaleUpGuards are unknown here, too. */
 const scaleUpGuard: Filter<EvaluatedAdmission> = {
   shadow: () => false,
   check({ info, alsoAsked }) {
@@ -242,7 +242,7 @@ const scaleUpGuard: Filter<EvaluatedAdmission> = {
   },
 }
 
-/** Neither the body nor the pods are known here. */
+/** Both the body and the pods are unknown here. */
 const scaleProtection: Filter<EvaluatedAdmission> = {
   shadow: () => false,
   check({ cluster, info, user, alsoAsked }) {
@@ -272,7 +272,7 @@ const SET: FilterSet<EvaluatedAdmission> = {
 }
 const FILTERS = new Pipeline<EvaluatedAdmission>(SET)
 
-/** The filters, then whether there is an endpoint. */
+/** Runs the filters, then checks that there is an endpoint. */
 function admit(found: Evaluation, admission: EvaluatedAdmission): Evaluation {
   const permit = FILTERS.run(admission)
   const { cluster, policy, warnings, shadow, alsoAsked, held } = admission
@@ -285,7 +285,7 @@ function admit(found: Evaluation, admission: EvaluatedAdmission): Evaluation {
   return hasEndpoint ? found : refused(found, refuse('no-endpoint', noEndpointMessage(cluster.name)))
 }
 
-/** Where no address is given, an address or a port in the host says where the connection would have arrived. */
+/** Without a local address, an address or a port in the host stands for it. */
 function lookupKey({ host = '', target, localAddress = '', localPort = 0 }: EvaluationInput): LookupKey {
   const address = localAddress === '' ? (canonicalIp(normalizeHost(host)) ?? '') : localAddress
   const port = /(?:^\[[^\]]*\]|^[^:]*):(\d{1,5})$/.exec(host)?.[1]

@@ -26,7 +26,7 @@ function ask(spec: Partial<UpstreamClusterSpec>, input: Partial<ExplainInput> = 
   return explainRequest(buildClusterIndex([cluster('prod', spec)]), request, nowMs)
 }
 
-/** Decision, code and reason in a word. */
+/** Decision, code and reason in one word. */
 function verdict(output: ExplainOutput): string {
   return output.decision === 'forward' ? `forward ${output.code}` : `${output.code} ${output.reason}`
 }
@@ -115,7 +115,7 @@ test('whose share a request takes, and how large it is', () => {
   assert.deepEqual(share({ user: 'system:kube-scheduler', groups: ['ops'] }), of('system:kube-scheduler', 5))
   assert.deepEqual(share({ user: 'alice', groups: ['ops'] }), of('alice', 3))
   assert.deepEqual(share({ user: 'bob', groups: ['ops'] }), of('bob', 1))
-  // Who sends it pays.
+  // The original user is charged.
   assert.deepEqual(share({ user: 'alice', groups: ['ops'], impersonator: 'carol' }), of('carol', 1))
   assert.deepEqual(share({ user: '', remoteAddress: '10.1.2.3' }), { source: 'address 10.1.2.3', weight: 1 })
   assert.equal(share({ user: '' }), null)
@@ -146,7 +146,7 @@ test('a target that cannot be parsed', () => {
   assert.equal(verdict(ask({}, { target: '/api/v1/watch' })), '500 InternalError')
 })
 
-// KubeGateway answers 500, and has no action that denies.
+// KubeGateway answers 500, and has no deny action.
 test('no policy is 403, and so is a policy that denies', () => {
   const nobody = [{ rules: [{ ...ALL, users: ['bob'] }] }]
   const none = ask({ dispatchPolicies: nobody })

@@ -1,5 +1,5 @@
-// What the gateway would do with one request, for people and programs: what evaluate-request.ts finds, in words. Health of endpoints
-// and fill levels of limits are not known here.
+// Explains what the gateway would do with one request, for people and programs: words the results of evaluate-request.ts. Endpoint health
+// and the state of limits are unknown here.
 
 import { REFUSAL_TABLE } from '../../../kit/core/refusal/refusal.ts'
 import { addressCharge, userCharge } from '../../../kit/core/shares/charge.ts'
@@ -16,7 +16,7 @@ import { type EvaluationInput, evaluateRequest, servingEndpoints } from './evalu
 export type ExplainInput = EvaluationInput
 
 export interface ExplainOutput {
-  /** Null when the target cannot be parsed. */
+  /** null if the target can't be parsed. */
   requestInfo: RequestInfo | null
   cluster: string | null
   /** Index into spec.dispatchPolicies. */
@@ -25,22 +25,22 @@ export interface ExplainOutput {
   rule: number | null
   /** Name of the flow control schema. */
   flowControl: string | null
-  /** URLs that may serve: of the policy's subset, enabled, with a weight. */
+  /** URLs that may serve: in the policy's subset, enabled, with a weight. */
   endpoints: string[]
-  /** Whose share of the gateway it takes, and how large that is; null where that is not known. */
+  /** The source charged for it, and its weight; null if unknown. */
   share: { source: string; weight: number } | null
   decision: 'forward' | 'refuse'
-  /** Of the refusal; 200 when forwarded. */
+  /** HTTP status of the refusal; 200 when forwarded. */
   code: number
   /** metav1.Status.reason of the refusal; '' when forwarded. */
   reason: string
-  /** Of the refusal; when forwarded, what filters in shadow mode would have said, and who else is asked. */
+  /** Message of the refusal; when forwarded, shadow mode warnings and further checks. */
   message: string
 }
 
 /**
  * @param nowMs milliseconds since the epoch, for the expiry of a degrade mode
- * @param lists how large lists of a cluster are, where somebody knows. Default: nobody does
+ * @param lists known list sizes of a cluster. Default: unknown
  */
 export function explainRequest(
   index: ClusterIndex,
@@ -71,7 +71,7 @@ export function explainRequest(
   }
 }
 
-/** The requester pays, whoever it runs as; of an impersonator only the name is known here. */
+/** The original user is charged, whoever is impersonated; for an impersonator only the name is known here. */
 function shareOf(
   cluster: CompiledCluster,
   { user = '', groups, impersonator = '', remoteAddress = '' }: ExplainInput,
@@ -84,7 +84,7 @@ function shareOf(
   return remoteAddress === '' ? null : { source: addressCharge(remoteAddress).source, weight: USUAL_WEIGHT }
 }
 
-/** A copy with its fields in the order in which people read them. */
+/** A copy with its fields in the order that people expect. */
 function describe(info: RequestInfo): RequestInfo {
   return {
     isResourceRequest: info.isResourceRequest,
@@ -102,8 +102,8 @@ function describe(info: RequestInfo): RequestInfo {
   }
 }
 
-// One line of `portcullis explain --stdin`: JSON, of which only the fields that a request has are read, so that a line
-// of the access log serves as it is.
+// One line of `portcullis explain --stdin`: JSON, of which only request fields are read, so that a line of the access log can be used
+// unchanged.
 
 /** `{ error }` says what is wrong with the line. */
 export function parseExplainLine(line: string): ExplainInput | { readonly error: string } {

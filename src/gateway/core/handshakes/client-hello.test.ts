@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type ClientHello, ClientHelloReader, MAX_CLIENT_HELLO_BYTES } from './client-hello.ts'
 
-/** A ClientHello whose body has so many octets, cut into records of at most so many. */
+/** A ClientHello with a body of `length` octets, split into records of at most `perRecord`. */
 function clientHello(length: number, perRecord = 16_384, type = 1): Buffer {
   const message = Buffer.alloc(4 + length)
   message.writeUInt32BE((type << 24) | length)

@@ -1,7 +1,7 @@
-// Whether the first bytes of a connection are a whole ClientHello (RFC 8446 sections 4.1.2 and 5.1): a handshake is begun only for one that
-// has come completely, so that nobody holds one open by sending it slowly.
+// Detects whether the first bytes of a connection are a complete ClientHello (RFC 8446 sections 4.1.2 and 5.1): handshakes start only then,
+// so that a client can't hold one open by sending it slowly.
 
-/** More than any client sends: with keys of post-quantum key exchange about 2 KiB. Record headers included. */
+/** More than any client sends: about 2 KiB with post-quantum key shares. Includes record headers. */
 export const MAX_CLIENT_HELLO_BYTES: number = 16 * 1024
 
 /** 'invalid': these are not the first bytes of TLS. 'too-large': more than MAX_CLIENT_HELLO_BYTES. */
@@ -14,19 +14,19 @@ const MAJOR_VERSION = 3
 const TYPE_CLIENT_HELLO = 1
 
 export class ClientHelloReader {
-  /** Octets of the connection so far. */
+  /** Octets received so far. */
   #bytes = 0
-  /** Octets of the header of the current record, and what they say of its length. */
+  /** Octets of the current record's header received, and the length they state so far. */
   #inHeader = 0
   #recordLength = 0
-  /** Of the current record, behind its header. */
+  /** Octets left of the current record, after its header. */
   #recordLeft = 0
-  /** Of the message, its own header included: those that have come, and those that it has in all, once that is known. */
+  /** Octets of the message, including its own header: received, and in total once known. */
   #inMessage = 0
   #messageLength = MESSAGE_HEADER
   #result: ClientHello = 'incomplete'
 
-  /** Takes the next bytes; the work is linear in what comes, however it is cut. */
+  /** Consumes the next bytes; linear in the input, however it is split. */
   read(chunk: Uint8Array): ClientHello {
     for (let at = 0; at < chunk.length && this.#result === 'incomplete'; ) {
       const skipped = this.#skip(chunk.length - at)
@@ -37,7 +37,7 @@ export class ClientHelloReader {
     return this.#result
   }
 
-  /** Passes over octets that say nothing about the length. */
+  /** Skips octets that do not affect the length. */
   #skip(most: number): number {
     if (this.#inMessage < MESSAGE_HEADER) return 0
     // All but the last octet of a record, which may complete the message.
@@ -54,11 +54,11 @@ export class ClientHelloReader {
     if (this.#recordLeft === 0) return this.#header(octet)
     this.#recordLeft--
     if (this.#inMessage === 0 && octet !== TYPE_CLIENT_HELLO) return 'invalid'
-    // Three octets of its length behind the type.
+    // Three octets of length follow the type.
     if (this.#inMessage > 0 && this.#inMessage < MESSAGE_HEADER)
       this.#messageLength += octet << (8 * (MESSAGE_HEADER - 1 - this.#inMessage))
     this.#inMessage++
-    // OpenSSL reads a record when the whole of it is there.
+    // OpenSSL processes a record only once it is complete.
     const whole = this.#inMessage >= Math.max(MESSAGE_HEADER, this.#messageLength) && this.#recordLeft === 0
     return whole ? 'complete' : 'incomplete'
   }

@@ -11,12 +11,12 @@ import {
 
 /**
  * @param user '' is anonymous
- * @param groups undefined = those that Kubernetes gives by the kind of user
+ * @param groups undefined = those that Kubernetes assigns to this kind of user
  */
 export function assumeUser(user: string, groups: readonly string[] | undefined): UserInfo {
   const name = user === '' ? ANONYMOUS_USER : user
   const all = [...(groups ?? groupsByName(name))]
-  // As the group adder does (apiserver/pkg/authentication/group/authenticated_group_adder.go).
+  // Like the group adder (apiserver/pkg/authentication/group/authenticated_group_adder.go).
   if (name === ANONYMOUS_USER) {
     if (all.length === 0) all.push(GROUP_UNAUTHENTICATED)
   } else if (!all.includes(GROUP_AUTHENTICATED)) all.push(GROUP_AUTHENTICATED)

@@ -1,4 +1,4 @@
-// The rights that are asked, compared with those that deploy/rbac gives.
+// Compares the rights that are checked with those granted by deploy/rbac.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,33 +1,33 @@
-// The rights that the gateway's own credential needs in a cluster: exactly those in deploy/rbac, which a test compares. The gateway
-// checks each one in the cluster, and reports missing ones with the file that grants them.
+// The rights that the gateway's own credential needs in a cluster: exactly those in deploy/rbac (a test compares them). The gateway checks
+// each one in the cluster, and reports missing ones with the file that grants them.
 
-/** One question of a SelfSubjectAccessReview. */
+/** One SelfSubjectAccessReview. */
 export interface Right {
   readonly verb: string
   /** '' is the core group. */
   readonly group: string
-  /** `userextras/KEY` with its subresource, as RBAC writes it. */
+  /** `userextras/KEY`, including its subresource, as RBAC writes it. */
   readonly resource: string
   /** '' = in all namespaces. */
   readonly namespace: string
-  /** Of one object. Default: of all. */
+  /** Name of one object. Default: all. */
   readonly name?: string
   /** The file of this repository that grants it. */
   readonly file: string
-  /** These together are enough if this one is missing. Default: nothing replaces it. */
+  /** A set of rights that can replace this one. Default: nothing replaces it. */
   readonly orElse?: readonly Right[]
 }
 
-/** What decides which rights are needed; of a CompiledCluster. */
+/** The parts of a CompiledCluster that decide which rights are needed. */
 export interface RightsScope {
   readonly protection:
     | { readonly aggregation: { readonly updateTrigger: { readonly namespace: string } | undefined } }
     | undefined
-  /** The ConfigMap with the status of the cluster-autoscaler. Default: nobody reads it. */
+  /** The cluster-autoscaler's status ConfigMap. Default: not read. */
   readonly autoscaler?: { readonly namespace: string; readonly name: string } | undefined
-  /** Who decides by the health of the cluster. Default: nobody. */
+  /** Automatic decisions based on cluster health. Default: none. */
   readonly degrade?: { readonly auto: object | undefined; readonly recovery: object | undefined }
-  /** Lowered replicas are checked. Default: they are not. */
+  /** Lowered replica counts are checked. Default: they are not. */
   readonly scaleProtection?: object | undefined
   /** The `kubernetes` EndpointSlice is followed. Default: it is not. */
   readonly followsSlice?: boolean
@@ -57,7 +57,7 @@ const USER_RIGHTS: readonly Right[] = [
   right('impersonate', '', 'serviceaccounts', USER_FILE),
   {
     ...right('impersonate', AUTHENTICATION, '*', USER_FILE),
-    // The narrower rights, which may have been granted instead.
+    // Narrower rights that may have been granted instead.
     orElse: [
       right('impersonate', AUTHENTICATION, 'uids', USER_FILE),
       ...EXTRA_KEYS.map((key) =>
@@ -110,7 +110,7 @@ function autoscalerRights(autoscaler: RightsScope['autoscaler']): readonly Right
   return ['list', 'watch'].map((verb) => ({ ...right(verb, '', 'configmaps', AUTOSCALER_FILE, namespace), name }))
 }
 
-/** Both decide by the nodes, the way back from a mode that was entered for another reason, too. */
+/** Both watch the nodes, and so does recovery from a mode entered for another reason. */
 function nodeRights(degrade: RightsScope['degrade']): readonly Right[] {
   return degrade?.auto === undefined && degrade?.recovery === undefined ? [] : NODE_RIGHTS
 }
@@ -120,7 +120,10 @@ export function isProtectionRight({ file }: Right): boolean {
   return file === WORKER_FILE
 }
 
-/** Whether only what the gateway does beside requests lacks rights (pod protection, checks of scale writes, the fleet view), so that requests of users still pass. */
+/**
+ * Whether only features beside the request path (pod protection, scale write checks, the fleet view) lack rights, so that users' requests
+ * still pass.
+ */
 export function requestsStillPass(missing: readonly Right[]): boolean {
   return missing.length > 0 && missing.every(({ file }) => file !== USER_FILE)
 }
@@ -148,7 +151,7 @@ export function reviewAttributes({
 
 /**
  * `user "gw" may not impersonate users, groups; may not create tokenreviews.authentication.k8s.io: apply deploy/rbac/...`.
- * @param user as the cluster calls the gateway; '' = not known
+ * @param user the gateway's name in that cluster; '' = unknown
  */
 export function missingRightsMessage(missing: readonly Right[], user: string): string {
   const files = [...new Set(missing.map(({ file }) => file))]

@@ -26,7 +26,7 @@ test('a value goes in base64 wherever it begins there', () => {
       const shown = hidden.hide(Buffer.from(`${user}${SECRET}:after`).toString(encoding))
       const [before = '', after = ''] = shown.split(REDACTED)
       assert.ok(shown.includes(REDACTED))
-      // What is left are the neighbours, with no whole character of the value.
+      // Only the neighbours are left, without a whole character of the value.
       assert.ok(Buffer.from(before, encoding).toString('latin1').startsWith(user.slice(0, before.length)))
       assert.ok(before.length <= Math.ceil((user.length * 8) / 6) && after.replaceAll('=', '').length <= 10, shown)
     }
@@ -54,7 +54,7 @@ test('short values stay, and are told', () => {
 })
 
 test('how much is compared grows with the text, not with the number of values', () => {
-  // As a comparison with each value it would take hours.
+  // Comparing with each value in turn would take hours.
   const values = Array.from({ length: 20_000 }, (_, i) => `same-beginning-of-all-values-${i}-x`)
   const hidden = new HiddenValues(values)
   const text = 'same-beginning-of-all-values-'.repeat(50_000)

@@ -1,17 +1,17 @@
-// Takes values that are known to be secret out of texts, in whatever encoding they stand there: as they are, escaped for JSON (once, and
-// as JSON within JSON), URL-encoded, and in base64 of either alphabet, wherever in the encoded text they begin.
+// Removes known secret values from text, in any encoding: plain, JSON-escaped (once, and as JSON within JSON), URL-encoded, and base64 of
+// either alphabet at any alignment.
 
 import { REDACTED } from '../../../kit/core/text/redact.ts'
 
-/** Shorter ones are words and numbers, and would make holes in everything. */
+/** Shorter values are words and numbers; hiding them would punch holes into everything. */
 export const LEAST_SECRET = 6
-/** Forms are looked for in pieces of this length, so that a text that holds only a part of a secret does not show it. */
+/** Secrets are matched in pieces of this length, so that a text with only a part of a secret does not leak it. */
 const PIECE = 32
 /** About 2,000 RSA keys. */
 const MAX_PIECES = 2_097_152
 const FILTER_BITS = 22
 
-/** There are too many secrets to look for. */
+/** Thrown if there are too many secrets to search for. */
 export class TooManySecrets extends Error {
   constructor() {
     super(`more than ${MAX_PIECES} pieces of secrets would have to be looked for, so that nothing is shown`)
@@ -21,13 +21,13 @@ export class TooManySecrets extends Error {
 
 export class HiddenValues {
   readonly #pieces = new Set<string>()
-  /** By the first characters of a piece: the lengths of such pieces, longest first. */
+  /** First characters of a piece -> lengths of such pieces, longest first. */
   readonly #lengths = new Map<string, number[]>()
-  /** By the hash of the first characters of a piece: whether there is one. */
+  /** Prefilter by hash: whether any piece begins with such characters. */
   readonly #filter = new Uint8Array(2 ** FILTER_BITS)
 
   /**
-   * @param values of several lines (PEM): each line is a value; those that are too short are left out
+   * @param values if multi-line (PEM), each line is a value; values that are too short are left out
    * @throws {TooManySecrets}
    */
   constructor(values: Iterable<string>) {
@@ -54,7 +54,7 @@ export class HiddenValues {
     }
   }
 
-  /** The text without them. Its cost grows with the length of the text, not with the number of secrets. */
+  /** Returns the text without secrets. Cost grows with the length of the text, not with the number of secrets. */
   hide(text: string): string {
     let shown = ''
     let copied = 0
@@ -74,7 +74,7 @@ export class HiddenValues {
     return start < 0 ? text : shown + text.slice(copied, start) + REDACTED + text.slice(end)
   }
 
-  /** Of the longest piece that begins there; 0 = none. */
+  /** Length of the longest piece that begins there; 0 = none. */
   #lengthAt(text: string, at: number): number {
     const lengths = this.#lengths.get(text.slice(at, at + LEAST_SECRET)) ?? []
     for (const length of lengths) {
@@ -84,7 +84,7 @@ export class HiddenValues {
   }
 }
 
-/** Whether nothing of it can be looked for. */
+/** Whether no part of it can be searched for. */
 export function isTooShort(value: string): boolean {
   return value !== '' && secretLines(value).length === 0
 }
@@ -103,7 +103,7 @@ function formsOf(value: string): ReadonlySet<string> {
   return new Set([value, escaped, twice, encoded, lowerCase, ofForm, ...base64Forms(value)])
 }
 
-/** What is the same of its base64 whatever stands before and after it, where it begins at each of the three places in a group. */
+/** The part of its base64 that does not depend on the surrounding bytes, for each of the three alignments. */
 function base64Forms(value: string): readonly string[] {
   const bytes = Buffer.from(value)
   return [0, 1, 2].flatMap((shift) => {

@@ -1,4 +1,4 @@
-// Identity survives the wire unchanged; client-sent impersonation reads and is authorised as in kube-apiserver
+// Identity survives the wire unchanged; client-sent impersonation is parsed and authorised as in kube-apiserver
 // (apiserver/pkg/endpoints/filters/impersonation/impersonation_test.go).
 
 import assert from 'node:assert/strict'
@@ -20,7 +20,7 @@ import {
 
 const MASTER: UserInfo = { name: 'u', uid: '', groups: ['g'], extra: {} }
 
-/** What a kube-apiserver makes of the fields, written down as its Go code does it: bytes, not strings. */
+/** What kube-apiserver makes of the fields, written like its Go code: bytes, not strings. */
 function received(list: readonly string[]): UserInfo {
   const text = (value: string): string => Buffer.from(value, 'latin1').toString('utf8')
   const extra = new Map<string, string[]>()

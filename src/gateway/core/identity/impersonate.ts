@@ -1,5 +1,5 @@
-// Identity on the wire: the Impersonate-* fields that the gateway sends, and those that a client sends (kubectl --as),
-// read as kube-apiserver does (apiserver/pkg/endpoints/filters/impersonation/impersonation.go).
+// Identity on the wire: the Impersonate-* fields that the gateway sends, and those that a client sends (kubectl --as), parsed like
+// kube-apiserver (apiserver/pkg/endpoints/filters/impersonation/impersonation.go).
 
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
@@ -17,7 +17,7 @@ import { decodeUtf8, encodeUtf8 } from '../request/hop-headers.ts'
 export interface ClientImpersonation {
   /** Never empty. */
   readonly name: string
-  /** '' = none asked for. */
+  /** '' = none requested. */
   readonly uid: string
   readonly groups: readonly string[]
   readonly extra: Readonly<Record<string, readonly string[]>>
@@ -41,14 +41,14 @@ const AUTHENTICATION_GROUP = 'authentication.k8s.io'
 /** Each value costs one access review, so their number is bounded. */
 const MAX_IMPERSONATED_VALUES = 256
 /**
- * Names and values together: 256 groups of 239 characters each. They are decoded, reviewed, and encoded again on one thread, and the identity
- * is kept for as long as the request runs.
+ * Names and values together: 256 groups of 239 characters each. They are decoded, reviewed, and encoded again on one thread, and the
+ * identity is kept for as long as the request runs.
  */
 const MAX_IMPERSONATED_BYTES: number = 64 * 1024
 
 /**
- * The fields that make upstream see `user`. Only for users without an `identityProblem`. The result depends on the user
- * alone: it can be kept as long as the identity is.
+ * The fields that make upstream see `user`. Only for users without an `identityProblem`. Depends on the user alone, so the result may be
+ * cached with the identity.
  */
 export function identityHeaders(user: UserInfo): HeaderList {
   const list: HeaderList = [USER, encodeUtf8(user.name)]
@@ -62,12 +62,12 @@ export function identityHeaders(user: UserInfo): HeaderList {
 }
 
 /**
- * Why `user` cannot be encoded in header fields so that upstream reads exactly this user; '' when it can. Otherwise the request must not
- * be forwarded: without an identity it would run with the gateway's own rights.
+ * Why `user` can't be encoded in header fields so that upstream sees exactly this user; '' = it can. Otherwise the request must not be
+ * forwarded: without an identity it would run with the gateway's own rights.
  */
 export function identityProblem(user: UserInfo): string {
   if (user.name === '') return 'the user has no name'
-  // Without groups upstream adds some: a service account would get the groups of all service accounts.
+  // Without groups upstream adds defaults: a service account would get the groups of all service accounts.
   if (user.groups.length === 0) return 'the user has no groups'
   const problem = valueProblem('name', user.name) || valueProblem('uid', user.uid)
   if (problem !== '') return problem
@@ -86,8 +86,8 @@ export function identityProblem(user: UserInfo): string {
 }
 
 /**
- * The identity that the client asks for; undefined when it asks for none, which includes an empty Impersonate-User. Of several
- * Impersonate-User or -Uid lines the first counts, as in kube-apiserver; none of them goes upstream.
+ * The identity that the client requests; undefined if none, which includes an empty Impersonate-User. Of several Impersonate-User or -Uid
+ * lines the first counts, as in kube-apiserver; none of them is forwarded.
  */
 export function readImpersonation(list: HeaderList): ClientImpersonation | undefined | Refusal {
   let name: string | undefined
@@ -98,7 +98,7 @@ export function readImpersonation(list: HeaderList): ClientImpersonation | undef
   let bytes = 0
   for (let i = 0; i + 1 < list.length; i += 2) {
     const field = list[i] ?? ''
-    // 'impersonate-' has 12 characters; nearly every field ends here.
+    // 'impersonate-' has 12 characters; nearly every field is skipped here.
     if (field.length < 12 || (field.charCodeAt(0) | 0x20) !== 0x69) continue
     const lower = field.toLowerCase()
     if (lower !== USER && lower !== GROUP && lower !== UID && !lower.startsWith(EXTRA_PREFIX)) continue
@@ -146,7 +146,7 @@ export function impersonationReviews(wanted: ClientImpersonation): readonly Acce
   return reviews
 }
 
-/** The user that the request runs as, with default groups if the client named none. */
+/** The effective user of the request, with default groups if the client named none. */
 export function impersonatedUser(wanted: ClientImpersonation): UserInfo {
   const groups = [...wanted.groups]
   const account = groups.length === 0 ? splitServiceAccount(wanted.name) : undefined
@@ -174,15 +174,15 @@ export function impersonationForbiddenMessage(
   return `${subject}${quoted} is forbidden: ${escapeHtml(cannot)}${reason === '' ? '' : `: ${reason}`}`
 }
 
-/** A value that arrives as it was sent, over HTTP/2 and over HTTP/1.1 (upgrades). */
+/** Checks that a value arrives unchanged, over HTTP/2 and over HTTP/1.1 (upgrades). */
 function valueProblem(what: string, value: string): string {
   if (!value.isWellFormed()) return `${what} is not valid Unicode`
   for (let i = 0; i < value.length; i++) {
     const code = value.charCodeAt(i)
-    // CR, LF and NUL end or break a field; Go's servers reset the stream for the others (httpguts.ValidHeaderFieldValue).
+    // CR, LF and NUL end or break a field; Go servers reset the stream for the others (httpguts.ValidHeaderFieldValue).
     if ((code < 0x20 && code !== 0x09) || code === 0x7f) return `${what} has a control character`
   }
-  // HTTP/1.1 receivers cut it off: " admin" would arrive as "admin".
+  // HTTP/1.1 receivers trim it: " admin" would arrive as "admin".
   return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
     ? `${what} begins or ends with a space`
     : ''
@@ -193,8 +193,8 @@ function isBlank(code: number): boolean {
 }
 
 /**
- * An extra key as field name. The server lower-cases the name first and percent-decodes it then, so an upper-case letter
- * survives only escaped, and `%` must be escaped, too. Hexadecimal digits are lower-case for HTTP/2.
+ * Encodes an extra key as a field name. The server lower-cases the name first, then percent-decodes it, so an upper-case letter survives
+ * only escaped, and `%` must be escaped too. Hexadecimal digits are lower-case for HTTP/2.
  */
 function escapeExtraKey(key: string): string {
   const bytes = encodeUtf8(key)
@@ -206,7 +206,7 @@ function escapeExtraKey(key: string): string {
   return escaped
 }
 
-/** net/url PathUnescape; a malformed key stays as it is. undefined when the outcome is not UTF-8. */
+/** net/url PathUnescape; a malformed key is returned unchanged. undefined if the result is not UTF-8. */
 function unescapeExtraKey(escaped: string): string | undefined {
   if (/%(?![0-9a-f]{2})/.test(escaped)) return decodeUtf8(escaped)
   return decodeUtf8(
@@ -239,7 +239,7 @@ function invalid(message: string): Refusal {
   return refuse('impersonation-invalid', message)
 }
 
-/** Kubernetes does this so that an error never looks like HTML. */
+/** Like Kubernetes, so that an error never looks like HTML. */
 export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -40,7 +40,7 @@ test('an email address must not be unverified', () => {
   assert.equal(seen({ ...claims, email_verified: true }, email), 'a@example.com []')
   assert.equal(seen({ ...claims, email_verified: false }, email), 'claims')
   assert.equal(seen({ ...claims, email_verified: 'true' }, email), 'claims')
-  // Only where the address is the name.
+  // Only if the address is used as the name.
   assert.equal(seen({ ...claims, email_verified: false }, { usernamePrefix: '-' }), 'alice []')
 })
 
@@ -52,7 +52,7 @@ test('groups are a text or a list of texts', () => {
   assert.equal(seen({ sub: 'a', groups: ['sre', 5] }, plain), 'claims')
   assert.equal(seen({ sub: 'a', groups: { sre: true } }, plain), 'claims')
   assert.equal(seen({ sub: 'a', groups: Array.from({ length: 1001 }, String) }, plain), 'claims')
-  // No claim is named: the provider gives nobody groups.
+  // No groups claim is configured: the provider's groups are ignored.
   assert.equal(seen({ sub: 'a', groups: ['sre'] }, { ...plain, groupsClaim: '' }), 'a []')
 })
 

@@ -1,10 +1,10 @@
-// The claims of an OpenID Connect ID token to a user, as kube-apiserver's OIDC authenticator does
-// (apiserver/plugin/pkg/authenticator/token/oidc/oidc.go), and stricter: names that Kubernetes or Portcullis reserve are refused.
+// Maps the claims of an OpenID Connect ID token to a user, like kube-apiserver's OIDC authenticator
+// (apiserver/plugin/pkg/authenticator/token/oidc/oidc.go), but stricter: names reserved by Kubernetes or Portcullis are refused.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { CREDENTIAL_ID_KEY } from '../../../pki/core/user-from-cert.ts'
 
-/** Which tokens count, and who they are. */
+/** Which tokens are accepted, and how their claims name the user. */
 export interface OidcClaimOptions {
   /** `https://...`, exactly as in the `iss` claim. */
   readonly issuer: string
@@ -16,7 +16,7 @@ export interface OidcClaimOptions {
   /** '' = tokens carry no groups. */
   readonly groupsClaim: string
   readonly groupsPrefix: string
-  /** Claims that must be there with this value. */
+  /** Claims that must be present with this value. */
   readonly requiredClaims: Readonly<Record<string, string>>
 }
 
@@ -31,7 +31,7 @@ export type OidcRefusal =
   | 'claims'
   | 'reserved-name'
 
-/** A token that is not accepted; the message never repeats the token. */
+/** A rejected token; the message never repeats the token. */
 export interface RefusedClaims {
   readonly refused: OidcRefusal
   readonly message: string
@@ -39,15 +39,15 @@ export interface RefusedClaims {
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** Clocks of issuer and gateway may differ by this for `nbf` and `iat` (github.com/coreos/go-oidc, verify.go). */
+/** Tolerated clock skew between issuer and gateway for `nbf` and `iat` (github.com/coreos/go-oidc, verify.go). */
 const SKEW_SECONDS = 5 * 60
 const EMAIL = 'email'
-/** Prefixes of names that have, or may get, a meaning of their own. */
+/** Prefixes of names that have, or may get, a special meaning. */
 const RESERVED = ['system:', 'portcullis:']
-/** More would not fit into the header of a kube-apiserver either. */
+/** More would not fit into a kube-apiserver's header either. */
 const MAX_GROUPS = 1_000
 
-/** Whether the token is for us, and valid now. Undefined = it is. */
+/** Checks that the token is for us and currently valid. undefined = it is. */
 export function checkAudienceAndTimes(
   claims: Claims,
   { clientId }: OidcClaimOptions,
@@ -68,7 +68,7 @@ export function checkAudienceAndTimes(
   return undefined
 }
 
-/** The user of claims that are signed, for us and valid. system:authenticated is not added. */
+/** The user of claims that are signed, for us and valid. Does not add system:authenticated. */
 export function userFromClaims(claims: Claims, options: OidcClaimOptions): UserInfo | RefusedClaims {
   const name = usernameOf(claims, options)
   if (typeof name !== 'string') return name
@@ -93,7 +93,7 @@ function usernameOf(claims: Claims, options: OidcClaimOptions): string | Refused
   if (typeof value !== 'string' || value === '') {
     return refuse('claims', `the claim ${claim}, which names the user, is not a text`)
   }
-  // OpenID Connect Core, section 5.1: where the issuer says so, the address is only the user's own word.
+  // OpenID Connect Core, section 5.1: if the issuer says so, the address is only the user's own claim.
   if (claim === EMAIL && Object.hasOwn(claims, 'email_verified') && claims['email_verified'] !== true) {
     return refuse('claims', 'the email address is not verified')
   }
@@ -107,7 +107,7 @@ function usernamePrefix({ usernamePrefix: prefix, usernameClaim, issuer }: OidcC
   return usernameClaim === EMAIL ? '' : `${issuer}#`
 }
 
-/** One group as a text, or a list of them. */
+/** A single group as a string, or a list. */
 function groupsOf(claims: Claims, options: OidcClaimOptions): readonly string[] | RefusedClaims {
   const { groupsClaim: claim, groupsPrefix } = options
   const value = claim === '' ? undefined : own(claims, claim)

@@ -8,7 +8,7 @@ const UNLIMITED: CallRate = { qps: 0, burst: 0 }
 class Asked extends Turn {
   readonly #log: string[]
   outcome: 'waits' | 'granted' | number = 'waits'
-  /** As `refused` was told. */
+  /** The value passed to `refused`. */
   atMost: number | undefined
 
   constructor(source: string, log: string[], longestWaitMs: number, weight: number) {
@@ -151,7 +151,7 @@ describe('turns', () => {
       const other = turnOf(`other ${source}`)
       if (source >= 20) turns.ask(other, UNLIMITED, 0)
       else for (let i = 0; i < 64; i++) turns.ask(i === 0 ? other : turnOf(`other ${source}`), UNLIMITED, 0)
-      // Three take 32, 16 and 8; each further one has one place, until none is left.
+      // Three sources take 32, 16 and 8; each further one gets one slot until none is left.
       if (source < 3 + places) assert.equal(other.outcome, 'granted', `source ${source}`)
     }
     assert.equal(turns.inFlight, MAX_CALLS_IN_FLIGHT)

@@ -1,22 +1,22 @@
-// Whose call to a cluster the gateway makes next. Sources take turns, so that a busy one does not keep out the others. A source
-// that is alone may use nearly all of the capacity.
+// Fair queue for the calls that the gateway itself makes to a cluster. Sources take turns, so that a busy one can't starve the others; a
+// source that is alone may use nearly all of the capacity.
 
 import { Budget } from '../../../kit/api/limits/budget.ts'
 import { Queued, TurnQueue, type TurnSource } from '../../../kit/core/queues/turn-queue.ts'
 
-/** clientConfig.qps and burst; a `qps` of 0 = not limited. */
+/** clientConfig.qps and burst; a `qps` of 0 means no limit. */
 export interface CallRate {
   readonly qps: number
   readonly burst: number
 }
 
-/** A call that asks for its turn. Exactly one of its functions is called, once. */
+/** A call waiting for its turn. Exactly one of its functions is called, once. */
 export abstract class Turn extends Queued {
   /** On whose behalf the call is made: an address or a user. */
   readonly source: string
-  /** How many turns in a row its source has when others wait; at least 1. */
+  /** How many turns in a row its source gets while others wait; at least 1. */
   readonly weight: number
-  /** The longest that it waits, milliseconds. */
+  /** Maximum wait, milliseconds. */
   readonly longestWaitMs: number
 
   constructor(source: string, weight: number, longestWaitMs: number) {
@@ -29,55 +29,55 @@ export abstract class Turn extends Queued {
   /** `CallTurns.done` must be called when the call is over. */
   abstract granted(): void
   /**
-   * @param retryAfterMs when another attempt is likely to succeed
-   * @param atMost so many calls may be under way, and that is why; undefined = it is the rate
+   * @param retryAfterMs when a retry is likely to succeed
+   * @param atMost the limit on calls in flight, if that was the reason; undefined = the rate was
    */
   abstract refused(retryAfterMs: number, atMost: number | undefined): void
 }
 
-/** Calls in flight to one cluster, of one kind and in one thread. */
+/** Calls in flight to one cluster, per kind and thread. */
 export const MAX_CALLS_IN_FLIGHT = 64
-/** One place in this many is reserved for sources with no call in flight: a few busy sources cannot take all of them. */
+/** One slot in this many is reserved for sources with no call in flight, so that a few busy sources can't take all of them. */
 const ONE_KEPT_OF = 8
-/** Calls that wait for a place, of all sources together. */
+/** Calls waiting for a slot, over all sources. */
 const MAX_CALLS_WAITING = 1024
-/** When others are in the way, and neither a rate nor the calls before say when there will be room. */
+/** Used when neither the rate nor recent calls tell when a slot will be free. */
 const BUSY_RETRY_MS = 1000
 /** The longest Retry-After. */
 const LONGEST_RETRY_MS = 15_000
-/** The ends of calls are counted for this long at least, because calls that begin together end together. */
+/** Completions are counted for at least this long, because calls that start together end together. */
 const COUNT_MS = 1000
 
 export class CallTurns {
   readonly #maxInFlight: number
   readonly #maxWaiting: number
-  /** Places reserved for sources with no call in flight. */
+  /** Slots reserved for sources with no call in flight. */
   readonly #kept: number
-  /** Undefined until a rate is in force. */
+  /** Undefined until a rate is set. */
   #budget: Budget | undefined
-  /** Of the budget. */
+  /** The rate that #budget was made for. */
   #rate: CallRate | undefined
-  /** What a source holds is its calls in flight. */
+  /** A source's holding is its number of calls in flight. */
   readonly #queue: TurnQueue<Turn> = new TurnQueue()
-  /** On average, between the ends of two calls while others waited; 0 = not known. */
+  /** Average time between two completions while others waited; 0 = unknown. */
   #endEveryMs = 0
-  /** Ends since then, while others waited. */
+  /** Completions since then, while others waited. */
   #ends = 0
   #countedSinceMs = 0
 
-  /** @param maxInFlight infinite = any number, bounded by a rate only */
+  /** @param maxInFlight Infinity = limited by the rate only */
   constructor(maxInFlight: number = MAX_CALLS_IN_FLIGHT, maxWaiting: number = MAX_CALLS_WAITING) {
     this.#maxInFlight = maxInFlight
     this.#kept = Number.isFinite(maxInFlight) ? Math.floor(maxInFlight / ONE_KEPT_OF) : 0
     this.#maxWaiting = maxWaiting
   }
 
-  /** Turns that wait. */
+  /** Number of turns that wait. */
   get waiting(): number {
     return this.#queue.count
   }
 
-  /** Calls that were granted and are not over. */
+  /** Calls granted and not yet done. */
   get inFlight(): number {
     return this.#queue.held
   }
@@ -92,19 +92,19 @@ export class CallTurns {
     return dueMs
   }
 
-  /** A call of this source is over. @returns as `advance` */
+  /** A call of this source has ended. @returns as `advance` */
   done(source: string, rate: CallRate, nowMs: number): number {
     this.#queue.release(source)
     this.#learn(nowMs)
     return this.advance(rate, nowMs)
   }
 
-  /** The turn has waited too long. Does nothing when it no longer waits. */
+  /** The turn has timed out. No-op if it no longer waits. */
   expire(turn: Turn, rate: CallRate): void {
     this.#refuse(turn, Math.max(this.#busyMs(), this.#expectedMs(turn, rate)))
   }
 
-  /** Grants what is due. @returns milliseconds until this has to be called again; 0 = not before something changes */
+  /** Grants what is due. @returns milliseconds until the next call is needed; 0 = not before something changes */
   advance(rate: CallRate, nowMs: number): number {
     for (let source = this.#next(); source !== undefined; source = this.#next()) {
       const waitMs = this.#takeOrWaitMs(rate, nowMs)
@@ -134,12 +134,11 @@ export class CallTurns {
 
   readonly #admits = ({ held, weight }: TurnSource): boolean => {
     const free = this.#maxInFlight - this.#queue.held
-    // Never more than are free, times its weight: whatever one source has in flight, there is room for others. Of the reserved places each
-    // source gets one.
+    // At most the number of free slots times its weight, so there is always room for others. Each source gets one reserved slot.
     return held === 0 || (held < free * weight && free > this.#kept)
   }
 
-  /** How long this turn, the last of its source, waits if nobody else comes, milliseconds; 0 = it does not wait, or no rate is set. */
+  /** How long this turn, the last of its source, would wait if no others arrived, milliseconds; 0 = no wait, or no rate is set. */
   #expectedMs({ waitsIn: source }: Turn, { qps }: CallRate): number {
     if (source === undefined || qps <= 0) return 0
     const ahead = Math.ceil(source.items.size / source.weight) * (this.#queue.sources - 1)
@@ -161,15 +160,15 @@ export class CallTurns {
     this.#ends++
   }
 
-  /** How long it takes until those who wait now have had their turns. */
+  /** How long it takes to serve all current waiters. */
   #busyMs(): number {
     return Math.min(LONGEST_RETRY_MS, Math.max(BUSY_RETRY_MS, this.#queue.count * this.#endEveryMs))
   }
 
-  /** Does nothing when it does not wait. */
+  /** No-op if it does not wait. */
   #refuse(turn: Turn, retryAfterMs: number): void {
     if (turn.waitsIn === undefined) return
-    // Where somebody could have the next place, it is the rate that they all wait for.
+    // If a source could take the next slot, the rate is what they all wait for.
     const atMost = this.#next() === undefined ? this.#maxInFlight : undefined
     this.#queue.remove(turn)
     turn.refused(retryAfterMs, atMost)

@@ -1,24 +1,24 @@
-// How many different things happened in the last minute, for all threads together: a bitmap for each ten seconds, in which each thing
-// sets one bit (linear counting: Whang, Vander-Zanden, Taylor, 1990). Exact enough for small numbers, and of a fixed size for large ones.
+// Counts distinct things in the last minute, across threads: one bitmap per ten seconds, in which each thing sets one bit (linear counting:
+// Whang, Vander-Zanden, Taylor, 1990). Accurate for small numbers, and of fixed size for large ones.
 
 const SLOT_MS = 10_000
-/** A minute, and the slot that is being filled. */
+/** A minute, plus the slot being filled. */
 const SLOTS = 7
-/** Of each slot. With all bits set the answer is 15,000. */
+/** Bits per slot. With all bits set the estimate is 15,000. */
 const BITS = 2_048
 const BITMAP_WORDS = BITS / 32
-/** The number of its ten seconds since the epoch, then its bitmap. */
+/** The slot's period number (ten-second periods since the epoch), then its bitmap. */
 const SLOT_WORDS = 1 + BITMAP_WORDS
 
-/** Of the memory that the functions are given. */
+/** Words of memory that the functions need. */
 export const DISTINCT_WORDS: number = SLOTS * SLOT_WORDS
 
-/** @param hash of the thing; all of its bits count */
+/** @param hash of the thing; all of its bits are used */
 export function countDistinct(words: Int32Array<SharedArrayBuffer>, at: number, hash: number, nowMs: number): void {
   const period = periodOf(nowMs)
   const slot = slotOf(at, period)
   const seen = Atomics.load(words, slot)
-  // Whoever comes first empties it; what another thread counts in that moment may be lost.
+  // The first thread clears the slot; what another thread counts at that moment may be lost.
   if (seen !== period && Atomics.compareExchange(words, slot, seen, period) === seen) {
     for (let i = 1; i < SLOT_WORDS; i++) Atomics.store(words, slot + i, 0)
   }
@@ -26,7 +26,7 @@ export function countDistinct(words: Int32Array<SharedArrayBuffer>, at: number, 
   Atomics.or(words, slot + 1 + (bit >>> 5), 1 << (bit & 31))
 }
 
-/** In the last 60 to 70 seconds. */
+/** Estimate for the last 60 to 70 seconds. */
 export function distinctInLastMinute(words: Int32Array<SharedArrayBuffer>, at: number, nowMs: number): number {
   const period = periodOf(nowMs)
   let set = 0

@@ -1,4 +1,4 @@
-// Limits are exact, whatever is held, and with threads that share a counter. Token buckets have a test of their own.
+// Limits are exact, for every kind of slot and with threads that share a counter. Token buckets have a test of their own.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -10,8 +10,8 @@ import { resizeBucket, returnToken, secondsToToken, takeToken, tokensInBucket } 
 const MAX_RETRY_AFTER_SECONDS = 60
 
 /**
- * How many tokens or slots a request of `seats` takes: as many, but no more than the limit is large, so that none waits for what cannot be,
- * as priority and fairness has it. Of slots that replicas share, no more than this one may have: the others have the rest.
+ * How many tokens or slots a request of `seats` takes: capped at the limit, so that no request waits for more than can ever be free (as in
+ * API priority and fairness). For slots shared by replicas the cap is this replica's slots, since the others hold the rest.
  */
 export function seatsTaken(schema: CompiledSchema, counter: FlowCounter, seats: number): number {
   if (schema.kind === 'tokenBucket') return Math.max(1, Math.min(seats, schema.burst))
@@ -21,9 +21,8 @@ export function seatsTaken(schema: CompiledSchema, counter: FlowCounter, seats: 
 }
 
 /**
- * Admits one request under the limit, or refuses it. `nowMs` is monotonic, and the same clock for all who share the
- * counter. What was taken of maxRequestsInflight is given back by `release`. Where replicas share the limit, both that limit
- * and the local one have to admit it.
+ * Admits one request under the limit, or refuses it. `nowMs` is monotonic, and every user of the counter must pass the same clock.
+ * `release` returns what was taken of maxRequestsInflight. If replicas share the limit, both the shared and the local limit must admit.
  */
 export function tryAcquire(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): boolean {
   switch (schema.kind) {
@@ -36,40 +35,40 @@ export function tryAcquire(schema: CompiledSchema, counter: FlowCounter, nowMs: 
   }
 }
 
-/** Ends what `tryAcquire` began. Safe after the schema changed or went: the request still holds the counter. */
+/** Releases what `tryAcquire` took. Safe after the schema changed or was removed: the request still holds the counter. */
 export function release(schema: CompiledSchema, counter: FlowCounter, seats = 1): void {
   if (schema.kind === 'maxRequestsInflight') freeSlot(counter, seats)
 }
 
-/** Undoes `tryAcquire` for a request that could be sent to no endpoint: its token is put back, its slot is free. */
+/** Undoes `tryAcquire` for a request that no endpoint could take: returns its token and frees its slot. */
 export function refund(schema: CompiledSchema, counter: FlowCounter, seats = 1): void {
   if (schema.kind === 'tokenBucket') returnToken(schema, counter, seats)
   else release(schema, counter, seats)
 }
 
-/** Whole seconds, at least 1, until the limit can admit a request again. */
+/** Whole seconds, at least 1, until the limit can admit another request. */
 export function retryAfterSeconds(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): number {
   if (schema.kind !== 'tokenBucket') return 1
   return Math.min(Math.max(Math.ceil(secondsToToken(schema, counter, nowMs, seats)), 1), MAX_RETRY_AFTER_SECONDS)
 }
 
-/** Puts a changed limit in force. Counters need nothing: they compare with the new maximum from now on. */
+/** Applies a changed limit. Counters need no change: they are compared with the new maximum from now on. */
 export function resize(previous: CompiledSchema, next: CompiledSchema, counter: FlowCounter, nowMs: number): void {
   if (previous.kind === 'tokenBucket' && next.kind === 'tokenBucket') resizeBucket(previous, next, counter, nowMs)
 }
 
-/** Whole tokens at hand, as far as a look without the lock can tell; 0 for limits that have none. */
+/** Whole tokens available, read without the lock; 0 for limits that have no tokens. */
 export function tokensLeft(schema: CompiledSchema, counter: FlowCounter, nowMs: number): number {
   return schema.kind === 'tokenBucket' ? tokensInBucket(schema, counter, nowMs) : 0
 }
 
-/** Whether a new counter would admit exactly the same, so that nothing is lost with this one. */
+/** Whether a new counter would behave identically, so that dropping this one loses nothing. */
 export function isIdle(schema: CompiledSchema, counter: FlowCounter, nowMs: number): boolean {
   if (requestsInFlight(counter) !== 0 || openWatches(counter) !== 0) return false
   return schema.kind !== 'tokenBucket' || tokensInBucket(schema, counter, nowMs) >= schema.burst
 }
 
-/** Assigns an idle counter to another user; false when it is not idle, or in use right now. */
+/** Assigns an idle counter to another user; false if it is not idle or is locked. */
 export function tryReassign(
   schema: CompiledSchema,
   counter: FlowCounter,

@@ -1,37 +1,37 @@
-// The memory of local limits: one for each limit, or for each user of a limit.
+// Memory of local limits: one counter per limit, or per user of a limit.
 //
-// A counter lives in shared memory, zero-filled when new. It is changed under a lock word of its own: a bucket needs two
-// numbers (how many tokens, as of when), and two doubles that hold whole numbers under a lock cost less than a
-// BigInt64 compare-exchange, which allocates on every call. What is held (slots, watches) is counted in a column for each
-// thread, whose sum is compared with the limit: when a thread dies, emptying its column gives back exactly what it held.
+// A counter lives in shared memory, zero-filled when new, and is changed under its own lock word: a bucket needs two numbers (tokens and
+// their timestamp), and two doubles with whole values under a lock cost less than a BigInt64 compare-exchange, which allocates on every
+// call. Held slots and watches are counted in one column per thread, and the sum of the columns is compared with the limit: if a thread
+// dies, clearing its column returns exactly what it held.
 
 import type { GlobalAccount } from './global-account.ts'
 import { lock, openLockOf, tryLock, unlock } from './shared-lock.ts'
 
-/** Memory of many counters. Can be posted to a thread, which then sees the same counters. */
+/** Memory of many counters. Can be posted to a thread, which then shares the same counters. */
 export interface FlowMemory {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
-  /** How many threads count in it: threads 0 to columns - 1. */
+  /** Number of threads that count in it: threads 0 to columns - 1. */
   readonly columns: number
 }
 
-/** Of each counter; the first is its lock. A column of requests in flight and one of watches for each thread follow. */
+/** Per counter; the first word is its lock. One column of requests in flight and one of watches per thread follow. */
 const FIXED_WORDS = 4
 /** 0 = never used: the bucket is full. */
 export const STARTED = 1
-/** The user that the counter belongs to, in a memory for users (flow-users.ts); 0 and 0 = no user, or all of them. */
+/** The user that owns the counter, in the memory of flow-users.ts; 0 and 0 = no user, or all of them. */
 const KEY_LOW = 2
 const KEY_HIGH = 3
 
-/** Of each counter: its bucket (token-bucket.ts). */
+/** Per counter: its bucket (token-bucket.ts). */
 const COUNTER_NUMBERS = 2
 
-/** The state of one limit (of one user, where the limit is per user), as one thread sees it: a place in FlowMemory. */
+/** The state of one limit (for one user if it is per user) as one thread sees it: a position in FlowMemory. */
 export class FlowCounter {
   readonly words: Int32Array<SharedArrayBuffer>
   readonly numbers: Float64Array<SharedArrayBuffer>
-  /** Where the counter begins. */
+  /** Offset of the counter. */
   readonly at: number
   readonly numbersAt: number
   readonly columns: number
@@ -40,7 +40,7 @@ export class FlowCounter {
   /** The user that the caller expects. Nothing is taken once the counter belongs to another user. */
   keyLow = 0
   keyHigh = 0
-  /** Of a limit that replicas share: what this replica may take. */
+  /** For a limit shared by replicas: what this replica may take. */
   account: GlobalAccount | undefined = undefined
 
   constructor(memory: FlowMemory, index: number, thread: number) {
@@ -53,7 +53,7 @@ export class FlowCounter {
   }
 }
 
-/** @param columns how many threads will count in it */
+/** @param columns number of threads that count in it */
 export function createFlowMemory(counters: number, columns = 1): FlowMemory {
   const words = counters * wordsOfCounter(columns) * Int32Array.BYTES_PER_ELEMENT
   return {
@@ -67,12 +67,12 @@ function wordsOfCounter(columns: number): number {
   return FIXED_WORDS + 2 * columns
 }
 
-/** Where thread 0 counts its requests in flight; the other threads follow. */
+/** Thread 0's column of requests in flight; the other threads follow. */
 export function requestColumns(counter: FlowCounter): number {
   return counter.at + FIXED_WORDS
 }
 
-/** Where thread 0 counts its open watches; the other threads follow. */
+/** Thread 0's column of open watches; the other threads follow. */
 export function watchColumns(counter: FlowCounter): number {
   return counter.at + FIXED_WORDS + counter.columns
 }
@@ -97,7 +97,7 @@ export function assignCounter(counter: FlowCounter, low: number, high: number): 
   Atomics.store(counter.words, counter.at + KEY_LOW, low)
 }
 
-/** Takes the lock of the counter, or of the table of users that it stands for. */
+/** Takes the lock of the counter, or of the user table that it stands for. */
 export function lockCounter(counter: FlowCounter): void {
   lock(counter.words, counter.at, counter.thread)
 }
@@ -111,7 +111,7 @@ export function unlockCounter(counter: FlowCounter): void {
   unlock(counter.words, counter.at)
 }
 
-/** Releases everything that a dead thread held in any counter, its locks included. */
+/** Releases everything that a dead thread held in any counter, including locks. */
 export function releaseThread(memory: FlowMemory, thread: number): void {
   const { words, columns } = memory
   const stride = wordsOfCounter(columns)

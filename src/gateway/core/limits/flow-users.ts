@@ -1,6 +1,6 @@
-// The counters of a per-user limit, in shared memory: a table of fixed size, found by a hash of the
-// user's name. A user's counter is in a window of places behind its hash. Places are taken under the lock of the whole table
-// and never emptied, only reassigned when idle. So a look-up needs no lock and stops at the first empty place.
+// Counters of a per-user limit, in shared memory: a hash table of fixed size, keyed by user name. A user's counter lies within a window of
+// slots after its hash. Slots are claimed under the lock of the whole table and never emptied, only reassigned when idle; so a lookup needs
+// no lock and stops at the first empty slot.
 
 import { type HashSeed, NameHash } from '../../../kit/core/text/name-hash.ts'
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
@@ -16,27 +16,27 @@ import {
 } from './flow-counter.ts'
 import { openWatches, requestsInFlight } from './in-flight.ts'
 
-/** Places for users of one limit. */
+/** User slots per limit. */
 const USERS = 65_536
-/** Places that may hold one user. Below half full, hardly any user is further than 30 from where its hash says. */
+/** Slots that may hold one user. Below half full, hardly any user is more than 30 slots from its hash. */
 const WINDOW = 64
-/** Shared by all users who find no place. */
+/** Shared by all users that found no slot. */
 const OVERFLOW = USERS
-/** Stands for the whole table: its lock, how many places are taken, how often one was missing. */
+/** Stands for the whole table: its lock, number of slots taken, number of overflows. */
 const TABLE = USERS + 1
 const TAKEN = 1
 const OVERFLOWS = 2
 
-/** What all users of a limit have together. */
+/** Totals over all users of a limit. */
 export interface UserTotals {
   inFlight: number
   watches: number
-  /** Of the user who has fewest. */
+  /** Tokens of the user with the fewest. */
   tokens: number
   users: number
 }
 
-/** @param columns how many threads count in it */
+/** @param columns number of threads that count in it */
 export function createUserMemory(columns: number): FlowMemory {
   return createFlowMemory(USERS + 2, columns)
 }
@@ -45,7 +45,7 @@ export class UserCounters {
   readonly #memory: FlowMemory
   readonly #thread: number
   readonly #hash: NameHash
-  /** By place; made when first used, and used by whoever has the place. */
+  /** By slot; created on first use and shared by every later owner of the slot. */
   readonly #counters = new Map<number, FlowCounter>()
   readonly #table: FlowCounter
   readonly #overflow: FlowCounter
@@ -59,15 +59,15 @@ export class UserCounters {
   }
 
   /**
-   * The counter of a user, made if there is none. An idle counter, which admits the same as a new one, may be reassigned to
-   * another user at any moment: something is taken from it only while it belongs to this user (`isOwn`).
+   * The user's counter, created if needed. An idle counter, which behaves like a new one, may be reassigned to another user at any moment:
+   * tokens and slots are taken only while it belongs to this user (`isOwn`).
    */
   counterOf(name: string, schema: CompiledSchema, nowMs: number): FlowCounter {
     this.#hash.hash(name)
     return this.#find() ?? this.#claim(schema, nowMs)
   }
 
-  /** How often a user found no place and had to use the shared overflow counter. */
+  /** How often a user found no slot and had to use the shared overflow counter. */
   overflows(): number {
     return Atomics.load(this.#memory.words, this.#table.at + OVERFLOWS)
   }
@@ -84,7 +84,7 @@ export class UserCounters {
     return totals
   }
 
-  /** Puts a changed limit in force for every user. */
+  /** Applies a changed limit to every user. */
   resize(previous: CompiledSchema, next: CompiledSchema, nowMs: number): void {
     this.#each((counter) => resize(previous, next, counter, nowMs))
   }
@@ -114,7 +114,7 @@ export class UserCounters {
 
   #claim(schema: CompiledSchema, nowMs: number): FlowCounter {
     lockCounter(this.#table)
-    // Another thread may have been faster.
+    // Another thread may have been first.
     const counter = this.#find() ?? this.#takePlace(schema, nowMs)
     unlockCounter(this.#table)
     return counter

@@ -1,12 +1,12 @@
-// What this replica may take of a limit that all replicas share: tokens and slots that the main thread has fetched, in memory
-// shared by all threads. Requests take from it as from a local limit and never wait; the main thread refills it.
+// What this replica may take of a limit shared by all replicas: tokens and slots fetched by the main thread, in memory shared by all
+// threads. Requests take from it as from a local limit and never wait; the main thread refills it.
 
 /** The words of one limit. Changed under the lock of its FlowCounter, except TAKEN and MISSED, which only grow. */
 export type GlobalAccount = Int32Array<SharedArrayBuffer>
 
-/** Whole tokens that are left; less than 0 = a request took more than there were, which are still to be fetched. */
+/** Whole tokens left; negative = a request took more than were available, and the debt is still to be fetched. */
 const TOKENS = 0
-/** How many requests of this replica may run at once. */
+/** Maximum number of concurrent requests on this replica. */
 const SLOTS = 1
 /** Tokens taken by requests, and requests that found no token or slot; modulo 2^32. */
 const TAKEN = 2
@@ -19,8 +19,8 @@ export function createGlobalAccount(): GlobalAccount {
 }
 
 /**
- * For a request, under the lock of the counter. One token is enough: a replica never has all of the burst, so a request of many would wait
- * for ever. What it lacks is owed, and others pass when it has been fetched.
+ * For a request, under the lock of the counter. One token is enough: a replica never holds the whole burst, so a request of many seats
+ * would never pass. The shortfall becomes a debt, and others pass once it has been fetched.
  */
 export function takeFromAccount(account: GlobalAccount, seats = 1): boolean {
   if (Atomics.load(account, TOKENS) <= 0) {
@@ -38,12 +38,12 @@ export function returnToAccount(account: GlobalAccount, seats = 1): void {
   Atomics.sub(account, TAKEN, seats)
 }
 
-/** How many requests of this replica may run at once. */
+/** Maximum number of concurrent requests on this replica. */
 export function slotsOf(account: GlobalAccount): number {
   return Atomics.load(account, SLOTS)
 }
 
-/** A request found no slot. */
+/** Records a request that found no slot. */
 export function missSlot(account: GlobalAccount): void {
   Atomics.add(account, MISSED, 1)
 }

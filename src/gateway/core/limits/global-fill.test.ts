@@ -1,4 +1,4 @@
-// Requests under a limit that replicas share: the account and the local limit both have to admit them.
+// Requests under a limit shared by replicas: the account and the local limit must both admit them.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -50,7 +50,7 @@ describe('tokens', () => {
     changeTokens(counter, account, 3)
     assert.equal(take(BUCKET, counter, 5), 3)
     assert.deepEqual([tokensTaken(account), requestsMissed(account)], [3, 4])
-    // Who was refused by all has taken nothing of the local limit.
+    // A request refused by the shared limit takes nothing from the local one.
     assert.equal(tokensLeft(BUCKET, counter, 1000), 7)
   })
 

@@ -1,4 +1,4 @@
-// How the main thread fills the account of a shared limit (global-account.ts), and which limit refused a request.
+// Main-thread side of a shared limit's account (global-account.ts), and which of the two limits refused a request.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { type FlowCounter, lockCounter, unlockCounter } from './flow-counter.ts'
@@ -7,7 +7,7 @@ import { requestsInFlight } from './in-flight.ts'
 
 const MOST_TOKENS = 2 ** 30
 
-/** Adds tokens; a negative number takes away as many as there are, and adds to no debt. @returns the actual change */
+/** Adds tokens; a negative number removes at most what is there and adds no debt. @returns the actual change */
 export function changeTokens(counter: FlowCounter, account: GlobalAccount, by: number): number {
   lockCounter(counter)
   const before = tokensAtHand(account)
@@ -17,7 +17,7 @@ export function changeTokens(counter: FlowCounter, account: GlobalAccount, by: n
   return after - before
 }
 
-/** Sets how many requests may run at once. @returns how many are running; from now on no more than `slots` are admitted */
+/** Sets the maximum number of concurrent requests. @returns how many are running; from now on no more than `slots` are admitted */
 export function setSlots(counter: FlowCounter, account: GlobalAccount, slots: number): number {
   lockCounter(counter)
   storeSlots(account, slots)
@@ -26,7 +26,7 @@ export function setSlots(counter: FlowCounter, account: GlobalAccount, slots: nu
   return running
 }
 
-/** Whether the shared limit refuses a request now, rather than the local one beside it. */
+/** Whether the shared limit refuses a request now, rather than the local one. */
 export function refusedByAll(schema: CompiledSchema, counter: FlowCounter, seats = 1): boolean {
   const { account } = counter
   if (schema.shared === undefined || account === undefined) return false

@@ -1,4 +1,4 @@
-// Who shares a limit: parts sum up to it, and nobody takes more than its part before the others are known to be back.
+// Replicas that share a limit: their parts add up to it, and none takes more than its part until the others are known to be back.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -31,11 +31,11 @@ test('started while Redis is away: the part of the process before, and no more t
   const view = new ReplicaView('new', 1, { replicas: 3, rank: 2 })
   assert.deepEqual([view.mode, view.part], ['parted', { replicas: 3, rank: 2 }])
   assert.deepEqual(new ReplicaView('new', 5, { replicas: 3, rank: 2 }).part, { replicas: 5, rank: 2 })
-  // A place that does not exist is replaced by the last one.
+  // A rank out of range is clamped to the last one.
   assert.deepEqual(new ReplicaView('new', 2, { replicas: 1, rank: 7 }).part, { replicas: 2, rank: 1 })
   view.onMembers(at(1, 'a', 'new'), 1, 100)
   assert.deepEqual([view.mode, view.part], ['shared', { replicas: 2, rank: 1 }])
-  // All that were there start again without Redis: together they take the whole, and no more.
+  // All replicas restart without Redis: together they take the whole limit, and no more.
   const total = 10
   const parts = [0, 1, 2].map((rank) => wholePart(total, new ReplicaView('x', 1, { replicas: 3, rank }).part))
   assert.deepEqual(parts, [4, 3, 3])
@@ -52,7 +52,7 @@ test('back, it keeps to its part until all have spoken since, or are given up', 
   const view = new ReplicaView('a', 1)
   view.onMembers(at(1, 'a', 'b', 'c'), 1, 100)
   view.onDisconnect()
-  // What b and c said before it was back proves nothing.
+  // What b and c reported before the reconnect proves nothing.
   view.onMembers([...at(1000, 'a'), ...at(900, 'b', 'c')], 1000, 1100)
   assert.deepEqual([view.mode, view.part.replicas], ['returning', 3])
   view.onMembers([...at(1250, 'a', 'b'), ...at(900, 'c')], 1250, 1350)

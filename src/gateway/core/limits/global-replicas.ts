@@ -1,13 +1,13 @@
-// Which replicas share the limits: those that Redis has heard from lately. And which part of a limit belongs to this replica
-// while Redis is away.
+// Which replicas share the limits (those that Redis has heard from recently), and which part of a limit belongs to this replica while Redis
+// is unavailable.
 
 /**
- * How the limits are kept. `shared`: from one account in Redis. `parted`: each replica keeps to its part. `returning`: from
- * Redis, but no more than this replica's part until the others are known to use Redis again.
+ * How limits are enforced. `shared`: from one account in Redis. `parted`: each replica keeps to its part. `returning`: from Redis, but at
+ * most this replica's part until the others are known to use Redis again.
  */
 export type SharingMode = 'shared' | 'returning' | 'parted'
 
-/** This replica's part of a limit: one of `replicas`, the `rank`th from 0. */
+/** This replica's part of a limit: one of `replicas`, with this rank, counted from 0. */
 export interface ReplicaPart {
   readonly replicas: number
   readonly rank: number
@@ -15,15 +15,15 @@ export interface ReplicaPart {
 
 const ALONE: ReplicaPart = { replicas: 1, rank: 0 }
 
-/** A replica and when Redis last heard of it, by the clock of Redis. */
+/** A replica, and when Redis last heard from it, by Redis's clock. */
 export interface ReplicaMember {
   readonly id: string
   readonly heardMs: number
 }
 
 /**
- * How long a replica that has reached Redis again keeps to its part while replicas known before are missing. Then they are
- * considered dead. Longer than the longest pause between two attempts to connect.
+ * How long a replica that has reached Redis again keeps to its part while known replicas are missing; after that they are considered dead.
+ * Longer than the longest pause between two connection attempts.
  */
 const RETURN_MS = 4_000
 
@@ -33,14 +33,14 @@ export class ReplicaView {
   readonly #expectedRank: number
   #members: readonly string[]
   #mode: SharingMode = 'parted'
-  /** When the mode became `returning`: by the clock of this replica, and by that of Redis. */
+  /** When the mode became `returning`: by this replica's clock, and by Redis's. */
   #returnedMs = 0
   #returnedRedisMs = 0
   #met = false
 
   /**
-   * @param expected how many replicas to assume before Redis has answered; at least 1
-   * @param known this replica's part when Redis answered a process before this one; the larger number of replicas counts
+   * @param expected number of replicas to assume until Redis has answered; at least 1
+   * @param known this replica's part when Redis last answered an earlier process; the larger number of replicas counts
    */
   constructor(self: string, expected: number, known: ReplicaPart = ALONE) {
     this.#self = self
@@ -53,7 +53,7 @@ export class ReplicaView {
     return this.#mode
   }
 
-  /** Ids of the replicas that are alive or, while Redis is away, were alive last. */
+  /** Ids of the live replicas or, while Redis is unavailable, of those last seen alive. */
   get members(): readonly string[] {
     return this.#members
   }
@@ -64,15 +64,15 @@ export class ReplicaView {
     return { replicas, rank: Math.max(0, rank) }
   }
 
-  /** Redis does not answer. */
+  /** Redis stopped answering. */
   onDisconnect(): void {
     this.#mode = 'parted'
   }
 
-  /** Redis has answered which replicas are alive; this one is among them. */
+  /** Redis has returned the live replicas, including this one. */
   onMembers(members: readonly ReplicaMember[], redisMs: number, nowMs: number): void {
     if (this.#mode === 'parted') {
-      // `shared` at the first answer: a new replica has taken nothing that is not accounted for.
+      // `shared` on the first answer: a new replica has taken nothing unaccounted for.
       this.#mode = this.#met ? 'returning' : 'shared'
       this.#returnedMs = nowMs
       this.#returnedRedisMs = redisMs
@@ -83,7 +83,7 @@ export class ReplicaView {
     this.#members = members.map(({ id }) => id).sort()
   }
 
-  /** Replicas that have reached Redis since this one returned take from the same account again. */
+  /** Replicas that have reached Redis since this one returned take from the shared account again. */
   #allBack(members: readonly ReplicaMember[]): boolean {
     const back = new Set(members.filter(({ heardMs }) => heardMs >= this.#returnedRedisMs).map(({ id }) => id))
     return this.#members.every((id) => id === this.#self || back.has(id))

@@ -1,5 +1,4 @@
-// Three replicas that share slots, on a clock of the test: never more requests run than the limit says, and slots go to where
-// they are wanted.
+// Three replicas that share slots, on a fake clock: the limit is never exceeded, and slots move to where the demand is.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -45,7 +44,7 @@ class Replica {
     this.#lease = new SlotLease(max, 0)
   }
 
-  /** Requests come and go until as many run as are wanted. */
+  /** Starts and ends requests until `wanted` are running. */
   serve(wanted: number): void {
     this.running = Math.min(this.running, wanted)
     if (wanted > this.slots) this.#missed++
@@ -64,7 +63,7 @@ class Replica {
   }
 }
 
-/** How many run at each replica in the end; fails when more run in all than `max`. */
+/** How many run on each replica in the end; fails if the total ever exceeds `max`. */
 function run(max: number, steps: number, wanted: (step: number) => readonly number[]): readonly number[] {
   const leases = new Leases(max)
   const replicas = [0, 1, 2].map((rank) => new Replica(rank, max))

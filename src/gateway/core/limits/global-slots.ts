@@ -1,10 +1,9 @@
-// How many requests this replica may run of a limit on requests in flight that all replicas share. Pure: the clock is an
-// argument.
+// How many requests this replica may run under a maxRequestsInflight limit shared by all replicas. Pure: the clock is an argument.
 //
-// Redis keeps a lease for each replica: a number of slots until a time. The leases never add up to more than the limit, except
-// when requests were already running as the limit was lowered, or Redis has lost its data. A replica holds what its requests
-// use and a part of what is free, so that requests never wait, and gives up spare slots when few are left. It stops using slots
-// before it returns them to Redis, and uses new ones only after Redis has granted them.
+// Redis keeps one lease per replica: a number of slots with an expiry. Leases never add up to more than the limit, unless requests were
+// already running when the limit was lowered, or Redis lost its data. A replica holds the slots its requests use and a part of the free
+// ones, so that requests never wait, and gives up spare slots when few are left. It stops using slots before it returns them to Redis, and
+// uses new ones only after Redis has granted them.
 
 import { type ReplicaPart, type SharingMode, wholePart } from './global-replicas.ts'
 
@@ -12,30 +11,30 @@ import { type ReplicaPart, type SharingMode, wholePart } from './global-replicas
 export const LEASE_MS = 5_000
 /** How often an unchanged lease is renewed. */
 const RENEW_MS = 500
-/** A replica that has more than its part gives up this much of it at a time to one that has less and lacks slots. */
+/** A replica above its part yields this fraction of it at a time to one that is below its part and lacks slots. */
 const YIELD = 0.1
-/** The fraction of its slots that a replica may have in excess before it returns them. */
+/** The fraction of its slots that a replica may have spare before it returns them. */
 const HOARD = 0.125
 
-/** What Redis says of a limit. */
+/** Redis's state of a limit. */
 export interface LeaseAnswer {
   /** Slots of this replica. */
   readonly slots: number
-  /** Of the others together. */
+  /** Slots of the other replicas together. */
   readonly others: number
-  /** How many of the others have lately refused requests and have less than their part. */
+  /** How many other replicas are below their part and recently refused requests. */
   readonly lacking: number
 }
 
 export class SlotLease {
   max: number
-  /** Slots that Redis last granted; -1 = none has been asked for. */
+  /** Slots that Redis last granted; -1 = none requested yet. */
   #granted = -1
   #free = 0
   #othersLack = 0
   #grantedMs = Number.NEGATIVE_INFINITY
   #missed: number
-  /** Whether requests were refused for want of slots, lately. */
+  /** When requests were last refused for lack of slots. */
   #lackedMs = Number.NEGATIVE_INFINITY
 
   constructor(max: number, missed: number) {
@@ -48,13 +47,13 @@ export class SlotLease {
     this.#missed = missed
   }
 
-  /** While Redis is away: this replica's part, but no more than its last lease as long as others may rely on it. */
+  /** While Redis is unavailable: this replica's part, but no more than its last lease as long as others may rely on it. */
   parted(part: ReplicaPart, nowMs: number): number {
     const own = wholePart(this.max, part)
     return this.#granted >= 0 && nowMs - this.#grantedMs < LEASE_MS ? Math.min(own, this.#granted) : own
   }
 
-  /** How many slots it should have, with `running` in use. */
+  /** How many slots this replica should have, with `running` in use. */
   target(running: number, mode: SharingMode, part: ReplicaPart, nowMs: number): number {
     const own = wholePart(this.max, part)
     if (this.#granted < 0) return Math.max(running, own)
@@ -78,7 +77,7 @@ export class SlotLease {
     return this.#othersLack > 0 && this.#granted > own
   }
 
-  /** Whether Redis is to be asked for `target` now: for more, for much less, or again. */
+  /** Whether to ask Redis for `target` now: for many fewer, for more, or to renew. */
   isDue(target: number, part: ReplicaPart, nowMs: number): boolean {
     if (target > this.#granted || nowMs - this.#grantedMs >= RENEW_MS) return true
     if (this.#yields(wholePart(this.max, part))) return target < this.#granted

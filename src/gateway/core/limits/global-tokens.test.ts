@@ -1,5 +1,4 @@
-// Three replicas and a bucket, all on a clock of the test: what is admitted stays within the bound that is promised, however
-// requests come.
+// Three replicas sharing a bucket, on a fake clock: admissions stay within the documented bound, whatever the arrival pattern.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -67,7 +66,7 @@ class Replica {
   }
 }
 
-/** What is admitted in each step of 5 ms. `demand`: requests a second at each replica, by step. */
+/** Admissions in each step of 5 ms. `demand`: requests per second at each replica, by step. */
 function run(
   qps: number,
   burst: number,
@@ -117,7 +116,7 @@ describe('a bucket that three replicas share', () => {
 
   it('refuses nothing below the limit', () => {
     for (const each of [5, 60, 95]) {
-      // The first second after: a bucket that nobody knows begins empty.
+      // The first second: a bucket that Redis does not know starts empty.
       const admitted = sum(run(300, 300, 2_200, () => [each, each, each]).slice(200))
       assert.ok(admitted >= each * 30 - 3, `${admitted} of ${each * 30}`)
     }

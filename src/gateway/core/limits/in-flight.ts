@@ -1,4 +1,4 @@
-// What is held of a limit: requests in flight and open watches, counted by each thread in a column of its own.
+// Slots held under a limit: requests in flight and open watches, one column per thread.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { type FlowCounter, isOwn, lockCounter, requestColumns, unlockCounter, watchColumns } from './flow-counter.ts'
@@ -6,17 +6,17 @@ import { missSlot, slotsOf } from './global-account.ts'
 
 const NO_CAP = 2 ** 31 - 1
 
-/** Of all threads together. */
+/** Sum over all threads. */
 export function requestsInFlight(counter: FlowCounter): number {
   return sum(counter, requestColumns(counter))
 }
 
-/** Of all threads together. */
+/** Sum over all threads. */
 export function openWatches(counter: FlowCounter): number {
   return sum(counter, watchColumns(counter))
 }
 
-/** For a request. Where replicas share the limit, there have to be slots in both. */
+/** For a request. If replicas share the limit, both limits need a free slot. */
 export function takeSlot(schema: CompiledSchema, counter: FlowCounter, seats = 1): boolean {
   const first = requestColumns(counter)
   if (schema.shared === undefined) return increment(counter, first, schema.max, seats)
@@ -45,7 +45,7 @@ export function closeWatch(counter: FlowCounter): void {
   decrement(counter, watchColumns(counter), 1)
 }
 
-/** `first`: the column of thread 0. */
+/** @param first the column of thread 0 */
 function sum(counter: FlowCounter, first: number): number {
   let total = 0
   for (let i = 0; i < counter.columns; i++) total += counter.words[first + i] ?? 0
@@ -61,7 +61,7 @@ function increment(counter: FlowCounter, first: number, max: number, by: number)
   return admitted
 }
 
-/** Without the lock: nobody else writes this column, and a sum that still has the old value only refuses. */
+/** Without the lock: no other thread writes this column, and a sum that still has the old value only refuses. */
 function decrement(counter: FlowCounter, first: number, by: number): void {
   const at = first + counter.thread
   const held = Atomics.load(counter.words, at)

@@ -1,4 +1,4 @@
-// The limits of a cluster as admission sees them, and those of a cluster that has no traffic.
+// The limits of a cluster as admission sees them, and limits of a cluster without traffic.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 import { tryAcquire } from './flow-control.ts'
@@ -7,15 +7,14 @@ import { tryOpenWatch } from './in-flight.ts'
 
 export interface Limits {
   /**
-   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was taken is given back
-   * to the returned counter.
+   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. Return what was taken to the returned
+   * counter.
    * @param nowMs monotonic milliseconds
-   * @param seats how many tokens or slots, as `seatsTaken` says
+   * @param seats number of tokens or slots, see `seatsTaken`
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number, seats: number): FlowCounter | undefined
   /**
-   * Counts a new watch in the counter that admitted its request; undefined = the cap is reached. The returned counter may be
-   * another one.
+   * Counts a new watch in the counter that admitted its request; undefined = the cap is reached. May return a different counter.
    */
   tryOpenWatch(
     schema: CompiledSchema,
@@ -23,13 +22,13 @@ export interface Limits {
     userName: string,
     nowMs: number,
   ): FlowCounter | undefined
-  /** Whether this node's heartbeat passes where a limit is reached: as often as kubelets send them, and no oftener. */
+  /** Whether this node's heartbeat passes although a limit is reached: as often as kubelets send them, and no more often. */
   tryHeartbeat(userName: string, nowMs: number): boolean
   /** The counter for requests of `userName` against `schema`. */
   counterFor(schema: CompiledSchema, userName: string, nowMs: number): FlowCounter
 }
 
-/** For one request, which is the first: full buckets, nothing in flight. Limits that replicas share are as on one replica. */
+/** Fresh state, as for the very first request: full buckets, nothing in flight. Limits shared by replicas behave as on one replica. */
 export function freshLimits(): Limits {
   let counter: FlowCounter | undefined
   const counterFor = (): FlowCounter => {

@@ -13,7 +13,7 @@ function counters(threads = 1): FlowCounter[] {
   return Array.from({ length: threads }, (_, thread) => new FlowCounter(memory, 0, thread))
 }
 
-/** How many pass when as many as possible ask, every `stepMs`. */
+/** How many requests pass at maximum demand, one attempt every `stepMs`. */
 function passing(ramp: Ramp, fromMs: number, untilMs: number, stepMs = 10, asking = counters()): number {
   let passed = 0
   for (let at = fromMs; at <= untilMs; at += stepMs)

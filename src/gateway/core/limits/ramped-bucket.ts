@@ -1,16 +1,16 @@
-// A token bucket whose rate grows from a moment on that all know: what has come in by a time is a function of that time, so that
-// threads share one number (how much was taken), and replicas need to tell each other nothing.
+// A token bucket whose rate grows from a known start time: total income is a function of time, so threads share only one number (tokens
+// used), and replicas need no communication.
 
 import type { Ramp } from '../cluster/compiled-cluster.ts'
 import { type FlowCounter, lockCounter, STARTED, unlockCounter } from './flow-counter.ts'
 
 // The numbers of the counter.
-/** Tokens taken or lost, of all that have come in since the ramp began. */
+/** Tokens taken or lost since the ramp began. */
 const USED = 0
-/** `sinceMs` of the ramp that USED is about. */
+/** `sinceMs` of the ramp that USED belongs to. */
 const SINCE = 1
 
-/** A clock that was set back by more than this begins again; threads that read the clock a moment apart do not. */
+/** A clock set back by more than this restarts the count; small differences between threads do not. */
 const CLOCK_STEP_MS = 1_000
 
 /** Requests per second at this time. */
@@ -20,7 +20,7 @@ export function rateAt({ startQps, endQps, overMs, sinceMs }: Ramp, nowMs: numbe
   return startQps + (endQps - startQps) * share
 }
 
-/** Tokens that have come in between the begin of the ramp and this time: the area below `rateAt`. */
+/** Tokens accrued from the start of the ramp until this time: the area below `rateAt`. */
 function incomeUntil({ startQps, endQps, overMs, sinceMs }: Ramp, nowMs: number): number {
   const elapsed = Math.max(0, nowMs - sinceMs) / 1000
   if (sinceMs === 0) return elapsed * startQps
@@ -31,7 +31,7 @@ function incomeUntil({ startQps, endQps, overMs, sinceMs }: Ramp, nowMs: number)
 }
 
 /**
- * Takes a token, if there is one. What is saved up is what comes in within a second, and one token at least.
+ * Takes a token if there is one. At most one second of income is saved up, and at least one token.
  * @param nowMs wall clock, milliseconds since the epoch
  */
 export function takeRamped(ramp: Ramp, counter: FlowCounter, nowMs: number): boolean {
@@ -53,12 +53,12 @@ function usedOf(ramp: Ramp, counter: FlowCounter, nowMs: number, income: number)
   const isOther = counter.numbers[counter.numbersAt + SINCE] !== ramp.sinceMs
   if (isOther || counter.words[counter.at + STARTED] === 0) return saved
   const used = counter.numbers[counter.numbersAt + USED] ?? 0
-  // Limits of another size, or a clock that was set back: nobody waits for what such a number says.
+  // The limit changed, or the clock was set back: the stored number is meaningless.
   const wasSetBack = used > incomeUntil(ramp, nowMs + CLOCK_STEP_MS) + 1
   return wasSetBack ? saved : Math.max(used, saved)
 }
 
-/** Whole seconds, at least 1, until a token comes in for whoever asks next. */
+/** Whole seconds, at least 1, until the next token for a new caller. */
 export function secondsToRamped(ramp: Ramp, nowMs: number): number {
   return Math.max(1, Math.ceil(1 / rateAt(ramp, nowMs)))
 }

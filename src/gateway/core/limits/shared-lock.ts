@@ -1,11 +1,11 @@
-// A lock in shared memory: one word. Drepper's futex mutex ("Futexes are tricky", section 6), whose word also says who
-// holds it, so that the lock of a thread that has died can be opened. Uncontended, it makes no system call.
+// A one-word lock in shared memory: Drepper's futex mutex ("Futexes are tricky", section 6), whose word also names the owner, so that the
+// lock of a dead thread can be released. Uncontended, it makes no system call.
 
 const FREE = 0
-/** Somebody waits: whoever unlocks has to wake one. The bits above it hold the owner's number plus one. */
+/** There are waiters: unlock must wake one. The bits above hold the owner's number plus one. */
 const CONTENDED = 1
 const WAIT_MS = 10
-/** The thread pool opens the locks of a thread that died. Should it not, the lock is taken over after a second. */
+/** The thread pool releases the locks of a dead thread. Failing that, the lock is taken over after a second. */
 const WAITS = 100
 
 /** `owner` is a small number, different for each thread. */
@@ -15,7 +15,7 @@ export function lock(words: Int32Array<SharedArrayBuffer>, at: number, owner: nu
   for (let waits = 0; waits < WAITS; ) {
     const seen = Atomics.load(words, at)
     if (seen === FREE) {
-      // Taken as contended: who else waits is not known here.
+      // Taken as contended: other waiters are not known here.
       if (Atomics.compareExchange(words, at, FREE, mine) === FREE) return
       continue
     }
@@ -35,7 +35,7 @@ export function unlock(words: Int32Array<SharedArrayBuffer>, at: number): void {
   if ((Atomics.exchange(words, at, FREE) & CONTENDED) !== 0) Atomics.notify(words, at, 1)
 }
 
-/** Opens the lock if `owner`, who has died, holds it. */
+/** Releases the lock if `owner`, which has died, holds it. */
 export function openLockOf(words: Int32Array<SharedArrayBuffer>, at: number, owner: number): void {
   const held = (owner + 1) << 1
   for (;;) {

@@ -1,19 +1,19 @@
-// When those who are refused together may come back: not together.
+// Retry-After with jitter, so that callers refused together do not come back together.
 
-/** The least range, also of those who could come back at once. */
+/** Minimum spread, even for callers that could retry at once. */
 const LEAST_SPREAD_SECONDS = 4
 
-/** The part of a block by which answers are spread behind its end. */
+/** Fraction of a block by which answers are spread past its end. */
 const BLOCK_SPREAD = 0.25
-/** client-go sleeps as long as it is told, whatever happens meanwhile: a controller that restarts must not stand still for minutes. */
+/** client-go sleeps for exactly the Retry-After, whatever happens meanwhile: a restarting controller must not stall for minutes. */
 const LONGEST_BLOCK_SECONDS = 10
-/** By which answers of longer blocks are spread. */
+/** Spread for longer blocks. */
 const LONG_BLOCK_SPREAD_SECONDS = 5
 
 /**
- * Whole seconds around the time at which there is likely to be room: as many come as are served meanwhile. At least 1; client-go counts
- * whole seconds only, and waits exactly that time (client-go/rest/with_retry.go).
- * @param likelyMs when another attempt is likely to succeed
+ * Whole seconds, spread around the time at which there is likely to be room, so that callers return at the rate they can be served. At
+ * least 1; client-go accepts whole seconds only, and waits exactly that long (client-go/rest/with_retry.go).
+ * @param likelyMs when a retry is likely to succeed
  * @param random at least 0, less than 1
  */
 export function spreadRetryAfter(likelyMs: number, random: number): number {
@@ -22,7 +22,7 @@ export function spreadRetryAfter(likelyMs: number, random: number): number {
 }
 
 /**
- * Whole seconds until a block is over, or a quarter later; at least 1, and at most 10: of a longer block a few new tokens are let through.
+ * Whole seconds until a block ends, or up to a quarter later; at least 1, at most 10: a few new tokens are admitted during a longer block.
  * @param leftMs more than 0
  * @param random at least 0, less than 1
  */

@@ -1,4 +1,4 @@
-// A token bucket is exact: against a rational model, over years, and through changes of its limit.
+// A token bucket is exact: compared with a rational model, over years, and through changes of its limit.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -24,7 +24,7 @@ function take(schema: CompiledSchema, counter: FlowCounter, nowMs: number, wante
   return taken
 }
 
-/** A token bucket in whole numbers of any size. Time in units of 1/U ms. */
+/** A token bucket in arbitrary-precision integers. Time in units of 1/U ms. */
 class RationalBucket {
   readonly qps: bigint
   readonly burst: bigint

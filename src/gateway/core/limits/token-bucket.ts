@@ -1,4 +1,4 @@
-// Token buckets, in the counter of a limit: exact, whatever the times at which they are asked. Every schema here is of the kind
+// Token buckets, stored in the counter of a limit: exact, whatever the times at which they are asked. Every schema here is of kind
 // `tokenBucket`.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
@@ -6,22 +6,22 @@ import { type FlowCounter, isOwn, lockCounter, STARTED, unlockCounter } from './
 import { returnToAccount, takeFromAccount } from './global-account.ts'
 
 // The numbers of a counter.
-/** Whole tokens at the time SINCE less those taken after it; may be negative. */
+/** Whole tokens at time SINCE minus those taken after it; may be negative. */
 const TOKENS = 0
 /** The time, in ticks, from which refill counts. */
 const SINCE = 1
 
 /**
- * Time is counted in ticks of 1/4096 ms. A power of two, so that converting a double is exact; small enough a unit, and
- * large enough that ticks stay below 2^53 for 69 years, and ticks of one second times qps do so up to qps = 2^31.
+ * Time is counted in ticks of 1/4096 ms: a power of two, so that converting a double is exact; fine enough, yet coarse enough that ticks
+ * stay below 2^53 for 69 years, as do the ticks of one second times qps up to qps = 2^31.
  *
- * Between two ticks rounding is always towards fewer tokens (`now` rounds down, the start of refill up), so no window
- * of any length t ever admits more than burst + qps * t; a token can come a quarter of a microsecond late.
+ * Rounding is always towards fewer tokens (`now` rounds down, the start of refill up), so no window of length t ever admits more than burst
+ * + qps * t; a token may come a quarter of a microsecond late.
  */
 const TICKS_PER_MS = 4096
 const TICKS_PER_SECOND = 1000 * TICKS_PER_MS
 
-/** Where replicas share the limit, there has to be a token in both. */
+/** If replicas share the limit, both buckets need a token. */
 export function takeToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): boolean {
   lockCounter(counter)
   const taken = isOwn(counter) && takeTokenLocked(schema, counter, nowMs, seats)
@@ -50,7 +50,7 @@ export function returnToken(schema: CompiledSchema, counter: FlowCounter, seats 
   unlockCounter(counter)
 }
 
-/** Until there are so many whole tokens; 0 or less when they are there. */
+/** Seconds until that many whole tokens are available; 0 or less if they are now. */
 export function secondsToToken(schema: CompiledSchema, counter: FlowCounter, nowMs: number, seats = 1): number {
   lockCounter(counter)
   const tokens = Math.min(read(counter, TOKENS), schema.burst)
@@ -59,14 +59,14 @@ export function secondsToToken(schema: CompiledSchema, counter: FlowCounter, now
   return (seats - tokens) / schema.qps - (Math.floor(nowMs * TICKS_PER_MS) - since) / TICKS_PER_SECOND
 }
 
-/** Whole tokens at hand; a look without the lock, which may miss a change that is just being made. */
+/** Whole tokens available; read without the lock, so it may miss a concurrent change. */
 export function tokensInBucket(schema: CompiledSchema, counter: FlowCounter, nowMs: number): number {
   const tokens = read(counter, TOKENS)
   const ticks = Math.max(0, Math.floor(nowMs * TICKS_PER_MS) - read(counter, SINCE))
   return Math.max(0, Math.min(schema.burst, tokens + Math.floor((ticks / TICKS_PER_SECOND) * schema.qps)))
 }
 
-/** The tokens at hand stay, at most the new burst, and none is added: refill goes on at the new rate. */
+/** Keeps the current tokens, up to the new burst, and adds none; refill continues at the new rate. */
 export function resizeBucket(
   previous: CompiledSchema,
   next: CompiledSchema,
@@ -79,7 +79,7 @@ export function resizeBucket(
   const refilled = Math.max(0, now - read(counter, SINCE)) * previous.qps
   const whole = Math.floor(refilled / TICKS_PER_SECOND)
   const tokens = Math.min(read(counter, TOKENS) + whole, next.burst)
-  // What has been refilled of the next token, as time at the new rate.
+  // The part of the next token already refilled, as time at the new rate.
   const started = tokens === next.burst ? 0 : Math.floor((refilled - whole * TICKS_PER_SECOND) / next.qps)
   write(counter, tokens, Math.ceil(nowMs * TICKS_PER_MS) - started)
   unlockCounter(counter)
@@ -100,7 +100,7 @@ function advance({ qps, burst }: CompiledSchema, counter: FlowCounter, nowMs: nu
   // A whole second refills whole tokens: nothing is rounded.
   tokens += seconds * qps
   since += seconds * TICKS_PER_SECOND
-  // Full somewhere inside this tick: what came after that moment must not count.
+  // The bucket fills within this tick: income after that moment must not count.
   if (up > down && (burst - tokens) * TICKS_PER_SECOND <= (up - since) * qps) since += 1
   write(counter, tokens, since)
 }
@@ -110,7 +110,7 @@ function read(counter: FlowCounter, slot: number): number {
   return counter.numbers[counter.numbersAt + slot] ?? 0
 }
 
-/** In this order: a thread that dies between two of the lines leaves fewer tokens than there were, never more. */
+/** In this order: if a thread dies between the lines, tokens are lost, never gained. */
 function write(counter: FlowCounter, tokens: number, since: number): void {
   counter.numbers[counter.numbersAt + SINCE] = since
   counter.numbers[counter.numbersAt + TOKENS] = tokens

@@ -1,14 +1,14 @@
-// How large the answer to a list is, as it passes: nothing of it is kept but its first two kilobytes, where a page says how many items
-// are behind it, and its last four bytes, where gzip says how long the text was.
+// Measures the response to a list as it passes: keeps only its first two kilobytes, where a page says how many items remain, and its last
+// four bytes, where gzip records the original length.
 
 import { Buffer } from 'node:buffer'
 import type { ListAnswer } from '../../api/list-request.ts'
 
-/** kube-apiserver writes the metadata of a list in front of its items. */
+/** kube-apiserver writes a list's metadata before its items. */
 const HEAD_BYTES = 2048
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** @param page the answer is one page of several: what is behind it is of interest */
+/** @param page the response is one page of several: the number of remaining items matters */
 export function answerSize(contentEncoding: string, contentType: string, page: boolean): ListAnswer {
   const gzip = contentEncoding === 'gzip'
   return new PassingAnswer(gzip, page && contentEncoding === '' && contentType.startsWith('application/json'))
@@ -19,7 +19,7 @@ class PassingAnswer implements ListAnswer {
   readonly #keepsHead: boolean
   #head: Buffer = EMPTY
   #received = 0
-  /** The last four bytes, the first of them lowest. */
+  /** The last four bytes, little-endian. */
   #tail = 0
 
   constructor(gzip: boolean, keepsHead: boolean) {
@@ -43,7 +43,8 @@ class PassingAnswer implements ListAnswer {
   }
 
   bytes(complete: boolean): number {
-    // ISIZE of RFC 1952, modulo 2^32. Where an answer broke off, these are any four bytes: whoever hangs up must not make a list large.
+    // ISIZE of RFC 1952, modulo 2^32. In a truncated response these are arbitrary bytes: a client that hangs up must not make a list look
+    // large.
     return complete && this.#gzip && this.#tail > this.#received && this.#tail < this.#received * MAX_RATIO
       ? this.#tail
       : this.#received
@@ -58,5 +59,5 @@ class PassingAnswer implements ListAnswer {
   }
 }
 
-/** gzip makes nothing smaller than this (RFC 1951: 258 bytes by two bits). */
+/** gzip's maximum compression ratio (RFC 1951: 258 bytes in two bits). */
 const MAX_RATIO = 1032

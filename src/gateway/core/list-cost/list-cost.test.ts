@@ -1,4 +1,4 @@
-// What lists cost, by tables: seats, shapes of selectors, requests, answers, and what is learned of them.
+// The cost of lists, by tables: seats, selector shapes, requests, responses, and what is learned from them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -81,7 +81,7 @@ function known(bytes: number, more: object = {}): ListSizes {
   return sizes
 }
 
-// Of a list of 5 MB whose items have 5 kB: [target, seats, unlimited]; 0 seats = it is not counted as a list.
+// For a list of 5 MB with items of 5 kB: [target, seats, unlimited]; 0 seats = not counted as a list.
 const P = '/api/v1/pods'
 const REQUESTS: readonly (readonly [string, number, boolean])[] = [
   [P, 50, true],
@@ -94,7 +94,7 @@ const REQUESTS: readonly (readonly [string, number, boolean])[] = [
   [`${P}?limit=5001`, 50, true],
   [`${P}?limit=99999999999999999999`, 50, true],
   [`${P}?resourceVersion=0`, 50, false],
-  // The cache knows no limit.
+  // The cache ignores limits.
   [`${P}?resourceVersion=0&limit=100`, 50, false],
   [`${P}?resourceVersion=7`, 50, true],
   [`${P}?resourceVersion=7&resourceVersionMatch=Exact`, 50, true],
@@ -144,7 +144,7 @@ test('gzip says how long the text is, however its end is cut', () => {
     const cutHere = [Buffer.concat(chunks.slice(0, chunks.length - cut)), ...chunks.slice(chunks.length - cut)]
     assert.equal(answered(cutHere, 'gzip').bytes(true), 1_234_567, String(cut))
   }
-  // A body that is not what it says.
+  // The body's encoding is not what the header says.
   assert.equal(answered([Buffer.alloc(1000, 0xff)], 'gzip').bytes(true), 1000)
   assert.equal(answered([whole]).bytes(true), whole.length)
 })
@@ -152,7 +152,7 @@ test('gzip says how long the text is, however its end is cut', () => {
 test('whoever hangs up within a gzip answer makes the list no larger than what came', () => {
   const list = request(P, new ListSizes()) ?? assert.fail()
   for (let bytes = 100_000; bytes < 100_100; bytes++) {
-    // The bytes where it broke off would be a size of 64 MB.
+    // The bytes at the break would read as a size of 64 MB.
     const part = Buffer.alloc(bytes)
     part.writeUInt32LE(64_000_000, bytes - 4)
     assert.equal(seenOf(list, answered([part], 'gzip'), false, 0).bytes, bytes)
@@ -193,7 +193,7 @@ test('what an answer shows of the whole list', () => {
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5, 900)), [5e6, 0, 1000, 5000])
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5, 900), false), [5e5, 1, 0, 0])
   assert.deepEqual(seen(`${P}?limit=100`, body(5e5)), [5e5, 1, 0, 0])
-  // Of a few items the count is believed, not that the others are as large.
+  // With few items the count is trusted, but not their size as a sample.
   assert.deepEqual(seen(`${P}?limit=1`, body(1e6, 99_999)), [400_000_000, 1, 100_000, 0])
   assert.deepEqual(seen(`${P}?limit=1`, body(1e3, 99_999)), [100_000_000, 1, 100_000, 0])
   assert.deepEqual(seen(`${P}?limit=1&continue=a`, body(1e6, 99_999)), [0, 1, 0, 0])
@@ -266,7 +266,7 @@ test('a list that excludes some is about as large as everything, whatever it exc
     assert.equal(list.bytes, 200_000_000, query)
   }
   assert.equal(request(`${P}?labelSelector=x`, sizes)?.size, undefined)
-  // A page of one such list, or one that leaves little, says nothing of the others.
+  // A page of such a list, or one with few remaining items, says nothing about the others.
   sizes.learn(PODS, { shape: 'labels!' }, { ...WHOLE, bytes: 1e6, nowMs: 0, partial: true })
   assert.equal(request(`${P}?labelSelector=!x`, sizes)?.bytes, 200_000_000)
   sizes.learn(PODS, { shape: 'labels!' }, { ...WHOLE, bytes: 300_000_000, nowMs: 0 })

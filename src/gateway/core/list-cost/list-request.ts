@@ -1,4 +1,4 @@
-// A list, or a watch that begins with one: what it asks for, and what it will probably cost.
+// A list, or a watch that begins with one: what it requests, and its estimated cost.
 
 import { isInt64 } from '../../../kit/core/text/int64.ts'
 import type { ListRequest, ListSize } from '../../api/list-request.ts'
@@ -8,14 +8,14 @@ import type { ListSizes } from './list-sizes.ts'
 import { seatsOf } from './seats.ts'
 import { type SelectorShape, selectorShape } from './selector-shape.ts'
 
-/** A larger limit does not make a page: most lists are shorter. */
+/** A larger limit does not count as paging: most lists are shorter. */
 const MAX_PAGE = 5_000
-/** Of an item, until a page has been seen. */
+/** Assumed bytes per item, until a page has been seen. */
 export const ASSUMED_ITEM_BYTES = 4_000
 
 /**
- * undefined = it costs as much as any other request: no list, or of one object by its name, or a watch that begins without one
- * (list_work_estimator.go: with initial events, or from no version or 0 on, it costs as a list).
+ * undefined = it costs as much as any other request: not a list, or a list of one object by name, or a watch that begins without one
+ * (list_work_estimator.go: with initial events, or without a version or from 0, it costs as much as a list).
  */
 export function listRequestOf(info: RequestInfo, target: string, sizes: ListSizes): ListRequest | undefined {
   const { verb, name, isResourceRequest, subresource } = info
@@ -67,14 +67,14 @@ class AskedList implements ListRequest {
   }
 }
 
-/** Whether everything that there is will be answered at once, without a page's limit, and not from the cache as it stands. */
+/** Whether the whole collection will be returned at once: without a page limit, and not from the current cache. */
 export function isUnlimited({ isWatch, limit, anyVersion }: ListRequest): boolean {
   return !isWatch && !anyVersion && (limit === 0 || limit > MAX_PAGE)
 }
 
 const NO_OPTIONS = readListQuery('')
 
-/** 0 also for what is not a number: kube-apiserver refuses it, or ignores it. */
+/** 0 also for what is not a number: kube-apiserver refuses or ignores it. */
 function limitOf(text: string | undefined): number {
   if (text === undefined || !isInt64(text)) return 0
   return Math.max(0, Number(text))

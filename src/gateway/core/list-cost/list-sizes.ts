@@ -1,30 +1,29 @@
-// How large lists are, by what was seen of a cluster's answers: of each resource, of all namespaces or one, and of each shape of selectors.
-// One table in each thread; what one learns the others get through the main thread. Only lists of more than a seat are remembered: of any
-// other the cost is known to be one.
+// Learns the sizes of lists from a cluster's responses: per resource, per namespace or all, and per selector shape. One table per thread,
+// synchronised through the main thread. Only lists of more than one seat are stored: any other costs one.
 
 import type { ListSize } from '../../api/list-request.ts'
 import { BYTES_PER_SEAT } from './seats.ts'
 import { EVERYTHING, isNarrow, type SelectorShape } from './selector-shape.ts'
 
-/** Lists remembered for a cluster: beyond that, the one seen longest ago goes. */
+/** Maximum lists stored per cluster; beyond that, the one seen longest ago is evicted. */
 export const MAX_LISTS = 512
-/** A smaller answer counts only when the largest is this old: the same list in another format is smaller, too. */
+/** A smaller response counts only if the largest is this old: the same list in another format is smaller, too. */
 export const LARGEST_MS: number = 10 * 60_000
-/** Others hear of a change by this factor at once, of any other when they last heard this long ago. */
+/** A change by this factor is shared at once, any other if the last update is this old. */
 const CHANGED = 1.1
 const REFRESH_MS = 30_000
-/** Weight of a new answer in the mean of what a narrow selector picks. */
+/** Weight of a new response in the running mean of a narrow selector. */
 const MEAN_WEIGHT = 0.25
 
-/** Which list. */
+/** Identifies a list. */
 export type ListKey = Pick<ListSize, 'apiGroup' | 'resource' | 'namespace' | 'shape'>
 
-/** Without the shape of selectors, which is found out only where it matters. */
+/** Without the selector shape, which is computed only where it matters. */
 export type ListedResource = Omit<ListKey, 'shape'>
 
-/** What an answer shows. 0 = it does not. */
+/** What a response reveals. 0 = unknown. */
 export interface ListSeen {
-  /** Of the whole list; at least so much where `partial`. */
+  /** Size of the whole list; a lower bound if `partial`. */
   readonly bytes: number
   readonly partial: boolean
   readonly items: number
@@ -33,7 +32,7 @@ export interface ListSeen {
 }
 
 interface Entry extends ListSize {
-  /** As the others know it. */
+  /** The size last shared with other threads. */
   toldBytes: number
   toldMs: number
 }
@@ -41,22 +40,22 @@ interface Entry extends ListSize {
 export class ListSizes {
   readonly #byResource = new Map<string, Entry[]>()
   #count = 0
-  /** Told what the other threads are to know. */
+  /** Called with what the other threads should know. */
   onLearned: ((size: ListSize) => void) | undefined = undefined
 
   find({ apiGroup, resource, namespace }: ListedResource, list: Pick<ListKey, 'shape'>): ListSize | undefined {
     const entries = this.#byResource.get(resource)
-    // What is not known at all needs no shape.
+    // If nothing is known, no shape is needed.
     if (entries === undefined) return undefined
     const { shape } = list
     const entry = entryOf(entries, apiGroup, namespace, shape)
     if (shape === EVERYTHING || isNarrow(shape)) return entry
-    // What excludes some is about as large as everything: otherwise each other exclusion would be a list of which nothing is known.
+    // An exclusion is about as large as everything: otherwise every other exclusion would be an unknown list.
     const everything = entryOf(entries, apiGroup, namespace, EVERYTHING)
     return entry === undefined || (everything?.bytes ?? 0) > entry.bytes ? everything : entry
   }
 
-  /** Takes in what an answer of this thread's shows. */
+  /** Learns from a response of this thread. */
   learn(of: ListedResource, list: Pick<ListKey, 'shape'>, seen: ListSeen): void {
     const { apiGroup, resource, namespace } = of
     const entries = this.#byResource.get(resource)
@@ -72,10 +71,10 @@ export class ListSizes {
     this.onLearned?.(plain(entry))
   }
 
-  /** Takes in what another thread has learned. */
+  /** Merges what another thread has learned. */
   merge(size: Omit<ListSize, 'relearnMs'>): void {
     const known = this.#entry(size)
-    // After a clock was set back, what was seen before it only looks newer.
+    // After the clock was set back, older observations only look newer.
     if (known !== undefined && known.seenMs > size.seenMs && isRecent(known, size.seenMs)) return
     const entry = known ?? this.#add(size, size.seenMs)
     const { bytes, items, itemBytes, seenMs } = size
@@ -86,7 +85,7 @@ export class ListSizes {
     return this.#count
   }
 
-  /** The largest first. */
+  /** Largest first. */
   top(most: number = MAX_LISTS): readonly ListSize[] {
     const all = [...this.#byResource.values()].flat()
     return all
@@ -122,7 +121,7 @@ export class ListSizes {
     return entry
   }
 
-  /** Lists with selectors go first: one client can write many of these, and what everything is must not be forgotten for them. */
+  /** Lists with selectors are evicted first: a client can invent many of them, and the size of the whole must not be forgotten for them. */
   #evict(): void {
     let oldest: Entry | undefined
     for (const entries of this.#byResource.values()) {
@@ -154,7 +153,7 @@ function goesBefore(a: Entry, b: Entry): boolean {
   return aSelects === (b.shape !== EVERYTHING) ? a.seenMs < b.seenMs : aSelects
 }
 
-/** Clocks are set, in both directions. */
+/** Clocks may be set in either direction. */
 function isRecent({ seenMs }: Entry, nowMs: number): boolean {
   return Math.abs(nowMs - seenMs) < LARGEST_MS
 }
@@ -167,7 +166,7 @@ function see(entry: Entry, { bytes, partial, items, itemBytes, nowMs }: ListSeen
     if (partial && bytes < entry.bytes) return
     entry.bytes = Math.round(entry.bytes + (bytes - entry.bytes) * MEAN_WEIGHT)
   } else {
-    // The least that it can be, or the same list in a smaller format.
+    // A lower bound, or the same list in a smaller format.
     const smaller = bytes < entry.bytes
     if (smaller && (partial || isRecent(entry, nowMs))) return
     entry.bytes = bytes

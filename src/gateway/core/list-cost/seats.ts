@@ -1,14 +1,14 @@
-// What a list costs, in the seats of kube-apiserver's priority and fairness (apiserver/pkg/util/flowcontrol/request/list_work_estimator.go).
+// The cost of a list in seats of kube-apiserver's priority and fairness (apiserver/pkg/util/flowcontrol/request/list_work_estimator.go).
 
-/** Bytes of an answer that cost one seat. */
+/** Response bytes per seat. */
 export const BYTES_PER_SEAT = 100_000
-/** No list costs more. */
+/** Maximum cost of a list. */
 const MAX_SEATS = 100
 
 /**
- * Not capped at a megabyte for what kube-apiserver answers from its watch cache, as it does for itself since it streams such answers: what
- * an answer takes of the network, of the gateway and of older servers grows with it all the same.
- * @param bytes 0 = not known
+ * Not capped at a megabyte for responses from the watch cache, although kube-apiserver does so for itself since it streams them: their load
+ * on the network, the gateway and older servers still grows with size.
+ * @param bytes 0 = unknown
  */
 export function seatsOf(bytes: number): number {
   if (bytes <= BYTES_PER_SEAT) return 1

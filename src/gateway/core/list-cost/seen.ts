@@ -1,16 +1,16 @@
-// What the answer to a list shows of the size of the whole list.
+// What the response to a list reveals about the size of the whole list.
 
 import type { ListAnswer, ListRequest } from '../../api/list-request.ts'
 import { ASSUMED_ITEM_BYTES } from './list-request.ts'
 import type { ListSeen } from './list-sizes.ts'
 
-/** Items of a page that say how large others are: one object that somebody has made large, or small, does not. */
+/** Minimum items of a page to estimate item size: a single unusual object must not decide. */
 const SAMPLE = 50
 
 /**
- * A page shows how large an item is, and where it says how many items are behind it, the whole list. kube-apiserver says so only of lists
- * without selectors (metav1.ListMeta.remainingItemCount).
- * @param complete the answer came to its end
+ * A page reveals the item size and, if it states the number of remaining items, the size of the whole list. kube-apiserver states it only
+ * for lists without selectors (metav1.ListMeta.remainingItemCount).
+ * @param complete the response was received to its end
  * @param nowMs milliseconds since the epoch
  */
 export function seenOf(
@@ -30,12 +30,12 @@ export function seenOf(
       const known = size === undefined || size.itemBytes === 0 ? ASSUMED_ITEM_BYTES : size.itemBytes
       return { ...unknown, bytes: Math.min(itemBytes, known) * items, items }
     }
-    // How many are in front of this page is not known.
+    // The number of items before this page is unknown.
     if (continued) return { ...unknown, itemBytes }
     const items = limit + behind
     return { bytes: itemBytes * items, partial: false, items, itemBytes, nowMs }
   }
-  // The last page, one whose metadata cannot be read, or the cache's answer, which knows no pages.
+  // The last page, one with unreadable metadata, or a response from the cache, which has no pages.
   if (continued) return unknown
   return { ...unknown, bytes, partial: !complete || (limit > 0 && !anyVersion) }
 }

@@ -1,20 +1,20 @@
-// The shape of a list's selectors: what answers have in common that are of about the same size. Never more than a few for a resource,
-// whatever clients write: keys of labels and values are not part of it.
+// The shape of a list's selectors: lists of one shape are about the same size. There are only a few per resource, whatever clients write:
+// label keys and values are not part of it.
 
-/** Fields that are named; those of any other selector are one shape. kube-apiserver knows a handful for each resource. */
+/** Maximum fields in a shape; selectors with more share one shape. kube-apiserver supports a handful per resource. */
 const MAX_FIELDS = 3
 const MAX_LENGTH = 128
-/** Longer selectors are not looked at. */
+/** Longer selectors are not examined. */
 const MAX_READ = 4096
 const OTHER = 'fields'
 const OTHER_EXCLUSION = 'fields!'
 
-/** EVERYTHING, or what the selectors have in common with others. */
+/** EVERYTHING, or the common form of the selectors. */
 export type SelectorShape = string
 
 export const EVERYTHING: SelectorShape = ''
 
-/** @param fieldSelector as in RequestInfo; so is `labelSelector` */
+/** @param fieldSelector as in RequestInfo; likewise `labelSelector` */
 export function selectorShape(fieldSelector: string, labelSelector: string): SelectorShape {
   if (fieldSelector === '' && labelSelector === '') return ''
   const fields = fieldSelector === '' ? '' : fieldShape(fieldSelector)
@@ -23,7 +23,7 @@ export function selectorShape(fieldSelector: string, labelSelector: string): Sel
   return `${fields},${labels}`
 }
 
-/** Whether it picks some: what one such list costs says little of another one. `!=` and the like leave nearly everything. */
+/** Whether it selects few: the cost of one such list says little about another. `!=` and the like leave nearly everything. */
 export function isNarrow(shape: SelectorShape): boolean {
   return shape !== '' && !shape.split(',').every((part) => part.endsWith('!'))
 }
@@ -34,7 +34,7 @@ function fieldShape(selector: string): string {
   // Most have one term.
   if (!selector.includes(',')) return fieldOf(selector)
   const names = new Set<string>()
-  // A comma in a value has a backslash before it.
+  // A comma in a value is preceded by a backslash.
   for (const term of selector.replaceAll(ESCAPED, '').split(',')) {
     if (term === '') continue
     names.add(fieldOf(term))
@@ -49,18 +49,18 @@ const ESCAPED = /\\./g
 function fieldOf(term: string): string {
   const equals = term.indexOf('=')
   if (equals <= 0 || equals > MAX_LENGTH) return OTHER
-  // With the `!` of `!=`.
+  // Including the `!` of `!=`.
   return term.slice(0, equals)
 }
 
-/** One that requires something, or one that only excludes. */
+/** One shape for selectors that require something, one for pure exclusions. */
 function labelShape(selector: string): string {
   if (selector.length > MAX_READ) return 'labels'
   if (!selector.includes(',')) return isExclusion(selector) ? 'labels!' : 'labels'
   return terms(selector).every(isExclusion) ? 'labels!' : 'labels'
 }
 
-/** Split at the commas outside of parentheses. */
+/** Splits at commas outside parentheses. */
 function terms(selector: string): readonly string[] {
   const found: string[] = []
   let depth = 0

@@ -63,7 +63,7 @@ test('an invalid address matches nobody, rather than everybody', () => {
 })
 
 test('agrees with the block list of the operating system', () => {
-  // Near addresses, so that prefixes decide. Not ::/0, where Node.js puts IPv4 too.
+  // Adjacent addresses, so that prefixes decide. Not ::/0, to which Node.js maps IPv4 too.
   const v4 = fc.tuple(fc.constantFrom(10, 11), fc.nat(3), fc.constant(0), fc.nat(255)).map((bytes) => bytes.join('.'))
   const v6 = fc.tuple(fc.constantFrom('fd00', 'fd01'), fc.nat(3)).map(([head, tail]) => `${head}::${tail}`)
   const block = fc.oneof(fc.tuple(v4, fc.nat(32)), fc.tuple(v6, fc.integer({ min: 1, max: 128 })))

@@ -1,5 +1,5 @@
-// Who may use a cluster at all: spec.accessControl. `deny` is asked first; a non-empty `allow` refuses everybody
-// that it does not name. Authentication comes first, so this sees verified users.
+// Who may use a cluster at all: spec.accessControl. `deny` is checked first; a non-empty `allow` refuses every caller it does not name.
+// Authentication comes first, so this sees verified users.
 
 import { parseIp } from '../../../kit/api/validation/ip-address.ts'
 import { inAnyCidr } from '../../../kit/core/dial/cidr.ts'
@@ -8,12 +8,12 @@ import type { CompiledAccess, CompiledAccessRule } from '../cluster/compiled-clu
 import { anyInList, inList } from './match-list.ts'
 
 export interface AccessRefusal {
-  /** Name of the deny rule; '' when it has none, and when no allow rule names the client. */
+  /** Name of the deny rule; '' if it has none, or if no allow rule names the client. */
   rule: string
   list: 'deny' | 'allow'
 }
 
-/** Undefined = let through. Whether `access.shadow` turns a refusal into a warning is the caller's business. */
+/** undefined = admitted. Whether `access.shadow` turns a refusal into a warning is up to the caller. */
 export function checkAccess(
   access: CompiledAccess,
   user: UserInfo,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { accessLogEnabled } from './access-log-switch.ts'
 
-// Cluster, policy, verdict: as KubeGateway's isLogEnabled, completed to all nine cells.
+// Cluster, policy, verdict: as KubeGateway's isLogEnabled, extended to all nine cells.
 const TABLE: [LogMode, LogMode, boolean][] = [
   ['off', 'on', false],
   ['on', 'off', false],

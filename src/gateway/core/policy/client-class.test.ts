@@ -10,7 +10,7 @@ const ROWS: readonly [string, string[], string, ClientClass | undefined][] = [
   ['system:kube-controller-manager', [], '', 'controllerManager'],
   ['system:serviceaccount:kube-system:node-controller', ['system:serviceaccounts'], AGENT, 'controllerManager'],
   ['system:serviceaccount:kube-system:coredns', ['system:serviceaccounts'], 'coredns/1.11', undefined],
-  // A User-Agent is what anybody says.
+  // The User-Agent is unverified.
   ['alice', ['dev'], AGENT, undefined],
   ['system:serviceaccount:default:robot', ['system:serviceaccounts'], AGENT, undefined],
   ['system:node:n1', ['system:nodes', 'system:authenticated'], 'kubelet/v1.34', 'kubelets'],

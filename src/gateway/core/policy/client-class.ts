@@ -1,8 +1,9 @@
-// The clients that decide whether pods are lost in an incident: who keeps nodes Ready, and who evicts pods of those that are not.
+// The clients that decide whether pods are lost in an incident: those that keep nodes Ready, and those that evict pods from nodes that are
+// not.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 
-/** In the order of their places in memory (gateway/state/incident.ts). */
+/** In the order of their slots in memory (state/incident.ts). */
 export const CLIENT_CLASSES = ['controllerManager', 'kubelets'] as const
 
 export type ClientClass = (typeof CLIENT_CLASSES)[number]
@@ -14,9 +15,8 @@ const NODE = 'system:node:'
 const GROUP_NODES = 'system:nodes'
 
 /**
- * By names that were verified, since whoever is believed here makes the switch seem safe. With --use-service-account-credentials each
- * controller has a service account of its own, which it shares with nobody, and the User-Agent tells it from other ones in kube-system.
- * Cheap: asked of every request.
+ * Classifies by verified names, since a false match would make the switch seem safe. With --use-service-account-credentials each controller
+ * has its own service account, and the User-Agent tells it from others in kube-system. Cheap: runs for every request.
  */
 export function clientClassOf({ name, groups }: UserInfo, userAgent: string): ClientClass | undefined {
   // `system:n`, `system:k` or `system:s`.

@@ -23,12 +23,12 @@ const AUTHN = '/apis/authentication.k8s.io/v1'
 const AUTHZ = '/apis/authorization.k8s.io/v1'
 
 /**
- * On the way back from an incident what passes already goes on passing: strictest first. That docs/degrade.md has this order is
- * checked by test/repository/docs.test.ts.
+ * On the way back from an incident, what passes already keeps passing: strictest first. test/repository/docs.test.ts checks that
+ * docs/degrade.md has this order.
  */
 const LADDER = DEGRADE_MODES.toReversed()
 
-/** User, request, then the strictest mode that lets it pass; test/degrade/degrade.test.ts sends the same to a gateway. */
+/** User, request, then the strictest mode that admits it; test/degrade/degrade.test.ts sends the same requests to a gateway. */
 const ROWS = JSON.parse(
   readFileSync(new URL('../../../../test/data/degrade-requests.json', import.meta.url), 'utf8'),
 ) as readonly [keyof typeof USERS, string, string, DegradeMode][]
@@ -114,13 +114,13 @@ test('each mode lets through all that the stricter one does, for every request a
   )
   const counts = LADDER.map((mode) => passes.get(mode) ?? 0)
   for (const [i, count] of counts.entries()) {
-    // Off lets the same requests pass as Limited, at any rate.
+    // For single requests Off admits the same as Limited.
     if (LADDER[i] === 'Off') assert.equal(count, counts[i - 1])
     else assert.ok(count > (counts[i - 1] ?? 0), `${LADDER[i]}: ${counts}`)
   }
 })
 
-/** Those in which not every request passes. */
+/** Modes that refuse some requests. */
 const MODES = LADDER.filter((mode) => mode !== 'Off' && mode !== 'Limited')
 
 test('health endpoints pass in every mode; what only begins like one does not', () => {

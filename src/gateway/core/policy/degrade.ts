@@ -1,5 +1,4 @@
-// The degrade switch: what each mode lets through during an incident. Authentication comes before, so that nobody gets
-// past it by a name that was not verified.
+// The degrade switch: what each mode admits during an incident. Authentication comes first, so an unverified name gets no caller past it.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { DEGRADE_MODES, type DegradeMode, degradeEffect } from '../../api/upstream-cluster/degrade-modes.ts'
@@ -19,8 +18,8 @@ export function effectiveMode(degrade: CompiledDegrade, nowMs: number): DegradeM
 }
 
 /**
- * By the head alone. `exempt`: let through by one of spec.degrade.exempt. Whether `degrade.shadow` only warns is the caller's business.
- * @param isUpgrade the client wants the connection for a protocol of another kind
+ * Decides by the head alone. `exempt`: admitted by spec.degrade.exempt. Whether `degrade.shadow` only warns is up to the caller.
+ * @param isUpgrade the client wants to upgrade to another protocol
  */
 export function checkDegrade(
   degrade: CompiledDegrade,
@@ -38,21 +37,21 @@ export function checkDegrade(
 }
 
 /**
- * What goes over an upgraded connection is not seen, and may change anything: a console of a virtual machine is opened with a GET, as exec
- * is. Only a watch sends nothing but events.
+ * Traffic on an upgraded connection is invisible and may change anything: a virtual machine's console is opened with a GET, as exec is.
+ * Only a watch carries nothing but events.
  */
 function carriesEvents(info: RequestInfo): boolean {
   return isWatch(info) && info.subresource === ''
 }
 
-/** Whether one of spec.degrade.exempt lets it pass in any mode. */
+/** Whether spec.degrade.exempt admits it in any mode. */
 export function isExempt({ exempt }: CompiledDegrade, info: RequestInfo, user: UserInfo, userAgent: string): boolean {
   for (const rule of exempt) if (ruleMatches(rule, info, user, userAgent)) return true
   return false
 }
 
 /**
- * What a kubelet says of its own node: the Lease, and the Node's status. kube-apiserver refuses it those of others
+ * A kubelet's report about its own node: the Lease, and the Node's status. kube-apiserver refuses it other nodes' objects
  * (plugin/pkg/admission/noderestriction).
  */
 export function isNodeHeartbeat(info: RequestInfo, { name, groups }: UserInfo): boolean {
@@ -74,9 +73,9 @@ export function isNodeHeartbeat(info: RequestInfo, { name, groups }: UserInfo): 
 
 type Rule = (info: RequestInfo, user: UserInfo) => boolean
 
-/** What each mode lets through beyond what the stricter ones do. */
+/** What each mode admits beyond the stricter ones. */
 const ADDED: Readonly<Record<DegradeMode, Rule>> = {
-  // What Off adds is what Limited refuses by rate, and no single request is refused for good.
+  // Limited refuses by rate only: neither mode refuses any request permanently.
   Off: () => true,
   Limited: () => true,
   NoDisruption: (info, user) => !isRemoval(info, user),
@@ -86,7 +85,7 @@ const ADDED: Readonly<Record<DegradeMode, Rule>> = {
   Freeze: isHealthCheck,
 }
 
-/** The modes are a ladder: on the way back from an incident what passes already goes on passing. */
+/** The modes form a ladder: on the way back from an incident, what passes already keeps passing. */
 const RULES: ReadonlyMap<DegradeMode, readonly Rule[]> = new Map(
   DEGRADE_MODES.map((mode, i) => [mode, DEGRADE_MODES.slice(i).map((atLeastAsStrict) => ADDED[atLeastAsStrict])]),
 )
@@ -96,7 +95,7 @@ function isAllowed(mode: DegradeMode, info: RequestInfo, user: UserInfo): boolea
   return false
 }
 
-/** Load balancers and probes must see a frozen cluster as what it is: alive. */
+/** Load balancers and probes must see a frozen cluster as alive. */
 function isHealthCheck(info: RequestInfo): boolean {
   if (info.isResourceRequest || !isReadMethod(info.verb)) return false
   const { path } = info
@@ -121,7 +120,7 @@ function isReadMethod(verb: string): boolean {
 function isRead(info: RequestInfo): boolean {
   if (!info.isResourceRequest) return isReadMethod(info.verb)
   switch (info.subresource) {
-    // What runs through these changes things, and a WebSocket opens them with a GET.
+    // These carry commands that change things, and a WebSocket opens them with a GET.
     case 'exec':
     case 'attach':
     case 'portforward':
@@ -129,11 +128,11 @@ function isRead(info: RequestInfo): boolean {
       return false
     default:
   }
-  // '' is OPTIONS and every method that Kubernetes does not know; it answers both without doing anything.
+  // '' is OPTIONS and every method unknown to Kubernetes; it answers both without side effects.
   return info.verb === 'get' || info.verb === 'list' || info.verb === 'watch' || info.verb === ''
 }
 
-/** Questions that are asked with a POST, and store nothing. Without them nobody is authenticated or authorised. */
+/** Queries sent as POST that store nothing. Without them no client can be authenticated or authorised. */
 function isReview(info: RequestInfo): boolean {
   if (info.verb !== 'create' || info.subresource !== '') return false
   switch (info.resource) {
@@ -151,8 +150,8 @@ function isReview(info: RequestInfo): boolean {
 }
 
 /**
- * What keeps a running kubelet Ready: its Lease, the status of its Node and Pods, and the events that tell about them.
- * Nothing else goes: whatever beyond that an incident needs is named in spec.degrade.exempt.
+ * What keeps a running kubelet Ready: its Lease, the status of its Node and Pods, and its events. Nothing else: whatever more an incident
+ * needs goes into spec.degrade.exempt.
  */
 function isHeartbeat(info: RequestInfo): boolean {
   switch (info.resource) {
@@ -188,8 +187,8 @@ function isLeaseVerb(verb: string): boolean {
 }
 
 /**
- * A kubelet reads its Node before it patches the status. It reads its CSINode too: one that is restarted ends itself
- * when it cannot (pkg/volume/csi/csi_plugin.go, initializeCSINode). Creating either is a node joining, not a heartbeat.
+ * A kubelet reads its Node before it patches the status. It reads its CSINode too: a restarted kubelet exits if it can't
+ * (pkg/volume/csi/csi_plugin.go, initializeCSINode). Creating either is a node joining, not a heartbeat.
  */
 function isNodeReadByNode(info: RequestInfo, user: UserInfo): boolean {
   if (info.subresource !== '' || !user.groups.includes(GROUP_NODES)) return false
@@ -199,7 +198,7 @@ function isNodeReadByNode(info: RequestInfo, user: UserInfo): boolean {
   return info.resource === 'csinodes' && info.apiGroup === 'storage.k8s.io' && info.verb === 'get'
 }
 
-/** What a refused client reads: what is going on, why, and until when. */
+/** The message for a refused client: what is going on, why, and until when. */
 export function degradeMessage(clusterName: string, degrade: CompiledDegrade, mode: DegradeMode): string {
   const reason = degrade.reason === '' ? 'no reason given' : degrade.reason
   const expiry = degrade.expiresAtMs === 0 ? 'no expiry is set' : `until ${degrade.expiresAt}`

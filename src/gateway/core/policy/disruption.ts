@@ -1,5 +1,5 @@
-// Which requests disrupt what runs: they take away pods or nodes, or what keeps them. The one definition of it, for the degrade modes
-// NoDisruption and Limited. Here is what the head of a request says; what only its body says is found in incidents/request/.
+// The one definition of disruptive requests (they remove pods or nodes, or what keeps them), for the degrade modes NoDisruption and
+// Limited. This file covers what a request's head says; gateway/disruption/ reads the bodies.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { queryOf, queryValues } from '../../../protection/core/requests/deletion-request-query.ts'
@@ -8,8 +8,8 @@ import type { RequestInfo } from '../request/request-info.ts'
 import { endingWriteOf } from './ending-writes.ts'
 
 /**
- * `removal`: it takes something away, unless it is a dry run. The others are writes of something that exists, and their body says:
- * `replicas` whether a workload or a node group gets smaller, `write` whether it ends pods in another way (ending-writes.ts).
+ * `removal`: removes something, unless it is a dry run. The others are writes of an existing object, and the body decides: `replicas`,
+ * whether a workload or a node group shrinks; `write`, whether it ends pods in another way (ending-writes.ts).
  */
 export type Disruption = 'removal' | 'replicas' | 'write'
 
@@ -21,8 +21,8 @@ export function disruptionOf(info: RequestInfo, user: UserInfo): Disruption | un
 }
 
 /**
- * Whether the query asks for a dry run. Of an update or a patch that is certain: any value is one, or is refused upstream. Of a removal
- * the body has the last word.
+ * Whether the query asks for a dry run. For an update or a patch this is final: any value either is one, or is refused upstream. For a
+ * removal the body has the last word.
  */
 export function isDryRunQuery(target: string): boolean {
   return queryValues(queryOf(target), DRY_RUN).size > 0
@@ -32,7 +32,7 @@ const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 const GROUP_NODES = 'system:nodes'
 const NODE_USER = 'system:node:'
 
-/** `delete`, `deletecollection` and evictions, except of what comes and goes in a healthy cluster all the time. */
+/** `delete`, `deletecollection` and evictions, except of what comes and goes constantly in a healthy cluster. */
 export function isRemoval(info: RequestInfo, user: UserInfo): boolean {
   if (!info.isResourceRequest) return false
   switch (info.verb) {
@@ -40,7 +40,7 @@ export function isRemoval(info: RequestInfo, user: UserInfo): boolean {
       return isEviction(info)
     case 'delete':
     case 'deletecollection':
-      // A DELETE through a proxy is for the program behind it; of a status or a token there is none.
+      // A DELETE through a proxy is for the program behind it; a status or a token can't be deleted.
       return info.subresource === '' && !isTransient(info) && !isKubeletFinishing(info, user)
     default:
       return false
@@ -52,7 +52,7 @@ export function isEviction({ resource, subresource, apiGroup, verb }: RequestInf
   return resource === 'pods' && subresource === 'eviction' && apiGroup === '' && verb === 'create'
 }
 
-/** What only tells about others, and is created again by whoever needs it: Leases, Events, EndpointSlices. */
+/** Objects that only describe others and are recreated when needed: Leases, Events, EndpointSlices. */
 function isTransient({ resource, apiGroup }: RequestInfo): boolean {
   switch (resource) {
     case 'leases':
@@ -67,9 +67,9 @@ function isTransient({ resource, apiGroup }: RequestInfo): boolean {
 }
 
 /**
- * A kubelet deletes a pod of its own when that has a deletionTimestamp and its containers have ended (pkg/kubelet/status/status_manager.go,
- * syncPod), or a mirror pod whose static pod has gone; kube-apiserver lets it delete no pods of other nodes (plugin/pkg/admission/noderestriction).
- * So whoever it is, nobody need be asked about the pod: without this, every pod that was deleted before the incident would stay.
+ * A kubelet deletes one of its own pods when that has a deletionTimestamp and its containers have ended
+ * (pkg/kubelet/status/status_manager.go, syncPod), or a mirror pod whose static pod is gone; kube-apiserver refuses it pods of other nodes
+ * (plugin/pkg/admission/noderestriction). So the pod need not be checked: otherwise every pod deleted before the incident would stay.
  */
 function isKubeletFinishing({ resource, apiGroup, verb }: RequestInfo, { name, groups }: UserInfo): boolean {
   return (

@@ -25,13 +25,13 @@ test('which requests may end pods by what they write', () => {
     ] as const)
       assert.equal(writeOf(method, path) !== undefined, expected, `${method} ${path}`)
   for (const path of [
-    // Leave the fields in question as they are.
+    // These leave the relevant fields unchanged.
     `${POD}/status`,
     `${POD}/resize`,
     `${POD}/ephemeralcontainers`,
     `${JOB}/status`,
     '/api/v1/nodes/n1/status',
-    // Their Jobs go on.
+    // Its Jobs keep running.
     '/apis/batch/v1/namespaces/shop/cronjobs/c',
     '/apis/apps/v1/namespaces/shop/deployments/web',
     '/apis/example.com/v1/namespaces/shop/pods/web-1',

@@ -1,5 +1,5 @@
-// Writes that end pods, or make a controller end them, although their head says neither deletion nor eviction. Which requests may be
-// one; what an object says before and after tells whether it is. Changed numbers of replicas are read in scaling/core/scale-write.
+// Writes that end pods, or make a controller end them, although their head is neither deletion nor eviction: which requests may be one, and
+// how to tell by the object before and after. Changed replica counts are read in core/scale/scale-write.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,35 +7,35 @@ import type { RefusedWrite } from '../../../scaling/core/scale-write/scale-chang
 import type { RequestInfo } from '../request/request-info.ts'
 import { addedNoExecute } from './node-taints.ts'
 
-/** What the writes of one kind of object can do. */
+/** What writes of one kind of object can do. */
 export interface EndingWrite {
-  /** A body that has none of these texts changes nothing of it ... */
+  /** A body without any of these words changes nothing relevant ... */
   readonly words: readonly string[]
-  /** ... unless it leaves a field out that then gets its default, or is given up. */
+  /** ... unless it omits a field that then is defaulted, or is no longer owned. */
   readonly byAbsence: boolean
-  /** What decides, as JSON pointers: after a copy or a move to one of them nobody can say beforehand what it will be. */
+  /** The relevant fields, as JSON pointers: after a copy or a move to one of them the result can't be predicted. */
   readonly places: readonly string[]
-  /** Field numbers of the one field that decides, where protocol buffers have none of `words`. Default: they have them as text. */
+  /** Field numbers of the relevant field, if the protobuf form has none of `words`. Default: protobuf contains the words as text. */
   readonly protobuf?: readonly number[]
   /**
-   * What it does to the object that is `called` so, for people: `lowers spec.parallelism of jobs/x from 3 to 0`. undefined = it ends no pod.
-   * @param before an empty one is not known, and counts as one in which nothing is set
+   * What the write does to the object `called`, for people: `lowers spec.parallelism of jobs/x from 3 to 0`. undefined = it ends no pods.
+   * @param before if empty, it is unknown, and counts as one in which nothing is set
    */
   outcome(before: JsonObject, after: JsonObject, called: string): string | undefined
 }
 
-/** What was found out about one write. */
+/** The verdict on one write. */
 export type WriteEffect =
   /** It ends pods. */
   | {
       readonly kind: 'ends'
       /** For people: what it does. */
       readonly what: string
-      /** The object as a dry run left it; undefined = what it will be depends on the moment. */
+      /** The object as left by a dry run; undefined = the result depends on timing. */
       readonly after: JsonObject | undefined
     }
   | RefusedWrite
-  /** Nobody can say; why, for people. */
+  /** Can't be determined; `why` is for people. */
   | { readonly kind: 'unknown'; readonly why: string }
 
 /** What a write of this object may do to pods; undefined = nothing, whatever its body says. Cheap. */
@@ -59,7 +59,7 @@ export function endingWriteOf(info: RequestInfo): EndingWrite | undefined {
   }
 }
 
-/** A NoExecute taint evicts the pods of the node that do not tolerate it. */
+/** A NoExecute taint evicts the node's pods that do not tolerate it. */
 const NODE_TAINTS: EndingWrite = {
   words: ['NoExecute'],
   byAbsence: false,
@@ -71,8 +71,8 @@ const NODE_TAINTS: EndingWrite = {
 }
 
 /**
- * The kubelet ends a pod when it has run that long (DeadlineExceeded). It may be set, and lowered, as long as the pod runs
- * (pkg/apis/core/validation, ValidatePodUpdate), and never be taken away.
+ * The kubelet ends a pod that has run this long (DeadlineExceeded). The field may be set or lowered while the pod runs
+ * (pkg/apis/core/validation, ValidatePodUpdate), and never removed.
  */
 const POD_DEADLINE: EndingWrite = {
   words: ['activeDeadlineSeconds'],
@@ -86,14 +86,14 @@ const POD_DEADLINE: EndingWrite = {
   },
 }
 
-/** When it runs: seconds from status.startTime on. @returns undefined = it has none */
+/** Seconds from status.startTime on. @returns undefined = no deadline */
 export function deadlineSeconds(pod: JsonObject): number | undefined {
   return numberOf(specOf(pod)['activeDeadlineSeconds'])
 }
 
 /**
- * The Job controller deletes pods of a Job that is suspended, or has more of them than it may, and all of one that has failed by its
- * deadline or by too many failures (pkg/controller/job/job_controller.go). completions goes down with parallelism only.
+ * The Job controller deletes pods of a suspended Job, surplus pods, and all pods of a Job that failed by its deadline or by too many
+ * failures (pkg/controller/job/job_controller.go). completions can be lowered only together with parallelism.
  */
 const JOB_SIZE: EndingWrite = {
   words: ['suspend', 'parallelism', 'completions', 'activeDeadlineSeconds', 'backoffLimit'],
@@ -118,8 +118,8 @@ const JOB_SIZE: EndingWrite = {
 }
 
 /**
- * The DaemonSet controller deletes the pods of nodes on which the template may no longer run, all at once, whatever maxUnavailable says
- * (pkg/controller/daemon, NodeShouldRunDaemonPod). The selector cannot be changed.
+ * The DaemonSet controller deletes pods from nodes that the template no longer fits, all at once, whatever maxUnavailable says
+ * (pkg/controller/daemon, NodeShouldRunDaemonPod). The selector is immutable.
  */
 const DAEMON_SET_NODES: EndingWrite = {
   words: ['nodeSelector', 'nodeName', 'affinity', 'tolerations'],
@@ -131,7 +131,7 @@ const DAEMON_SET_NODES: EndingWrite = {
   },
 }
 
-/** The StatefulSet controller deletes pods whose ordinals are no longer among its own. */
+/** The StatefulSet controller deletes pods whose ordinals are out of range. */
 const STATEFUL_SET_ORDINALS: EndingWrite = {
   words: ['ordinals'],
   byAbsence: true,
@@ -157,7 +157,7 @@ function narrowedField(before: JsonObject, after: JsonObject): string | undefine
   return tolerationsOf(before).every((toleration) => tolerated.has(toleration)) ? undefined : 'tolerations'
 }
 
-/** What is only preferred keeps no pod from a node. */
+/** Preferred affinity keeps no pod off a node. */
 function requiredAffinity(podSpec: JsonObject): unknown {
   const { requiredDuringSchedulingIgnoredDuringExecution: required } = recordOf(
     recordOf(podSpec['affinity'])['nodeAffinity'],
@@ -177,14 +177,14 @@ function ordinalsOf(statefulSet: JsonObject): { readonly start: number; readonly
   return { start, end: start + (numberOf(replicas) ?? 1) }
 }
 
-/** Conditions of a Job that runs no more. */
+/** Conditions of a finished Job. */
 function hasEnded(job: JsonObject): boolean {
   return recordsOf(recordOf(job['status'])['conditions']).some(
     ({ type, status }) => status === 'True' && (type === 'Complete' || type === 'Failed'),
   )
 }
 
-/** @param set the verb for a number where there was none; absent = then nothing gets smaller */
+/** @param set the verb for a number where there was none; absent = setting one shrinks nothing */
 function loweredNumber(
   field: string,
   before: JsonObject,

@@ -1,4 +1,4 @@
-// Who is exempt from the LIST guard, what it says, and that what was seen long ago is seen again.
+// The LIST guard: exemptions, its messages, and that old sizes are learned again.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

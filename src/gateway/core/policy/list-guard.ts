@@ -1,4 +1,4 @@
-// spec.listGuard: which lists are too large to be answered at once, and what a refused client reads.
+// spec.listGuard: which lists are too large to serve at once, and what a refused client reads.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { ListRequest, ListSize } from '../../api/list-request.ts'
@@ -9,9 +9,9 @@ import type { RequestInfo } from '../request/request-info.ts'
 import { isExempt } from './degrade.ts'
 import { ruleMatches } from './match-rule.ts'
 
-/** What is this old is still believed, but one list may show what is true now. */
+/** A size this old still counts, but one list may pass to refresh it. */
 export const RELEARN_MS: number = 60 * 60_000
-/** How long that one has, until another one may. */
+/** How long that list has before another one may pass. */
 const RELEARNING_MS = 60_000
 const GROUP_NODES = 'system:nodes'
 const USERS: ReadonlySet<string> = new Set([
@@ -19,15 +19,15 @@ const USERS: ReadonlySet<string> = new Set([
   'system:kube-controller-manager',
   'system:kube-scheduler',
 ])
-/** With --use-service-account-credentials, which has the namespace controller and the garbage collector list what they delete. */
+/** With --use-service-account-credentials; covers the namespace controller and the garbage collector, which list what they delete. */
 const CONTROLLERS = 'system:serviceaccount:kube-system:'
 const CONTROLLERS_AGENT = 'kube-controller-manager/'
 const MAX_SHOWN = 256
 
 /**
- * undefined = the guard has nothing to do with it. `large`: it is to be refused, unless who asks is exempt.
+ * undefined = the guard does not apply. `large`: refuse it, unless the caller is exempt.
  *
- * A selector that picks some passes: what another value of it has brought says nothing of this one.
+ * A list with a selector that picks some objects passes: the size for another value of the selector says nothing about this one.
  */
 export function checkList(guard: CompiledListGuard, list: ListRequest): 'passed' | 'unknown' | 'large' | undefined {
   if (!isUnlimited(list)) return undefined
@@ -35,7 +35,7 @@ export function checkList(guard: CompiledListGuard, list: ListRequest): 'passed'
   return list.bytes > guard.maxBytesUnlimited && !isNarrow(list.shape) ? 'large' : 'passed'
 }
 
-/** Nodes, controllers, and users that the object names. */
+/** Nodes, controllers, and users named by the object. */
 export function isExemptFromGuard(
   { listGuard, degrade }: CompiledCluster,
   info: RequestInfo,
@@ -50,15 +50,15 @@ export function isExemptFromGuard(
 }
 
 /**
- * Whether this one, which is too large by what was seen long ago, passes to show what is true now.
+ * Whether this list, too large by an old observation, passes to refresh it.
  * @param nowMs milliseconds since the epoch
  */
 export function mayRelearn({ seenMs, relearnMs }: ListSize, nowMs: number): boolean {
-  // Clocks are set, in both directions.
+  // Clocks may be set in either direction.
   return Math.abs(nowMs - seenMs) >= RELEARN_MS && Math.abs(nowMs - relearnMs) >= RELEARNING_MS
 }
 
-/** Who, what, how large that is and since when it is known, and what to do instead. */
+/** Who is refused, what, how large it is and since when that is known, and what to do instead. */
 export function listTooLargeMessage(
   cluster: string,
   guard: CompiledListGuard,

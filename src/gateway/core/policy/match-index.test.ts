@@ -1,4 +1,4 @@
-// The index against the rule that it stands for: policies in order, the first whose rule matches.
+// Compares the index with the rule it implements: policies in order, the first whose rule matches.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ import { PolicyIndex, type PolicyMatch } from './match-index.ts'
 import { matchPolicy } from './match-policy.ts'
 import { ruleMatches } from './match-rule.ts'
 
-/** One rule after the other. */
+/** Reference: checks one rule after the other. */
 function simpleMatch(
   policies: readonly CompiledPolicy[],
   info: RequestInfo,
@@ -56,7 +56,7 @@ function list(...words: string[]): fc.Arbitrary<string[]> {
   )
 }
 
-/** A field that is mostly left out, as people do. */
+/** A field that is usually omitted, as in real objects. */
 function optional(...words: string[]): fc.Arbitrary<string[]> {
   return fc.oneof({ weight: 2, arbitrary: fc.constant<string[]>([]) }, { weight: 1, arbitrary: list(...words) })
 }
@@ -131,7 +131,7 @@ const POD_GET: RequestInfo = {
 const BOB: UserInfo = { name: 'bob', uid: '', groups: ['g'], extra: {} }
 const EVERYTHING = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
 
-/** How many lists of rules matching reads: counts what `exact` sets are asked. */
+/** How many rule lists a match reads: counts lookups in `exact` sets. */
 function rulesAsked(rulesOf: readonly DispatchRule[]): number {
   let asked = 0
   const policies = compilePolicies(rulesOf.map((rule) => [rule])).map((policy) => ({

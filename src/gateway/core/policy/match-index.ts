@@ -1,20 +1,19 @@
-// The rules of all dispatch policies, looked up by what a request says instead of asked one after the other. Each rule stands
-// in one place: under the values of that field of its that fewest other rules name, or among the rest when no field of its
-// is a plain list of values (without globs, not inverted). A request asks the lists of its own values, so that what it costs
-// depends on the rules that could be meant for it, not on all there are. Memory is linear in the rules.
+// Index of all dispatch policies' rules. Each rule is indexed once, by its most selective field (the one whose values fewest other rules
+// name), or goes into the rest if none of its fields is a plain list of values (no globs, not inverted). A request checks only the lists
+// under its own values, so the cost depends on the rules that could match, not on the total. Memory is linear in the rules.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { CompiledList, CompiledPolicy, CompiledRule } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { combinedResource, matchesCombined } from './match-rule.ts'
 
-/** Indexes into spec.dispatchPolicies and its rules. */
+/** Indexes into spec.dispatchPolicies and the policy's rules. */
 export interface PolicyMatch {
   readonly policy: number
   readonly rule: number
 }
 
-/** A rule and its place: rules are counted through all policies, in the order in which they are written. */
+/** A rule and its position: rules are numbered across all policies, in written order. */
 interface PlacedRule {
   readonly rule: CompiledRule
   readonly place: number
@@ -24,7 +23,7 @@ interface PlacedRule {
 type Field = Exclude<keyof CompiledRule, 'userAgents'>
 type Lists = ReadonlyMap<string, readonly PlacedRule[]>
 
-/** What requests for resources and requests for paths are matched by; of equally rare values the first field's are taken. */
+/** Fields by which resource and path requests are indexed; among equally selective ones the first wins. */
 const RESOURCE_FIELDS: readonly Field[] = [
   'users',
   'resources',
@@ -51,7 +50,7 @@ export class PolicyIndex {
     this.#forPaths = new RuleIndex(rules, PATH_FIELDS)
   }
 
-  /** Of all rules that match the one that is written first. */
+  /** The first matching rule in written order. */
   find(info: RequestInfo, user: UserInfo, userAgent: string): PolicyMatch | undefined {
     const index = info.isResourceRequest ? this.#forResources : this.#forPaths
     return index.find(info, combinedResource(info), user, userAgent)?.match
@@ -111,7 +110,7 @@ class RuleIndex {
   }
 }
 
-/** The first of `rules` that matches, if it stands before `best`; else `best`. */
+/** The first of `rules` that matches, if it precedes `best`; otherwise `best`. */
 function firstMatch(
   rules: readonly PlacedRule[] | undefined,
   best: PlacedRule | undefined,
@@ -129,7 +128,7 @@ function firstMatch(
   return best
 }
 
-/** Whether the list matches its values and nothing else. */
+/** Whether the list matches exactly its values. */
 function isPlain(list: CompiledList): boolean {
   return list.kind === 'any-of' && list.prefixes.length === 0
 }
@@ -141,7 +140,7 @@ function* valuesOf(list: CompiledList): Iterable<string> {
 
 type Counts = ReadonlyMap<Field, ReadonlyMap<string, number>>
 
-/** How many rules name each value of each field. */
+/** Counts the rules that name each value of each field. */
 function countValues(rules: readonly PlacedRule[], fields: readonly Field[]): Counts {
   const counts = new Map(fields.map((field) => [field, new Map<string, number>()]))
   for (const [field, count] of counts) {
@@ -152,7 +151,7 @@ function countValues(rules: readonly PlacedRule[], fields: readonly Field[]): Co
   return counts
 }
 
-/** The field under whose values the rule stands: the one whose most frequent value is rarest. */
+/** The field to index the rule by: the one whose most frequent value is rarest. */
 function rarestField(rule: CompiledRule, fields: readonly Field[], counts: Counts): Field | 'none' {
   let best: Field | 'none' = 'none'
   let fewest = Number.POSITIVE_INFINITY
@@ -167,7 +166,7 @@ function rarestField(rule: CompiledRule, fields: readonly Field[], counts: Count
   return best
 }
 
-/** undefined instead of no list at all: requests then need not look. */
+/** undefined if no rule uses the field: requests then skip the lookup. */
 function listsOf(
   rules: readonly PlacedRule[] | undefined,
   values: (rule: CompiledRule) => ReadonlySet<string>,

@@ -1,4 +1,4 @@
-// One list of a rule against one value. What `-x`, `*` and empty lists mean was settled when the list was compiled.
+// Matches one list of a rule against one value. `-x`, `*` and empty lists were resolved when the list was compiled.
 
 import type { CompiledList } from '../cluster/compiled-cluster.ts'
 
@@ -16,7 +16,7 @@ export function inList(list: CompiledList, value: string): boolean {
   }
 }
 
-/** For a user's groups: any of them named; inverted, none of them named. */
+/** For a user's groups: at least one is named; if inverted, none is named. */
 export function anyInList(list: CompiledList, values: readonly string[]): boolean {
   switch (list.kind) {
     case 'all':
@@ -30,7 +30,9 @@ export function anyInList(list: CompiledList, values: readonly string[]): boolea
   }
 }
 
-/** `combined` is `resource` or `resource/subresource`. `pods` is not `pods/exec`; `*`/`exec` is that subresource of all. */
+/**
+ * `combined` is `resource` or `resource/subresource`. `pods` does not cover `pods/exec`; `*`/`exec` is that subresource of every resource.
+ */
 export function resourceInList(list: CompiledList, combined: string, subresource: string): boolean {
   switch (list.kind) {
     case 'all':

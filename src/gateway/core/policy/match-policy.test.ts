@@ -176,13 +176,13 @@ test('the first policy whose rule matches wins, whatever comes later', () => {
   assert.equal(matchPolicy(policies.slice(0, 2), POD_GET, userInfo('carol'), ''), undefined)
 })
 
-/** The documentation of DispatchRule, entry by entry. */
+/** The documented semantics of DispatchRule, entry by entry. */
 function simpleList(entries: readonly string[], empty: boolean, names: (entry: string) => boolean): boolean {
   if (entries.length === 0) return empty
   if (entries.includes('*')) return true
   const positive = entries.filter((entry) => !entry.startsWith('-'))
   if (positive.length > 0) return positive.some(names)
-  // Validation rejects `-*`; should it slip in, it means none of all.
+  // Validation rejects `-*`; if it slipped in, it would match nothing.
   return !entries.some((entry) => entry === '-*' || names(entry.slice(1)))
 }
 

@@ -1,11 +1,11 @@
-// One rule against one request.
+// Matches one rule against one request.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { CompiledRule } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
 import { anyInList, inList, resourceInList } from './match-list.ts'
 
-/** Whether one rule matches; fields ANDed. A request for a path is matched by nonResourceURLs in place of the resource. */
+/** Whether the rule matches; fields are ANDed. A path request is matched by nonResourceURLs in place of the resource. */
 export function ruleMatches(rule: CompiledRule, info: RequestInfo, user: UserInfo, userAgent: string): boolean {
   return matchesCombined(rule, info, combinedResource(info), user, userAgent)
 }
@@ -15,7 +15,7 @@ export function combinedResource(info: RequestInfo): string {
   return info.subresource === '' ? info.resource : `${info.resource}/${info.subresource}`
 }
 
-/** `ruleMatches` for who asks many rules: `combined` is combinedResource(info). */
+/** `ruleMatches` for callers that check many rules: `combined` is combinedResource(info). */
 export function matchesCombined(
   rule: CompiledRule,
   info: RequestInfo,

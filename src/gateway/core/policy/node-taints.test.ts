@@ -16,7 +16,7 @@ test('what a write adds', () => {
     [node(A, B), node(A), undefined],
     [node(A, B), {}, undefined],
     [node(A), node(A, { key: 'c', effect: 'NoSchedule' }), undefined],
-    // A toleration may be for one value.
+    // A toleration may be limited to one value.
     [node(B), node({ ...B, value: 'y' }), 'b=y'],
     [{ spec: 7 }, { spec: { taints: [7, null, A] } }, 'a'],
   ]

@@ -5,13 +5,13 @@ import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
 
 const NO_EXECUTE = 'NoExecute'
 
-/** Key and value of the first NoExecute taint that the node has after a write, and had not before; undefined = none. */
+/** Key and value of the first NoExecute taint that a write adds to the node; undefined = none. */
 export function addedNoExecute(before: JsonObject, after: JsonObject): string | undefined {
   const known = new Set(noExecuteTaints(before))
   return noExecuteTaints(after).find((taint) => !known.has(taint))
 }
 
-/** A toleration may be for one value only, so another value is another taint. */
+/** Includes the value: a toleration may be for one value only, so another value is another taint. */
 function noExecuteTaints(node: JsonObject): string[] {
   const { taints } = recordOf(node['spec'])
   if (!Array.isArray(taints)) return []

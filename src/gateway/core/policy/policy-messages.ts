@@ -1,18 +1,18 @@
-// The sentences of refusals, in one place: the gateway sends them and `portcullis explain` predicts them.
-// They follow kube-apiserver's "is forbidden" wording where a client may look for it. See also degradeMessage.
+// The texts of refusals, in one place: the gateway sends them and `portcullis explain` predicts them. They follow kube-apiserver's "is
+// forbidden" wording where a client may look for it. See also degradeMessage.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { MAX_TARGET_LENGTH, type RequestInfo } from '../request/request-info.ts'
 import type { AccessRefusal } from './access-list.ts'
 
-/** `asked`: the host name, or the path prefix; '' = neither. */
+/** @param asked the host name, or the path prefix; '' = neither */
 export function unknownClusterMessage(asked: string): string {
   if (asked === '')
     return 'no host is given and no cluster is the default: name a host, or a target under /clusters/<name>/'
   return `no cluster is served under "${asked}"`
 }
 
-/** Of the gateway and of the embedded API server. @param length of the request target, in characters */
+/** Used by the gateway and by the embedded API server. @param length of the request target, in characters */
 export function targetTooLongMessage(length: number): string {
   return `the request target has ${length} characters, and the limit of this server is ${MAX_TARGET_LENGTH}: ask for less, in several requests`
 }
@@ -21,7 +21,7 @@ export function noPolicyMessage(user: UserInfo, info: RequestInfo, cluster: stri
   return `${forbidden(user, info)}: no dispatch policy of cluster "${cluster}" matches`
 }
 
-/** `policy` and `rule` are indexes into spec.dispatchPolicies and its rules. */
+/** `policy` and `rule` are indexes into spec.dispatchPolicies and the policy's rules. */
 export function policyDeniedMessage(
   user: UserInfo,
   info: RequestInfo,
@@ -38,7 +38,7 @@ export function accessDeniedMessage(user: UserInfo, cluster: string, refusal: Ac
   return `${subject}: denied by ${refusal.rule === '' ? 'a rule' : `rule "${refusal.rule}"`} of its accessControl.deny list`
 }
 
-/** As kube-apiserver's authorisation filter puts it (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
+/** Worded like kube-apiserver's authorisation filter (apiserver/pkg/endpoints/handlers/responsewriters/errors.go). */
 function forbidden(user: UserInfo, info: RequestInfo): string {
   if (!info.isResourceRequest) return `forbidden: User "${user.name}" cannot ${info.verb} path "${info.path}"`
   const resource = info.subresource === '' ? info.resource : `${info.resource}/${info.subresource}`

@@ -1,14 +1,15 @@
-// The sentences of refusals that depend on the running traffic: limits, endpoints, connections. No addresses: everybody may read them.
+// The texts of refusals that depend on current traffic: limits, endpoints, connections. They contain no addresses: any client may read
+// them.
 
 import type { CompiledSchema } from '../cluster/compiled-cluster.ts'
 
-/** @param byAll the limit is the one that all replicas share; @param seats as which the request counts */
+/** @param byAll the limit is the one shared by all replicas; @param seats that the request takes */
 export function tooManyRequestsMessage(cluster: string, schema: CompiledSchema, byAll = false, seats = 1): string {
   const { qps, burst } = (byAll ? schema.shared : undefined) ?? schema
   return `too many requests for cluster "${cluster}": flow control "${schema.name}" allows ${qps} a second${scopeOf(schema, byAll)}, burst ${burst}${countsText(seats)}`
 }
 
-/** @param byAll the limit is the one that all replicas share; @param seats as which the request counts */
+/** @param byAll the limit is the one shared by all replicas; @param seats that the request takes */
 export function tooManyInFlightMessage(cluster: string, schema: CompiledSchema, byAll = false, seats = 1): string {
   const { max } = (byAll ? schema.shared : undefined) ?? schema
   return `too many requests in flight for cluster "${cluster}": flow control "${schema.name}" allows ${max} at once${scopeOf(schema, byAll)}${countsText(seats)}`
@@ -27,16 +28,16 @@ export function tooManyWatchesMessage(cluster: string, schema: CompiledSchema): 
   return `too many watches for cluster "${cluster}": flow control "${schema.name}" allows ${schema.maxWatches} open at once${scopeOf(schema, false)}`
 }
 
-/** What a limit's message ends with where it helps to come back. */
+/** The end of a limit's message where a retry helps. */
 export function comeBackText(seconds: number): string {
   return `; retry in ${seconds} s`
 }
 
 /**
- * Of a call that the gateway would have to make itself, and does not make now.
+ * For a call that the gateway would have to make itself, but does not make now.
  * @param what the calls, in the plural
- * @param source who causes them: an address or a user, named as such
- * @param atMost as of `Turn.refused`
+ * @param source that causes them: an address or a user, named as such
+ * @param atMost see `Turn.refused`
  */
 export function callLimitMessage(
   cluster: string,
@@ -51,9 +52,9 @@ export function callLimitMessage(
 }
 
 /**
- * Of a deletion that was not evaluated: its turn did not come in time.
- * @param source who wants to delete
- * @param atMost are evaluated at a time
+ * For a deletion that was not evaluated because its turn did not come in time.
+ * @param source that wants to delete
+ * @param atMost number of concurrent evaluations
  */
 export function deletionTurnMessage(
   cluster: string,
@@ -77,7 +78,7 @@ export function upstreamFailedMessage(cluster: string): string {
 }
 
 /**
- * @param who a user, or the address of somebody anonymous
+ * @param who a user, or the address of an unauthenticated client
  * @param longRunning they were watches and the like, and had been answered
  */
 export function tooManyCancelledMessage(
@@ -90,7 +91,7 @@ export function tooManyCancelledMessage(
   return `too many ${what} of ${who} were cancelled${when}: ${perSecond} a second are allowed, ${burst} at once`
 }
 
-/** @param blockedSeconds for which the address is blocked, however soon its clients may come back */
+/** @param blockedSeconds how long the address is blocked; its clients may be told to retry sooner */
 export function blockedAddressMessage(source: string, seconds: number, blockedSeconds: number): string {
   const served =
     'a valid client certificate, and a token that was accepted before, are served, and a few new tokens are reviewed'
@@ -99,13 +100,13 @@ export function blockedAddressMessage(source: string, seconds: number, blockedSe
 
 /**
  * @param source an address
- * @param served who is not refused
+ * @param served which requests are still served
  */
 export function tooManyFailuresMessage(source: string, seconds: number, served: string): string {
   return `too many failed logins or TLS handshakes from ${source} (--max-authentication-failures): retry in ${seconds} s; ${served}`
 }
 
-/** @param maxBytes name, value and 32 for each field; infinite = not known */
+/** @param maxBytes name, value and 32 per field; Infinity = unknown */
 export function headersTooLargeMessage(cluster: string, maxBytes: number): string {
   const limit = Number.isFinite(maxBytes) ? ` ${maxBytes} bytes` : ''
   return `the header fields of this request, and those that the gateway adds, are larger than the${limit} that cluster "${cluster}" takes`

@@ -26,7 +26,7 @@ const MAY: readonly [string, string, boolean][] = [
   [MERGE, '{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}', true],
   [MERGE, '{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}', false],
   [MERGE, '{"spec":{"unschedulable":true}}', false],
-  // The same word, for every reader of JSON.
+  // The same word to every JSON parser.
   [MERGE, '{"spec":{"taints":[{"key":"a","effect":"\\u004eoExecute"}]}}', true],
   ['application/json; charset=utf-8', '{"metadata":{"annotations":{"a":"\\"quoted\\""}}}', true],
   ['', '{"spec":{}}', false],
@@ -83,7 +83,7 @@ test("which bodies may set a pod's deadline", () => {
     // terminationGracePeriodSeconds, then activeDeadlineSeconds.
     [PROTOBUF, protobufPod(Buffer.from([4 * 8, 30])), false],
     [PROTOBUF, protobufPod(Buffer.from([4 * 8, 30, 5 * 8, 1])), true],
-    // Of several objects Go takes the last one, and of the number of a field the lower 32 bits.
+    // If an object occurs several times Go takes the last one, and of a field number the lower 32 bits.
     [PROTOBUF, Buffer.concat([protobufPod(Buffer.from([])), field(2, field(2, Buffer.from([5 * 8, 1])))]), true],
     [PROTOBUF, protobufPod(Buffer.from([0xa8, 0x80, 0x80, 0x80, 0x80, 0x01, 1])), true],
     [PROTOBUF, 'no message', true],
@@ -122,7 +122,7 @@ test('which JSON patches copy or move what decides', () => {
     [copy('/metadata/labels/a', '/spec/activeDeadlineSecondsX'), false],
     ['[{"op":"add","path":"/spec/activeDeadlineSeconds","value":1},{"op":"test","path":"/copy"}]', false],
     ['[{"op":"c\\u006fpy","from":"/a","path":"/spec/active\\u0044eadlineSeconds"}]', true],
-    // What Go may read otherwise.
+    // Bodies that Go may read differently.
     ['[{"op":"copy","from":"/a","path":"/b","path":"/spec"}]', true],
     ['{"op":"copy"}', true],
     ['[{"op":"copy"', true],

@@ -1,5 +1,4 @@
-// What the body of a write says of certain fields, as far as that decides whether upstream has to be asked about it. A guess that is
-// wrong must only ever ask too often.
+// Whether the body of a write may change certain fields, so that upstream must be asked. A wrong guess must only ever cost an extra call.
 
 import { isUtf8 } from 'node:buffer'
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -13,22 +12,22 @@ const MERGE_PATCH = 'application/merge-patch+json'
 const STRATEGIC_PATCH = 'application/strategic-merge-patch+json'
 const JSON_PATCH = 'application/json-patch+json'
 
-/** Bytes of a JSON patch that is read for copies and moves; a larger one counts as having them. */
+/** Maximum size of a JSON patch that is searched for copies and moves; a larger one counts as having them. */
 const MAX_READ_PATCH = 256 * 1024
 
 /**
- * Whether a write with this body may change what decides: otherwise nobody need be asked about it, and hardly any write does. One of
- * the words has to be in the body; or what another text becomes it by: an escape of JSON or YAML, a tag of YAML (`!!binary`), an
- * operation of a JSON patch that copies it from elsewhere. Of formats that are not known here anything may.
+ * Whether a write with this body may change a relevant field; otherwise no check is needed, and hardly any write needs one. One of the
+ * words must occur in the body, or something that can produce it: a JSON or YAML escape, a YAML tag (`!!binary`), a JSON patch operation
+ * that copies it from elsewhere. In unknown formats anything may.
  */
 export function mayChange(write: Omit<EndingWrite, 'outcome'>, contentType: string, body: Buffer): boolean {
   const { words, byAbsence, protobuf } = write
   if (words.some((word) => body.includes(word))) return true
   switch (mediaTypeOf(contentType)) {
-    // Its null has to name the field.
+    // To null a field, a merge patch must name it.
     case MERGE_PATCH:
       return body.includes('\\')
-    // `$patch: replace` leaves out all that it does not name.
+    // `$patch: replace` removes everything it does not name.
     case STRATEGIC_PATCH:
       return body.includes('\\') || (byAbsence && body.includes('$'))
     case JSON_PATCH:
@@ -48,8 +47,8 @@ export function mayChange(write: Omit<EndingWrite, 'outcome'>, contentType: stri
 }
 
 /**
- * Whether a JSON patch copies or moves something to one of these places, or from there: what it does then depends on what is there when
- * upstream applies it, and a dry run a moment before says nothing of that.
+ * Whether a JSON patch copies or moves something to or from one of these places: its effect then depends on the object at the time upstream
+ * applies it, and an earlier dry run says nothing about that.
  */
 export function dependsOnMoment(places: readonly string[], contentType: string, body: Buffer): boolean {
   if (mediaTypeOf(contentType) !== JSON_PATCH) return false
@@ -69,7 +68,7 @@ export function dependsOnMoment(places: readonly string[], contentType: string, 
   })
 }
 
-/** undefined = it is not certain that Go reads the same: no list, a field that is given twice. */
+/** undefined = Go might read it differently: not a list, or a field given twice. */
 function patchOperations(body: Buffer): readonly unknown[] | undefined {
   try {
     const { value, duplicates } = parseJson(body.toString('utf8'))
@@ -80,7 +79,7 @@ function patchOperations(body: Buffer): readonly unknown[] | undefined {
   }
 }
 
-/** RFC 6901, as gopkg.in/evanphx/json-patch.v4 reads it: what stands before the first slash is dropped. */
+/** RFC 6901, as gopkg.in/evanphx/json-patch.v4 reads it: what precedes the first slash is dropped. */
 function segmentsOf(pointer: string): readonly string[] {
   const slash = pointer.indexOf('/')
   const segments = slash < 0 ? [] : pointer.slice(slash + 1).split('/')
@@ -88,12 +87,12 @@ function segmentsOf(pointer: string): readonly string[] {
   return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** Whether `inner` is `outer`, or a place inside of it. */
+/** Whether `inner` equals `outer` or lies inside it. */
 function isWithin(inner: readonly string[], outer: readonly string[]): boolean {
   return outer.length <= inner.length && outer.every((segment, at) => segment === inner[at])
 }
 
-/** Whether the message has it, or cannot be read. @param path numbers of fields, the outermost first */
+/** Whether the message has the field, or can't be parsed. @param path field numbers, outermost first */
 function hasField(body: Buffer, path: readonly number[]): boolean {
   try {
     return containsField(new ProtobufReader(openEnvelope(body).raw), path)

@@ -31,7 +31,7 @@ function tlv(type: number, value: Buffer): Buffer {
   return Buffer.concat([Buffer.from([type, value.length >> 8, value.length & 0xff]), value])
 }
 
-/** Bit by bit, of the whole. */
+/** Bit by bit, over the whole header. */
 function crcOf(bytes: Uint8Array): number {
   let crc = 0xffffffff
   for (const byte of bytes) {
@@ -43,7 +43,7 @@ function crcOf(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0
 }
 
-/** With a checksum TLV between others; `flip` makes it wrong. */
+/** With a checksum TLV among others; `flip` corrupts it. */
 function withCrc(verCmd: number, family: number, addresses: Buffer, flip = 0): Buffer {
   const before = tlv(0x04, Buffer.alloc(5))
   const header = v2(
@@ -67,7 +67,7 @@ function read(bytes: Buffer, cuts: readonly number[] = []): { result: ProxyHeade
   return { result: { kind: 'more' }, consumed: at }
 }
 
-/** Whole, byte by byte, and cut in two at each position: what comes behind the header is never a part of it. */
+/** Whole, byte by byte, and split in two at each position: what follows the header is never consumed. */
 function assertReads(header: Buffer, ends: DeclaredEnds | undefined): void {
   const bytes = Buffer.concat([header, BEHIND])
   const ways = [
@@ -135,7 +135,7 @@ describe('version 1', () => {
     ['PROXY UNKNOWN', 'line too long'],
   ]
   for (const [line, problem] of invalid) {
-    // Those that never end: too long at byte 108, not before.
+    // Lines that never end: too long at byte 108, not before.
     const bytes = problem === 'line too long' ? line.padEnd(200, 'x') : line
     test(JSON.stringify(line).slice(0, 60), () => assertInvalid(Buffer.from(bytes, 'latin1'), problem))
   }
@@ -230,7 +230,7 @@ test('the checksum of the specification (RFC 3720 appendix B.4)', () => {
   assert.equal(of(Buffer.alloc(32, 0xff)), 0x62a8ab43)
 })
 
-/** Written for this test, from the specification, on whole buffers. undefined = not complete; 'bad' = invalid. */
+/** An independent implementation of the specification, on whole buffers. undefined = incomplete; 'bad' = invalid. */
 function model(bytes: Buffer): { ends: readonly [string, number] | undefined; length: number } | 'bad' | undefined {
   if (!bytes.subarray(0, 12).equals(SIGNATURE.subarray(0, bytes.length))) return 'bad'
   if (bytes.length > 12 && ![0x20, 0x21].includes(bytes.readUInt8(12))) return 'bad'
@@ -287,7 +287,7 @@ test('property: any header, damaged and cut anyhow, is read as by a simple reade
       const expected = model(given)
       const { result, consumed } = read(given, cuts)
       if (result.kind === 'more') {
-        // The simple reader sees some damage sooner, because it does not go byte by byte.
+        // The reference detects some errors earlier, because it does not go byte by byte.
         assert.ok(expected === undefined || (expected === 'bad' && given.length < 16), JSON.stringify(expected))
       } else if (result.kind === 'invalid') assert.equal(expected, 'bad', result.problem)
       else {

@@ -1,18 +1,18 @@
-// The header that a load balancer puts in front of a connection: PROXY protocol versions 1 and 2 (haproxy.org, proxy-protocol.txt). Which
-// of the two is told by its first byte; that there is one is never guessed. Read byte by byte into a buffer of fixed size: of a header of
-// 65,551 bytes only the addresses are kept.
+// The PROXY protocol header that a load balancer sends before a connection: versions 1 and 2 (haproxy.org, proxy-protocol.txt). The first
+// byte tells the version; whether there is a header is never guessed. Read byte by byte into a fixed-size buffer: of a header of 65,551
+// bytes only the addresses are kept.
 
 import { canonicalIp, ipText } from '../../../kit/api/validation/ip-address.ts'
 
 export type ProxyHeader =
-  /** All bytes belong to the header, and there are more to come. */
+  /** All bytes belong to the header, and more must follow. */
   | { readonly kind: 'more' }
-  /** `length` bytes of the last chunk belong to it. `ends` undefined = the socket's own addresses count. */
+  /** The first `length` bytes of the chunk belong to it. `ends` undefined = use the socket's own addresses. */
   | { readonly kind: 'complete'; readonly length: number; readonly ends: DeclaredEnds | undefined }
   /** The connection must be closed. */
   | { readonly kind: 'invalid'; readonly problem: string }
 
-/** What the sender says of the connection that it took over. Canonical addresses. */
+/** The addresses that the sender declares for the proxied connection. Canonical. */
 export interface DeclaredEnds {
   readonly sourceAddress: string
   readonly sourcePort: number
@@ -20,7 +20,7 @@ export interface DeclaredEnds {
   readonly destinationPort: number
 }
 
-/** One byte of the header. @returns undefined = there are more; a text = invalid */
+/** Consumes one byte of the header. @returns undefined = more must follow; a string = invalid */
 interface HeaderReader {
   next(byte: number): undefined | string | { readonly ends: DeclaredEnds | undefined }
 }
@@ -29,7 +29,7 @@ const MORE: ProxyHeader = { kind: 'more' }
 const VERSION_1 = 0x50 // P
 const VERSION_2 = 0x0d
 
-/** Reads one header, not the one that a client may have put behind it. After `complete` or `invalid` it is used up. */
+/** Reads one header, not a second one that a client may have sent after it. Not reusable after `complete` or `invalid`. */
 export class ProxyHeaderReader {
   #reader: HeaderReader | undefined
 
@@ -53,7 +53,7 @@ function readerOf(byte: number): HeaderReader | undefined {
 
 // Version 1: one line of text. `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n`
 
-/** With CRLF: the longest that the specification allows. */
+/** Including CRLF: the maximum in the specification. */
 const MAX_BYTES = 107
 const PREFIX = 'PROXY '
 const UNKNOWN = 'PROXY UNKNOWN'
@@ -71,7 +71,7 @@ class HeaderV1 implements HeaderReader {
       this.#afterCr = true
       return length + 2 > MAX_BYTES ? 'line too long' : undefined
     }
-    // A line of this length has no room for its end.
+    // No room is left for the line's end.
     if (length + 3 > MAX_BYTES) return 'line too long'
     if (length < PREFIX.length && byte !== PREFIX.charCodeAt(length)) return 'no PROXY header'
     this.#line += String.fromCharCode(byte)
@@ -80,7 +80,7 @@ class HeaderV1 implements HeaderReader {
 }
 
 function readLine(line: string): string | { readonly ends: DeclaredEnds | undefined } {
-  // What follows it is to be ignored.
+  // The rest of the line must be ignored.
   if (line === UNKNOWN || line.startsWith(`${UNKNOWN} `)) return WITHOUT_ENDS
   const fields = line.split(' ')
   const [, protocol, source = '', destination = '', from = '', to = ''] = fields
@@ -93,7 +93,7 @@ function readLine(line: string): string | { readonly ends: DeclaredEnds | undefi
   return { ends: { sourceAddress, sourcePort, destinationAddress, destinationPort } }
 }
 
-/** Without leading zeros, as the specification has it. */
+/** Without leading zeros, as the specification requires. */
 function portOf(text: string): number | undefined {
   if (!/^(0|[1-9]\d{0,4})$/.test(text)) return undefined
   const port = Number(text)
@@ -105,18 +105,18 @@ function addressOf(text: string, protocol: 'TCP4' | 'TCP6'): string | undefined 
   return canonicalIp(text)
 }
 
-// Version 2: a binary head of 16 bytes, addresses, and TLVs, of which only the checksum (PP2_TYPE_CRC32C) says anything here. The others
-// (ALPN, authority, TLS, those of AWS ...) are skipped as they come.
+// Version 2: a binary head of 16 bytes, addresses, and TLVs, of which only the checksum (PP2_TYPE_CRC32C) matters here. The others (ALPN,
+// authority, TLS, those of AWS ...) are skipped.
 const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
 const HEAD_BYTES = 16
 const VERSION = 2
 const [LOCAL, PROXY] = [0, 1]
-/** Bytes of an address, in TCP over IPv4 and IPv6. */
+/** Address sizes of TCP over IPv4 and IPv6, bytes. */
 const TCP = new Map([
   [0x11, 4],
   [0x21, 16],
 ])
-/** Bytes of the addresses that are not told here: none at all, and of a Unix socket. */
+/** Sizes of ignored addresses, bytes: none, and Unix sockets. */
 const WITHOUT_ADDRESS = new Map([
   [0x00, 0],
   [0x31, 216],
@@ -132,16 +132,16 @@ class HeaderV2 implements HeaderReader {
   #family = 0
   /** Two addresses of IPv6, and two ports. */
   readonly #addresses = new Uint8Array(36)
-  /** Where addresses, and the header, end. */
+  /** End of the addresses, and of the header. */
   #addressesEnd = HEAD_BYTES
   #end = HEAD_BYTES
   #tlvType = 0
   #tlvHeadAt = 0
   #tlvLength = 0
-  /** Bytes of the value that are still to come. */
+  /** Bytes left of the value. */
   #tlvLeft = 0
   #crc = CRC32C_BEGIN
-  /** undefined = there is none. */
+  /** undefined = no checksum. */
   #declaredCrc: number | undefined
 
   next(byte: number): undefined | string | { readonly ends: DeclaredEnds | undefined } {
@@ -168,13 +168,14 @@ class HeaderV2 implements HeaderReader {
     return undefined
   }
 
-  /** The head is complete: where addresses end. */
+  /** The head is complete: determines the end of the addresses. */
   #familyProblem(): string | undefined {
     const address = TCP.get(this.#family)
     const size = address === undefined ? WITHOUT_ADDRESS.get(this.#family) : 2 * (address + PORT_BYTES)
     const fits = size !== undefined && HEAD_BYTES + size <= this.#end
     if (this.#command === LOCAL) {
-      // Its addresses are to be ignored, whatever they are: what follows is read as TLVs only when that is where they begin.
+      // The addresses of a LOCAL header must be ignored, whatever they are: the rest is parsed as TLVs only if it is known where those
+      // begin.
       this.#addressesEnd = fits ? HEAD_BYTES + size : this.#end
       return undefined
     }
@@ -193,7 +194,7 @@ class HeaderV2 implements HeaderReader {
     }
     if (this.#tlvLeft > 0) {
       this.#tlvLeft--
-      // The checksum is of the header with zeros in its place.
+      // The checksum covers the header with zeros in its own place.
       const isCrc = this.#tlvType === TLV_CRC32C
       this.#crc = crc32cAdd(this.#crc, isCrc ? 0 : byte)
       if (isCrc) this.#declaredCrc = (((this.#declaredCrc ?? 0) << 8) | byte) >>> 0
@@ -248,7 +249,7 @@ class HeaderV2 implements HeaderReader {
   }
 }
 
-// CRC-32C (Castagnoli, RFC 3309 appendix): byte by byte, so that a long header need not be kept.
+// CRC-32C (Castagnoli, RFC 3309 appendix), byte by byte, so that a long header need not be buffered.
 
 /** Reflected. */
 const POLYNOMIAL = 0x82f63b78
@@ -258,7 +259,7 @@ const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
   return rest
 })
 
-/** What `crc32cAdd` begins with. */
+/** Initial state for `crc32cAdd`. */
 export const CRC32C_BEGIN = 0xffffffff
 
 export function crc32cAdd(state: number, byte: number): number {

@@ -1,5 +1,5 @@
-// How many requests each limit refused, and would refuse. The log does not say how full a limit was where the log begins, and a fraction of a
-// token decides which of two requests is refused, for as long as a client stays above its rate. So only the sums are reported.
+// Counts how many requests each limit refused, and would refuse. The log does not say how full a limit was at its beginning, and for as
+// long as a client stays above its rate, a fraction of a token decides which of two requests is refused. So only totals are reported.
 
 import { type Comparison, limitsOf } from './outcome.ts'
 
@@ -11,7 +11,7 @@ export interface LimitTotal {
   readonly wouldRefuse: number
 }
 
-/** Limits that are counted one by one; names come from logs, which may hold anything. */
+/** Limits counted separately; names come from logs, which may contain anything. */
 const MAX_LIMITS = 500
 const MAX_TEXT = 256
 const OTHERS = '(others)'
@@ -24,7 +24,7 @@ export class LimitTotals {
     for (const limit of limitsOf(wouldBe)) this.#totalOf(cluster, limit).wouldRefuse++
   }
 
-  /** Those that refuse most first. */
+  /** The most frequent refusals first. */
   totals(): LimitTotal[] {
     const most = (total: LimitTotal): number => Math.max(total.refused, total.wouldRefuse)
     return [...this.#totals.values()].sort((a, b) => most(b) - most(a))

@@ -1,30 +1,30 @@
-// One line of the access log, as far as a replay needs it. A line is input like any other: fields of another type make it a damaged
-// line, and what is longer than a log of ours writes is cut where it is only shown.
+// Parses one line of the access log, as far as a replay needs it. Lines are untrusted: a field of a wrong type makes a line invalid, and
+// texts longer than our own log writes are cut where they are only displayed.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { EvaluationInput } from '../explain/evaluate-request.ts'
 
 /** A request of the access log. */
 export interface LogEntry {
-  /** Milliseconds since the epoch at which the request head was complete, with fractions where the log has them. */
+  /** Milliseconds since the epoch when the request head was complete, with fractions if the log has them. */
   readonly startMs: number
-  /** Until the answer was complete, and until its head; -1 = not reached. */
+  /** Time to the end of the response, and to its head; -1 = not reached. */
   readonly latencyMs: number
   readonly ttfbMs: number
   readonly auditID: string
-  /** Name of the cluster that the request was for; '' = none was found. */
+  /** The request's cluster; '' = none was found. */
   readonly cluster: string
   readonly user: string
   readonly verb: string
-  /** With group and subresource: `deployments.apps/scale`; of other requests ''. */
+  /** With group and subresource: `deployments.apps/scale`; '' for non-resource requests. */
   readonly resource: string
   readonly code: number
-  /** RefusalReason, and the rule; '' = it was not refused by the gateway. */
+  /** RefusalReason, and the rule; '' = not refused by the gateway. */
   readonly reason: string
   readonly refusedBy: string
-  /** `filter/rule` of what would have refused. */
+  /** `filter/rule` of shadow mode refusals. */
   readonly shadow: readonly string[]
-  /** As `explain` takes it. */
+  /** Input for `explain`. */
   readonly input: EvaluationInput
 }
 
@@ -76,7 +76,7 @@ export function parseLogEntry(line: string): LogEntry | { readonly error: string
 
 const MICROSECONDS = /\.\d{3}(\d{1,3})/
 
-/** Date.parse reads whole milliseconds. NaN = not a time. */
+/** Date.parse only reads whole milliseconds. NaN = not a time. */
 function exactTime(time: string): number {
   const more = MICROSECONDS.exec(time)?.[1] ?? ''
   return Date.parse(time) + Number(`0.${more}0`)
@@ -111,7 +111,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null
 }
 
-/** -1 = absent, as null is in the log. */
+/** -1 = absent, logged as null. */
 function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : -1
 }

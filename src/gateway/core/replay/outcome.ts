@@ -1,4 +1,4 @@
-// What was done with a request, and what would be: forwarded, refused for a reason, or forwarded with a warning of shadow mode.
+// Outcomes of a request, logged and predicted: forwarded, refused for a reason, or forwarded with a shadow mode warning.
 
 import type { RefusalReason } from '../../../kit/core/refusal/refusal.ts'
 import type { AlsoAsked, Evaluation } from '../explain/evaluate-request.ts'
@@ -7,22 +7,22 @@ import type { LogEntry } from './log-entry.ts'
 type Asked = AlsoAsked['filter']
 
 export interface Outcome {
-  /** RefusalReason; '' = it is forwarded. */
+  /** RefusalReason; '' = forwarded. */
   readonly refused: string
-  /** The rule or limit that refuses it; ''. */
+  /** The rule or limit that refuses it, or ''. */
   readonly rule: string
-  /** `filter/rule` of what would refuse it, were it not in shadow mode. */
+  /** `filter/rule` of shadow mode refusals. */
   readonly shadow: readonly string[]
 }
 
 export interface Comparison {
   readonly was: Outcome
   readonly wouldBe: Outcome
-  /** Somebody else is asked (a PodProtector, the body), and is taken to answer as in the log. */
+  /** Another check is involved (a PodProtector, the body), and is assumed to decide as in the log. */
   readonly assumed: boolean
 }
 
-/** By no rule of a configuration: where the rules let the request pass, it meets with the same again. */
+/** Refusals not caused by configured rules: if the rules admit the request, the same is assumed to happen again. */
 const INCIDENTS: ReadonlySet<string> = new Set<RefusalReason>([
   'headers-too-large',
   'misdirected',
@@ -44,9 +44,9 @@ const INCIDENTS: ReadonlySet<string> = new Set<RefusalReason>([
   'internal',
 ])
 
-/** Whose refusals these are; `replay` knows only whether it is still asked. */
+/** The checks behind these refusals; `replay` only knows whether they still apply. */
 const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
-  // How large the list is, the gateway has learnt.
+  // The size of the list is something the gateway has learned.
   'list-too-large': ['list-guard'],
   'disruption-refused': ['disruption'],
   'eviction-refused': ['disruption'],
@@ -55,18 +55,18 @@ const ASKED: Readonly<Partial<Record<RefusalReason, readonly Asked[]>>> = {
   'protection-unavailable': ['protection'],
   'eviction-unavailable': ['protection'],
   'scale-protected': ['scale-protection'],
-  // Of scaleProtection, or of a ScaleDownPolicy, which an UpstreamCluster does not have.
+  // From scaleProtection, or from a ScaleDownPolicy, which is not part of an UpstreamCluster.
   'scale-unavailable': ['scale-protection', 'scale-down-policy'],
   'scale-up-backed-off': ['scale-up-guard'],
 }
 
-/** By a limit whose state (tokens, slots) is older than the log: which request meets it when it is empty cannot be known from the log. */
+/** Refusals by limits whose state (tokens, slots) predates the log: it can't tell which request finds them empty. */
 const LIMITS: ReadonlySet<string> = new Set<RefusalReason>(['rate-limited', 'too-many-in-flight', 'too-many-watches'])
 
-/** What flow control decides in shadow mode. */
+/** Prefix of flow control's shadow mode warnings. */
 const SHADOW_OF_LIMITS = 'flow-control/'
 
-/** Refused before it was known who sent it, or to which cluster: nothing can be said of such a request. */
+/** False if it was refused before its user or cluster was known: nothing can be predicted for such a request. */
 export function isEvaluable({ user, cluster, reason }: LogEntry): boolean {
   return user !== '' || reason === 'unknown-cluster' || (cluster === '' && reason === 'request-info')
 }
@@ -91,7 +91,7 @@ export function compare(was: Outcome, { refusal, shadow, alsoAsked }: Evaluation
     return { was, wouldBe: { refused: '', rule: '', shadow: [...shadow, shadowed] }, assumed: true }
   }
   if (still !== undefined) return { was, wouldBe: { ...was, shadow }, assumed: true }
-  // What those who are asked said in shadow mode they are taken to say again.
+  // Checks in shadow mode are assumed to say the same again.
   const again = was.shadow.filter((name) => alsoAsked.some(({ filter }) => name.startsWith(`${filter}/`)))
   return {
     was,
@@ -109,19 +109,19 @@ function askedOf(filter: Asked, alsoAsked: readonly AlsoAsked[]): AlsoAsked | un
   return alsoAsked.find((one) => one.filter === filter)
 }
 
-/** Whether it is another answer for the client: the rule that gives the same reason may have another name. */
+/** Whether the client would get another response: a different rule with the same reason does not count. */
 export function isChange({ was, wouldBe }: Comparison): boolean {
   return was.refused !== wouldBe.refused
 }
 
-/** Whether shadow mode would say something else. */
+/** Whether shadow mode would report something else. */
 export function isShadowChange({ was, wouldBe }: Comparison): boolean {
   return was.shadow.length !== wouldBe.shadow.length || was.shadow.some((name) => !wouldBe.shadow.includes(name))
 }
 
 /**
- * Whether the only difference is whether a limit refuses, so that nothing can be said of this request by itself. A rule that is evaluated
- * before the limits is a change whatever the limits say.
+ * Whether the only difference is a limit's refusal, so that nothing can be said of this single request. A rule evaluated before the limits
+ * is a change in any case.
  */
 export function dependsOnLimit({ was, wouldBe }: Comparison): boolean {
   const [before, after] = [was.refused, wouldBe.refused]
@@ -129,7 +129,7 @@ export function dependsOnLimit({ was, wouldBe }: Comparison): boolean {
   return LIMITS.has(after) && isPastLimits(before)
 }
 
-/** Whether a request with this outcome has been through the limits. */
+/** Whether a request with this outcome has passed the limits. */
 function isPastLimits(refused: string): boolean {
   return refused === '' || INCIDENTS.has(refused) || (isAskedReason(refused) && refused !== 'list-too-large')
 }
@@ -140,7 +140,7 @@ export function limitsOf({ refused, rule, shadow }: Outcome): string[] {
   return LIMITS.has(refused) ? [rule, ...shadowed] : shadowed
 }
 
-/** The same without what limits say in shadow mode. */
+/** Drops what limits report in shadow mode. */
 export function withoutShadowOfLimits({ was, wouldBe, assumed }: Comparison): Comparison {
   const rest = (outcome: Outcome): Outcome => {
     return { ...outcome, shadow: outcome.shadow.filter((name) => !name.startsWith(SHADOW_OF_LIMITS)) }

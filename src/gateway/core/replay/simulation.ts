@@ -1,6 +1,5 @@
-// What a configuration would do with the requests of an access log, one after the other in the order in which they came. Time is the
-// log's: tokens come back as it passes, and a slot is held for as long as the request ran. Clients do as they did, whatever they
-// are told: a refused request is not sent again.
+// Runs the requests of an access log through a configuration, in order of arrival. Time is the log's: tokens are refilled as it passes, and
+// a slot is held for as long as the request ran. Clients behave as logged, whatever the outcome: a refused request is not retried.
 
 import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
 import { giveBack, type Held, nothingSent, watchStarted } from '../admission/held.ts'
@@ -12,12 +11,12 @@ import { isWatch } from '../request/long-running.ts'
 import type { LogEntry } from './log-entry.ts'
 import type { Ordered } from './start-order.ts'
 
-/** What overlaps by less than the log can tell does not overlap: threads agree on the time to a fraction of a millisecond. */
+/** Overlaps shorter than the log's resolution do not count: threads agree on the time to a fraction of a millisecond. */
 const RESOLUTION_MS = 0.1
 
 interface Running {
   readonly held: Held
-  /** When all of it is given back; a watch gives its slot back before. */
+  /** When everything is released; a watch releases its slot earlier. */
   readonly endMs: number
   readonly watchStarts: boolean
 }
@@ -26,11 +25,11 @@ export class Simulation {
   readonly #index: ClusterIndex
   readonly #limits: (cluster: CompiledCluster) => Limits
   readonly #running = new TimeQueue<Running>()
-  /** Of the first request: from there limits count time. */
+  /** Start of the first request: the origin of the limits' clock. */
   #originMs: number | undefined
   #nowMs = Number.NEGATIVE_INFINITY
 
-  /** @param limits the limits of a cluster, the same for all of its requests */
+  /** @param limits of a cluster; must be the same for all of its requests */
   constructor(index: ClusterIndex, limits: (cluster: CompiledCluster) => Limits) {
     this.#index = index
     this.#limits = limits
@@ -41,7 +40,7 @@ export class Simulation {
     const index = this.#index
     const input = inputOf(entry, index)
     const moment = { nowMs: entry.startMs, monotonicMs: entry.startMs - this.#originMs }
-    // Of a request whose turn has passed only the rules count: its token, or slot, would be taken from those of another time.
+    // For a late request only the rules count: its token or slot would be taken at the wrong time.
     if (late) return evaluateRequest(input, { index, limits: freshLimits, moment })
     this.#nowMs = Math.max(this.#nowMs, entry.startMs)
     this.#giveBackUntil(this.#nowMs + RESOLUTION_MS)
@@ -71,7 +70,7 @@ export class Simulation {
   }
 }
 
-/** A log of a gateway before localAddress was in it: the cluster that was found is the one that is meant, if it is still there. */
+/** For logs written before localAddress existed: uses the logged cluster, if it still exists. */
 function inputOf({ input, cluster }: LogEntry, index: ClusterIndex): EvaluationInput {
   if (input.localAddress !== '' || cluster === '' || input.target.startsWith('/clusters/')) return input
   return index.byName.has(cluster) ? { ...input, host: cluster } : input

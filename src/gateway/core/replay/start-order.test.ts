@@ -12,7 +12,7 @@ function entry(startMs: number, latencyMs: number): LogEntry {
   return parsed
 }
 
-/** As a gateway writes them: when they end. */
+/** In the gateway's order: by end. */
 function inLogOrder(entries: readonly LogEntry[]): LogEntry[] {
   return entries.toSorted((a, b) => a.startMs + a.latencyMs - b.startMs - b.latencyMs)
 }

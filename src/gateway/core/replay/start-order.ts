@@ -1,22 +1,22 @@
-// The requests of an access log in the order in which they came. The log has them in the order in which they ended, so those that are
-// read are kept until no line can come any more that began before. What lasts longer than that (a watch) comes late: it is given
-// beforehand, by whoever can read the log twice, or its place has passed.
+// Sorts the requests of an access log by arrival. The log is ordered by completion, so requests are buffered until no line can follow that
+// began earlier. Longer requests (watches) come too late for that: they are passed in beforehand, if the log can be read twice, or reported
+// as late.
 
 import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
 import type { LogEntry } from './log-entry.ts'
 
 /** Longer than kube-apiserver lets a request run that is not long-running (--request-timeout, one minute). */
 export const WINDOW_MS = 70_000
-/** Requests that are kept for their turn: what bounds memory. */
+/** Maximum number of buffered requests: bounds memory. */
 export const MAX_KEPT = 100_000
 
 export interface Ordered {
   readonly entry: LogEntry
-  /** Its place in the order has passed: what it took of limits cannot be told. */
+  /** Its turn has passed: its use of limits can't be simulated. */
   readonly late: boolean
 }
 
-/** Whether a request lasts too long to be put into order while the log is read once. */
+/** Whether a request is too long to be sorted while reading the log once. */
 export function isLong({ latencyMs }: Pick<LogEntry, 'latencyMs'>): boolean {
   return latencyMs > WINDOW_MS
 }
@@ -29,24 +29,24 @@ export class StartOrder {
   #writtenMs = Number.NEGATIVE_INFINITY
   #passedMs = Number.NEGATIVE_INFINITY
 
-  /** @param long all requests of the log that are long, which `add` then leaves out; undefined = they are not known */
+  /** @param long all long requests of the log, which `add` then skips; undefined = unknown */
   constructor(long: readonly LogEntry[] | undefined, maxKept: number = MAX_KEPT) {
     this.#known = long !== undefined
     this.#maxKept = maxKept + (long?.length ?? 0)
     for (const entry of long ?? []) this.#kept.add(entry.startMs, entry)
   }
 
-  /** Takes the next line. @returns the requests whose turn has come */
+  /** Adds the next line. @returns the requests whose turn has come */
   *add(entry: LogEntry): Generator<Ordered> {
     this.#writtenMs = Math.max(this.#writtenMs, entry.startMs + Math.max(0, entry.latencyMs))
     if (this.#known && isLong(entry)) {
-      // It has, or has had, its turn.
+      // It gets, or has had, its turn.
     } else if (entry.startMs < this.#passedMs) yield { entry, late: true }
     else this.#kept.add(entry.startMs, entry)
     yield* this.#takeBefore(this.#writtenMs - WINDOW_MS, this.#maxKept)
   }
 
-  /** The end of the log: all that are left. */
+  /** End of the log: returns the rest. */
   *end(): Generator<Ordered> {
     yield* this.#takeBefore(Number.POSITIVE_INFINITY, 0)
   }

@@ -1,5 +1,5 @@
-// What a replay has found, in sums: for each pair of what was done and what would be, how many requests, whose, and of which kind,
-// with a few examples. Memory is bounded by the number of groups and of names, whatever the log holds.
+// Totals of a replay: for each pair of logged and predicted outcome, how many requests, of which users and kinds, with a few examples.
+// Memory is bounded by the number of groups and names, whatever the log contains.
 
 import { type LimitTotal, LimitTotals } from './limit-totals.ts'
 import type { LogEntry } from './log-entry.ts'
@@ -18,13 +18,13 @@ interface Example {
   readonly user: string
   readonly method: string
   readonly target: string
-  /** Why it would be refused, or what shadow mode would say; ''. */
+  /** The predicted refusal's message, or shadow mode's; or ''. */
   readonly message: string
 }
 
 export interface ChangeGroup {
   readonly cluster: string
-  /** `forward`, or `refuse REASON (RULE)`; of shadow mode what it said: `filter/rule`, or `nothing`. */
+  /** `forward`, or `refuse REASON (RULE)`; for shadow mode its report: `filter/rule`, or `nothing`. */
   readonly was: string
   readonly wouldBe: string
   readonly requests: number
@@ -37,27 +37,27 @@ export interface ReplaySummary {
   readonly requests: number
   readonly from: string
   readonly to: string
-  /** Requests that would get another answer. */
+  /** Requests that would get another response. */
   readonly changed: number
   readonly changes: readonly ChangeGroup[]
-  /** Requests about which shadow mode would say something else. */
+  /** Requests on which shadow mode would report something else. */
   readonly shadowChanged: number
   readonly shadowChanges: readonly ChangeGroup[]
-  /** Compared with the log, what limits refuse is known as totals only, and is not a change. */
+  /** Compared with the log, refusals by limits are known as totals only, and are not changes. */
   readonly limits: readonly LimitTotal[]
-  /** Refused before it was known who sent it: they are taken to be refused again. */
+  /** Refused before the user was known: assumed to be refused again. */
   readonly notEvaluated: number
-  /** Somebody else is asked (PodProtectors, the body), and taken to answer as in the log. */
+  /** Another check is involved (PodProtectors, the body), and assumed to decide as in the log. */
   readonly assumed: number
-  /** Read too late to be put into order: their limits were not counted. */
+  /** Read too late to be sorted: their use of limits was not simulated. */
   readonly late: number
 }
 
-/** Groups that are told apart; their names come from rules, which are few, and from logs, which may hold anything. */
+/** Maximum number of separate groups; names come from rules, which are few, and from logs, which may contain anything. */
 const MAX_GROUPS = 500
 const MAX_EXAMPLES = 3
 const TOP = 5
-/** Characters of what clients have chosen. */
+/** Maximum length of texts chosen by clients. */
 const MAX_TEXT = 256
 
 interface Group {
@@ -82,12 +82,12 @@ export class ReplaySummarizer {
   #fromMs = Number.POSITIVE_INFINITY
   #toMs = Number.NEGATIVE_INFINITY
 
-  /** @param totalsOnly what limits refuse is compared with the log, which does not say how full they were, not with a second simulation */
+  /** @param totalsOnly refusals by limits are compared with the log, which does not say how full they were, not with a second simulation */
   constructor(totalsOnly: boolean) {
     this.#totalsOnly = totalsOnly
   }
 
-  /** @param comparison undefined = nothing can be said of the request */
+  /** @param comparison undefined = nothing can be predicted for the request */
   add(entry: LogEntry, late: boolean, comparison: Comparison | undefined, message: string): void {
     this.#requests++
     this.#fromMs = Math.min(this.#fromMs, entry.startMs)
@@ -187,13 +187,13 @@ function timeText(ms: number): string {
   return Number.isFinite(ms) ? new Date(ms).toISOString() : ''
 }
 
-// How often names occur, for names that clients choose: no more of them are kept than the limit, the rest is counted together.
+// Counts names chosen by clients: at most as many as the limit, the rest together.
 interface Counted {
   readonly name: string
   readonly requests: number
 }
 
-/** Different names that are counted one by one. */
+/** Maximum number of names counted separately. */
 const MAX_NAMES = 10_000
 const OTHERS = '(others)'
 
@@ -211,7 +211,7 @@ class Counts {
     this.#counts.set(as, (this.#counts.get(as) ?? 0) + 1)
   }
 
-  /** The most frequent first. */
+  /** Most frequent first. */
   top(n: number): Counted[] {
     const all = [...this.#counts].map(([name, requests]) => ({ name, requests }))
     return all.sort((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1)).slice(0, n)

@@ -1,4 +1,4 @@
-// What of an answer reaches the client, and reading and writing header fields.
+// Which response fields reach the client, and reading and writing header fields.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -1,16 +1,16 @@
-// Which header fields of a response pass the gateway, and helpers for those of a request (request-head.ts). Fields keep their order
-// and duplicates. The same for HTTP/1.1, HTTP/2 and upgrades.
+// Which response header fields pass the gateway, and helpers for those of a request (request-head.ts). Fields keep their order and
+// duplicates. Used for HTTP/1.1, HTTP/2 and upgrades.
 
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { HeaderList } from '../../../kit/api/stream.ts'
 
 /**
- * The fields of an upstream response that go to the client, `:status` included. Names are in lower case. Returns the same list when
- * nothing has to be removed; it may be appended to.
+ * The fields of an upstream response that go to the client, including `:status`. Names are in lower case. Returns the same list if nothing
+ * needs to be removed; it may be appended to.
  */
 export function clientResponseHeaders(list: HeaderList): HeaderList {
   for (let i = 0; i + 1 < list.length; i += 2) if (isOfOneHop(list[i] ?? '')) return endToEnd(list)
-  // RFC 9110 section 8.6: an interim answer has no length.
+  // RFC 9110 section 8.6: an interim response has no content-length.
   return list[1]?.charCodeAt(0) === 0x31 ? endToEnd(list) : list
 }
 
@@ -27,7 +27,7 @@ function endToEnd(list: HeaderList): HeaderList {
   return kept
 }
 
-/** Fields of one hop (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2); http2-settings belongs to h2c. */
+/** Hop-by-hop fields (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2); http2-settings belongs to h2c. */
 function isOfOneHop(name: string): boolean {
   switch (name.length) {
     case 2:
@@ -52,8 +52,8 @@ function isOfOneHop(name: string): boolean {
 }
 
 /**
- * `fields` without those named in the `connection` lines of `list`. `te` stays: it was already filtered. Returns the same list when
- * none is named.
+ * `fields` without those named in the `connection` lines of `list`. `te` stays: it was already filtered. Returns the same list if none is
+ * named.
  */
 export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList {
   const listed = connectionOptions(list)
@@ -68,8 +68,8 @@ export function withoutListed(fields: HeaderList, list: HeaderList): HeaderList 
 }
 
 /**
- * Appends the client's address to `x-forwarded-for`. Several lines become one: kube-apiserver's
- * audit reads the first line only (apimachinery/pkg/util/net/http.go SourceIPs). Changes `list`.
+ * Appends the client's address to `x-forwarded-for`. Joins several lines into one: kube-apiserver's audit reads only the first
+ * (apimachinery/pkg/util/net/http.go SourceIPs). Modifies `list`.
  */
 export function appendForwardedFor(list: HeaderList, address: string): void {
   let first = -1
@@ -99,21 +99,21 @@ export function headerValue(list: HeaderList, name: string): string | undefined 
   return undefined
 }
 
-/** All values of a field, one for each line; `name` in lower case. */
+/** All values of a field, one per line; `name` in lower case. */
 export function headerValues(list: HeaderList, name: string): string[] {
   const values: string[] = []
   for (let i = 0; i + 1 < list.length; i += 2) if (list[i] === name) values.push(list[i + 1] ?? '')
   return values
 }
 
-/** Field values are bytes; Kubernetes reads them as UTF-8. `undefined` when they are not. */
+/** Field values are bytes; Kubernetes reads them as UTF-8. `undefined` if they are not. */
 export function decodeUtf8(value: string): string | undefined {
   if (isAscii(value)) return value
   const bytes = Buffer.from(value, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
-/** UTF-8 bytes of a text, one character per byte, as field values are kept. */
+/** The UTF-8 bytes of a text, one character per byte, which is how field values are stored. */
 export function encodeUtf8(value: string): string {
   return isAscii(value) ? value : Buffer.from(value, 'utf8').toString('latin1')
 }
@@ -123,7 +123,7 @@ function isAscii(value: string): boolean {
   return true
 }
 
-/** Names listed by all `connection` lines, in lower case; undefined when there is no such line. */
+/** Names listed in all `connection` lines, in lower case; undefined if there is no such line. */
 function connectionOptions(list: HeaderList): Set<string> | undefined {
   let options: Set<string> | undefined
   for (let i = 0; i + 1 < list.length; i += 2) {

@@ -1,17 +1,17 @@
-// The query of a list, watch or deletecollection, as far as RequestInfo depends on it: metav1.ListOptions decoded as in kube-apiserver
-// (apimachinery/pkg/runtime/conversion.go), with the query parsed as by Go's url.ParseQuery.
+// The query of a list, watch or deletecollection, as far as RequestInfo depends on it: metav1.ListOptions decoded like kube-apiserver
+// (apimachinery/pkg/runtime/conversion.go), with the query parsed like Go's url.ParseQuery.
 
 import { isInt64 } from '../../../kit/core/text/int64.ts'
 import { isLabelSelector } from '../../../kube/core/selectors/parse-selector.ts'
 import { QueryReader } from './query-reader.ts'
 
 /**
- * Characters of a decoded label or field selector. A list of some thousand names fits. Longer ones are refused: if the gateway passed
- * them on unread, it would decide on a different request than kube-apiserver.
+ * Maximum characters of a decoded label or field selector; a list of several thousand names fits. Longer ones are refused: if the gateway
+ * passed them on unread, it would decide on a different request than kube-apiserver.
  */
 export const MAX_SELECTOR_LENGTH: number = 64 * 1024
 
-/** Of each option the first value, decoded; undefined when absent. */
+/** The first value of each option, decoded; undefined if absent. */
 class ListQuery {
   fieldSelector: string | undefined = undefined
   labelSelector: string | undefined = undefined
@@ -20,15 +20,15 @@ class ListQuery {
   timeoutSeconds: string | undefined = undefined
   resourceVersion: string | undefined = undefined
   sendInitialEvents: string | undefined = undefined
-  /** It has a continue token, whichever. */
+  /** Whether it has a continue token. */
   continued = false
 }
 
-/** Of the last query: RequestInfo and the cost of a list are read one right after the other. */
+/** Cache of the last query: RequestInfo and the cost of a list are read right after each other. */
 let lastQuery = ''
 let lastOptions: Readonly<ListQuery> = new ListQuery()
 
-/** The options of a list, in one pass over the query. Pairs that Go cannot parse are skipped, as `URL.Query()` does. */
+/** The options of a list, in one pass over the query. Pairs that Go can't parse are skipped, as in `URL.Query()`. */
 export function readListQuery(query: string): Readonly<ListQuery> {
   if (query === lastQuery) return lastOptions
   lastOptions = parseListQuery(query)
@@ -71,7 +71,7 @@ function parseListQuery(query: string): ListQuery {
   return options
 }
 
-/** Why the selectors are not read, for the client; '' when they are. */
+/** Why the selectors can't be parsed, for the client; '' = they can. */
 export function selectorProblem({ fieldSelector = '', labelSelector = '' }: ListQuery): string {
   const long = [
     ['fieldSelector', fieldSelector],
@@ -87,8 +87,8 @@ export function isTrue(value: string | undefined): boolean {
 }
 
 /**
- * The name that a list or watch is limited to: `fieldSelector` requires `metadata.name=x`, and x is valid in a path. '' otherwise, or
- * when any list option fails to decode.
+ * The name that a list or watch is restricted to: `fieldSelector` requires `metadata.name=x`, and x is valid in a path. '' otherwise, or if
+ * any list option fails to decode.
  */
 export function nameRequired(options: ListQuery): string {
   const name = exactMatch(options.fieldSelector ?? '', 'metadata.name')
@@ -102,7 +102,7 @@ function otherOptionsDecode({ timeoutSeconds, limit, labelSelector }: ListQuery)
   return labelSelector === undefined || isLabelSelector(labelSelector)
 }
 
-/** The value that the selector requires of `field`; '' when none, or when it does not parse (apimachinery/pkg/fields/selector.go). */
+/** The value that the selector requires of `field`; '' if none, or if it does not parse (apimachinery/pkg/fields/selector.go). */
 function exactMatch(selector: string, field: string): string {
   let required = ''
   let smallest: string | undefined
@@ -115,7 +115,7 @@ function exactMatch(selector: string, field: string): string {
     const key = term.slice(0, negated ? notEquals : equals)
     const value = unescapeValue(term.slice(term.startsWith('==', equals) && !negated ? equals + 2 : equals + 1))
     if (value === undefined) return ''
-    // Kubernetes sorts the terms first: with two names required, the smaller one counts.
+    // Kubernetes sorts the terms first: if two names are required, the smaller one counts.
     if (negated || key !== field || (smallest !== undefined && smallest <= term)) continue
     smallest = term
     required = value
@@ -140,7 +140,7 @@ function splitTerms(selector: string): string[] {
   return terms
 }
 
-/** Backslash escapes of `\`, `,` and `=`; undefined when one of them stands alone, or another character is escaped. */
+/** Resolves backslash escapes of `\`, `,` and `=`; undefined if one of them is unescaped, or another character is escaped. */
 function unescapeValue(value: string): string | undefined {
   let plain = ''
   for (let at = 0; at < value.length; at++) {

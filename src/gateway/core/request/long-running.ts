@@ -1,5 +1,5 @@
-// Which requests may run for hours (apiserver/pkg/server/filters/longrunning.go; KK pkg/controlplane/apiserver/config.go).
-// They are exempt from timeouts, hold an in-flight slot only until their response head, and are ended by a drain.
+// Which requests may run for hours (apiserver/pkg/server/filters/longrunning.go; KK pkg/controlplane/apiserver/config.go). They are exempt
+// from timeouts, hold an in-flight slot only until their response head, and are ended by a drain.
 
 import type { RequestInfo } from './request-info.ts'
 
@@ -19,7 +19,7 @@ export function isLongRunning(info: RequestInfo): boolean {
   }
 }
 
-/** Whether the answer is a stream of watch events. */
+/** Whether the response is a stream of watch events. */
 export function isWatch(info: RequestInfo): boolean {
   return info.isResourceRequest && info.verb === 'watch'
 }

@@ -1,27 +1,26 @@
-// The pairs of a query, one after the other, as Go's url.ParseQuery sees them. One pass: the cost is linear in the length of the query,
-// whatever it contains.
+// Iterates over the pairs of a query like Go's url.ParseQuery. One pass: linear in the length of the query, whatever it contains.
 
 import { decodeQueryPart } from './request-target.ts'
 
 /**
- * With more than 10,000, a kube-apiserver built with a newer Go ignores the whole query (net/url, urlmaxqueryparams), an older one does
- * not: what such a request asks for is ambiguous. One is left for the dryRun with which the gateway tries a write: ignored, the trial
- * would be the write itself.
+ * With more than 10,000 parameters, a kube-apiserver built with a newer Go ignores the whole query (net/url, urlmaxqueryparams), an older
+ * one does not: the meaning of such a request is ambiguous. One is reserved for the dryRun with which the gateway tries a write: if
+ * ignored, the trial would be the write itself.
  */
 export const MAX_PARAMETERS = 9_999
 const PERCENT = 0x25
 const PLUS = 0x2b
 
 export class QueryReader {
-  /** Of the pair that `next` found, decoded. */
+  /** Key of the pair that `next` found, decoded. */
   key = ''
   readonly #query: string
-  /** Where the next pair begins. */
+  /** Start of the next pair. */
   #at = 0
-  /** The next of each from #at on, Infinity when there is none; searched again only after it was passed. */
+  /** Next position of each character from #at on, Infinity if there is none; searched again only once passed. */
   #equals = -1
   #semicolon = -1
-  /** Of the pair that `next` found: the raw value is [from, to). */
+  /** The raw value of the pair that `next` found is [from, to). */
   #from = 0
   #to = 0
 
@@ -30,7 +29,7 @@ export class QueryReader {
     this.#query = query
   }
 
-  /** Whether there is another pair. Pairs without a key that can be decoded are skipped, as in Go. */
+  /** Whether there is another pair. Pairs whose key can't be decoded are skipped, as in Go. */
   next(): boolean {
     const query = this.#query
     while (this.#at < query.length) {
@@ -40,7 +39,7 @@ export class QueryReader {
       this.#at = end + 1
       if (start === end) continue
       if (this.#semicolon < start) this.#semicolon = indexFrom(query, ';', start)
-      // A semicolon was once a separator; Go drops the pair rather than guess.
+      // Semicolons were once separators; Go drops the pair rather than guess.
       if (this.#semicolon < end) continue
       if (this.#equals < start) this.#equals = indexFrom(query, '=', start)
       const keyEnd = Math.min(this.#equals, end)
@@ -54,13 +53,13 @@ export class QueryReader {
     return false
   }
 
-  /** Of the pair that `next` found, decoded; undefined when it cannot be: Go then drops the pair. */
+  /** Value of the pair that `next` found, decoded; undefined if it can't be: Go then drops the pair. */
   value(): string | undefined {
     return decoded(this.#query, this.#from, this.#to)
   }
 }
 
-/** Whether the query, which begins at `from`, has more than MAX_PARAMETERS, as Go counts them: also empty ones. */
+/** Whether the query, which begins at `from`, has more than MAX_PARAMETERS, counted like Go: including empty ones. */
 export function hasTooManyParameters(target: string, from: number): boolean {
   if (target.length - from < MAX_PARAMETERS) return false
   let parameters = 1

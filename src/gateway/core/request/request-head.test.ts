@@ -1,4 +1,4 @@
-// Header attacks: what of a request reaches upstream, and which heads are refused.
+// Header attacks: which parts of a request reach upstream, and which heads are refused.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -7,7 +7,7 @@ import { readRequestHead, UPSTREAM_PSEUDO } from './request-head.ts'
 
 const ADDRESS = '10.0.0.1'
 
-/** What goes upstream of a list, without pseudo-header fields and the client's address. */
+/** The fields sent upstream for a list, without pseudo-header fields and the client's address. */
 function sent(list: string[]): string[] {
   const { problem, fields } = readRequestHead(list, ADDRESS, false)
   assert.equal(problem, '')
@@ -17,7 +17,7 @@ function sent(list: string[]): string[] {
 
 function problemOf(list: string[]): string {
   const { problem, fields } = readRequestHead(list, ADDRESS, false)
-  // Nothing of a refused head can be sent upstream by accident.
+  // A refused head has no fields, so nothing can be sent upstream by accident.
   assert.equal(fields.length === 0, problem !== '')
   return problem
 }

@@ -1,35 +1,35 @@
-// A client's request head, read in one pass: whether it is valid, what the request path needs to know of it, and the fields that go
-// upstream. The same for HTTP/1.1, HTTP/2 and upgrades.
+// Parses a client's request head in one pass: validity, what the request path needs, and the fields that go upstream. Used for HTTP/1.1,
+// HTTP/2 and upgrades.
 
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import { appendForwardedFor, headerValue, listsTrailers, withoutListed } from './hop-headers.ts'
 import { TOKEN_PROTOCOL, withoutWebSocketToken } from './websocket-token.ts'
 
-/** A parsed request head. Every string is as received. */
+/** A parsed request head. All strings are as received. */
 export class RequestHead {
   /** Why the head is invalid; '' = it is valid. Never contains a field value: values can be secrets. */
   problem = ''
   method = ''
   /** The raw request target. */
   target = ''
-  /** `:authority`, else `host`; '' when there is neither. */
+  /** `:authority`, else `host`; '' if there is neither. */
   host = ''
   userAgent = ''
-  /** As the client sent it. */
+  /** As sent by the client. */
   auditId = ''
-  /** As the client sent it; '' = it sent none. */
+  /** As sent by the client; '' = none. */
   traceparent = ''
-  /** Of several lines the first. */
+  /** The first, if there are several lines. */
   authorization: string | undefined = undefined
-  /** Characters of names and values; as far as it was read. */
+  /** Characters of names and values, as far as the head was read. */
   bytes = 0
-  /** Whether any field asks for impersonation. */
+  /** Whether any field requests impersonation. */
   impersonates = false
-  /** The protocol that `upgrade` asks for; '' = none. */
+  /** The protocol requested by `upgrade`; '' = none. */
   upgrade = ''
   /**
-   * The fields for upstream, except those that `sendTo` and the caller add: no hop-by-hop field and none that carries an identity. The
-   * first UPSTREAM_PSEUDO items are the pseudo-header fields. Empty when the head is invalid.
+   * The fields for upstream, except those added by `sendTo` and the caller: no hop-by-hop fields and none that carries an identity. The
+   * first UPSTREAM_PSEUDO items are the pseudo-header fields. Empty if the head is invalid.
    */
   fields: HeaderList = []
 }
@@ -40,8 +40,8 @@ export const MAX_LISTED_LENGTH: number = 64 * 1024
 /** Items that pseudo-header fields take up at the head of `fields`. */
 export const UPSTREAM_PSEUDO = 8
 
-// Kinds of field names. First those that must not occur twice, because two parsers could then disagree on where a message ends or
-// which host it is for: pseudo-header fields, host, framing.
+// Kinds of field names. First those that must not occur twice, because two parsers could then disagree on where a message ends or which
+// host it is for: pseudo-header fields, host, framing.
 const METHOD = 0
 const PATH = 1
 const AUTHORITY = 2
@@ -85,14 +85,14 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['upgrade', UPGRADE],
   ['x-forwarded-for', FORWARDED_FOR],
   ['sec-websocket-protocol', SUBPROTOCOLS],
-  // Of one hop (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2); http2-settings belongs to h2c.
+  // Hop-by-hop (RFC 9110 section 7.6.1, RFC 9113 section 8.2.2); http2-settings belongs to h2c.
   ['keep-alive', DROPPED],
   ['proxy-authenticate', DROPPED],
   ['proxy-authorization', DROPPED],
   ['proxy-connection', DROPPED],
   ['trailer', DROPPED],
   ['http2-settings', DROPPED],
-  // In nearly every request: known to be valid names.
+  // In nearly every request, and known to be valid names.
   ['accept', KEPT],
   ['accept-encoding', KEPT],
   ['content-type', KEPT],
@@ -102,19 +102,19 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ['traceparent', TRACEPARENT],
 ])
 
-/** Prefixes, so that fields of future Kubernetes versions are caught, too. */
+/** Prefixes, to catch fields of future Kubernetes versions, too. */
 const IMPERSONATE_PREFIX = 'impersonate-'
 const FRONT_PROXY_PREFIX = 'x-remote-'
 
-/** token of RFC 9110 section 5.6.2, in lower case as RFC 9113 section 8.2.1 wants it. */
+/** token of RFC 9110 section 5.6.2, in lower case as required by RFC 9113 section 8.2.1. */
 const NAME_CHARACTERS: Uint8Array = characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 /**
- * Reads `list`. A name or value that another parser could read differently (header injection), or a repeated framing field or host
+ * Parses `list`. A name or value that another parser could read differently (header injection), or a repeated framing field or host
  * (request smuggling, RFC 9112 section 11.2), makes the head invalid.
  * @param address the client's, for `x-forwarded-for`
- * @param checked whether the octets of the values were checked already, by the same rule: HTTP/2 does it where a field enters
- *   its table, once for all requests that refer to it (src/http2/hpack/field-rules.ts)
+ * @param checked whether the octets of the values were already checked by the same rule: HTTP/2 does so when a field enters its table, once
+ * for all requests that refer to it (src/http2/hpack/field-rules.ts)
  */
 export function readRequestHead(list: HeaderList, address: string, checked: boolean): RequestHead {
   const head = new RequestHead()
@@ -123,7 +123,7 @@ export function readRequestHead(list: HeaderList, address: string, checked: bool
   return head
 }
 
-// The single fields seen are kept as bits, by kind; these bits record what else was seen.
+// Bits for the single fields seen, by kind; these bits record what else was seen.
 const SEEN_CONNECTION = 1 << 20
 const SEEN_FORWARDED_FOR = 1 << 21
 const SEEN_TOKEN_PROTOCOL = 1 << 22
@@ -214,12 +214,12 @@ function walk(head: RequestHead, list: HeaderList, address: string, checked: boo
   return problem
 }
 
-/** Two values are none (Trace Context section 3.2): this one is invalid. */
+/** Repeated values are invalid and count as none (Trace Context section 3.2). */
 const REPEATED = 'repeated'
 
 const LISTED_TOO_LONG = `"connection", "te" and "sec-websocket-protocol" have more than ${MAX_LISTED_LENGTH} characters together, the limit of the gateway`
 
-/** What only few requests need after the walk; the client's address comes last, so that no `connection` line can remove it. */
+/** Rare work after the walk; the client's address comes last, so that no `connection` line can remove it. */
 function complete(head: RequestHead, list: HeaderList, seen: number, address: string): void {
   if ((seen & SEEN_CONNECTION) !== 0) head.fields = withoutListed(head.fields, list)
   if ((seen & SEEN_TOKEN_PROTOCOL) !== 0) head.fields = withoutWebSocketToken(head.fields)
@@ -227,7 +227,7 @@ function complete(head: RequestHead, list: HeaderList, seen: number, address: st
   else head.fields.push('x-forwarded-for', address)
 }
 
-/** A name that is in no table. */
+/** A name not in any table. */
 function unknownKind(name: string): number {
   if (name.length === 0) return MALFORMED
   for (let i = 0; i < name.length; i++) if (NAME_CHARACTERS[name.charCodeAt(i)] !== 1) return MALFORMED
@@ -244,7 +244,7 @@ function outOfPlace(name: string): string {
   return `pseudo-header field ${JSON.stringify(name)} is unknown or out of place`
 }
 
-/** Nothing but visible ASCII, space, tab and obs-text (RFC 9110 section 5.5). */
+/** Only visible ASCII, space, tab and obs-text (RFC 9110 section 5.5). */
 function isFieldValue(value: string): boolean {
   for (let i = 0; i < value.length; i++) {
     const c = value.charCodeAt(i)
@@ -253,12 +253,12 @@ function isFieldValue(value: string): boolean {
   return true
 }
 
-/** A field value without blanks, which has at least one character. */
+/** A field value without blanks and at least one character long. */
 function isTarget(target: string): boolean {
   return target !== '' && !target.includes(' ') && !target.includes('\t')
 }
 
-/** Neither userinfo nor path belongs into an authority (RFC 9113 section 8.3.1). */
+/** An authority must have neither userinfo nor path (RFC 9113 section 8.3.1). */
 function isAuthority(text: string): boolean {
   if (text === lastAuthority) return true
   for (let i = 0; i < text.length; i++) {
@@ -269,7 +269,7 @@ function isAuthority(text: string): boolean {
   return true
 }
 
-/** The last host that was well-formed: most requests name the same few. */
+/** Cache of the last well-formed host: most requests name the same few. */
 let lastAuthority = ''
 const MAX_DNS_NAME = 253
 
@@ -292,7 +292,7 @@ function framingProblem(list: HeaderList, seen: number): string {
     : '"transfer-encoding" is not "chunked"'
 }
 
-/** 1*DIGIT, as many as a number holds exactly. */
+/** 1*DIGIT, small enough for an exact number. */
 function isLength(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i)

@@ -8,7 +8,7 @@ interface TableCase {
   readonly id: number
   readonly method: string
   readonly url: string
-  /** With `parts`, the segments from the resource on, which nobody asks for here. */
+  /** With `parts`, the segments from the resource on, which are not used here. */
   readonly expected: RequestInfo & { readonly parts: readonly string[] }
 }
 
@@ -145,7 +145,7 @@ test('a target is bytes: raw and escaped UTF-8 are the same name, and invalid UT
   assert.equal(parsed('GET', raw).name, 'Grüße')
   assert.equal(parsed('GET', '/api/v1/pods/Gr%C3%BC%C3%9Fe').name, 'Grüße')
   assert.equal(parsed('GET', '/api/v1/pods/%ff').name, '\uFFFD')
-  // From a command line, not from a wire.
+  // Possible from a command line, not from a connection.
   assert.equal(parsed('GET', '/api/v1/pods/你').name, '你')
 })
 

@@ -1,5 +1,5 @@
-// What a request asks for, as kube-apiserver sees it (apiserver/pkg/endpoints/request/requestinfo.go).
-// Runs for every request: one pass over the target, no regular expression, one object.
+// Parses a request like kube-apiserver (apiserver/pkg/endpoints/request/requestinfo.go). Runs for every request: one pass over the target,
+// no regular expression, one object.
 
 import { isTrue, nameRequired, readListQuery, selectorProblem } from './list-options.ts'
 import { hasTooManyParameters, MAX_PARAMETERS } from './query-reader.ts'
@@ -24,20 +24,20 @@ export interface RequestInfo {
   subresource: string
   /** '' for list, create and the like. */
   name: string
-  /** As asked; only for list, watch and deletecollection. */
+  /** As sent; only for list, watch and deletecollection. */
   fieldSelector: string
   labelSelector: string
 }
 
-/** The request has no RequestInfo; `code` is what kube-apiserver answers. */
+/** The request has no RequestInfo; `code` is kube-apiserver's answer. */
 export interface RequestInfoFailure {
   failure: string
   code: 400 | 500
 }
 
 /**
- * Characters of a request target; a longer one is answered with 414 before it is parsed. The command of exec is in the query, so this is
- * far above what lists need.
+ * Maximum characters of a request target; a longer one gets 414 before it is parsed. The command of exec is in the query, so this is far
+ * above what lists need.
  */
 export const MAX_TARGET_LENGTH: number = 256 * 1024
 
@@ -46,13 +46,14 @@ const SLASH = 0x2f
 const UNUSUAL = /[^\x20-\x24\x26-\x7e]/
 
 /**
- * @param target the raw request target: origin-form, absolute-form or `*`; one character a byte
- * @returns a failure for what Go's HTTP server refuses and a query of more than MAX_PARAMETERS (400), and for `/api/v1/watch` with nothing behind it (500)
+ * @param target the raw request target: origin-form, absolute-form or `*`; one character per byte
+ * @returns a failure for what Go's HTTP server refuses and a query of more than MAX_PARAMETERS (400), and for `/api/v1/watch` with nothing
+ * after it (500)
  */
 export function parseRequestInfo(method: string, target: string): RequestInfo | RequestInfoFailure {
   const queryAt = target.indexOf('?')
   const pathEnd = queryAt < 0 ? target.length : queryAt
-  // One regular expression search is nearly always enough, and faster than a loop over the characters.
+  // One regular expression search nearly always suffices, and is faster than a loop over the characters.
   const plain = !UNUSUAL.test(target) || isPlain(target, pathEnd)
   if (plain === undefined) return { failure: 'control character in the request target', code: 400 }
   if (queryAt >= 0 && hasTooManyParameters(target, queryAt + 1))
@@ -72,7 +73,7 @@ export function parseRequestInfo(method: string, target: string): RequestInfo | 
   return parseApiPath(method, path, start, end, query)
 }
 
-/** Whether the path is what it stands for, without anything to decode; undefined when a control character is in the target. */
+/** Whether the path contains nothing to decode; undefined if the target has a control character. */
 function isPlain(target: string, pathEnd: number): boolean | undefined {
   let plain = true
   for (let at = 0; at < target.length; at++) {
@@ -83,7 +84,7 @@ function isPlain(target: string, pathEnd: number): boolean | undefined {
   return plain
 }
 
-/** Where the path begins in a target without leading slash: `*`, absolute-form, and the authority of a CONNECT. */
+/** Start of the path in a target without leading slash: `*`, absolute-form, and the authority of a CONNECT. */
 function rootlessPathStart(method: string, target: string, pathEnd: number): number {
   if (method !== 'CONNECT' && (target === '' || target === '*')) return 0
   const start = method === 'CONNECT' ? authorityFormPath(target, pathEnd) : absoluteFormPath(target)
@@ -92,7 +93,7 @@ function rootlessPathStart(method: string, target: string, pathEnd: number): num
   return percent >= 0 && percent < start ? -1 : start
 }
 
-/** `host:port` has no path; Go takes one when it is there. */
+/** `host:port` has no path; Go uses one if present. */
 function authorityFormPath(target: string, pathEnd: number): number {
   const slash = target.indexOf('/')
   return slash < 0 || slash > pathEnd ? pathEnd : slash
@@ -115,7 +116,7 @@ function nonResource(method: string, path: string, apiPrefix: string): RequestIn
   }
 }
 
-/** `path` without the slashes around it is [start, end). */
+/** `path` without its surrounding slashes is [start, end). */
 function parseApiPath(
   method: string,
   path: string,
@@ -129,7 +130,7 @@ function parseApiPath(
   let apiGroup = ''
   if (!groupless) {
     const groupEnd = segmentEnd(path, at, end)
-    // `/apis/group` has too few segments to be looked at; `/apis/group/version` is known to be under /apis.
+    // `/apis/group` has too few segments to matter; `/apis/group/version` is known to be under /apis.
     if (groupEnd >= end) return nonResource(method, path, '')
     apiGroup = path.slice(at, groupEnd)
     at = groupEnd + 1
@@ -159,7 +160,7 @@ function segmentEnd(path: string, at: number, end: number): number {
   return slash < 0 || slash > end ? end : slash
 }
 
-/** `proxy` and `watch` as the first segment behind the version: a verb, whatever the method. */
+/** `proxy` and `watch` as the first segment after the version: a verb, whatever the method. */
 function prefixVerbOf(path: string, at: number, end: number): '' | 'proxy' | 'watch' {
   if (end - at !== 5) return ''
   if (path.startsWith('watch', at)) return 'watch'
@@ -184,7 +185,7 @@ function verbOfMethod(method: string): string {
   }
 }
 
-/** Everything that the path says behind group, version and verb: the segments of [at, end), without splitting them all. */
+/** Parses the rest of the path after group, version and verb: the segments of [at, end), without splitting them all. */
 function readResource(info: RequestInfo, path: string, at: number, end: number): void {
   let from = at
   let resourceEnd = segmentEnd(path, from, end)
@@ -201,7 +202,7 @@ function readResource(info: RequestInfo, path: string, at: number, end: number):
   if (resourceEnd >= end) return
   const nameEnd = segmentEnd(path, resourceEnd + 1, end)
   info.name = path.slice(resourceEnd + 1, nameEnd)
-  // Behind /proxy/ the rest of the path belongs to the proxied server.
+  // After /proxy/ the rest of the path belongs to the proxied server.
   if (nameEnd < end && info.verb !== 'proxy')
     info.subresource = path.slice(nameEnd + 1, segmentEnd(path, nameEnd + 1, end))
 }
@@ -211,7 +212,7 @@ function isOfNamespace(path: string, at: number, end: number): boolean {
   return (length === 6 && path.startsWith('status', at)) || (length === 8 && path.startsWith('finalize', at))
 }
 
-/** A request without a name: what the query makes of it. @returns why it cannot be read; '' when it can */
+/** A request without a name: applies the query. @returns why it can't be parsed; '' = it can */
 function readCollection(info: RequestInfo, query: string): string {
   if (info.verb === 'delete') info.verb = 'deletecollection'
   else if (info.verb === 'get') info.verb = 'list'

@@ -1,10 +1,10 @@
-// The raw request target: its forms (RFC 9112 section 3.2) and percent-decoding as Go's net/url does it.
-// Never `new URL()`: it resolves `..`, `%2e%2e` and `\`, and reads `//x` as a host.
+// The raw request target: its forms (RFC 9112 section 3.2) and percent-decoding like Go's net/url. Never use `new URL()`: it resolves `..`,
+// `%2e%2e` and `\`, and reads `//x` as a host.
 
 const PERCENT = 0x25
 const PLUS = 0x2b
 
-/** Where the path of an absolute-form target begins (its length when it has none), or -1 for every other form. */
+/** Start of the path of an absolute-form target (its length if it has none), or -1 for every other form. */
 export function absoluteFormPath(target: string): number {
   const authority = authorityStart(target)
   if (authority < 0) return -1
@@ -23,7 +23,7 @@ export function absoluteFormAuthority(target: string): string {
   return authority.slice(authority.lastIndexOf('@') + 1)
 }
 
-/** What an apiserver is to be sent: origin-form, whatever form the client used; `*` stays. */
+/** The target for an apiserver: origin-form, whatever form the client used; `*` stays. */
 export function originForm(target: string): string {
   const path = absoluteFormPath(target)
   if (path < 0) return target
@@ -43,7 +43,7 @@ function authorityStart(target: string): number {
   return colon + 3
 }
 
-/** The path that `raw` encodes; undefined when a `%` is not followed by two hex digits. */
+/** The path that `raw` encodes; undefined if a `%` is not followed by two hex digits. */
 export function decodePath(raw: string): string | undefined {
   return decode(raw, false)
 }
@@ -54,7 +54,7 @@ export function decodeQueryPart(raw: string): string | undefined {
 }
 
 function decode(raw: string, plusIsSpace: boolean): string | undefined {
-  // One character of the wire is one byte. Others cannot come from a connection, only from a command line.
+  // From a connection, one character is one byte. Others occur only on a command line.
   const bytes = Buffer.from(raw, isLatin1(raw) ? 'latin1' : 'utf8')
   let length = 0
   for (let at = 0; at < bytes.length; at++) {

@@ -1,14 +1,14 @@
-// Where the events of a watch end inside its byte stream, so that a watch that must stop can end cleanly between two of them.
-// Formats: JSON is one document a line; protobuf has a 4-byte big-endian length before each event (apimachinery/pkg/util/framer).
+// Finds the ends of a watch's events in its byte stream, so that a watch that must stop can end cleanly between two of them. Formats: JSON
+// has one document per line; protobuf has a 4-byte big-endian length before each event (apimachinery/pkg/util/framer).
 
 export interface WatchFrames {
   readonly format: 'json' | 'protobuf' | 'opaque'
-  /** Bytes of the current frame still to come (protobuf). */
+  /** Bytes left of the current frame (protobuf). */
   remaining: number
-  /** Length prefix read so far, and how many bytes of it. */
+  /** Length prefix read so far, and number of its bytes. */
   prefix: number
   prefixBytes: number
-  /** The bytes seen so far end exactly behind an event. */
+  /** The bytes seen so far end exactly after an event. */
   atBoundary: boolean
 }
 
@@ -28,7 +28,7 @@ function formatOf(contentType: string): WatchFrames['format'] {
   return 'opaque'
 }
 
-/** Follows the stream; returns whether it now stands between two events. */
+/** Follows the stream; returns whether it is now between two events. */
 export function followWatch(frames: WatchFrames, chunk: Uint8Array): boolean {
   if (chunk.length === 0) return frames.atBoundary
   if (frames.format === 'json') frames.atBoundary = chunk[chunk.length - 1] === NEWLINE

@@ -1,4 +1,4 @@
-// The bearer token of a request: Authorization, or the WebSocket subprotocol that browsers use instead
+// The bearer token of a request: from Authorization, or from the WebSocket subprotocol that browsers use instead
 // (apiserver/pkg/authentication/request/bearertoken and .../websocket/protocol.go).
 
 import { Buffer, isUtf8 } from 'node:buffer'
@@ -6,32 +6,32 @@ import type { HeaderList } from '../../../kit/api/stream.ts'
 import { decodeUtf8, headerValue, headerValues } from './hop-headers.ts'
 
 export type BearerToken =
-  /** No token is offered: the next way to authenticate is tried. */
+  /** No token is offered: the next authentication method is tried. */
   | { readonly kind: 'none' }
   | { readonly kind: 'token'; readonly token: string; readonly from: 'header' | 'websocket' }
-  /** A token is offered that cannot be one: 401, never anonymous. */
+  /** An invalid token is offered: 401, never anonymous. */
   | { readonly kind: 'invalid'; readonly message: string }
 
-/** The prefix of a subprotocol that carries a token. */
+/** Prefix of a subprotocol that carries a token. */
 export const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
 /**
- * Characters of a field with a token. Bounded because each unknown token is sent upstream for review; service account tokens have about
- * a thousand characters, those of identity providers some ten thousand.
+ * Maximum characters of a field with a token. Bounded because each unknown token is sent upstream for review; service account tokens have
+ * about a thousand characters, those of identity providers some ten thousand.
  */
 export const MAX_TOKEN_FIELD_LENGTH: number = 64 * 1024
 const PROTOCOLS = 'sec-websocket-protocol'
 const WHITE_SPACE = /\p{White_Space}/u
 const NONE: BearerToken = { kind: 'none' }
 
-/** Schemes other than Bearer are ignored, as by kube-apiserver; the header comes before the subprotocol. */
+/** Schemes other than Bearer are ignored, as in kube-apiserver; the header comes before the subprotocol. */
 export function readBearerToken(list: HeaderList): BearerToken {
   const header = headerToken(headerValue(list, 'authorization'))
   return header.kind === 'none' && isWebSocketRequest(list) ? protocolToken(list) : header
 }
 
 /**
- * The list without subprotocols that carry a token; the same list when there is none. For every request, however it was authenticated:
- * a token must not reach upstream beside the gateway's own credential.
+ * The list without subprotocols that carry a token; the same list if there is none. For every request, however it was authenticated: a
+ * token must not reach upstream next to the gateway's own credential.
  */
 export function withoutWebSocketToken(list: HeaderList): HeaderList {
   let carries = false
@@ -57,7 +57,7 @@ function headerToken(value: string | undefined): BearerToken {
   if (value.length > MAX_TOKEN_FIELD_LENGTH) return invalid('the authorization field is too long')
   const text = decodeUtf8(value)
   if (text === undefined) return /^\s*bearer /i.test(value) ? invalid('the bearer token is not UTF-8') : NONE
-  // At most three parts, separated by single spaces: `Bearer  x` has an empty token, which does not count.
+  // At most three parts, separated by single spaces: `Bearer  x` has an empty token, which is ignored.
   const [scheme, token] = trimSpace(text).split(' ', 3)
   if (scheme?.toLowerCase() !== 'bearer' || token === undefined || token === '') return NONE
   return { kind: 'token', token, from: 'header' }
@@ -91,14 +91,14 @@ function isWebSocketRequest(list: HeaderList): boolean {
   return headerValues(list, 'connection').some((line) => line.toLowerCase().includes('upgrade'))
 }
 
-/** encoding/base64 RawURLEncoding: no padding. undefined when it is not that, or not UTF-8. */
+/** encoding/base64 RawURLEncoding: no padding. undefined if it is invalid, or not UTF-8. */
 function decodeBase64Url(text: string): string | undefined {
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) return undefined
   const bytes = Buffer.from(text, 'base64url')
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
-/** Go's strings.TrimSpace; JavaScript's trim() takes U+FEFF, too, and leaves U+0085. In time linear to the text. */
+/** Go's strings.TrimSpace; JavaScript's trim() also strips U+FEFF, and leaves U+0085. Linear in the text. */
 function trimSpace(text: string): string {
   let start = 0
   let end = text.length

@@ -1,13 +1,13 @@
-// How large the share of a user is beside those of others: spec.shares.weights.
+// Weight of a user's share relative to others: spec.shares.weights.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { CompiledWeight } from '../cluster/compiled-cluster.ts'
 import { anyInList, inList } from '../policy/match-list.ts'
 
-/** Of all users that no rule names. */
+/** For users that no rule matches. */
 export const USUAL_WEIGHT = 1
 
-/** The first rule that matches decides. */
+/** The first matching rule decides. */
 export function weightOf(
   weights: readonly CompiledWeight[],
   { name, groups }: Pick<UserInfo, 'name' | 'groups'>,

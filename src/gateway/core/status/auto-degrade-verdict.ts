@@ -1,4 +1,4 @@
-// The condition AutoDegraded, and the Events of what spec.degrade.auto does: from status.degrade.auto, which the leader writes.
+// Condition AutoDegraded and the Events about spec.degrade.auto, derived from status.degrade.auto, which the leader writes.
 
 import type { StatusTransition } from '../../../kube/core/status-transition.ts'
 import type { AutoDegradeStatus } from '../../api/upstream-cluster/auto-degrade.ts'

@@ -1,4 +1,4 @@
-// Condition AutoscalerHealthy, and the Events, from one status to the next.
+// Condition AutoscalerHealthy, and the Events between two statuses.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

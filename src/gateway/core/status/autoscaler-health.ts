@@ -1,4 +1,4 @@
-// Condition AutoscalerHealthy and the Events about a cluster-autoscaler, from what it writes of itself.
+// Condition AutoscalerHealthy and the Events about a cluster-autoscaler, derived from its own status.
 
 import { formatDuration } from '../../../kit/core/text/duration.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
@@ -16,7 +16,7 @@ export interface AutoscalerVerdict {
   readonly message: string
 }
 
-/** A few are named, the others counted. */
+/** This many are named, the others counted. */
 const NAMED_GROUPS = 5
 
 export function autoscalerVerdict(fact: AutoscalerFact): AutoscalerVerdict {
@@ -67,7 +67,7 @@ function named(groups: readonly NodeGroupReport[]): string {
   return `${names.join(', ')}${left > 0 ? ` and ${left} more` : ''}`
 }
 
-/** Groups that entered or left backoff, and an autoscaler that fell silent or came back. */
+/** Groups that entered or left backoff, and an autoscaler that went silent or came back. */
 export function autoscalerTransitions(
   before: UpstreamClusterStatus | undefined,
   after: UpstreamClusterStatus,
@@ -89,7 +89,7 @@ function healthTransitions(
   if (now === undefined || now.reason === was?.reason) return []
   const fault = FAULTS.get(now.reason)
   if (fault !== undefined) return [{ type: 'Warning', reason: fault, message: now.message }]
-  // Whatever was seen between: it had been said to be broken.
+  // Whatever happened in between: it had been reported as broken.
   const recovered = now.status === 'True' && was?.status === 'False'
   return recovered ? [{ type: 'Normal', reason: 'AutoscalerHealthy', message: now.message }] : []
 }
@@ -104,7 +104,7 @@ function backoffTransitions(
   const are = groups.filter(isBackedOff)
   const entered = are.filter(({ name }) => !were.has(name))
   for (const { name } of are) were.delete(name)
-  // Those in backoff are listed first: one that is not listed any more is not known to have left it.
+  // Groups in backoff are listed first, so a truncated list can't show that one has left it.
   const left = are.length === groups.length && after.autoscaler?.omittedGroups !== undefined ? [] : [...were]
   const transitions: StatusTransition[] = []
   if (entered.length > 0) {

@@ -1,6 +1,6 @@
-// The status of an UpstreamCluster: conditions in the sense of Kubernetes (metav1.Condition, apimachinery/pkg/apis/meta/v1/types.go),
-// from what a gateway sees. No condition claims more than has been examined: until then its `observedGeneration` stays behind, which
-// `kubectl wait` respects.
+// Derives the status of an UpstreamCluster: Kubernetes conditions (metav1.Condition, apimachinery/pkg/apis/meta/v1/types.go), from a
+// gateway's observations. No condition claims more than was examined: until then its `observedGeneration` lags behind, which `kubectl wait`
+// respects.
 
 import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../../../protection/core/clocks/cell-clock.ts'
 import type { SourceError } from '../../api/resource-source.ts'
@@ -24,12 +24,12 @@ import type {
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'> & { readonly observedGeneration: number }
 
-/** Paths of what is a credential, references included. */
+/** Paths of credentials, including references. */
 const CREDENTIAL = /^spec\.(clientConfig\.(key|cert|ca|bearerToken)|secureServing\.(key|cert|clientCA))(Data|Ref|$)/
 
 /**
  * Conditions, endpoints and observedGeneration; `gateways` is copied from `before`.
- * @param before the status so far: a condition keeps its lastTransitionTime as long as its status stays
+ * @param before the previous status: a condition keeps its lastTransitionTime as long as its status stays
  * @param nowMs milliseconds since the epoch
  */
 export function clusterStatus(
@@ -85,7 +85,7 @@ export function clusterStatus(
   }
 }
 
-/** Who has just begun to look keeps what was seen before. */
+/** A gateway that has just started to watch keeps the previous report. */
 function autoscalerReport(
   { autoscaler, inForce }: StatusFacts,
   before: AutoscalerReport | undefined,
@@ -94,7 +94,7 @@ function autoscalerReport(
   return autoscaler.report ?? (autoscaler.seen === 'missing' ? undefined : before)
 }
 
-/** Whether the names of servers can be looked up, and which addresses they have. */
+/** Whether the names of servers can be resolved, and to which addresses. */
 function serverResolution(servers: readonly ServerFact[], observedGeneration: number): Verdict {
   const message = joinedMessages(servers.map(serverMessage))
   const failed = servers.some((server) => server.message !== '')
@@ -174,7 +174,7 @@ function readiness(
   const ready = enabled.filter(({ available }) => available).length
   const fatal = credentials.filter(({ partial }) => partial !== true)
   if (ready > 0 && fatal.length > 0) {
-    // Endpoints that pass their health check may still refuse every request, or clients cannot even connect.
+    // Endpoints that pass their health check may still refuse every request, or clients may be unable to connect at all.
     const message = joinedMessages(fatal.map(faultMessage))
     return { status: 'False', reason: 'CredentialsInvalid', message, observedGeneration: generation }
   }
@@ -201,7 +201,7 @@ function readiness(
   return { status: 'False', reason: 'NoHealthyEndpoint', message, observedGeneration: generation }
 }
 
-/** The credential first: it fails the health checks, too. */
+/** The credential first: it makes the health checks fail, too. */
 function whyNoEndpoint({ credentials }: StatusFacts, enabled: readonly EndpointState[]): readonly string[] {
   if (enabled.length === 0) return ['all endpoints are disabled']
   const refused = credentials.filter(
@@ -223,7 +223,7 @@ function faultMessage({ path, message }: CredentialFault): string {
   return `${path}: ${message}`
 }
 
-/** Empty when the object itself is unchanged, but one of its Secrets has changed. */
+/** Empty if the object itself is unchanged, but one of its Secrets changed. */
 function generationText({ inForce, generation }: StatusFacts): string {
   return inForce === generation ? '' : ` (generation ${inForce})`
 }
@@ -236,7 +236,7 @@ function verdictOf({ status, reason, message, observedGeneration }: Condition): 
   return { status, reason, message, observedGeneration: observedGeneration ?? 0 }
 }
 
-/** Of the version in force; disabled endpoints do not count. */
+/** For the version in force; disabled endpoints do not count. */
 function endpointsHealth({ inForce }: StatusFacts, enabled: readonly EndpointState[]): Verdict {
   if (inForce === 0) return pending(0, 'no version is in force')
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
@@ -298,7 +298,7 @@ const NO_CLIENT_CA =
   "the cluster's client certificates there: in the cluster, kubectl get configmap -n kube-system extension-apiserver-authentication -o yaml shows it " +
   'as client-ca-file'
 
-/** A cluster without a CA is complete, if its users have tokens; but users with certificates need to know why they get 401. */
+/** A cluster without a CA is complete if its users have tokens; but users with certificates need to know why they get 401. */
 function clientCertificates({ inForce, hasClientCA, credentials }: StatusFacts): Verdict {
   if (inForce === 0 || hasClientCA === undefined) return pending(inForce, 'no version is in force')
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
@@ -326,7 +326,7 @@ function agreement({ skew, toleratedMs }: MeasuredClocks, observedGeneration: nu
   return { status: 'False', reason: 'ClockSkew', message, observedGeneration }
 }
 
-/** The effective degrade mode, not the one that was set. */
+/** The effective degrade mode, not the configured one. */
 function degradation({ degrade, inForce }: StatusFacts, nowMs: number): Verdict {
   const say = (status: 'True' | 'False', reason: string, message: string): Verdict => {
     return { status, reason, message, observedGeneration: inForce }

@@ -1,4 +1,4 @@
-// The Events of an UpstreamCluster: transitions from one status to the next.
+// Events of an UpstreamCluster: transitions between two statuses.
 
 import type { StatusTransition } from '../../../kube/core/status-transition.ts'
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
@@ -6,7 +6,7 @@ import { autoDegradeTransitions } from './auto-degrade-verdict.ts'
 import { autoscalerTransitions } from './autoscaler-health.ts'
 import { conditionOf } from './cluster-status.ts'
 
-/** Transitions that an operator should know of; none when nothing has changed. */
+/** Transitions that an operator should know of; none if nothing changed. */
 export function statusTransitions(
   before: UpstreamClusterStatus | undefined,
   after: UpstreamClusterStatus,
@@ -74,13 +74,13 @@ export function statusTransitions(
   return [...transitions, ...autoscalerTransitions(before, after), ...autoDegradeTransitions(before, after)]
 }
 
-/** Whether the credential was reported as invalid or unverified before: only then its recovery is an Event. */
+/** Whether the credential was reported as invalid or unverified before: only then is its recovery an Event. */
 function known(before: UpstreamClusterStatus): boolean {
   const condition = conditionOf(before, 'CredentialsValid')
   return condition?.status === 'False' || condition?.reason === 'Unreachable'
 }
 
-/** A generation is applied once; one that was invalid and is valid now, because a Secret came, is applied then. */
+/** A generation is applied once; one that was invalid and became valid through a Secret is applied then. */
 function isNewlyApplied(before: UpstreamClusterStatus | undefined, after: UpstreamClusterStatus): boolean {
   return before?.observedGeneration !== after.observedGeneration || conditionOf(before, 'Ready')?.reason === 'Invalid'
 }

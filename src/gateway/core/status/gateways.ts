@@ -1,5 +1,5 @@
-// status.gateways[]: one entry for each replica, written only by that replica; and the Lease that shows that it is alive. The leader
-// removes entries of dead replicas.
+// status.gateways[]: one entry per replica, written only by that replica; and its Lease, which proves that it is alive. The leader removes
+// entries of dead replicas.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { OWN_NAMESPACE } from '../../../kube/api/own-names.ts'
@@ -7,7 +7,7 @@ import type { GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cl
 
 /** Namespaces for the Leases of replicas; `default` if the first does not exist. */
 export const REPLICA_NAMESPACES: readonly [string, string] = [OWN_NAMESPACE, 'default']
-/** Of the replica that writes what all replicas report; in a namespace that every API server has. */
+/** Lease of the replica that writes what concerns all; in a namespace that every API server has. */
 export const LEADER_LEASE: { readonly namespace: string; readonly name: string } = {
   namespace: 'default',
   name: 'portcullis-leader',
@@ -21,14 +21,14 @@ const LEASE_PREFIX = 'portcullis-replica-'
 /** Names of objects are DNS subdomains of at most 253 characters. */
 const MAX_NAME = 253
 
-/** With this replica's entry as given; the others stay as they are, in the order of their names. */
+/** Sets this replica's entry; the others are kept, sorted by name. */
 export function withGateway(status: UpstreamClusterStatus | undefined, own: GatewayStatus): UpstreamClusterStatus {
   const others = (status?.gateways ?? []).filter(({ name }) => name !== own.name)
   const gateways = [...others, own].sort((a, b) => (a.name < b.name ? -1 : 1))
   return { ...status, gateways }
 }
 
-/** Without the entries of replicas that are gone. */
+/** Drops the entries of dead replicas. */
 export function withoutGone(
   status: UpstreamClusterStatus,
   isGone: (replica: string) => boolean,
@@ -48,7 +48,7 @@ export function gatewayEntry(
   return { ...own, appliedAt: same ? known.appliedAt : appliedAt }
 }
 
-/** What a replica is called in the name of its Lease. */
+/** Name of a replica's Lease. */
 export function replicaLeaseName(replica: string): string {
   const labels = replica
     .toLowerCase()
@@ -77,7 +77,7 @@ export function replicaLease(replica: string, namespace: string, now: string, ad
   }
 }
 
-/** A replica as its Lease tells. */
+/** A replica, as described by its Lease. */
 export interface ReplicaLease {
   readonly replica: string
   readonly renewTime: string
@@ -86,7 +86,7 @@ export interface ReplicaLease {
   readonly adminAddress: string
 }
 
-/** undefined = it is not a Lease of a replica. */
+/** undefined = not a Lease of a replica. */
 export function readReplicaLease(object: JsonObject): ReplicaLease | undefined {
   const { spec, metadata } = object
   const name = field(metadata, 'name')

@@ -2,7 +2,7 @@
 
 import type { SourceError } from '../../api/resource-source.ts'
 
-/** metav1.Condition allows 32768; nobody reads more than this. */
+/** metav1.Condition allows 32768; that is more than people read. */
 const MAX_LENGTH = 8_000
 
 /** Prefix of a replica's message when it enforces shared limits on its own. */

@@ -1,4 +1,4 @@
-// What the conditions say to somebody who asks why: why no endpoint takes requests, and why client certificates get 401.
+// How conditions explain that no endpoint takes requests, and that client certificates get 401.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,7 +24,7 @@ function endpoint(url: string, message: string): EndpointState {
   return { url, disabled: false, state: 'unhealthy', available: false, message }
 }
 
-/** What `kubectl get uc -o wide` shows as REASON. */
+/** Column REASON of `kubectl get uc -o wide`. */
 function readyMessage(facts: Partial<StatusFacts>): string {
   const { reason, message = '' } = conditionOf(clusterStatus({ ...FACTS, ...facts }, undefined, 0), 'Ready') ?? {}
   assert.equal(reason, 'NoHealthyEndpoint')

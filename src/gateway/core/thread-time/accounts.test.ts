@@ -11,7 +11,7 @@ function address(name: string): Charge {
   return { source: name, weight: 1, known: false }
 }
 
-/** Uses `ms` of each millisecond from `fromMs` to `toMs`. */
+/** Uses `ms` of every millisecond from `fromMs` to `toMs`. */
 function use(accounts: Accounts, charge: Charge, ms: number, fromMs: number, toMs: number): void {
   for (let t = fromMs; t < toMs; t++) accounts.charge(accounts.of(charge, t), ms, t)
 }

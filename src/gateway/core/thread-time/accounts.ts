@@ -1,46 +1,46 @@
-// Who has used how much of a thread's time lately, and who more than its part of it. An entry for each source that used any in the last
-// second or two.
+// Accounts of a thread's CPU time: recent use per source, and which sources are above their part. Keeps an entry for each source that used
+// any in the last second or two.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Holder } from '../../../kit/core/shares/shares.ts'
 import { MOST_OF_A_THREAD, type ShareReport } from '../../../kit/core/shares/shares-report.ts'
 import { Fifo } from './fifo.ts'
 
-/** Work of one connection that waits for its turn. */
+/** Queued work of one connection. */
 export interface Waiter {
-  /** Works until `untilMs` or until nothing is left. @returns whether something is left */
+  /** Works until `untilMs` or until nothing is left. @returns whether work is left */
   work(untilMs: number): boolean
 }
 
-/** What was used is forgotten in this time: all of it when no more is used, about two thirds while use goes on. */
+/** Decay time of use: all of it is forgotten if no more is used, about two thirds while use goes on. */
 const MEMORY_MS = 1_000
-/** Below it a source does not count among those that share the thread, and its account is closed: one request every few seconds. */
+/** A source using less (about one request every few seconds) does not count among those that share the thread, and its account is closed. */
 const LEAST_MS = 0.05
-/** With less than this part of the thread in use nobody is over its part. */
+/** While less than this part of the thread is in use, no source is over its part. */
 const BUSY = 0.5
 
-/** What one source has used, and what of it waits. */
+/** What one source has used, and its queued work. */
 export class Account {
   readonly source: string
   readonly weight: number
   readonly known: boolean
-  /** Thread time of the last second or so, as of `atMs`. */
+  /** Thread time used in the last second or so, as of `atMs`. */
   usedMs = 0
   atMs: number
-  /** The turn of the event loop that `turnMs` was used in. */
+  /** The turn of the event loop in which `turnMs` was used. */
   turn = -1
   turnMs = 0
-  /** Its weight is among those of all who share the thread. */
+  /** Whether its weight is in the sum over the sources that share the thread. */
   counted = false
-  /** False: it was closed, and whoever holds it has to ask for a new one. */
+  /** False once closed: its holder must ask for a new one. */
   open = true
-  /** Whether it had used more than its part when it was charged last. */
+  /** Whether it was above its part when last charged. */
   over = false
-  /** It is in a queue. */
+  /** Whether it is in a queue. */
   waits = false
-  /** Connections with work that waits. */
+  /** Connections with queued work. */
   readonly line: Fifo<Waiter> = new Fifo()
-  /** Time that it may still use in this round, and since when. */
+  /** Time left in this round, and since when. */
   creditMs = 0
   creditAtMs = 0
 
@@ -63,14 +63,14 @@ export class Account {
 }
 
 const EVERYBODY: Charge = { source: '', weight: 1, known: true }
-/** All that were not authenticated: together they are as one user, so that many addresses are no more than one. */
+/** All unauthenticated clients together count as one user, however many addresses they have. */
 const UNKNOWN: Charge = { source: '', weight: 1, known: false }
 
 export class Accounts {
   readonly #open = new Map<string, Account>()
   readonly #all: Account
   readonly #unknown: Account
-  /** Of all that share the thread. */
+  /** Sum over the sources that share the thread. */
   #weight = 0
   #last: Account | undefined
   #lastCharge: Charge | undefined
@@ -80,7 +80,7 @@ export class Accounts {
     this.#unknown = new Account(UNKNOWN, nowMs)
   }
 
-  /** Sources that share the thread. */
+  /** Number of sources that share the thread. */
   get size(): number {
     return this.#open.size
   }
@@ -97,7 +97,7 @@ export class Accounts {
     return account
   }
 
-  /** The source has used this much. */
+  /** Charges the source for this much time. */
   charge(account: Account, ms: number, nowMs: number): void {
     account.add(ms, nowMs)
     this.#all.add(ms, nowMs)
@@ -109,7 +109,7 @@ export class Accounts {
     account.over = this.isOver(account, nowMs)
   }
 
-  /** What `from` has used of late was for `to`, up to `ms` of it: who it is was not known yet. */
+  /** Moves up to `ms` of recent use from `from` to `to`, whose identity was not known yet. */
   move(from: Account, to: Account, ms: number, nowMs: number): void {
     const moved = Math.min(ms, from.used(nowMs))
     from.add(-moved, nowMs)
@@ -119,7 +119,7 @@ export class Accounts {
     this.#closeUnused(from, nowMs)
   }
 
-  /** Whether it has used more than its part of the last second, while others are there. */
+  /** Whether it used more than its part of the last second while others were active. */
   isOver(account: Account, nowMs: number): boolean {
     if (this.#open.size < 2 || this.#all.used(nowMs) < BUSY * MEMORY_MS) return false
     const part = MEMORY_MS / Math.max(this.#weight, account.weight)
@@ -129,7 +129,7 @@ export class Accounts {
     )
   }
 
-  /** Who has used most of the last second. */
+  /** The largest users of the last second. */
   report(nowMs: number): ShareReport[] {
     return [true, false].map((known) => {
       const all: Holder[] = []
@@ -145,7 +145,7 @@ export class Accounts {
     })
   }
 
-  /** Closes the accounts of those who use nothing any more. Call it about every second. */
+  /** Closes the accounts of idle sources. Call about every second. */
   sweep(nowMs: number): void {
     for (const account of this.#open.values()) this.#closeUnused(account, nowMs)
     if (this.#open.size === 0) this.#weight = 0

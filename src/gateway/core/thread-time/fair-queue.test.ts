@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { Account, type Waiter } from './accounts.ts'
 import { FairQueue, OWED_PAUSE_MS } from './fair-queue.ts'
 
-/** Time passes only by work. */
+/** Time advances only by work. */
 function setUp() {
   const clock = { ms: 0 }
   const done: string[] = []
@@ -17,7 +17,7 @@ function setUp() {
   )
   const account = (source: string, weight = 1, known = true): Account =>
     new Account({ source, weight, known }, clock.ms)
-  /** Pieces of `ms` each, of which as many as possible are done in a turn, at least one. */
+  /** Pieces of `ms` each; a turn does as many as possible, at least one. */
   const work = (name: string, pieces: number, ms = 0.05): Waiter => {
     let left = pieces
     return {

@@ -1,25 +1,25 @@
-// Whose work is next, when more of it waits than a thread does at once: sources in turn, each for as long as its weight says (deficit round
-// robin, Shreedhar and Varghese 1995); those that were not authenticated share the turn of one. O(1) for each piece of work.
+// Deficit round robin over sources for one thread's CPU time (Shreedhar and Varghese 1995): each source runs for as long as its weight
+// says. All unauthenticated sources share one turn. O(1) per piece of work.
 
 import { Account, type Waiter } from './accounts.ts'
 import { Fifo } from './fifo.ts'
 
-/** Time of a source of weight 1 in a round, milliseconds. */
+/** Time per round of a source of weight 1, milliseconds. */
 export const QUANTUM_MS = 0.125
-/** A source that is owed much gets a turn once in this time. Milliseconds. */
+/** A throttled source gets one turn in this time. Milliseconds. */
 export const OWED_PAUSE_MS = 5
 
-/** A place in the round: of a user, or of all that are unknown. */
+/** An entry of the round: one user, or all unauthenticated sources. */
 interface Place {
   readonly weight: number
   creditMs: number
-  /** When it got that. */
+  /** When the credit was given. */
   creditAtMs: number
 }
 
 export class FairQueue {
   readonly #now: () => number
-  /** Milliseconds that a source has used. */
+  /** Reports the milliseconds that a source has used. */
   readonly #onUsed: (account: Account, ms: number, nowMs: number) => void
   readonly #isOwedMuch: (account: Account) => boolean
   readonly #round = new Fifo<Place>()
@@ -29,8 +29,8 @@ export class FairQueue {
 
   /**
    * @param now milliseconds
-   * @param isOwedMuch whether a source waits for so many answers that more requests of it would only make others wait for theirs. Then it
-   *   still gets a little now and then, because some of what it sends may be what those answers wait for. Default: no
+   * @param isOwedMuch whether a source waits for so many answers that more of its requests would only delay those of others. Such a source
+   * still gets a short turn now and then, because part of what it sends may be what those answers wait for. Default: never
    */
   constructor(
     now: () => number,
@@ -42,12 +42,12 @@ export class FairQueue {
     this.#isOwedMuch = isOwedMuch
   }
 
-  /** Connections that wait. */
+  /** Number of waiting connections. */
   get length(): number {
     return this.#length
   }
 
-  /** Behind whatever of this source waits already. */
+  /** Queued behind everything else of this source. */
   add(account: Account, waiter: Waiter): void {
     this.#length++
     account.line.push(waiter)
@@ -64,8 +64,9 @@ export class FairQueue {
   }
 
   /**
-   * Works, one source after the other, until `untilMs` or until nothing waits. At least one piece of work is done, unless all are owed much.
-   * @returns whether it ended because all that wait are owed much: they go on in `OWED_PAUSE_MS` at most
+   * Works, one source after the other, until `untilMs` or until nothing waits. Does at least one piece of work, unless all sources are
+   * throttled.
+   * @returns true if every waiting source is throttled; retry within `OWED_PAUSE_MS`
    */
   serve(untilMs: number): boolean {
     let nowMs = this.#now()
@@ -83,7 +84,7 @@ export class FairQueue {
         }
         place.creditAtMs = nowMs
         place.creditMs = this.#round.length === 1 ? QUANTUM_MS : place.creditMs + QUANTUM_MS * place.weight
-        // It has used more than a round gives: it pauses.
+        // It has used more than its quantum: it pauses.
         if (place.creditMs <= 0) {
           this.#next(place)
           continue
@@ -100,7 +101,7 @@ export class FairQueue {
     return false
   }
 
-  /** @returns whether the source has more */
+  /** @returns whether the source has more work */
   #work(account: Account, untilMs: number): boolean {
     const waiter = account.line.shift()
     if (waiter?.work(untilMs) === true) account.line.push(waiter)
@@ -112,7 +113,7 @@ export class FairQueue {
 
   #rotate(place: Place, account: Account, left: boolean): void {
     if (place === this.#unknownPlace) {
-      // Others may have joined meanwhile, behind it.
+      // Others may have joined behind it meanwhile.
       this.#unknown.shift()
       if (left) this.#unknown.push(account)
       if (this.#unknown.length === 0) this.#round.shift()
@@ -121,7 +122,7 @@ export class FairQueue {
     else this.#next(place)
   }
 
-  /** Its turn is over when its time is. What it used beyond it is taken from the next one. */
+  /** Ends its turn if its time is used up. Any overrun is taken from its next turn. */
   #next(place: Place): void {
     if (place.creditMs > 0) return
     this.#round.shift()

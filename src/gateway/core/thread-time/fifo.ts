@@ -1,4 +1,4 @@
-// A queue in an array: first in, first out, without moving the rest each time.
+// An array-backed FIFO that does not move the rest on each removal.
 
 const COMPACT_AT = 64
 

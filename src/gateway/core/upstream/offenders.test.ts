@@ -45,7 +45,7 @@ test('lanes are bounded; who comes later shares one, and who has no name never t
   assert.equal(new Set(lanes.slice(0, OWN_LANES)).size, OWN_LANES)
   assert.deepEqual(lanes.slice(OWN_LANES), [OWN_LANES, OWN_LANES, OWN_LANES])
   assert.equal(offenders.laneOf(charge('address 0', false), 1), OWN_LANES + 1)
-  // A lane whose time is over is given to the next one, although its source has never come again.
+  // A lane whose quarantine is over goes to the next source, although the old one never came back.
   offenders.charge(charge('late'), 1, FIRST_QUARANTINE_MS)
   assert.equal(offenders.quarantined, 1)
   assert.equal(offenders.laneOf(charge('late'), FIRST_QUARANTINE_MS + 1), 0)

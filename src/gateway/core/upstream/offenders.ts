@@ -1,40 +1,40 @@
-// Whose requests end connections to upstream: they get connections of their own for a while, so that they end nobody else's. What ended one
-// is a guess (the server does not say), so it costs nothing but the sharing.
+// Quarantines sources whose requests end upstream connections: they get their own connections for a while, so that they break no one
+// else's. The cause is a guess (the server does not say), so all that a suspect loses is the sharing.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import { Penalties, type PenaltyScale } from '../../../kit/core/penalties/penalties.ts'
 
-/** Sources with connections of their own, at the same time, in each thread and cluster; further ones share some. */
+/** Quarantined sources with their own connections, per thread and cluster; further ones share some. */
 export const OWN_LANES = 8
-/** For sources without a name, all together: they never take the places of others. */
+/** For all sources without a name: they never take a lane from others. */
 const UNKNOWN_LANE = OWN_LANES + 1
-/** After the first time; four times as long after each further one. */
+/** After the first offense; four times as long after each further one. */
 export const FIRST_QUARANTINE_MS = 60_000
 export const LONGEST_QUARANTINE_MS = 3_600_000
 const QUARANTINE: PenaltyScale = { firstMs: FIRST_QUARANTINE_MS, growth: 4, longestMs: LONGEST_QUARANTINE_MS }
-/** A suspicion is forgotten after this long without another one, beyond the time with own connections. */
+/** A suspicion expires this long after the quarantine without another one. */
 const FORGOTTEN_MS = 600_000
-/** Sources that are remembered. */
+/** Maximum number of remembered sources. */
 export const MAX_SUSPECTS = 1024
 
 export class Offenders {
-  /** By source, of those with connections of their own. */
+  /** Lanes of the quarantined sources. */
   readonly #lanes = new Map<string, number>()
   readonly #penalties = new Penalties(FORGOTTEN_MS, MAX_SUSPECTS, (source) => this.#lanes.delete(source))
 
-  /** Whether everybody shares connections, so that nobody has to be looked up. */
+  /** Fast path: no source is quarantined, so no lookup is needed. */
   get none(): boolean {
     return this.#lanes.size === 0
   }
 
-  /** How many have connections of their own. */
+  /** Number of quarantined sources. */
   get quarantined(): number {
     return this.#lanes.size
   }
 
   /**
-   * A connection has ended, and a source has caused so much of it (1 = it alone).
-   * @returns for how long it gets connections of its own from now on, milliseconds; 0 = as before
+   * A connection has ended, and this source caused this part of it (1 = it alone).
+   * @returns milliseconds of quarantine from now on; 0 = unchanged
    */
   charge(charge: Charge, points: number, nowMs: number): number {
     const { source } = charge
@@ -44,7 +44,7 @@ export class Offenders {
     return forMs
   }
 
-  /** Which connections a source uses: 0 to OWN_LANES + 1, or -1 for those of everybody. */
+  /** Which connections a source uses: 0 to OWN_LANES + 1, or -1 for the shared ones. */
   laneOf({ source }: Charge, nowMs: number): number {
     const lane = this.#lanes.get(source)
     if (lane === undefined) return -1
@@ -53,7 +53,7 @@ export class Offenders {
     return -1
   }
 
-  /** The lanes of those whose time is over: they may never come again. */
+  /** Frees the lanes of sources whose quarantine is over: they may never come back. */
   #release(nowMs: number): void {
     for (const source of this.#lanes.keys()) if (this.#penalties.leftMs(source, nowMs) === 0) this.#lanes.delete(source)
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FIRST_RELISTS, type RelistOutcome, RelistWindow } from './relist-window.ts'
 
-/** Lets in as many as may be, then answers all of them; how many they were. */
+/** Admits as many as allowed, then answers all of them; returns how many there were. */
 function round(window: RelistWindow, outcome: RelistOutcome): number {
   let count = 0
   while (count < 10_000 && window.take()) count++

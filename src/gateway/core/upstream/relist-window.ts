@@ -1,44 +1,44 @@
-// How many lists and watches may be opened at once after the connections to a cluster broke: thousands of clients come back together, and
-// a kube-apiserver that has just started would be overloaded by what they ask. Grows with each answer, as the congestion window of
-// TCP (RFC 5681), so that the server's own answers set the pace; without limit while nothing has broken.
+// Limits concurrent lists and watches after the connections to a cluster broke: thousands of clients come back together and would overload
+// a kube-apiserver that has just started. Grows with each answer, like the congestion window of TCP (RFC 5681), so that the server's own
+// answers set the pace; unlimited while nothing has broken.
 
-/** At the beginning, and the least. Of one thread. */
+/** Initial and minimum window, per thread. */
 export const FIRST_RELISTS = 8
-/** More than this is as good as no limit. */
+/** A window above this is as good as unlimited. */
 const MOST = 4096
-/** An answer that takes longer says that the server has enough to do. */
+/** A slower answer means that the server is saturated. */
 export const SLOW_ANSWER_MS = 1_000
-/** The limit ends when nobody has waited for this long. */
+/** The limit ends after this long without a waiter. */
 const CALM_MS = 5_000
 
-/** How a request that was let in ended: answered in time, answered late, refused by 429 or 5xx or not answered at all, or cancelled. */
+/** Outcome of an admitted request: answered in time, answered late, refused by 429 or 5xx or not answered at all, or cancelled. */
 export type RelistOutcome = 'good' | 'slow' | 'overload' | 'given-up'
 
 export class RelistWindow {
   #size = Number.POSITIVE_INFINITY
-  /** Above this it grows by one in each round, not with each answer. */
+  /** Above this the window grows by one per round, not per answer. */
   #threshold = MOST
   #underway = 0
-  /** Answers that tell nothing new: they were asked for before the window was last made smaller. */
+  /** Answers to ignore: their requests were sent before the window last shrank. */
   #known = 0
   #busyAtMs = 0
 
-  /** Everybody may. */
+  /** No limit is in force. */
   get calm(): boolean {
     return this.#size === Number.POSITIVE_INFINITY
   }
 
-  /** Let in and not answered. */
+  /** Admitted and not yet answered. */
   get underway(): number {
     return this.#underway
   }
 
-  /** How many may be under way; infinite while calm. */
+  /** The window; infinite while calm. */
   get size(): number {
     return Math.floor(this.#size)
   }
 
-  /** Connections broke: from here on they are let in one after the other. */
+  /** Connections broke: start limiting. */
   begin(nowMs: number): void {
     this.#size = FIRST_RELISTS
     this.#threshold = MOST
@@ -46,7 +46,7 @@ export class RelistWindow {
     this.#busyAtMs = nowMs
   }
 
-  /** Whether another one may be let in now. It has to be given back by `settle`. */
+  /** Whether another request may be admitted now. Each `take` needs a `settle`. */
   take(): boolean {
     if (this.#underway >= Math.floor(this.#size)) return false
     this.#underway++
@@ -69,7 +69,7 @@ export class RelistWindow {
     this.#known = this.#underway
   }
 
-  /** Call it about every second. @param waiting how many want to be let in */
+  /** Call about every second. @param waiting number of waiters */
   tick(nowMs: number, waiting: number): void {
     if (this.calm) return
     if (waiting > 0) this.#busyAtMs = nowMs

@@ -1,23 +1,23 @@
-// What somebody is told whose request waited for a stream to upstream and did not get one: which limit, whose, and when to come back.
+// Builds the refusal for a request that waited for an upstream stream and got none: which limit, whose, and when to retry.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 
-/** The limits of requests that wait: their number, bytes that they keep, time; lists and watches after connections to a cluster broke. */
+/** Limits on waiting requests: their number, buffered bytes, time; lists and watches after connections to a cluster broke. */
 export type WaitLimit = 'upstream-requests' | 'upstream-bytes' | 'upstream-wait' | 'relists'
 
-/** Why a request was not sent, where that is not because of the endpoint. */
+/** Why a request was not sent, when the endpoint is not the cause. */
 export interface WaitRefusal {
   readonly limit: WaitLimit
   /** How many of the same source wait. */
   readonly waiting: number
-  /** How many of it are under way, as far as that is counted. */
+  /** How many of its requests are in flight, as far as that is counted. */
   readonly held: number
-  /** After this many seconds it is likely to be served; 0 = soon. */
+  /** Estimated seconds until it would be served; 0 = soon. */
   readonly likelySeconds: number
 }
 
-/** Those who were refused together do not come back together: they are spread over this time at least. */
+/** Spread, so that callers refused together do not come back together; over at least this time. */
 const LEAST_SPREAD_SECONDS = 4
 /** The longest Retry-After. */
 const LONGEST_RETRY_SECONDS = 30

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { FieldErrors } from '../../../kit/api/validation/field-errors.ts'
 import { readAuditPolicy } from './policy.ts'
 
-/** `path: message`, of errors; of warnings with `?` in front. */
+/** `path: message` for errors; warnings are prefixed with `?`. */
 function problems(document: object): string[] {
   const out = new FieldErrors()
   const policy = readAuditPolicy({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', ...document }, out)

@@ -1,5 +1,5 @@
-// An audit policy (audit.k8s.io/v1 Policy) as kube-apiserver reads it (apiserver/pkg/audit/policy/reader.go,
-// apiserver/pkg/apis/audit/validation): what is wrong in it, each by its path and with the fix, and the policy as plain data.
+// Parses an audit policy (audit.k8s.io/v1 Policy) like kube-apiserver (apiserver/pkg/audit/policy/reader.go,
+// apiserver/pkg/apis/audit/validation): errors with path and fix, and the policy as plain data.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -20,18 +20,18 @@ export interface AuditGroupResources {
   readonly resourceNames: readonly string[]
 }
 
-/** Of each list, [] = any. */
+/** In each list, [] = any. */
 export interface AuditRule {
   readonly level: AuditLevel
   readonly users: readonly string[]
   readonly userGroups: readonly string[]
   readonly verbs: readonly string[]
   readonly resources: readonly AuditGroupResources[]
-  /** '' = what is not in a namespace. */
+  /** '' = cluster-scoped. */
   readonly namespaces: readonly string[]
   readonly nonResourceURLs: readonly string[]
   readonly omitStages: readonly AuditStage[]
-  /** undefined = as the policy says. */
+  /** undefined = inherited from the policy. */
   readonly omitManagedFields: boolean | undefined
 }
 
@@ -58,7 +58,7 @@ const RESOURCE_FIELDS = ['group', 'resources', 'resourceNames']
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** @returns undefined when `out` has errors; unknown fields are warnings, as in kube-apiserver */
+/** @returns undefined if `out` has errors; unknown fields are warnings, as in kube-apiserver */
 export function readAuditPolicy(document: unknown, out: FieldErrors): AuditPolicy | undefined {
   if (!isRecord(document)) {
     out.invalid('', 'is not a map', `write apiVersion: ${API_VERSION}, kind: Policy and rules`)

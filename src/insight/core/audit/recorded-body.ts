@@ -1,20 +1,20 @@
-// Bodies that are being recorded. Their memory in one thread is divided among users, so that nobody can keep the bodies of others out of the
-// audit log.
+// Bodies being recorded. Their memory in a thread is divided among users, so that no user can push the bodies of others out of the audit
+// log.
 
 import { RESERVE_OF, Shares } from '../../../kit/core/shares/shares.ts'
 import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
 
-/** Bytes, all in all. */
+/** Bytes in total. */
 export const MAX_RECORDED_BYTES: number = 32 * 1024 * 1024
-/** Of one user. */
+/** Bytes per user. */
 export const MAX_RECORDED_BYTES_PER_USER: number = 8 * 1024 * 1024
 
-/** Their memory. What `Shares` keep for those who have little is a part of the bytes, not on top of them. */
+/** The memory of recorded bodies. The reserve of `Shares` is included in the total, not on top of it. */
 export function recordedMemory(): Shares {
   return new Shares(MAX_RECORDED_BYTES - MAX_RECORDED_BYTES / RESERVE_OF)
 }
 
-/** A body that is recorded, up to a limit. */
+/** A body recorded up to a limit. */
 export class RecordedBody {
   readonly #memory: Shares
   readonly #user: string
@@ -22,7 +22,7 @@ export class RecordedBody {
   readonly limit: number
   readonly #pieces: BodyPieces = new BodyPieces()
   #bytes = 0
-  /** Why it is not whole; '' = it is. */
+  /** Why it is incomplete; '' = it is complete. */
   #missing = ''
 
   constructor(memory: Shares, user: string, limit: number) {
@@ -31,7 +31,7 @@ export class RecordedBody {
     this.limit = limit
   }
 
-  /** Copies it. */
+  /** Copies the chunk. */
   add(chunk: Buffer): void {
     if (this.#missing !== '' || chunk.length === 0) return
     if (this.#bytes + chunk.length > this.limit) this.#giveUp(`it is larger than ${this.limit} bytes`)
@@ -46,7 +46,7 @@ export class RecordedBody {
     return this.#missing
   }
 
-  /** All of it; to be taken once. Gives the memory back. */
+  /** The whole body; call once. Releases the memory. */
   take(): Buffer {
     const body = Buffer.concat(this.#pieces.take())
     this.discard()

@@ -1,9 +1,9 @@
-// A body as an audit event has it: JSON, without what must not be in a log. kube-apiserver records Secrets as they are and leaves it to
-// the policy; here their values never get into an event.
+// Sanitizes a body for an audit event: JSON without values that must not be logged. kube-apiserver records Secrets and leaves them to the
+// policy; here their values never get into an event.
 
 import { listOf } from '../../../kit/api/json/object-shape.ts'
 
-/** What the request is about, as in RequestInfo. */
+/** The resource of the request, as in RequestInfo. */
 export interface RecordedResource {
   readonly apiGroup: string
   readonly resource: string
@@ -11,10 +11,10 @@ export interface RecordedResource {
 }
 
 export interface RecordedObject {
-  /** JSON in one line; '' = none, and `why` says so. */
+  /** JSON on one line; '' = none, for the reason in `why`. */
   readonly json: string
   readonly why: string
-  /** What was parsed, before anything was removed. */
+  /** The parsed value, before anything was removed. */
   readonly value: unknown
 }
 
@@ -23,7 +23,7 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 const PROTOBUF_MAGIC = 'k8s\0'
 
 /**
- * @param omitManagedFields of objects and the items of lists; patches are recorded as they came
+ * @param omitManagedFields of objects and of list items; patches are recorded unchanged
  * @param isPatch whether it is the body of a PATCH
  */
 export function recordObject(
@@ -38,7 +38,7 @@ export function recordObject(
     const text = body.toString()
     value = JSON.parse(text)
     const changed = sensitive(about) || (omitManagedFields && !isPatch)
-    // As it came: numbers keep their digits, keys their order. Line ends in JSON stand only between tokens.
+    // Unchanged: numbers keep their digits, keys their order. Line breaks in JSON occur only between tokens.
     const json = changed ? JSON.stringify(cleaned(JSON.parse(text), about, omitManagedFields, isPatch)) : oneLine(text)
     return { json, why: '', value }
   } catch {
@@ -46,7 +46,7 @@ export function recordObject(
   }
 }
 
-/** To be changed: it was parsed for that. */
+/** Mutable: it was parsed for this purpose. */
 function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -71,7 +71,7 @@ function cleaned(value: unknown, about: RecordedResource, omitManagedFields: boo
     if (sensitive(about)) redact(object, about)
   }
   if (Array.isArray(value)) {
-    // A JSON patch: its paths may reach anything of the object, in parts or whole.
+    // A JSON patch: its paths may address any part of the object.
     for (const operation of value) if (sensitive(about) && isMap(operation)) hide(operation, 'value')
     return value
   }

@@ -1,4 +1,4 @@
-// Cases of apiserver/pkg/audit/policy/checker_test.go, and what its code says beyond them.
+// Cases of apiserver/pkg/audit/policy/checker_test.go, and what its code does beyond them.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,9 +1,9 @@
-// Which rule of an audit policy a request matches, as kube-apiserver decides it (apiserver/pkg/audit/policy/checker.go): the first one;
-// names are compared exactly, without patterns.
+// Which rule of an audit policy a request matches, by kube-apiserver's rules (apiserver/pkg/audit/policy/checker.go): the first one; names
+// are compared exactly, without patterns.
 
 import type { AuditGroupResources, AuditLevel, AuditPolicy, AuditRule, AuditStage } from './policy.ts'
 
-/** What is recorded of a request. One object for each rule. */
+/** What to record of a request. One shared object per rule. */
 export interface AuditDecision {
   readonly level: AuditLevel
   readonly received: boolean
@@ -13,7 +13,7 @@ export interface AuditDecision {
   readonly omitManagedFields: boolean
 }
 
-/** Of a RequestRecord. */
+/** The relevant part of a RequestRecord. */
 export interface AuditedRequest {
   readonly verb: string
   readonly isResourceRequest: boolean
@@ -25,7 +25,7 @@ export interface AuditedRequest {
   readonly name: string
 }
 
-/** Who sent it, whomever it runs as; '' and no groups where nobody was identified. */
+/** The original user, not the impersonated one; '' and no groups if unauthenticated. */
 export interface AuditedUser {
   readonly name: string
   readonly groups: readonly string[]
@@ -43,25 +43,25 @@ interface CompiledRule {
 
 interface CompiledResources {
   readonly group: string
-  /** Resources that it names, without their subresources. */
+  /** Resources it names, without subresources. */
   readonly named: readonly string[]
-  /** It is about resources that it does not name. */
+  /** It also covers resources that it does not name. */
   readonly others: boolean
   /** `pods`, `pods/log`; undefined = all of the group. */
   readonly exact: ReadonlySet<string> | undefined
   readonly all: boolean
-  /** Of `pods/*`, which is the resource itself, too. */
+  /** From `pods/*`, which includes the resource itself. */
   readonly withAnySubresource: ReadonlySet<string>
-  /** Of an entry that begins with `*` and a slash. */
+  /** From entries that begin with `*` and a slash. */
   readonly subresources: ReadonlySet<string>
   readonly names: ReadonlySet<string> | undefined
 }
 
-/** Most policies name resources: a request is compared with the rules that can be about its own, however many there are. */
+/** Index by resource: most policies name resources, so a request is compared only with rules that may match it, however many there are. */
 export class AuditRules {
-  /** By the resources that the policy names, in its order. */
+  /** Rules by named resource, in policy order. */
   readonly #ofResource: ReadonlyMap<string, readonly CompiledRule[]>
-  /** For all other resources. */
+  /** Rules for all other resources. */
   readonly #ofOthers: readonly CompiledRule[]
   readonly #ofNonResources: readonly CompiledRule[]
   readonly #none: AuditDecision
@@ -77,7 +77,7 @@ export class AuditRules {
     this.#none = decisionOf('None', policy.omitStages, policy.omitManagedFields)
   }
 
-  /** Of what no rule matches nothing is recorded. */
+  /** If no rule matches, nothing is recorded. */
   decide(request: AuditedRequest, user: AuditedUser): AuditDecision {
     const rules = request.isResourceRequest
       ? (this.#ofResource.get(request.resource) ?? this.#ofOthers)
@@ -148,7 +148,7 @@ function compileRule(rule: AuditRule, policy: AuditPolicy): CompiledRule {
         ? undefined
         : {
             exact: new Set(urls),
-            // All of them, as Go's TrimRight.
+            // All trailing stars, like Go's TrimRight.
             prefixes: urls.filter((url) => url.endsWith('*')).map((url) => url.replace(/\*+$/, '')),
           },
     decision: decisionOf(

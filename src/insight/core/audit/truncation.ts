@@ -2,14 +2,14 @@
 
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
 
-/** A batch for the webhook is split above it; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
+/** A larger batch for the webhook is split; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
 export const MAX_BATCH_BYTES: number = 10 * 1024 * 1024
 
 const ANNOTATION = 'audit.k8s.io/truncated'
 
-/** Of an event as a line, in bytes. @returns the line, or one without the bodies; undefined = too large even so */
+/** @param maxBytes of the event as a line @returns the line, or one without the bodies; undefined = still too large */
 export function truncateEvent(line: string, maxBytes: number): string | undefined {
-  // A character of UTF-16 has three bytes of UTF-8 at most.
+  // A UTF-16 code unit takes at most three bytes of UTF-8.
   if (line.length * 3 <= maxBytes || Buffer.byteLength(line) <= maxBytes) return line
   const { requestObject, responseObject, annotations, ...event } = recordOf(JSON.parse(line))
   const level = event['level']

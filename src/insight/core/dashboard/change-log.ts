@@ -1,10 +1,10 @@
-// The changes of the last half hour, a bounded number of them, in the order in which they happened.
+// The changes of the last half hour, bounded, in the order in which they happened.
 
 import type { Change } from '../../api/overview.ts'
 
 const KEPT_MS = 30 * 60 * 1000
 const MAX_CHANGES = 2000
-/** One that flaps leaves room for others. */
+/** Leaves room for others if one cluster flaps. */
 const MAX_OF_A_CLUSTER = 100
 const MAX_TEXT = 256
 
@@ -20,8 +20,8 @@ export class ChangeLog {
   }
 
   /**
-   * The newest first.
-   * @param cluster default: of all
+   * Newest first.
+   * @param cluster default: all
    */
   recent(nowMs: number, cluster?: string): readonly Change[] {
     if ((this.#changes[0]?.at ?? nowMs) < nowMs - KEPT_MS) {
@@ -32,7 +32,7 @@ export class ChangeLog {
   }
 }
 
-/** Reasons and names of users come from people and objects. */
+/** Reasons and user names come from people and objects. */
 export function clip(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
 }

@@ -1,4 +1,4 @@
-// Which clusters a page of the overview shows, and in which order.
+// Selects and orders the clusters on a page of the overview.
 
 import { type ClusterTile, TILES_A_PAGE } from '../../api/overview.ts'
 import { isHurting, weightOf } from './troubles.ts'
@@ -7,18 +7,18 @@ const SHOWN = ['all', 'hurting', 'switched'] as const
 const SORTS = ['worst', 'name', 'requests', 'errors', 'refused', 'latency'] as const
 
 export interface TileChoice {
-  /** Part of a name, in any case; '' = all. */
+  /** Substring of the name, case-insensitive; '' = all. */
   readonly search: string
   readonly show: (typeof SHOWN)[number]
   readonly sort: (typeof SORTS)[number]
-  /** From 1 on. */
+  /** Counted from 1. */
   readonly page: number
 }
 
-/** Longer searches match no name. */
+/** Longer searches can't match any name. */
 const MAX_SEARCH = 253
 
-/** What cannot be read is as if it were not there. */
+/** Invalid parameters are ignored. */
 export function readTileChoice(query: { get(name: string): string | null }): TileChoice {
   const page = Number(query.get('page') ?? '1')
   return {
@@ -32,7 +32,7 @@ export function readTileChoice(query: { get(name: string): string | null }): Til
 export interface ChosenTiles {
   readonly tiles: readonly ClusterTile[]
   readonly matching: number
-  /** The last one where a later one was asked for. */
+  /** Clamped to the last page. */
   readonly page: number
   readonly pages: number
 }
@@ -50,9 +50,9 @@ export function chooseTiles(all: readonly ClusterTile[], { search, show, sort, p
   return { tiles, matching: found.length, page: shown, pages }
 }
 
-/** The greatest first, and by name where they are equal. */
+/** Greatest first, then by name. */
 const ORDERS: Readonly<Record<TileChoice['sort'], (tile: ClusterTile) => number>> = {
-  // Among those that hurt alike, the one that more requests go to.
+  // Among equally bad clusters, the one with more requests.
   worst: ({ troubles, requestsPerSecond }) => weightOf(troubles) * 1e9 + (troubles.length > 0 ? requestsPerSecond : 0),
   name: () => 0,
   requests: ({ requestsPerSecond }) => requestsPerSecond,

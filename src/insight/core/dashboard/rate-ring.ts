@@ -1,7 +1,7 @@
-// The last half hour of a few numbers, a value for each step. Filled by the gateway's own samples, so that whoever opens the dashboard in
-// an incident sees how it began.
+// The last half hour of a few numbers, one value per step. Filled from the gateway's own samples, so that a dashboard opened during an
+// incident shows how it began.
 
-/** A counter of a process goes back only when it is another process: what it then has is new. */
+/** Increase of a counter. It goes back only if the process was restarted: then its whole value is new. */
 export function increase(before: number, now: number): number {
   return now >= before ? now - before : now
 }
@@ -11,7 +11,7 @@ export class Ring {
   #next = 0
   #size = 0
 
-  /** @param length how many values are kept */
+  /** @param length number of values kept */
   constructor(length: number) {
     this.#values = new Float32Array(length)
   }
@@ -22,25 +22,25 @@ export class Ring {
     if (this.#size < this.#values.length) this.#size++
   }
 
-  /** 0 = there is none yet. */
+  /** 0 = none yet. */
   get last(): number {
     return this.#size === 0 ? 0 : this.#at(this.#size - 1)
   }
 
-  /** The sum of the newest ones. */
+  /** The sum of the newest values. */
   sum(newest: number): number {
     let sum = 0
     for (let i = Math.max(0, this.#size - newest); i < this.#size; i++) sum += this.#at(i)
     return sum
   }
 
-  /** The newest last; shorter than `newest` when there are not so many. */
+  /** Newest last; shorter than `newest` if there are fewer. */
   values(newest: number): number[] {
     const from = Math.max(0, this.#size - newest)
     return Array.from({ length: this.#size - from }, (_, i) => this.#at(from + i))
   }
 
-  /** Means of groups of values, the newest last: a coarser line of the same time. */
+  /** Means of groups of values, newest last: a coarser series of the same time. */
   means(group: number): number[] {
     const means: number[] = []
     for (let end = this.#size; end > 0; end -= group) {
@@ -59,10 +59,10 @@ export class Ring {
 }
 
 /**
- * A quantile of a histogram, as Prometheus' histogram_quantile estimates it: linear inside the bucket. null = it counts nothing.
+ * A histogram quantile, estimated like Prometheus' histogram_quantile: linear inside the bucket. null = the histogram is empty.
  * @param bounds upper bounds of the buckets, without +Inf
- * @param counts one for each bound, of that bucket alone
- * @param total with what is above the last bound
+ * @param counts one per bound, for that bucket alone
+ * @param total including values above the last bound
  */
 export function quantile(rank: number, bounds: Float64Array, counts: Float64Array, total: number): number | null {
   if (total <= 0) return null

@@ -16,7 +16,7 @@ const WELL: Tile = {
   degrade: null,
 }
 
-/** The troubles of a cluster that is well but for `change`. */
+/** The troubles of a cluster that is healthy except for `change`. */
 function troubles(change: Partial<Tile>, credentialFault = ''): readonly string[] {
   return troublesOf({ ...WELL, ...change }, credentialFault)
 }

@@ -1,14 +1,14 @@
-// Which cluster hurts, and how much: the order in which somebody who is woken up wants to see them.
+// Ranks clusters by how bad their troubles are: the order in which an on-call engineer wants to see them.
 
 import type { ClusterTile, Trouble } from '../../api/overview.ts'
 
-/** Fewer requests a second than this are too few to speak of a share. */
+/** Below this many requests per second, a share of them means nothing. */
 const FEW = 0.2
 const ERRORS = 0.01
 const REFUSED = 0.05
-/** Milliseconds that one request in a hundred takes: kube-apiserver's objective for a request of a single object. */
+/** Milliseconds of the 99th percentile: kube-apiserver's objective for a request of a single object. */
 const SLOW_MS = 1000
-/** What weighs more is shown first. */
+/** Heavier troubles are shown first. */
 const WEIGHTS: Readonly<Record<Trouble, number>> = {
   down: 64,
   errors: 32,
@@ -19,7 +19,7 @@ const WEIGHTS: Readonly<Record<Trouble, number>> = {
   slow: 1,
 }
 
-/** @returns the worst first */
+/** @returns worst first */
 export function troublesOf(
   tile: Omit<ClusterTile, 'troubles' | 'spark' | 'name'>,
   credentialFault: string,
@@ -37,12 +37,12 @@ export function troublesOf(
   return found
 }
 
-/** A switch alone does not count: somebody wants it so. */
+/** A switch alone does not count: it was set on purpose. */
 export function isHurting({ troubles }: Pick<ClusterTile, 'troubles'>): boolean {
   return troubles.some((trouble) => trouble !== 'degraded')
 }
 
-/** A greater number hurts more; 0 = it does not. */
+/** Higher is worse; 0 = no troubles. */
 export function weightOf(troubles: readonly Trouble[]): number {
   return troubles.reduce((sum, trouble) => sum + WEIGHTS[trouble], 0)
 }

@@ -13,7 +13,7 @@ const CASES: readonly (readonly [target: string, shown: string])[] = [
   ['/x?Access_Token=s3cret', 'access_token=[redacted]'],
   ['/x?a%63cess_token=s3cret', 'access_token=[redacted]'],
   ['/exec?command=mysql&command=-ps3cret&tty=true', 'command=[redacted]&tty=true'],
-  // A bare token is a name: neither names nor values of what nobody knows.
+  // A bare token is a name: of unknown parameters neither name nor value is shown.
   ['/x?s3cret', '[1 more]'],
   ['/x?s3cret=', '[1 more]'],
   ['/x?dG9rZW4=&limit=1&foo=s3cret', 'limit=1&[2 more]'],

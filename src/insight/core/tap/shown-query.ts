@@ -1,5 +1,5 @@
-// What a tap shows of a query: values only of parameters that kube-apiserver knows and that cannot hold a secret. Of others that it
-// knows the name; of all the rest nothing but how many there are, because a bare token is a name, too.
+// What a tap shows of a query: values only for parameters that kube-apiserver knows and that can't hold a secret. For its other parameters
+// the name; all the rest is only counted, because a bare token would look like a name.
 
 import { QueryReader } from '../../../gateway/core/request/query-reader.ts'
 
@@ -45,7 +45,7 @@ const SHOWN: ReadonlySet<string> = new Set([
   'watch',
 ])
 
-/** Their values are secrets, hold parts of objects, or are what somebody typed. */
+/** Their values are secrets, hold parts of objects, or are free text. */
 const REDACTED: ReadonlySet<string> = new Set([
   'access_token',
   'api_key',
@@ -69,10 +69,11 @@ const REDACTED: ReadonlySet<string> = new Set([
 
 const MAX_VALUE = 64
 const MAX_QUERY = 256
-/** Of a query longer than this nothing is read: the thread that serves the request writes the event. */
+/** Longer queries are not read: the thread that serves the request writes the event. */
 const MAX_READ = 4096
 
 /**
+ * Without the `?`; '' if there is none. Slightly more than 256 characters at most.
  * Without the `?`; '' when there is none. At most a little more than 256 characters.
  * @param target the request target as received
  */
@@ -98,7 +99,7 @@ export function shownQuery(target: string): string {
   return parts.join('&')
 }
 
-/** '' = not to be shown. */
+/** '' = not shown. */
 function shownParameter(reader: QueryReader): string {
   if (REDACTED.has(reader.key.toLowerCase())) return `${reader.key.toLowerCase()}=[redacted]`
   if (!SHOWN.has(reader.key)) return ''

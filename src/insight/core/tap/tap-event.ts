@@ -1,48 +1,48 @@
-// One line of a tap: a request as its reader sees it. Only what is listed here leaves the gateway: no body, no header field but
-// the user agent, no message of a refusal (it may quote what the client sent), and of the query what shown-query.ts allows.
+// One line of a tap: a request as shown to its reader. Only what is listed here leaves the gateway: no body, no header field but the user
+// agent, no message of a refusal (it may quote client input), and of the query only what shown-query.ts allows.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { safeJson } from '../../../kit/core/text/printable.ts'
 import { shownQuery } from './shown-query.ts'
 import { type TapPhase, verbOf } from './tap-filter.ts'
 
-/** A request, as in the stream of /api/v1/tap. Texts are at most 256 characters, a longer one ends with `…`; '' = there is none. */
+/** A request, as in the stream of /api/v1/tap. Texts have at most 256 characters, longer ones end with `…`; '' = absent. */
 export interface TapEvent {
   readonly type: 'request'
   readonly phase: TapPhase
   /** RFC 3339, UTC: when the request's head was complete, whatever the phase. */
   readonly time: string
   readonly replica: string
-  /** Of the replica. */
+  /** Thread of the replica. */
   readonly thread: number
   readonly auditID: string
   readonly cluster: string
-  /** The user that the request runs as. */
+  /** The effective user. */
   readonly user: string
-  /** Who sent it, if somebody else (kubectl --as). */
+  /** The original user, if impersonating (kubectl --as). */
   readonly impersonator: string
   readonly userAgent: string
   readonly address: string
   readonly protocol: 'h2' | 'http/1.1'
   readonly method: string
   readonly verb: string
-  /** Of resource requests. */
+  /** For resource requests. */
   readonly apiGroup: string
   readonly apiVersion: string
   readonly resource: string
   readonly subresource: string
   readonly namespace: string
   readonly name: string
-  /** Of all others. */
+  /** For all others. */
   readonly path: string
   /** Redacted. */
   readonly query: string
   /** 0 = none was sent. */
   readonly code: number
-  /** Reason of the gateway's refusal, and what refused; '' = it was forwarded. */
+  /** Reason of the gateway's refusal, and the rule; '' = forwarded. */
   readonly refusal: string
   readonly refusedBy: string
-  /** What would have refused, were it not in shadow mode. */
+  /** Shadow mode refusals. */
   readonly shadow: readonly string[]
   /** Index of the dispatch policy and of its rule; -1 = none. */
   readonly policy: number
@@ -61,24 +61,24 @@ export interface TapEvent {
 }
 
 const MAX_TEXT = 256
-/** An ordinary one has 700 characters. In a longer one texts are cut to SHORT_TEXT: a client can make each character six. */
+/** A typical line has 700 characters. In a longer one texts are cut to SHORT_TEXT: escaping can turn each character into six. */
 const MAX_LINE = 8192
 const SHORT_TEXT = 64
 const MAX_SHADOW = 8
 
-/** What a thread adds to each event. */
+/** The thread's contribution to each event. */
 export interface TapPlace {
   readonly replica: string
   readonly thread: number
 }
 
-/** The event as a line of JSON, without its end: ASCII control and formatting characters are escaped, so a terminal can show it. */
+/** The event as a line of JSON, without line end: ASCII control and formatting characters are escaped, so that a terminal can show it. */
 export function tapLine(record: RequestRecord, phase: TapPhase, place: TapPlace): string {
   const line = safeJson(tapEvent(record, phase, place, MAX_TEXT))
   return line.length <= MAX_LINE ? line : safeJson(tapEvent(record, phase, place, SHORT_TEXT))
 }
 
-/** @param most characters of each text */
+/** @param most maximum characters per text */
 function tapEvent(record: RequestRecord, phase: TapPhase, { replica, thread }: TapPlace, most: number): TapEvent {
   const cut = (text: string): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text)
   const { isResourceRequest } = record
@@ -123,7 +123,7 @@ function tapEvent(record: RequestRecord, phase: TapPhase, { replica, thread }: T
   }
 }
 
-/** Microseconds are enough. */
+/** Rounded to microseconds. */
 function rounded(ms: number): number {
   return ms < 0 ? -1 : Math.round(ms * 1000) / 1000
 }

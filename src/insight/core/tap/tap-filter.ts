@@ -1,5 +1,5 @@
-// Which requests a tap shows: lists as in dispatchPolicies (`-x`, a trailing `*`), fields ANDed. Plain data crosses threads;
-// each gateway thread compiles it once and evaluates it for every request while somebody taps.
+// Which requests a tap shows: lists as in dispatchPolicies (`-x`, a trailing `*`), fields ANDed. Plain data crosses threads; each gateway
+// thread compiles it once and evaluates it for every request while a tap is open.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { ALL, compileGlobs, effectiveEntries } from '../../../gateway/core/cluster/compile-rules.ts'
@@ -9,10 +9,10 @@ import { parseIp } from '../../../kit/api/validation/ip-address.ts'
 import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
 import { inAnyCidr, parseCidr } from '../../../kit/core/dial/cidr.ts'
 
-/** What to show. An empty list leaves its field open. */
+/** What to show. An empty list matches everything. */
 export interface TapFilter {
   readonly clusters: readonly string[]
-  /** Of the effective user or of the impersonator. */
+  /** Matches the effective user or the impersonator. */
   readonly users: readonly string[]
   /** Any of the effective user's groups. */
   readonly groups: readonly string[]
@@ -22,26 +22,26 @@ export interface TapFilter {
   readonly resources: readonly string[]
   readonly namespaces: readonly string[]
   readonly names: readonly string[]
-  /** Of requests that are not for a resource. */
+  /** For non-resource requests. */
   readonly paths: readonly string[]
   /** `429` or `4xx`. */
   readonly codes: readonly string[]
   /** Reasons of refusals: `rate-limited`. */
   readonly reasons: readonly string[]
-  /** Addresses of clients: CIDR or a single one. */
+  /** Client addresses: CIDR or single ones. */
   readonly addresses: readonly string[]
   /** Only requests that the gateway refused. */
   readonly refused: boolean
-  /** At least this long, milliseconds; of long-running requests until the response began. 0 = any. */
+  /** Minimum duration, milliseconds; for long-running requests until the response began. 0 = any. */
   readonly slowMs: number
   /** Also when a request begins, before anything is decided about it. */
   readonly started: boolean
 }
 
-/** Begins: its user is known. Responding: a long-running request's response began. Ended: it is over. */
+/** Started: its user is known. Responding: a long-running request's response began. Ended: it is over. */
 export type TapPhase = 'started' | 'responding' | 'ended'
 
-/** A filter as the threads evaluate it. */
+/** A filter in the form that threads evaluate. */
 export interface CompiledTapFilter {
   readonly source: TapFilter
   readonly clusters: CompiledList
@@ -60,7 +60,7 @@ export interface CompiledTapFilter {
   readonly needsOutcome: boolean
 }
 
-/** No condition at all. */
+/** A filter without conditions. */
 export const EVERYTHING: TapFilter = {
   clusters: [],
   users: [],
@@ -79,10 +79,10 @@ export const EVERYTHING: TapFilter = {
   started: false,
 }
 
-/** Status codes, and 0 for a request that got none. */
+/** Status codes, and 0 for requests without one. */
 const CODES = 1000
 
-/** Takes a filter that `readTapQuery` has accepted. */
+/** @param source accepted by `readTapQuery` */
 export function compileTapFilter(source: TapFilter): CompiledTapFilter {
   return {
     source,
@@ -102,19 +102,19 @@ export function compileTapFilter(source: TapFilter): CompiledTapFilter {
   }
 }
 
-/** Whether it asks for what is known at the end only. */
+/** Whether it depends on what is known only at the end. */
 export function needsOutcome({ refused, slowMs, codes, reasons }: TapFilter): boolean {
   return refused || slowMs > 0 || codes.length > 0 || reasons.length > 0
 }
 
-/** Whether a tap shows the request at this point. */
+/** Whether a tap shows the request at this phase. */
 export function tapMatches(filter: CompiledTapFilter, record: RequestRecord, phase: TapPhase): boolean {
   if (phase === 'started' && (!filter.source.started || filter.needsOutcome)) return false
   return (
     (filter.codes === undefined || filter.codes[record.code] === 1) &&
     (!filter.source.refused || record.refusal !== '') &&
     (filter.source.slowMs === 0 || timeOf(record) >= filter.source.slowMs) &&
-    // What most taps name, and most requests differ in, comes first.
+    // The most selective condition of most taps comes first.
     matchesUser(filter.users, record) &&
     inList(filter.clusters, record.cluster) &&
     inList(filter.verbs, verbOf(record)) &&
@@ -124,17 +124,17 @@ export function tapMatches(filter: CompiledTapFilter, record: RequestRecord, pha
   )
 }
 
-/** As Kubernetes names it; the method in lower case where there is no verb. */
+/** The Kubernetes verb; the method in lower case if there is none. */
 export function verbOf(record: RequestRecord): string {
   return record.verb === '' ? record.method.toLowerCase() : record.verb
 }
 
 function timeOf(record: RequestRecord): number {
-  // How long a watch ran says nothing of who was slow.
+  // A watch's duration says nothing about slowness.
   return record.longRunning && record.ttfbMs >= 0 ? record.ttfbMs : record.durationMs
 }
 
-/** A condition on the object excludes requests for a path, and the other way round, as the fields of a rule do. */
+/** A condition on the object excludes path requests, and vice versa, like the fields of a rule. */
 function matchesObject(filter: CompiledTapFilter, record: RequestRecord): boolean {
   const { resources, namespaces, names, paths } = filter
   const asksForResource = resources.kind !== 'all' || namespaces.kind !== 'all' || names.kind !== 'all'
@@ -151,7 +151,7 @@ function matchesSender(filter: CompiledTapFilter, record: RequestRecord): boolea
   )
 }
 
-/** One of the two is named; inverted, none of them is. */
+/** At least one of the two is named; if inverted, neither is. */
 function matchesUser(users: CompiledList, { user, impersonator }: RequestRecord): boolean {
   if (impersonator === '') return inList(users, user)
   if (users.kind === 'none-of') return inList(users, user) && inList(users, impersonator)
@@ -175,8 +175,8 @@ function compileCodes(texts: readonly string[]): Uint8Array | undefined {
   return codes
 }
 
-// Resources as kubectl writes them: `pods`, `pods/log`, `deployments.apps`, `pods/*`. Without a group any group is meant; `pods` is not
-// `pods/log`, as in dispatchPolicies.
+// Resources in kubectl's notation: `pods`, `pods/log`, `deployments.apps`, `pods/*`. Without a group, any group matches; `pods` does not
+// cover `pods/log`, as in dispatchPolicies.
 interface ResourcePattern {
   readonly resource: Glob
   /** undefined = any. */
@@ -204,7 +204,7 @@ function compileResourcePatterns(entries: readonly string[]): ResourcePatterns {
   return { kind: inverted ? 'none-of' : 'any-of', patterns: texts.map(compilePattern) }
 }
 
-/** What is compared of a request. */
+/** The parts of a request that are compared. */
 interface RequestedResource {
   readonly resource: string
   readonly apiGroup: string
@@ -220,7 +220,7 @@ function resourceMatches({ kind, patterns }: ResourcePatterns, requested: Reques
 function patternMatches(pattern: ResourcePattern, { resource, apiGroup, subresource }: RequestedResource): boolean {
   if (!globMatches(pattern.resource, resource)) return false
   if (pattern.group !== undefined && !globMatches(pattern.group, apiGroup)) return false
-  // A subresource of '' is none; the star of `pods/*` stands for none, too, as in audit policies.
+  // An empty subresource means none; the star of `pods/*` includes none, as in audit policies.
   return subresource === '' ? pattern.subresource.text === '' : globMatches(pattern.subresource, subresource)
 }
 

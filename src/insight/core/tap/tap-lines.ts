@@ -1,5 +1,5 @@
-// The other lines of a tap's stream, beside those of requests: newline-delimited JSON, each with its `type`. A reader must ignore types
-// and fields that it does not know.
+// The other lines of a tap's stream, besides requests: newline-delimited JSON, each with its `type`. A reader must ignore unknown types and
+// fields.
 
 import type { TapEvent } from './tap-event.ts'
 
@@ -9,29 +9,29 @@ export type TapLine =
   | {
       readonly type: 'start'
       readonly replica: string
-      /** RFC 3339: when the stream ends at the latest. */
+      /** RFC 3339: the latest end of the stream. */
       readonly until: string
       readonly maxRps: number
     }
-  /** Events that matched and are not shown, since the last such line; at most one a second for each replica. */
+  /** Matching events dropped since the last such line; sent at most once a second per replica. */
   | {
       readonly type: 'dropped'
       readonly replica: string
       readonly count: number
-      /** rate: above maxRps. reader: the reader of the stream is slower than its events. */
+      /** rate: above maxRps. reader: the reader can't keep up. */
       readonly reason: DropReason
     }
-  /** Sent by each replica every few seconds: what it has seen since the beginning, so that "no requests" differs from "none match". */
+  /** Sent by each replica every few seconds: its totals so far, so that "no requests" differs from "none match". */
   | {
       readonly type: 'progress'
       readonly replica: string
-      /** Requests evaluated, and those of them that match. */
+      /** Requests evaluated, and how many of them matched. */
       readonly seen: number
       readonly matched: number
     }
-  /** The stream goes on without this replica. */
+  /** The stream continues without this replica. */
   | { readonly type: 'missing'; readonly replica: string; readonly message: string }
-  /** The last line, where the end is in order. */
+  /** The last line of a stream that ended normally. */
   | {
       readonly type: 'end'
       readonly replica: string
@@ -42,5 +42,5 @@ export type TapLine =
 
 export type DropReason = 'rate' | 'reader'
 
-/** limit: as many as asked for. time: `for` is over. */
+/** limit: the requested number was reached. time: `for` has elapsed. */
 export type TapEnd = 'limit' | 'time'

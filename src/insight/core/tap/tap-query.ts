@@ -1,4 +1,4 @@
-// A tap as the query of `GET /api/v1/tap`, which the command line writes and the admin listener reads. Everything has a limit: each
+// A tap as the query of `GET /api/v1/tap`, written by the command line and parsed by the admin listener. Everything has a limit: each
 // gateway thread evaluates the filter for every request.
 
 import { Budget } from '../../../kit/api/limits/budget.ts'
@@ -9,24 +9,24 @@ import { EVERYTHING, needsOutcome, type TapFilter } from './tap-filter.ts'
 
 export interface TapRequest {
   readonly filter: TapFilter
-  /** Events a second, of all replicas together. */
+  /** Events per second, over all replicas. */
   readonly maxRps: number
-  /** Milliseconds, then it ends. */
+  /** Duration, milliseconds. */
   readonly forMs: number
-  /** Ends after so many events; 0 = none. */
+  /** Ends after this many events; 0 = unlimited. */
   readonly limit: number
 }
 
 const DEFAULT_RPS = 100
 const MAX_RPS = 1000
-/** Events at once: what a thread may have on its way to a reader. */
+/** Maximum burst: events that a thread may have in flight to a reader. */
 const MAX_BURST = 256
 const DEFAULT_FOR_MS = 300_000
 const MAX_FOR_MS = 3_600_000
 const MAX_LIMIT = 1_000_000
-/** Of each list. */
+/** Per list. */
 const MAX_VALUES = 32
-/** Characters of each value. */
+/** Characters per value. */
 const MAX_VALUE = 256
 const MAX_SLOW_MS = 3_600_000
 
@@ -34,7 +34,7 @@ type ListField = {
   [Field in keyof TapFilter]: TapFilter[Field] extends readonly string[] ? Field : never
 }[keyof TapFilter]
 
-/** Parameters that may be repeated, with the flag of the command line as its users know it. */
+/** Repeatable parameters, with the command line flags that users know. */
 const LISTS: ReadonlyMap<string, ListField> = new Map<string, ListField>([
   ['cluster', 'clusters'],
   ['user', 'users'],
@@ -50,17 +50,17 @@ const LISTS: ReadonlyMap<string, ListField> = new Map<string, ListField>([
   ['address', 'addresses'],
 ])
 const SWITCHES = ['refused', 'started'] as const
-/** Of replicas that ask each other. */
+/** Parameters of requests between replicas. */
 const IGNORED: ReadonlySet<string> = new Set(['replicas', 'onBehalfOf'])
 
-/** Either the request, or what is wrong. */
+/** Either the request, or its errors. */
 export type TapQuery =
   | { readonly request: TapRequest; readonly errors?: undefined }
   | { readonly request?: undefined; readonly errors: readonly string[] }
 
 /**
- * Every error at once, as sentences.
- * @param named how whoever reads them knows a parameter. Default: by its own name
+ * Reports all errors at once, as sentences.
+ * @param named maps a parameter to the name its reader knows. Default: its own name
  */
 export function readTapQuery(
   query: Iterable<readonly [string, string]>,
@@ -71,12 +71,12 @@ export function readTapQuery(
   return reader.done()
 }
 
-/** The rate of a tap, for each thread and for all together: the events of a second at once, but not more than MAX_BURST. */
+/** The rate limit of a tap, per thread and overall: bursts of one second's events, but at most MAX_BURST. */
 export function tapBudget(maxRps: number, nowMs: number): Budget {
   return new Budget({ burst: Math.min(maxRps, MAX_BURST), perSecond: maxRps }, nowMs)
 }
 
-/** What readTapQuery reads back. Defaults are left out. */
+/** The inverse of readTapQuery. Defaults are omitted. */
 export function writeTapQuery({ filter, maxRps, forMs, limit }: TapRequest): URLSearchParams {
   const query = new URLSearchParams()
   for (const [name, field] of LISTS) for (const value of filter[field]) query.append(name, value)
@@ -168,12 +168,12 @@ function valueError(field: ListField, value: string): string {
   if (field === 'codes' && !/^[1-5](\d\d|xx)$/.test(value)) return 'must be a status code or a class of them: 429, 4xx'
   if (field === 'reasons' && !isReason(value)) return `is none of ${Object.keys(REFUSAL_TABLE).join(', ')}`
   if (field === 'addresses' && parseCidr(value) === undefined) return 'must be an address or a range: 10.0.0.0/8'
-  // A star elsewhere would be taken literally, as in dispatchPolicies: nobody means that.
+  // A star elsewhere would be taken literally, as in dispatchPolicies, which is never intended.
   if (field !== 'resources' && /\*./.test(value)) return 'can have a * only at its end'
   return ''
 }
 
-/** Also a beginning of some, `rate-*`, and all but it, `-rate-limited`. */
+/** Also a prefix, `rate-*`, and an exclusion, `-rate-limited`. */
 function isReason(value: string): boolean {
   const name = value.startsWith('-') ? value.slice(1) : value
   const reasons = Object.keys(REFUSAL_TABLE)

@@ -1,11 +1,11 @@
-// What is counted of requests to find out who asks most, and by what they are told apart.
+// Measures and dimensions of the top talkers report.
 
-/** By what requests are told apart. */
+/** Dimensions by which requests are grouped. */
 export const DIMENSIONS = ['user', 'userAgent', 'resource', 'verb', 'namespace', 'address', 'cluster'] as const
 
 export type Dimension = (typeof DIMENSIONS)[number]
 
-/** What rows are sorted by. `latency` is a mean, all others are sums. */
+/** Sort keys. `latency` is a mean, all others are sums. */
 export const SORTS = ['requests', 'bytes', 'latency', 'upstream-seconds', 'listed-bytes', 'refused'] as const
 
 export type Sort = (typeof SORTS)[number]
@@ -13,25 +13,25 @@ export type Sort = (typeof SORTS)[number]
 /** Indexes into a tally: the sums of some requests. */
 export const REQUESTS = 0
 export const REFUSED = 1
-/** Of both bodies. */
+/** Request and response bodies. */
 export const BYTES = 2
-/** Of answers to LIST. */
+/** Bodies of LIST responses. */
 export const LISTED_BYTES = 3
-/** Milliseconds from the request's head to the end of its answer; not of those that run for long, which wait on purpose. */
+/** Milliseconds from the request's head to the end of the response; without long-running requests, which wait on purpose. */
 export const LATENCY_MS = 4
-/** Milliseconds until the upstream's response head; not of those that run for long. */
+/** Milliseconds until the upstream's response head; without long-running requests. */
 export const UPSTREAM_MS = 5
-/** Requests that LATENCY_MS is not of. */
+/** Requests not counted in LATENCY_MS. */
 export const UNTIMED = 6
 export const TALLY_LENGTH = 7
 
-/** Numbers of a tally where many stand one behind the other, with one more for whoever keeps them. A power of two. */
+/** Stride of tallies in an array, with one number to spare for the array's owner. A power of two. */
 export const TALLY_WIDTH = 8
 
-/** Those by which a name may be among the largest; UNTIMED is only there for the mean. */
+/** Measures by which names are ranked; UNTIMED exists only for the mean. */
 export const RANKED = 6
 
-/** Index into a tally: the sum that is sorted by. */
+/** Index into a tally: the sum to sort by. */
 export const SORT_SUM: Readonly<Record<Sort, number>> = {
   requests: REQUESTS,
   bytes: BYTES,

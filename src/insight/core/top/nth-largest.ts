@@ -1,6 +1,6 @@
-// Selection: the n-th largest of some numbers in linear time, which sorting them all would take ten times as long for.
+// Quickselect: the n-th largest number in linear time; sorting would take ten times as long.
 
-/** @param numbers are put into another order; @param n from 0; -Infinity when there are fewer */
+/** @param numbers are reordered; @param n from 0; -Infinity when there are fewer */
 export function nthLargest(numbers: Float64Array, n: number): number {
   if (n >= numbers.length) return Number.NEGATIVE_INFINITY
   let low = 0

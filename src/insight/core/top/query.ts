@@ -1,4 +1,4 @@
-// What `/api/v1/top` is asked for: its parameters, their defaults, and what is wrong with them.
+// Query parameters of `/api/v1/top`: defaults and validation.
 
 import { DIMENSIONS, type Dimension, isDimension, isSort, SORTS, type Sort } from './measures.ts'
 import { MINUTES, type Minutes } from './windows.ts'
@@ -8,19 +8,19 @@ export interface TopQuery {
   readonly sort: Sort
   readonly minutes: Minutes
   readonly limit: number
-  /** Only requests to it; '' = over all clusters. */
+  /** Restricts to one cluster; '' = all clusters. */
   readonly cluster: string
 }
 
 export const DEFAULT_QUERY: TopQuery = { by: 'user', sort: 'requests', minutes: 1, limit: 20, cluster: '' }
 export const MAX_LIMIT = 1000
 
-/** One line for whoever asked, that says what may be asked for. */
+/** One line for the client that lists the valid values. */
 export interface QueryProblem {
   readonly problem: string
 }
 
-/** A parameter that is absent has its default; others than these are nobody's here. */
+/** Absent parameters get their defaults; unknown ones are ignored. */
 export function readTopQuery(get: (name: string) => string | null): TopQuery | QueryProblem {
   const by = get('by') ?? DEFAULT_QUERY.by
   if (!isDimension(by)) return { problem: `by=${by.slice(0, 100)}: it is one of ${DIMENSIONS.join(', ')}` }

@@ -1,4 +1,4 @@
-// The answer of `/api/v1/top` (docs/top.md): the names with the most of something, each number with its error.
+// The response of `/api/v1/top` (docs/top.md): the top names, each number with its error bound.
 
 import {
   BYTES,
@@ -16,29 +16,29 @@ import type { TopQuery } from './query.ts'
 import { ROW_LENGTH, type Sketch, SketchSum } from './sketch.ts'
 import type { TopSum } from './windows.ts'
 
-/** Sums of some requests. */
+/** Sums over some requests. */
 export interface TopNumbers {
   readonly requests: number
   readonly refused: number
-  /** Of the bodies of requests and answers. */
+  /** Request and response bodies. */
   readonly bytes: number
-  /** Of answers to LIST. */
+  /** Bodies of LIST responses. */
   readonly listedBytes: number
-  /** Until upstream's response head, summed up; without requests that run for long. */
+  /** Total time until upstream's response head; without long-running requests. */
   readonly upstreamSeconds: number
 }
 
 export interface TopCounts extends TopNumbers {
   /** Mean over `timedRequests`; 0 when there are none. */
   readonly latencySeconds: number
-  /** Requests whose latency counts: all but those that run for long (watch, exec ...). */
+  /** Requests whose latency counts: all but long-running ones (watch, exec ...). */
   readonly timedRequests: number
 }
 
 export interface TopRow extends TopCounts {
-  /** '' = the request had none: no user, the whole cluster, no cluster that is known. */
+  /** '' = the request had none: no user, cluster-scoped, or no known cluster. */
   readonly name: string
-  /** By how much each number may be too low; never too high. */
+  /** How much each number may be too low; it is never too high. */
   readonly error: TopNumbers
 }
 
@@ -47,11 +47,11 @@ export interface TopReport {
   readonly sort: Sort
   readonly minutes: number
   readonly cluster: string
-  /** What was counted: less than the minutes at first, and up to a slot more. */
+  /** The time actually counted: less than the minutes at first, and up to a slot more. */
   readonly seconds: number
   readonly total: TopCounts
   readonly rows: readonly TopRow[]
-  /** What a name without a row may have at most. */
+  /** Upper bound for a name without a row. */
   readonly others: TopNumbers
 }
 
@@ -82,7 +82,7 @@ export function topReport(query: TopQuery, { sketch, total, seconds }: TopSum): 
   }
 }
 
-/** The sum of what several replicas have counted; each with all of its rows. The time is that of the one that counts longest. */
+/** Sums the reports of several replicas; each must contain all of its rows. The time is the longest one. */
 export function sumOfReports(query: TopQuery, reports: readonly TopReport[]): TopReport {
   const sum = new SketchSum()
   const total = new Float64Array(TALLY_LENGTH)
@@ -142,7 +142,7 @@ function errorsOf(numbers: TopNumbers): number[] {
   return tally
 }
 
-/** Microseconds are enough. */
+/** Rounded to microseconds. */
 function rounded(seconds: number): number {
   return Math.round(seconds * 1e6) / 1e6
 }

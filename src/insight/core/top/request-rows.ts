@@ -1,11 +1,11 @@
-// Sums of requests that agree in some names. Most requests are like one before: they cost a comparison and a few additions here, and the
-// row is counted name by name when another takes its slot, or when all are taken.
+// Cache of tallies for requests that agree in several names. Most requests hit a row, which costs a comparison and a few additions; a row
+// is flushed name by name when another takes its slot, or when all are flushed.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { REQUESTS, TALLY_LENGTH, TALLY_WIDTH } from './measures.ts'
 import { flatCopy, lastLetter, lastLetters, MAX_NAME_LENGTH } from './names.ts'
 
-/** Who sends. */
+/** The client side of a row. */
 export interface Client {
   readonly connection: number
   readonly cluster: string
@@ -14,11 +14,11 @@ export interface Client {
   readonly address: string
 }
 
-/** What is asked. */
+/** The operation side of a row. */
 export interface Operation {
   readonly cluster: string
   readonly verb: string
-  /** Of a resource; else that of the path. */
+  /** The resource, or that of a non-resource path. */
   readonly resource: string
   readonly apiGroup: string
   readonly subresource: string
@@ -30,7 +30,7 @@ const CLIENT_SHIFT: number = 32 - CLIENT_BITS
 const OPERATION_BITS = 12
 const OPERATIONS: number = 1 << OPERATION_BITS
 const OPERATION_SHIFT: number = 32 - OPERATION_BITS
-/** Knuth's: the upper bits of a product depend on all bits of a number. */
+/** Knuth's multiplier: the upper bits of the product depend on all bits of the number. */
 const MIX = 0x9e3779b1
 
 export type OnRow<T> = (key: T, tallies: Float64Array, at: number) => void
@@ -48,7 +48,7 @@ export class RequestRows {
     this.#onOperation = onOperation
   }
 
-  /** Of all clients, each tally at what `clientAt` says. */
+  /** Tallies of all clients, indexed by `clientAt`. */
   get clientTallies(): Float64Array {
     return this.#clientTallies
   }
@@ -57,7 +57,7 @@ export class RequestRows {
     return this.#operationTallies
   }
 
-  /** Counts and empties a part of the rows. @returns whether there are more */
+  /** Flushes a part of the rows. @returns whether there are more */
   empty(part: number, parts: number): boolean {
     const from = Math.floor((CLIENTS / parts) * part)
     const to = Math.floor((CLIENTS / parts) * (part + 1))
@@ -77,19 +77,19 @@ export class RequestRows {
     return false
   }
 
-  /** Where the tally of the request's client begins: of a connection, of which most carry one user's requests. */
+  /** Offset of the client's tally. Keyed by connection, since most carry one user's requests. */
   clientAt(record: RequestRecord): number {
     const { connection, user, userAgent } = record
     const letters = connection ^ (user.length << 8) ^ (lastLetter(user) << 16) ^ (userAgent.length << 24)
     const slot = Math.imul(letters, MIX) >>> CLIENT_SHIFT
     if (isClient(this.#clients[slot], record)) return slot * TALLY_WIDTH
-    // Each has two places: two that would take turns in one would be counted name by name each time.
+    // Two-way associative: two clients with the same slot would otherwise evict each other, flushed name by name each time.
     const other = slot ^ 1
     if (isClient(this.#clients[other], record)) return other * TALLY_WIDTH
     return this.#newClient(this.#lighter(this.#clientTallies, slot, other), record)
   }
 
-  /** Where the tally of what it asks begins. @param salt of the cluster */
+  /** Offset of the operation's tally. @param salt of the cluster */
   operationAt(record: RequestRecord, salt: number): number {
     const { verb, subresource } = record
     const resource = resourceOf(record)
@@ -102,7 +102,7 @@ export class RequestRows {
     return this.#newOperation(this.#lighter(this.#operationTallies, slot, other), record, resource)
   }
 
-  /** The one that leaves: whoever asks often stays. */
+  /** The row to evict: busy ones stay. */
   #lighter(tallies: Float64Array, a: number, b: number): number {
     return (tallies[b * TALLY_WIDTH + REQUESTS] ?? 0) < (tallies[a * TALLY_WIDTH + REQUESTS] ?? 0) ? b : a
   }
@@ -142,7 +142,7 @@ function resourceOf({ isResourceRequest, resource, path }: RequestRecord): strin
   return isResourceRequest ? resource : path
 }
 
-/** Strings of a connection and of an identity stay the same, so that most of this compares addresses of memory. */
+/** Strings of a connection and of an identity are shared, so most of this compares pointers. */
 function isClient(client: Client | undefined, { connection, user, userAgent, cluster }: RequestRecord): boolean {
   return (
     client !== undefined &&
@@ -164,7 +164,7 @@ function isOperation(operation: Operation | undefined, record: RequestRecord, re
   )
 }
 
-/** A header's value or a user's name: in memory of its own as it comes, so that only length is to be limited. */
+/** Header values and user names already own their memory: only the length must be limited. */
 function kept(name: string): string {
   return name.length > MAX_NAME_LENGTH ? flatCopy(name) : name
 }

@@ -1,34 +1,34 @@
-// What is known of the names with the largest sums: of a thread's last seconds, or of the sum of several such. True sums lie between what was
-// counted and that plus an error that is known; names that are not among the rows have at most what is `missing`.
+// The names with the largest sums, from a thread's last seconds or from several sketches added up. A true sum lies between the count and
+// the count plus a known error; a name without a row has at most `missing`.
 
 import { RANKED, TALLY_LENGTH } from './measures.ts'
 import { nthLargest } from './nth-largest.ts'
 
-/** Numbers of a row: the tally, then by measure how much more it may be. */
+/** Numbers per row: the tally, then the error of each measure. */
 export const ROW_LENGTH: number = 2 * TALLY_LENGTH
 
-/** Plain data that can be sent to another thread. */
+/** Plain data that can be posted to another thread. */
 export interface Sketch {
   readonly names: readonly string[]
-  /** ROW_LENGTH for each name. */
+  /** ROW_LENGTH numbers per name. */
   readonly rows: Float64Array
-  /** By measure, the most that a name may have that is not among the rows. */
+  /** By measure, the upper bound for a name without a row. */
   readonly missing: Float64Array
 }
 
-/** A dimension: over all clusters, and in each. */
+/** One dimension: over all clusters, and per cluster. */
 export interface DimensionSketch {
   readonly all: Sketch
   readonly clusters: ReadonlyMap<string, Sketch>
-  /** By measure, the most that a name may have in a cluster that is not in the map. */
+  /** By measure, the upper bound for a name in a cluster that is not in the map. */
   readonly unseen: Float64Array
 }
 
-/** The sum of sketches of different requests: of several moments, threads or replicas. */
+/** Adds up sketches of different requests: from different times, threads or replicas. */
 export class SketchSum {
   readonly #places = new Map<string, number>()
   readonly #names: string[] = []
-  /** ROW_LENGTH for each name: the tally, then the error less what the sketches with the name have as missing. */
+  /** ROW_LENGTH numbers per name: the tally, then the error minus the `missing` of the sketches that contain the name. */
   #rows = new Float64Array(ROW_LENGTH * 16)
   readonly #missing = new Float64Array(TALLY_LENGTH)
 
@@ -48,7 +48,7 @@ export class SketchSum {
   /** All rows, or those that are among the first `count` by any measure. */
   sketch(count: number = Number.POSITIVE_INFINITY): Sketch {
     const rows = this.#rows.slice(0, this.#names.length * ROW_LENGTH)
-    // What a sketch without the name may have left out is an error, too.
+    // A sketch without the name may have omitted up to its `missing`: that is an error, too.
     for (let at = TALLY_LENGTH; at < rows.length; at += ROW_LENGTH) {
       for (let i = 0; i < TALLY_LENGTH; i++) rows[at + i] = Math.max(0, (rows[at + i] ?? 0) + (this.#missing[i] ?? 0))
     }
@@ -69,17 +69,17 @@ export class SketchSum {
   }
 }
 
-/** The rows that are among the first `count` by any measure; what the others have is missing then. */
+/** Keeps the rows among the first `count` by any measure; the rest goes into `missing`. */
 export function largest(sketch: Sketch, count: number): Sketch {
   const { names, rows } = sketch
   if (names.length <= count) return sketch
   const chosen = new Uint8Array(names.length)
-  // None: the first of none is not asked for.
+  // No rows: nthLargest must not be called for the first of none.
   if (count <= 0) return chosenOf(sketch, chosen)
   const column = new Float64Array(names.length)
   for (let measure = 0; measure < RANKED; measure++) {
     for (let place = 0; place < names.length; place++) column[place] = mostOf(rows, place, measure)
-    // Nobody is among the first with zero.
+    // A zero never makes a name rank.
     const limit = Math.max(Number.MIN_VALUE, nthLargest(column.slice(), count - 1))
     let room = count
     for (const most of column) if (most > limit) room--
@@ -115,12 +115,12 @@ function mostOf(rows: Float64Array, place: number, measure: number): number {
   return (rows[at] ?? 0) + (rows[at + TALLY_LENGTH] ?? 0)
 }
 
-/** No rows; whoever there is has at most what is missing. */
+/** A sketch without rows: any name has at most `missing`. */
 function emptySketch(missing: Float64Array): Sketch {
   return { names: [], rows: new Float64Array(0), missing }
 }
 
-/** The sum over several of one cluster; '' = over all clusters. All rows, or those that are among the first `count` by any measure. */
+/** The sum of several for one cluster; '' = over all clusters. All rows, or those among the first `count` by any measure. */
 export function sumOf(parts: readonly DimensionSketch[], cluster: string, count?: number): Sketch {
   const sum = new SketchSum()
   for (const part of parts) {

@@ -1,25 +1,25 @@
-// The names with the largest sums in a stream, in memory that does not grow with the number of names: space-saving (Metwally, Agrawal,
-// El Abbadi 2005) with weights, in batches (Anderson et al. 2017, as in Apache DataSketches). A table of 2m names that is full keeps the m
-// heaviest; what the others had is forgotten, and known to be at most `lost`, which is at most 1/m of all weight. No heap is kept in
-// order, and six measures share one table: the weight of a name is the sum of its measures, each in units of its mean.
+// Heavy hitters of a stream in bounded memory: space-saving (Metwally, Agrawal, El Abbadi 2005) with weights, in batches (Anderson et al.
+// 2017, as in Apache DataSketches). When a table of 2m names is full, it keeps the m heaviest; what the others had is forgotten, and known
+// to be at most `lost`, which is at most 1/m of the total weight. No heap is needed, and six measures share one table: the weight of a name
+// is the sum of its measures, each in units of its mean.
 
 import { RANKED, REQUESTS, TALLY_LENGTH, TALLY_WIDTH } from './measures.ts'
 import { flatCopy, lastLetters, MAX_NAME_LENGTH, saltOf } from './names.ts'
 import { nthLargest } from './nth-largest.ts'
 
-/** Where an entry has the weight that may have been forgotten of it before it came. */
+/** Offset in an entry of the weight that may have been forgotten before it came. */
 const LOST = TALLY_LENGTH
-/** Entries that are found without looking into a map; a power of two. */
+/** Entries found without a map lookup; a power of two. */
 const RECENT = 8192
 
-/** Takes what an entry had that is forgotten. */
+/** Receives the sums of a forgotten entry. */
 export type OnForgotten = (scope: string, name: string, sums: Float64Array, at: number) => void
 
 export class SpaceSaving {
   readonly #capacity: number
   #units: Float64Array
   readonly #onForgotten: OnForgotten
-  /** Scope -> name -> place. */
+  /** Scope -> name -> slot. */
   readonly #places = new Map<string, Map<string, number>>()
   readonly #scopes: string[] = []
   readonly #names: string[] = []
@@ -28,8 +28,8 @@ export class SpaceSaving {
   #lost = 0
 
   /**
-   * @param capacity names that are kept; m is half of it. At most 65,534
-   * @param units by measure, what weighs 1
+   * @param capacity number of names; m is half of it. At most 65,534
+   * @param units by measure, the amount that weighs 1
    */
   constructor(capacity: number, units: Float64Array, onForgotten: OnForgotten = () => undefined) {
     this.#capacity = capacity
@@ -42,19 +42,19 @@ export class SpaceSaving {
     return this.#names.length
   }
 
-  /** By measure, the most that a name may have had that is not in the table. */
+  /** By measure, the upper bound for a name that is not in the table. */
   missing(): Float64Array {
     return Float64Array.from({ length: TALLY_LENGTH }, (_, i) => this.#lost * this.#unitOf(i))
   }
 
-  /** All entries' tallies, each at what `at` says. Not to be kept: a new name may need a longer one. */
+  /** Tallies of all entries, each at its `at`. Do not keep a reference: a new name may reallocate it. */
   get sums(): Float64Array {
     return this.#sums
   }
 
   /**
-   * Where the tally of a name begins. Called for each request: allocates nothing for a name that it knows.
-   * @param salt a number that seldom is another scope's, always the same for one
+   * Offset of a name's tally. Called for each request: allocates nothing for a known name.
+   * @param salt a hash of the scope
    */
   at(scope: string, salt: number, name: string): number {
     const slot = (lastLetters(name) ^ salt) & (RECENT - 1)
@@ -66,14 +66,14 @@ export class SpaceSaving {
     return place * TALLY_WIDTH
   }
 
-  /** Adds the tally that begins at `from`. */
+  /** Adds the tally at offset `from`. */
   add(scope: string, name: string, tally: Float64Array, from: number): void {
     const at = this.at(scope, saltOf(scope), name)
     const sums = this.#sums
     for (let i = 0; i < TALLY_LENGTH; i++) sums[at + i] = (sums[at + i] ?? 0) + (tally[from + i] ?? 0)
   }
 
-  /** Each entry: its sums begin at `at`. `error` says by measure how much more they may be. */
+  /** Visits each entry: its sums begin at `at`. `error` is how much more they may be, by measure. */
   forEach(
     visit: (scope: string, name: string, sums: Float64Array, at: number, error: (measure: number) => number) => void,
   ): void {
@@ -86,7 +86,7 @@ export class SpaceSaving {
     }
   }
 
-  /** @param units by measure, what weighs 1 from now on */
+  /** @param units by measure, the amount that weighs 1 from now on */
   clear(units: Float64Array): void {
     this.#places.clear()
     this.#sums.fill(0, 0, this.size * TALLY_WIDTH)
@@ -138,7 +138,7 @@ export class SpaceSaving {
     const most = new Float64Array(size)
     for (let place = 0; place < size; place++) most[place] = this.#mostOf(place)
     const limit = nthLargest(most.slice(), keep)
-    // Of those that are as heavy as the limit, as many stay as there is room for.
+    // Among entries with exactly the limit's weight, keep as many as fit.
     let equal = keep
     for (const weight of most) if (weight > limit) equal--
     this.#places.clear()
@@ -164,7 +164,7 @@ export class SpaceSaving {
     this.#index(scope, name, to)
   }
 
-  /** The most that an entry may weigh. */
+  /** Upper bound of an entry's weight. */
   #mostOf(place: number): number {
     const at = place * TALLY_WIDTH
     let weight = this.#sums[at + LOST] ?? 0

@@ -1,4 +1,4 @@
-// A report of `portcullis top` as lines of text, for a terminal of some width.
+// Formats a report of `portcullis top` as lines for a terminal of a given width.
 
 import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
 import { DIMENSIONS, type Dimension } from './measures.ts'
@@ -6,18 +6,18 @@ import type { TopNumbers, TopReport, TopRow } from './report.ts'
 
 /** A report of all replicas. */
 export interface TopAnswer extends TopReport {
-  /** Replicas that gave no answer. */
+  /** Replicas that did not answer. */
   readonly missing?: readonly string[]
 }
 
-/** @param columns of the terminal; undefined = lines may be of any width */
+/** @param columns width of the terminal; undefined = unlimited */
 export function topLines(report: TopAnswer, columns?: number): string[] {
   const { rows, seconds, cluster } = report
   const cells = rows.map((row) => cellsOf(row, seconds))
   const lines = [titleOf(report), '']
   for (const missing of report.missing ?? [])
     lines.push(`no answer from ${printable(missing)}: its requests are missing`)
-  // A cluster whose name is mistyped has none, either.
+  // A mistyped cluster name has no rows either.
   if (rows.length === 0) {
     lines.push(
       cluster === ''
@@ -118,7 +118,7 @@ function secondsText(seconds: number): string {
 
 const NUMBERS: readonly (keyof TopNumbers)[] = ['requests', 'refused', 'bytes', 'listedBytes', 'upstreamSeconds']
 
-/** Whether JSON is a report of this version. */
+/** Type guard for a JSON report of this version. */
 export function isTopAnswer(value: unknown): value is TopAnswer {
   const { by, sort, cluster, rows, total, seconds, others } = fieldsOf(value)
   return (

@@ -28,7 +28,7 @@ const streams: fc.Arbitrary<Stream> = fc.array(
     fc.oneof({ weight: 3, arbitrary: fc.constantFrom('a', 'b', 'c') }, fc.integer({ max: 60, min: 0 }).map(String)),
     fc.integer({ min: 0, max: 1000 }),
   ),
-  // Without it arrays stay so short that no table is ever full.
+  // Otherwise the arrays stay so short that no table is ever full.
   { maxLength: 300, size: 'max' },
 )
 
@@ -61,7 +61,7 @@ function sketchOf(stream: Stream): Sketch {
   return { names, rows: Float64Array.from(rows), missing: table.missing() }
 }
 
-/** True sums lie between what was counted and that plus the error, and who has no row has at most what is missing. */
+/** True sums lie between the count and the count plus the error; a name without a row has at most what is missing. */
 function assertBounds({ names, rows, missing }: Sketch, stream: Stream): void {
   const sums = truth(stream)
   for (const [name, sum] of sums) {
@@ -150,7 +150,7 @@ function request(fields: Partial<RequestRecord>): RequestRecord {
   return Object.assign(createRecord(), known, fields)
 }
 
-/** What a gateway of one thread answers. */
+/** The report of a gateway with one thread. */
 function reportOf(traffic: Traffic, query: Partial<TopQuery>): TopReport {
   const windows = new TopWindows(0)
   windows.add(1000, [traffic.take()])
@@ -158,7 +158,7 @@ function reportOf(traffic: Traffic, query: Partial<TopQuery>): TopReport {
   return topReport(whole, windows.sum(DIMENSIONS.indexOf(whole.by), whole.minutes, whole.cluster, 1000))
 }
 
-/** Each number of some in an order that is mixed and always the same. */
+/** The numbers below `size` in a shuffled but deterministic order. */
 function* mixed(size: number): Generator<number> {
   for (let i = 0, at = 0; i < size; i++) {
     at = (at + 7919) % size

@@ -1,5 +1,5 @@
-// What one thread counts of its requests, to find out who asks most: by each dimension, in each cluster. What is forgotten there, and the
-// rest when the counts are taken, is added up over all clusters.
+// Counts one thread's requests to find the top talkers: by each dimension, in each cluster. Forgotten entries, and the rest when the counts
+// are taken, are added up over all clusters.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { ipText, parseIp } from '../../../kit/api/validation/ip-address.ts'
@@ -20,13 +20,13 @@ import { RequestRows } from './request-rows.ts'
 import { addTo, type DimensionSketch, largest, type Sketch } from './sketch.ts'
 import { SpaceSaving } from './space-saving.ts'
 
-/** What a thread has counted: by dimension, in the order of DIMENSIONS. */
+/** A thread's counts: by dimension, in the order of DIMENSIONS. */
 export interface TrafficSketch {
   readonly total: Float64Array
   readonly dimensions: readonly DimensionSketch[]
 }
 
-/** Names that a thread keeps of each dimension: in clusters, and over all of them. Half as many stay when there are more. */
+/** Names per thread and dimension: in clusters, and over all of them. Half of them are dropped when there are more. */
 export const CAPACITY = 8192
 /** Rows of an answer, by each measure: over all clusters ... */
 const ROWS = 128
@@ -34,10 +34,10 @@ const ROWS = 128
 const CLUSTER_ROWS = 512
 const MIN_ROWS = 4
 const MAX_CLUSTER_ROWS = 64
-/** In how many steps the rows are emptied. */
+/** Number of steps in which the rows are flushed. */
 const PARTS = 16
 
-/** What weighs 1 before anything was counted, and at least: a request, a sixteenth of a refused one, 4 KiB, 10 ms. */
+/** Initial and minimum units of weight 1: a request, a sixteenth of a refused one, 4 KiB, 10 ms. */
 const LEAST_UNITS: readonly number[] = [1, 1 / 16, 4096, 4096, 10, 10]
 
 interface Tables {
@@ -50,7 +50,7 @@ export class Traffic {
   readonly #tables: Readonly<Record<Dimension, Tables>>
   readonly #namespaces: SpaceSaving
   readonly #rows: RequestRows
-  /** Where the tallies of the request that is being counted begin. */
+  /** Offset of the client's tally for the request being counted. */
   #clientAt = 0
   #operationAt = 0
   #namespaceAt = 0
@@ -89,7 +89,7 @@ export class Traffic {
     )
   }
 
-  /** Of a request that runs for long (watch, exec): it counts when upstream begins to answer, its bytes when it has ended. */
+  /** Counts a long-running request (watch, exec) when upstream starts to answer; its bytes count when it ends. */
   started(record: RequestRecord): void {
     if (!runsForLong(record)) return
     this.#at(record)
@@ -103,7 +103,7 @@ export class Traffic {
     const bytes = record.requestBytes + record.responseBytes
     this.#at(record)
     if (longRunning) {
-      // The time of those that run for long does not count: they wait on purpose.
+      // Their duration does not count: they wait on purpose.
       const requests = runsForLong(record) ? 0 : 1
       this.#add(requests, bytes, 0, 0)
       this.#addRare(0, refusal === '' ? 0 : 1, requests)
@@ -114,7 +114,7 @@ export class Traffic {
     if (listed > 0 || refusal !== '') this.#addRare(listed, refusal === '' ? 0 : 1, 0)
   }
 
-  /** What was counted since the last time. */
+  /** Everything counted since the last call. */
   take(): TrafficSketch {
     const steps = this.takeInSteps()
     for (;;) {
@@ -123,7 +123,7 @@ export class Traffic {
     }
   }
 
-  /** The same in steps of at most about a millisecond, between which requests may be counted. */
+  /** As `take`, in steps of at most about a millisecond, between which requests may be counted. */
   *takeInSteps(): Generator<undefined, TrafficSketch, void> {
     for (let part = 0; this.#rows.empty(part, PARTS); part++) yield
     const total = this.#total
@@ -153,14 +153,14 @@ export class Traffic {
     this.#namespaceAt = this.#namespaces.at(cluster, this.#salt, record.namespace)
   }
 
-  /** What nearly all requests have. */
+  /** Adds the measures that nearly all requests have. */
   #add(requests: number, bytes: number, latencyMs: number, upstreamMs: number): void {
     add(this.#rows.clientTallies, this.#clientAt, requests, bytes, latencyMs, upstreamMs)
     add(this.#rows.operationTallies, this.#operationAt, requests, bytes, latencyMs, upstreamMs)
     add(this.#namespaces.sums, this.#namespaceAt, requests, bytes, latencyMs, upstreamMs)
   }
 
-  /** What few requests have. */
+  /** Adds the measures that few requests have. */
   #addRare(listedBytes: number, refused: number, untimed: number): void {
     addRare(this.#rows.clientTallies, this.#clientAt, listedBytes, refused, untimed)
     addRare(this.#rows.operationTallies, this.#operationAt, listedBytes, refused, untimed)
@@ -193,13 +193,13 @@ function tablesOf(units: Float64Array): Tables {
   return { all, inCluster: new SpaceSaving(CAPACITY, units, (_, name, sums, at) => all.add('', name, sums, at)) }
 }
 
-/** A measure weighs as much as the others when its unit is what a request has of it in the mean. */
+/** The unit of a measure is its mean per request, so that all measures weigh the same. */
 function unitsOf(total: Float64Array): Float64Array {
   const requests = Math.max(1, total[REQUESTS] ?? 0)
   return Float64Array.from(LEAST_UNITS, (least, i) => Math.max(least, (total[i] ?? 0) / requests))
 }
 
-/** Adds a table to that over all clusters. */
+/** Adds a table to the one over all clusters. */
 function takeClusters(table: SpaceSaving, all: SpaceSaving): Pick<DimensionSketch, 'clusters' | 'unseen'> {
   const byCluster = new Map<string, { names: string[]; rows: number[] }>()
   table.forEach((cluster, name, sums, at, error) => {
@@ -237,16 +237,16 @@ function pushRow(rows: number[], sums: Float64Array, at: number, error: (measure
   for (let i = 0; i < TALLY_LENGTH; i++) rows.push(error(i))
 }
 
-/** Whether upstream has begun to answer: it counts since then. */
+/** Whether upstream has begun to answer: it counts from then on. */
 function runsForLong({ longRunning, refusal, code }: RequestRecord): boolean {
   return longRunning && refusal === '' && (code === 200 || code === 101)
 }
 
-// By what clients are told apart as addresses: an IPv4 address, or the /64 of an IPv6 address, of which one machine has as many as it likes.
+// How client addresses are grouped: an IPv4 address, or the /64 of an IPv6 address, since one machine has as many of those as it likes.
 const IPV6_BYTES = 16
 const PREFIX_BYTES = 8
 
-/** Anything else stays as it is. */
+/** Anything else is returned unchanged. */
 function addressKey(address: string): string {
   if (!address.includes(':')) return address
   const bytes = parseIp(address)

@@ -1,16 +1,16 @@
-// What was counted in the last 1, 5 and 60 minutes, in memory that does not grow: ten seconds, minutes and five minutes are kept as sketches, and a
-// longer one is the sum of shorter ones.
+// Counts of the last 1, 5 and 60 minutes, in bounded memory: sketches of ten seconds, one minute and five minutes, where longer ones are
+// sums of shorter ones.
 
 import { DIMENSIONS, REQUESTS, TALLY_LENGTH } from './measures.ts'
 import { addTo, type DimensionSketch, largest, ROW_LENGTH, type Sketch, sumOf } from './sketch.ts'
 import type { TrafficSketch } from './traffic.ts'
 
-/** Minutes that can be asked for. */
+/** Selectable windows, minutes. */
 export const MINUTES = [1, 5, 60] as const
 
 export type Minutes = (typeof MINUTES)[number]
 
-/** A slot of each level, and how many of it are kept: a bit more than a minute, five minutes and an hour. */
+/** Slot length and number of slots per level: a bit more than a minute, five minutes and an hour. */
 const SLOT_MS = 10_000
 const LEVELS = [
   { kept: 7, joined: 6 },
@@ -18,11 +18,11 @@ const LEVELS = [
   { kept: 13, joined: 0 },
 ] as const
 
-/** Rows of a slot's dimension, by each measure: over all clusters, and in one of them. */
+/** Rows per dimension of a slot, by each measure: over all clusters, and in one of them. */
 const ROWS = 64
 const CLUSTER_ROWS = 16
 const MIN_ROWS = 3
-/** Rows of all clusters together; those with the most requests come first. */
+/** Rows over all clusters together; clusters with the most requests come first. */
 const MAX_CLUSTER_ROWS = 2048
 
 interface Slot extends TrafficSketch {
@@ -30,29 +30,29 @@ interface Slot extends TrafficSketch {
   readonly toMs: number
 }
 
-/** What was asked for. */
+/** The result of a query. */
 export interface TopSum {
   readonly sketch: Sketch
-  /** Of all requests, also of those without a row. */
+  /** Over all requests, including those without a row. */
   readonly total: Float64Array
-  /** How long it was counted. */
+  /** The time actually counted. */
   readonly seconds: number
 }
 
 export class TopWindows {
-  /** By level, the newest first. */
+  /** By level, newest first. */
   readonly #levels: Slot[][] = LEVELS.map(() => [])
-  /** By level, how many of its newest slots are not in one of the next level. */
+  /** By level, how many of its newest slots are not yet in a slot of the next level. */
   readonly #loose = LEVELS.map(() => 0)
   #parts: TrafficSketch[] = []
   #fromMs: number
 
-  /** @param nowMs monotonic milliseconds, as everywhere here */
+  /** @param nowMs monotonic milliseconds, as everywhere in this file */
   constructor(nowMs: number) {
     this.#fromMs = nowMs
   }
 
-  /** What threads have counted since the last time. */
+  /** Adds what threads have counted since the last call. */
   add(nowMs: number, parts: readonly TrafficSketch[]): void {
     this.#parts.push(...parts)
     if (nowMs - this.#fromMs >= SLOT_MS) {
@@ -78,7 +78,7 @@ export class TopWindows {
     return { sketch, total, seconds }
   }
 
-  /** How many rows are in memory. */
+  /** Number of rows in memory. */
   rows(): number {
     let rows = 0
     for (const slot of this.#levels.flat()) {
@@ -104,7 +104,7 @@ export class TopWindows {
     this.#push(level + 1, joinSlots(joined.at(-1)?.fromMs ?? slot.fromMs, slot.toMs, joined))
   }
 
-  /** Each moment once: of the finer levels what is not in a coarser slot yet. A slot counts when its middle is in the window. */
+  /** Covers each moment once: finer slots only where no coarser slot contains them. A slot counts if its middle is in the window. */
   #slotsOf(minutes: Minutes, nowMs: number): readonly Slot[] {
     const last = MINUTES.indexOf(minutes)
     const found: Slot[] = []
@@ -149,7 +149,7 @@ function joinDimension(parts: readonly DimensionSketch[]): DimensionSketch {
       room -= sketch.names.length
       clusters.set(name, sketch)
     } else {
-      // Nothing is kept of it: there may be 10,000 clusters in each slot.
+      // Keep no rows: there may be 10,000 clusters in each slot.
       const { missing } = largest(sketch, 0)
       for (let i = 0; i < TALLY_LENGTH; i++) unseen[i] = Math.max(unseen[i] ?? 0, missing[i] ?? 0)
     }

@@ -1,13 +1,14 @@
-// Parts of OTLP's JSON (opentelemetry-proto, trace/v1), written as text: objects for it cost three times as much to make and to write.
+// Building blocks of OTLP's JSON (opentelemetry-proto, trace/v1), written as text: building and serialising objects costs three times as
+// much.
 
 import { quote } from '../../../kit/core/text/json-quote.ts'
 
-/** The end of a value, and the beginning of the next attribute of that name. The value follows: JSON. */
+/** Closes a value and opens the next attribute. The value, as JSON, must follow. */
 export function nextText(key: string): string {
   return `}},${firstText(key)}`
 }
 
-/** As `nextText`, of a number, which follows as text in quotes: int64 in proto3's JSON. */
+/** As `nextText`, for an integer, which follows as quoted text: int64 in proto3's JSON. */
 export function nextInteger(key: string): string {
   return `}},${firstInteger(key)}`
 }
@@ -16,7 +17,7 @@ export function nextBool(key: string): string {
   return `}},{"key":"${key}","value":{"boolValue":`
 }
 
-/** Without the end of what stands before it. */
+/** Without closing a preceding value. */
 export function firstText(key: string): string {
   return `{"key":"${key}","value":{"stringValue":`
 }
@@ -25,12 +26,12 @@ export function firstInteger(key: string): string {
   return `{"key":"${key}","value":{"intValue":`
 }
 
-/** A whole number in quotes. */
+/** An integer in quotes. */
 export function quoteNumber(value: number): string {
   return `"${value}"`
 }
 
-/** What stands around the spans of a batch. */
+/** The text around the spans of a batch. */
 export interface Envelope {
   readonly head: string
   readonly tail: string
@@ -46,7 +47,7 @@ export function envelope(resource: Readonly<Record<string, string>>, version: st
 
 const MICROS = 1_000_000
 
-/** Unix nanoseconds of microseconds, in quotes: uint64 in proto3's JSON. */
+/** Microseconds as Unix nanoseconds, in quotes: uint64 in proto3's JSON. */
 export class UnixNanos {
   #second = -1
   #secondText = ''
@@ -54,7 +55,7 @@ export class UnixNanos {
   text(micros: number): string {
     const second = Math.floor(micros / MICROS)
     if (second < 1) return `"${micros}000"`
-    // In two parts, because large numbers take five times as long; the first is mostly that of the time before.
+    // In two parts, because large numbers take five times as long; the first part is usually the same as last time.
     if (second !== this.#second) {
       this.#second = second
       this.#secondText = String(second)

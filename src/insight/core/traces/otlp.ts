@@ -1,5 +1,5 @@
-// Spans of a traced request in OTLP's JSON (opentelemetry-proto, trace/v1): attributes by the stable semantic conventions of HTTP, and
-// Kubernetes' own names where these have none. Written as text, where the request was served.
+// Spans of a traced request in OTLP's JSON (opentelemetry-proto, trace/v1): attributes follow HTTP's stable semantic conventions, and
+// Kubernetes' own names where there are none. Written as text, on the thread that served the request.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import type { RequestTrace, TraceAttempt } from '../../../gateway/api/request-trace.ts'
@@ -9,12 +9,12 @@ import { firstInteger, firstText, nextBool, nextInteger, nextText, quoteNumber, 
 /** Spans of one request. */
 export interface WrittenSpans {
   readonly count: number
-  /** JSON, with a comma between two. */
+  /** JSON, separated by commas. */
   readonly json: string
 }
 
 export interface SpanOptions {
-  /** Whether spans name people: user and client address. */
+  /** Whether spans identify people: user and client address. */
   readonly userAttributes: boolean
   newSpanId(): string
 }
@@ -23,11 +23,11 @@ const INTERNAL = 1
 const SERVER = 2
 const CLIENT = 3
 const STATUS_ERROR = 2
-/** Bit 0: sampled. Bits 8 and 9: whether the parent is remote is known, and it is. */
+/** Bit 0: sampled. Bits 8 and 9: it is known whether the parent is remote, and it is. */
 const SAMPLED = 0x01
 const PARENT_IS_LOCAL = 0x100
 const PARENT_IS_REMOTE = 0x300
-/** Others are `_OTHER`, so that nobody invents values (semconv, http.request.method). */
+/** Others become `_OTHER`, so that clients can't invent values (semconv, http.request.method). */
 const METHODS: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -40,7 +40,7 @@ const METHODS: ReadonlySet<string> = new Set([
   'TRACE',
 ])
 
-/** Characters of what a client has chosen. */
+/** Maximum length of texts chosen by clients. */
 const MAX_TEXT = 256
 
 const METHOD = `"attributes":[${firstText('http.request.method')}`
@@ -83,24 +83,24 @@ const NO_ATTRIBUTES = '"attributes":[],"events":[],"status":'
 
 const unixNanos = new UnixNanos()
 
-/** A request, and what several of its spans need.  */
+/** A request, and what several of its spans share. */
 interface Traced {
   readonly record: RequestRecord
   readonly trace: RequestTrace
   readonly endMs: number
   readonly options: SpanOptions
-  /** Without the query: the command of an exec, and what a proxied service is asked, may be a secret. */
+  /** Without the query: an exec's command, or the query to a proxied service, may be secret. */
   readonly path: string
-  /** Name of a span: another method would be a name that clients choose. */
+  /** Span name: an unknown method would let clients choose it. */
   readonly method: string
-  /** Attributes of the method, to which others are added. */
+  /** Attributes of the method, which others are appended to. */
   readonly methodAttributes: string
-  /** Of a child, up to the text of its identifier, and from there to its name. */
+  /** Prefix of a child span, up to the text of its identifier, and from there to its name. */
   readonly beforeId: string
   readonly afterId: string
 }
 
-/** The server span, and one for each step that was reached. @param endMs monotonic */
+/** The server span, plus one per step that was reached. @param endMs monotonic */
 export function writeSpans(
   record: RequestRecord,
   trace: RequestTrace,
@@ -144,7 +144,7 @@ function cut(text: string): string {
   return text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) : text
 }
 
-/** A span inside the server's, up to its times. */
+/** A child of the server span, up to its times. */
 function step(request: Traced, name: string, fromMs: number, toMs: number): string {
   return child(request, request.options.newSpanId(), name, INTERNAL, fromMs, toMs)
 }
@@ -159,12 +159,12 @@ function timesOf(record: RequestRecord, fromMs: number, toMs: number): string {
   return `"startTimeUnixNano":${nanosOf(record, fromMs)},"endTimeUnixNano":${nanosOf(record, toMs)},`
 }
 
-/** From the monotonic clock to Unix nanoseconds, by the moment at which both were read. */
+/** Converts the monotonic clock to Unix nanoseconds, by a moment at which both were read. */
 function nanosOf({ startMs, startWallMs }: RequestRecord, ms: number): string {
   return unixNanos.text(Math.round((startWallMs + (ms - startMs)) * 1000))
 }
 
-/** A step that was not finished is where the request was refused. */
+/** The request was refused in the step that did not finish. */
 function stepStatus({ record: { refusal } }: Traced, doneMs: number): string {
   return doneMs < 0 && refusal !== '' ? errorStatus(cut(refusal)) : '{}'
 }
@@ -182,7 +182,7 @@ function serverSpan(request: Traced): string {
   const state = trace.traceState === '' ? '' : `"traceState":${quote(trace.traceState)},`
   const flags = SAMPLED | (trace.parentId === '' ? PARENT_IS_LOCAL : PARENT_IS_REMOTE)
   const name = route === '' ? `"${method}"` : quote(`${method} ${route}`)
-  // A client's error is none of the server's (semconv, HTTP server status).
+  // A client error is not an error of the server (semconv, HTTP server status).
   const status = record.code >= 500 || record.aborted === 'upstream' ? errorStatus(error) : '{}'
   return `{"traceId":"${trace.traceId}","spanId":"${trace.spanId}",${parent}${state}"flags":${flags},"name":${name},"kind":${SERVER},${timesOf(
     record,
@@ -249,7 +249,7 @@ function admissionAttributes({ policy, rule, flowControl, shadow }: RequestRecor
   return json
 }
 
-/** That an endpoint was looked for, and the sending to it. */
+/** Spans for choosing an endpoint and for sending to it. */
 function attemptSpans(request: Traced, attempt: TraceAttempt, resends: number): string {
   const { spanId, endpoint, pickMs, sentMs, endMs, code, error } = attempt
   const status = error === '' && code < 400 ? '{}' : errorStatus(error)
@@ -285,8 +285,8 @@ function pathOf(target: string): string {
 }
 
 /**
- * The path with placeholders. Few different ones: '' of what is not a resource, and where nobody has said that there is such a resource,
- * because a client may have invented it.
+ * The path with placeholders. Low cardinality: '' for non-resource requests, and for unauthenticated ones and 404s, whose resource a client
+ * may have invented.
  */
 function routeOf({ record, trace }: Traced): string {
   if (!record.isResourceRequest || trace.authenticatedMs < 0 || record.code === 404) return ''

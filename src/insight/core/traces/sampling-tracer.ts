@@ -1,5 +1,5 @@
-// Which requests are traced. As the caller says, where it says anything (parent-based); else so many of a million. A caller may be anybody:
-// of those who ask for it no more are traced than the rate allows, and for the others kube-apiserver is not told to either.
+// Decides which requests are traced. Follows the caller's decision, if there is one (parent-based); otherwise samples at a rate. Callers
+// are untrusted: traces requested by them are rate-limited, and beyond the limit kube-apiserver is not asked to trace either.
 
 import type { RequestTrace, Tracer } from '../../../gateway/api/request-trace.ts'
 import { Budget } from '../../../kit/api/limits/budget.ts'
@@ -14,13 +14,13 @@ import {
 } from './trace-context.ts'
 
 export interface SamplingOptions {
-  /** Requests of a million that are traced without being asked to. */
+  /** Traced requests per million, among those without the caller's decision. */
   readonly ratePerMillion: number
-  /** Requests a second that are traced because their callers ask for it. */
+  /** Requests per second that are traced at the callers' request. */
   readonly callersPerSecond: number
   /** From 0 to 1. */
   random(): number
-  /** What became of a caller's wish. */
+  /** Outcome of a caller's request to trace. */
   onCaller(outcome: 'traced' | 'limited'): void
 }
 
@@ -28,15 +28,15 @@ const MILLION = 1_000_000
 const WORD = 2 ** 32
 const ID_BYTES = 8
 const ID_DIGITS = 16
-/** Identifiers that are made at a time. */
+/** Identifiers generated at a time. */
 const IDS = 32
 
 export class SamplingTracer implements Tracer {
   readonly #options: SamplingOptions
-  /** As large as its rate, and of one token at least. */
+  /** Burst as large as its rate, and at least one token. */
   readonly #callers: Budget
   readonly #bytes = Buffer.alloc(ID_BYTES * IDS)
-  /** Hexadecimal, of which so many digits have been used. */
+  /** Hexadecimal digits, and how many of them are used. */
   #ids = ''
   #idsAt = ID_DIGITS * IDS
 
@@ -61,13 +61,13 @@ export class SamplingTracer implements Tracer {
     return this.#ids.slice(from, this.#idsAt)
   }
 
-  /** Some at a time, because hexadecimal text of one number takes longer than that of many bytes. */
+  /** In batches, because converting many bytes to hexadecimal at once is faster than one number. */
   #makeIds(): void {
     const { random } = this.#options
     for (let at = 0; at < ID_BYTES * IDS; at += ID_BYTES) {
       const [high, low] = [Math.floor(random() * WORD), Math.floor(random() * WORD)]
       this.#bytes.writeUInt32BE(high, at)
-      // All zeros means none.
+      // All zeros would mean none.
       this.#bytes.writeUInt32BE(high === 0 && low === 0 ? 1 : low, at + ID_BYTES / 2)
     }
     this.#ids = this.#bytes.toString('hex')
@@ -75,20 +75,20 @@ export class SamplingTracer implements Tracer {
   }
 
   #root(fields: HeaderList): RequestTrace {
-    // Without a traceparent it belongs to nothing.
+    // Without a traceparent, tracestate is meaningless.
     removeTraceContext(fields)
     return createTrace(fields, `${this.newSpanId()}${this.newSpanId()}`, this.newSpanId(), '', '')
   }
 
   #ofCaller({ traceId, parentId, sampled }: TraceContext, fields: HeaderList, nowMs: number): RequestTrace | undefined {
-    // Passed on as it came: kube-apiserver does not record it either.
+    // Forwarded unchanged: kube-apiserver does not record it either.
     if (!sampled) return undefined
     if (this.#callers.take(nowMs)) {
       this.#options.onCaller('traced')
       return createTrace(fields, traceId, this.newSpanId(), parentId, traceStateOf(fields))
     }
     this.#options.onCaller('limited')
-    // Who changes the flag is another parent (section 3.4).
+    // A vendor that changes the flag must also change the parent id (section 3.4).
     setTraceparent(fields, formatTraceparent(traceId, this.newSpanId(), false))
     return undefined
   }
@@ -101,7 +101,7 @@ function createTrace(
   parentId: string,
   traceState: string,
 ): RequestTrace {
-  // Its place in the list is fixed now; whoever sends the request puts the span of the sending there.
+  // Its position in the list is fixed now; the sender of the request replaces the span id there.
   setTraceparent(fields, formatTraceparent(traceId, spanId, true))
   return {
     traceId,

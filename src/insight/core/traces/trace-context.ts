@@ -13,13 +13,13 @@ const NO_TRACE = '0'.repeat(32)
 const NO_SPAN = '0'.repeat(16)
 const SAMPLED = 1
 
-/** undefined = invalid: it is treated as if there was none (section 2.2.4), and no `tracestate` either. */
+/** undefined = invalid: treated as absent (section 2.2.4), together with `tracestate`. */
 export function parseTraceparent(text: string): TraceContext | undefined {
   if (text.length < VERSION_00_LENGTH || !isHex(text, 0, 2) || !isHex(text, 3, 35) || !isHex(text, 36, 52))
     return undefined
   if (!isHex(text, 53, 55) || text[2] !== '-' || text[35] !== '-' || text[52] !== '-') return undefined
   const version = text.slice(0, 2)
-  // What a later version adds stands behind another dash (section 3.2.2.5).
+  // Additions of later versions follow another dash (section 3.2.2.5).
   if (version === 'ff' || (text.length > VERSION_00_LENGTH && (version === '00' || text[VERSION_00_LENGTH] !== '-'))) {
     return undefined
   }
@@ -30,7 +30,7 @@ export function parseTraceparent(text: string): TraceContext | undefined {
   return { traceId, parentId, sampled }
 }
 
-/** Of no other flag than `sampled`: older OpenTelemetry for Go refuses a version 00 with others. */
+/** Sets no flag but `sampled`: older OpenTelemetry for Go refuses version 00 with others. */
 export function formatTraceparent(traceId: string, spanId: string, sampled: boolean): string {
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`
 }
@@ -45,7 +45,7 @@ export function setTraceparent(fields: HeaderList, value: string): void {
   fields.push('traceparent', value)
 }
 
-/** Removes both fields in place: a context that is invalid is not passed on (section 2.2.4). */
+/** Removes both fields in place: an invalid context is not forwarded (section 2.2.4). */
 export function removeTraceContext(fields: HeaderList): void {
   let kept = 0
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -58,10 +58,10 @@ export function removeTraceContext(fields: HeaderList): void {
   fields.length = kept
 }
 
-/** Characters of a `tracestate` that a span shows: as many as everybody has to pass on (section 3.3.1.5). */
+/** Characters of a `tracestate` shown in a span: as many as every vendor must propagate (section 3.3.1.5). */
 const MAX_TRACESTATE = 512
 
-/** All lines of the field as one; '' where it is longer than a span shows. */
+/** All lines of the field joined; '' if it is longer than a span shows. */
 export function traceStateOf(fields: HeaderList): string {
   let state = ''
   for (let i = 0; i + 1 < fields.length; i += 2) {

@@ -1,14 +1,14 @@
-// Address ranges, compiled to a comparison of bytes.
+// Address ranges, compiled to a byte comparison.
 
 import { parseIp } from '../../api/validation/ip-address.ts'
 
-/** An address block: `bytes` (4 or 16) and how many leading bits count. */
+/** An address block: `bytes` (4 or 16) and the number of significant leading bits. */
 export interface CompiledCidr {
   readonly bytes: Uint8Array
   readonly bits: number
 }
 
-/** `10.0.0.0/8`, `fd00::/8`, or a single address; undefined when it is neither. Bits after the prefix are cleared. */
+/** Parses `10.0.0.0/8`, `fd00::/8`, or a single address; undefined if it is neither. Bits after the prefix are cleared. */
 export function parseCidr(text: string): CompiledCidr | undefined {
   const slash = text.indexOf('/')
   const address = slash < 0 ? text : text.slice(0, slash)
@@ -36,14 +36,14 @@ function prefixLength(text: string): number {
   return Number(text)
 }
 
-/** @param address 4 or 16 bytes, as parseIp gives them */
+/** @param address 4 or 16 bytes, as returned by parseIp */
 export function inAnyCidr(cidrs: readonly CompiledCidr[], address: Uint8Array): boolean {
   for (const cidr of cidrs) if (inCidr(cidr, address)) return true
   return false
 }
 
 function inCidr(cidr: CompiledCidr, address: Uint8Array): boolean {
-  // An IPv4 block never holds an IPv6 address, and the other way round: ::/0 is not 0.0.0.0/0.
+  // An IPv4 block never contains an IPv6 address, and vice versa: ::/0 is not 0.0.0.0/0.
   if (cidr.bytes.length !== address.length) return false
   const whole = cidr.bits >> 3
   for (let at = 0; at < whole; at++) if (cidr.bytes[at] !== address[at]) return false

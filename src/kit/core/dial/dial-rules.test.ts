@@ -34,7 +34,7 @@ test('what the operator allows, and own listeners only by their port', () => {
       [
         ...['127.0.0.1:6443', '127.9.9.9:1', '[::1]:6443', '0.0.0.0:6443', '[::]:1', '[::ffff:127.0.0.1]:1'],
         ...['169.254.169.254:80', '[fe80::1]:443', '[fe80::1%eth0]:443', '[fd00:ec2::254]:80'],
-        // Own listeners, by each of their addresses; 10.0.0.9 is that of the virtual address alone.
+        // Our own listeners, at each of their addresses; 10.0.0.9 has only the virtual address's listener.
         ...['10.0.0.5:8443', '[fd00::5]:8443', '10.0.0.9:6443', '10.0.0.5:8081', 'no address:1'],
       ],
     ],

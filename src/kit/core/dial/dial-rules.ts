@@ -1,5 +1,5 @@
-// Which addresses the gateway connects to for UpstreamClusters. Whoever may edit one of them names servers, and DNS names more: without
-// rules, the admin listener, services that trust this machine, and the metadata service of a cloud would all be servers of a cluster.
+// Which addresses the gateway may connect to for UpstreamClusters. An editor of one names servers, and DNS names more: without rules, the
+// admin listener, services that trust this machine, and a cloud's metadata service could all become upstreams (SSRF).
 
 import { ipText, parseIp } from '../../api/validation/ip-address.ts'
 import {
@@ -12,10 +12,10 @@ import type { ListenAddress } from '../listen-address.ts'
 import type { CompiledCidr } from './cidr.ts'
 import { inAnyCidr, parseCidr } from './cidr.ts'
 
-/** What the operator allows although it is local. Plain data. */
+/** Local addresses that the operator allows. Plain data. */
 export interface AllowedServers {
   readonly ranges: readonly CompiledCidr[]
-  /** 0 = every port, except those of the gateway itself. */
+  /** 0 = every port except the gateway's own. */
   readonly port: number
 }
 
@@ -24,18 +24,18 @@ export class DialRules {
   readonly #isOwnAddress: (address: string) => boolean
   #own: readonly OwnListener[] = []
 
-  /** @param isOwnAddress whether an interface of this machine has it */
+  /** @param isOwnAddress whether an interface of this machine has the address */
   constructor(allowed: readonly AllowedServers[], isOwnAddress: (address: string) => boolean) {
     this.#allowed = allowed
     this.#isOwnAddress = isOwnAddress
   }
 
-  /** The listeners of this process, all of them. Those without a port are not known yet. */
+  /** Sets all listeners of this process. Those without a port are not bound yet. */
   setOwnListeners(addresses: readonly ListenAddress[]): void {
     this.#own = addresses.filter(({ port }) => port !== 0).map(ownListener)
   }
 
-  /** Why this address is not connected to, and what to do; '' = it is. @param address text of an IP address */
+  /** Why this address is refused, and what to do; '' = allowed. @param address text of an IP address */
   refusal(address: string, port: number): string {
     const bytes = parseIp(address)
     if (bytes === undefined) return `${address} is not an IP address`
@@ -57,7 +57,7 @@ export class DialRules {
   #isOwnListener(bytes: Uint8Array, kind: LocalAddressKind, port: number): boolean {
     return this.#own.some((own) => {
       if (own.port !== port) return false
-      // A connection to 0.0.0.0 or :: goes to this machine.
+      // Connecting to 0.0.0.0 or :: reaches this machine.
       if (kind === 'unspecified') return true
       if (own.address !== undefined) return ipText(bytes) === own.address
       return kind === 'loopback' || this.#isOwnAddress(ipText(bytes))
@@ -65,7 +65,7 @@ export class DialRules {
   }
 }
 
-/** `HOST` or `HOST:PORT`, where HOST is an address, a range, or localhost; an IPv6 address has brackets before a port. */
+/** Parses `HOST` or `HOST:PORT`, where HOST is an address, a range, or localhost; an IPv6 address needs brackets before a port. */
 export function parseAllowedServer(text: string): AllowedServers | undefined {
   const [, bracketed, host, digits] = /^(?:\[([^\]]*)\]|([^[\]]*?))(?::(\d{1,5}))?$/.exec(colonsOnly(text)) ?? []
   const port = Number(digits ?? 0)
@@ -84,7 +84,7 @@ function colonsOnly(text: string): string {
 const LOCALHOST = [parseCidr('127.0.0.1'), parseCidr('::1')]
 
 interface OwnListener {
-  /** Canonical; undefined = every address of this machine, or one that is not known. */
+  /** Canonical; undefined = every address of this machine, or an unknown one. */
   readonly address: string | undefined
   readonly port: number
 }

@@ -1,4 +1,4 @@
-// What the dashboard shows of several replicas, out of what each of them tells.
+// The dashboard's view of several replicas, merged from their reports.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -38,7 +38,7 @@ function tile(part: Partial<TilePart> = {}): TilePart {
   }
 }
 
-/** Of replicas a, b, c. */
+/** Parts of replicas a, b, c. */
 function of<T>(...parts: readonly T[]): Parts<T> {
   const all = parts.map((part, i) => ({ replica: 'abc'.charAt(i), part }))
   assert.ok(isSome(all))

@@ -1,4 +1,4 @@
-// How what several replicas say becomes one: a shape has a rule for each field.
+// Declarative merging of reports from several replicas: a shape has one rule per field.
 
 import { short } from '../text/figures.ts'
 
@@ -8,12 +8,12 @@ export interface PartOf<T> {
   readonly part: T
 }
 
-/** Each with the replica that says so, the one that was asked first. */
+/** Values with the replica that reported them, starting with the one that was asked. */
 export type Parts<T> = readonly [PartOf<T>, ...PartOf<T>[]]
 
 /**
- * @param values of the field; undefined where the parts have none of its name
- * @param parts what the field is of
+ * @param values of the field; undefined if the parts have no such field
+ * @param parts that contain the field
  */
 export type Rule<P, V, R> = (values: Parts<V>, parts: Parts<P>) => R
 
@@ -31,7 +31,7 @@ export function merge<P extends object, R>(shape: Shape<P, R>, parts: Parts<P>):
   return Object.fromEntries(merged) as R
 }
 
-/** Lists of rows: those with the same key are made one, in the order of the first of each. */
+/** Lists of rows: merges rows with the same key, in order of first appearance. */
 export function rows<T, R>(
   key: readonly (keyof T)[],
   mergeSame: (same: Parts<T>, lists: Parts<readonly T[]>) => R,
@@ -43,7 +43,7 @@ export function rows<T, R>(
   }
 }
 
-/** Lists of rows without doubles. */
+/** Lists of rows without duplicates. */
 export function distinct<T>(...key: readonly (keyof T)[]): (lists: Parts<readonly T[]>) => readonly T[] {
   return rows(key, first)
 }
@@ -60,7 +60,7 @@ export function sumOf<F extends string>(parts: Parts<Readonly<Record<F, number>>
   return parts.reduce((all, { part }) => all + part[field], 0)
 }
 
-/** The sum of rates, short. */
+/** The sum of rates, rounded. */
 export function rate(values: Parts<number>): number {
   return short(sum(values))
 }
@@ -69,17 +69,17 @@ export function max(values: Parts<number>): number {
   return Math.max(...values.map(({ part }) => part))
 }
 
-/** The first text that is not empty. */
+/** The first non-empty text. */
 export function said(values: Parts<string>): string {
   return values.find(({ part }) => part !== '')?.part ?? ''
 }
 
-/** The one with the lowest rank, the first among equals. */
+/** The part with the lowest rank, the first among equals. */
 export function worst<T>(parts: Parts<T>, rank: (part: T) => number): PartOf<T> {
   return parts.reduce((found, one) => (rank(one.part) < rank(found.part) ? one : found))
 }
 
-/** Sums of lines of time whose newest values stand at the end. */
+/** Sums of time series, aligned at their newest values, which come last. */
 export function lines(values: Parts<readonly number[]>): readonly number[] {
   if (values.length === 1) return first(values)
   const length = Math.max(...values.map(({ part }) => part.length))
@@ -92,7 +92,7 @@ export function isSome<T>(parts: readonly PartOf<T>[]): parts is Parts<T> {
   return parts.length > 0
 }
 
-/** The same of each part. */
+/** Extracts the same value from each part. */
 export function each<T, V>([asked, ...others]: Parts<T>, of: (part: T) => V): Parts<V> {
   const ofOne = ({ replica, part }: PartOf<T>): PartOf<V> => ({ replica, part: of(part) })
   return [ofOne(asked), ...others.map(ofOne)]

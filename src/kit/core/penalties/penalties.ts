@@ -1,21 +1,22 @@
-// Whoever does harm is punished for a while, each time for longer, until it has been quiet for a while: by source, in a bounded number.
+// Escalating penalties: a misbehaving source is blocked, longer each time, until it has been quiet for a while. The number of sources is
+// bounded.
 
 export interface PenaltyScale {
-  /** The first time; `growth` times as long each further time. */
+  /** First penalty; `growth` times as long each further time. */
   readonly firstMs: number
   readonly growth: number
   readonly longestMs: number
 }
 
 interface Penalty {
-  /** Harm since the last penalty. */
+  /** Points since the last penalty. */
   points: number
   times: number
-  /** Its end, or the latest harm, if that was later. */
+  /** Its end, or the latest offense if that was later. */
   untilMs: number
 }
 
-/** @param times how often it was punished before */
+/** @param times number of earlier penalties */
 export function penaltyMs({ firstMs, growth, longestMs }: PenaltyScale, times: number): number {
   return Math.min(longestMs, firstMs * growth ** Math.min(times, 30))
 }
@@ -24,12 +25,12 @@ export class Penalties {
   readonly #quietMs: number
   readonly #most: number
   readonly #onForgotten: ((source: string) => void) | undefined
-  /** The one that did harm least recently comes first. */
+  /** The least recent offender comes first. */
   readonly #known = new Map<string, Penalty>()
 
   /**
-   * @param quietMs without harm for this long after a penalty, a source is forgotten
-   * @param most sources; then the one that did harm least recently is forgotten
+   * @param quietMs a source is forgotten after this long without an offense after its penalty
+   * @param most number of sources; beyond it the least recent offender is forgotten
    */
   constructor(quietMs: number, most: number, onForgotten?: (source: string) => void) {
     this.#quietMs = quietMs
@@ -42,8 +43,8 @@ export class Penalties {
   }
 
   /**
-   * @param points of harm that the source has done; 1 = enough for a penalty
-   * @returns for how long it is punished from now on, milliseconds; 0 = as before
+   * @param points of the offense; 1 = enough for a penalty
+   * @returns length of the penalty from now on, milliseconds; 0 = unchanged
    */
   charge(source: string, points: number, scale: PenaltyScale, nowMs: number): number {
     const penalty = this.#penaltyOf(source, nowMs)
@@ -56,12 +57,12 @@ export class Penalties {
     return forMs
   }
 
-  /** For as long as another thread or replica has decided. */
+  /** Applies a penalty decided by another thread or replica. */
   punish(source: string, forMs: number, nowMs: number): void {
     this.#penaltyOf(source, nowMs).untilMs = nowMs + forMs
   }
 
-  /** For how much longer the source is punished; 0 = it is not. */
+  /** Milliseconds left of the penalty; 0 = none. */
   leftMs(source: string, nowMs: number): number {
     const penalty = this.#known.get(source)
     if (penalty === undefined) return 0
@@ -69,13 +70,13 @@ export class Penalties {
     return Math.max(0, penalty.untilMs - nowMs)
   }
 
-  /** All that are punished now, and for how much longer. */
+  /** All current penalties, with the time left. */
   *all(nowMs: number): Iterable<{ readonly source: string; readonly forMs: number }> {
     for (const [source, { untilMs }] of this.#known) if (untilMs > nowMs) yield { source, forMs: untilMs - nowMs }
   }
 
   #penaltyOf(source: string, nowMs: number): Penalty {
-    // Forgets it, if it has been quiet.
+    // Forgets it if it has been quiet.
     this.leftMs(source, nowMs)
     const penalty = this.#known.get(source) ?? { points: 0, times: 0, untilMs: 0 }
     this.#known.delete(source)

@@ -15,7 +15,7 @@ function itemOf(name: string): Item {
   return { name, source: name.charAt(0) }
 }
 
-/** Adds them in order; who has to go at each. */
+/** Adds them in order; returns the one evicted at each step. */
 function fill(room: Places<Item>, names: readonly string[], busy: (name: string) => boolean = () => false): string[] {
   const gone: string[] = []
   for (const name of names) {

@@ -1,16 +1,16 @@
-// A bounded number of places that are held for long, one for each item (a watch, a connection). When there are more items than places, the
-// source with the most for its weight gives one up: its oldest spare item, which costs its client least, or else one in use.
+// A bounded pool of places held for long, one per item (a watch, a connection). When it is over capacity, the source with the most items
+// for its weight loses one: its oldest spare item, which costs its client least, or else one in use.
 
 /** The items of one source. */
 interface Holding<Item> {
   readonly source: string
   weight: number
-  /** The oldest first. */
+  /** Oldest first. */
   readonly spare: Set<Item>
   readonly used: Set<Item>
-  /** As they came into use, the newest last; some are no longer. Empty where the oldest goes. */
+  /** In the order in which they came into use, newest last; may contain stale entries. Empty unless the newest is evicted. */
   stack: Item[]
-  /** Items for each unit of weight, rounded down. */
+  /** Items per unit of weight, rounded down. */
   level: number
 }
 
@@ -20,33 +20,33 @@ interface Level<Item> {
 }
 
 export interface PlaceOrder {
-  /** Of the items in use the newest goes, so that those who have waited longest for something get it. Default: the oldest */
+  /** Evict the newest of the items in use, so that the longest waiters are served. Default: the oldest */
   readonly newestFirst?: boolean
-  /** Of several sources with the most, the one that came last gives one up. Default: one that has something to spare */
+  /** If several sources have the most, evict from the one that came last. Default: from one with a spare item */
   readonly newcomersLeave?: boolean
 }
 
-/** A stack with this many more entries than needed is not cleared. */
+/** A stack with at most this many stale entries is not cleared. */
 const LEAST_STACK = 16
 
 export class Places<Item extends object> {
   readonly #capacity: number
   readonly #order: PlaceOrder
-  /** The holding that an item was added to last. */
+  /** The holding that last gained an item. */
   #newcomer: Holding<Item> | undefined
   readonly #holdings = new Map<string, Holding<Item>>()
-  /** Those that were told to go are still here, until they are deleted. */
+  /** Includes evicted items until they are deleted. */
   readonly #holdingOf = new Map<Item, Holding<Item>>()
   #leaving = 0
   readonly #levels: Level<Item>[] = []
 
-  /** @param capacity 0 = any number */
+  /** @param capacity 0 = unlimited */
   constructor(capacity: number, order: PlaceOrder = {}) {
     this.#capacity = capacity
     this.#order = order
   }
 
-  /** Items that have not been told to go. */
+  /** Items not yet evicted. */
   get size(): number {
     return this.#holdingOf.size - this.#leaving
   }
@@ -56,7 +56,7 @@ export class Places<Item extends object> {
     return holding === undefined ? 0 : countOf(holding)
   }
 
-  /** An item that is not here yet. @param weight at least 1; the latest one of a source counts */
+  /** Adds an item that is not here yet. @param weight at least 1; a source's latest one counts */
   add(item: Item, source: string, weight = 1, spare = true): void {
     let holding = this.#holdings.get(source)
     if (holding === undefined) {
@@ -69,13 +69,13 @@ export class Places<Item extends object> {
     this.#newcomer = holding
   }
 
-  /** It is then the newest of the spare ones, or of those in use, of its source. */
+  /** Makes it the newest of its source's spare items, or of those in use. */
   setSpare(item: Item, spare: boolean): void {
     const holding = this.#holdingOf.get(item)
     if (holding !== undefined && (spare ? holding.used : holding.spare).delete(item)) this.#put(holding, item, spare)
   }
 
-  /** Its source; undefined: it is not here. */
+  /** @returns its source; undefined = unknown item */
   delete(item: Item): string | undefined {
     const holding = this.#holdingOf.get(item)
     if (holding === undefined) return undefined
@@ -85,8 +85,8 @@ export class Places<Item extends object> {
   }
 
   /**
-   * The item that has to go, while there are more than places; undefined = there is room. It counts no longer, and is not named again.
-   * @param mayKeep whether a source with so many keeps them all the same
+   * The item to evict while over capacity; undefined = there is room. It no longer counts, and is not returned again.
+   * @param mayKeep whether a source with this many items is spared
    */
   toGiveUp(mayKeep?: (source: string, weight: number, count: number) => boolean): Item | undefined {
     if (this.#capacity === 0 || this.size <= this.#capacity) return undefined
@@ -95,7 +95,7 @@ export class Places<Item extends object> {
     return this.#giveUp(most, first(most.spare) ?? this.#firstUsed(most))
   }
 
-  /** The oldest spare item of this source; undefined = it has none. As toGiveUp. */
+  /** The oldest spare item of this source; undefined = none. Otherwise as toGiveUp. */
   toGiveUpSpare(source: string): Item | undefined {
     const holding = this.#holdings.get(source)
     return holding && this.#giveUp(holding, first(holding.spare))
@@ -111,7 +111,7 @@ export class Places<Item extends object> {
   #most(): Holding<Item> | undefined {
     const top = this.#levels.at(-1)
     if (this.#order.newcomersLeave === true && this.#newcomer?.level === this.#levels.length - 1) return this.#newcomer
-    // A newcomer has something to spare, and so it goes itself before those that wait for something.
+    // A newcomer has a spare item, so it goes before the others' items in use.
     return first(top?.withSpare) ?? first(top?.others)
   }
 
@@ -132,11 +132,11 @@ export class Places<Item extends object> {
     if (holding.stack.length > 2 * holding.used.size + LEAST_STACK) holding.stack = [...holding.used]
   }
 
-  /** False: it was leaving already. */
+  /** @returns false if it was already leaving */
   #takeOut(holding: Holding<Item>, item: Item): boolean {
     if (!holding.spare.delete(item) && !holding.used.delete(item)) return false
     this.#rank(holding)
-    // Items that are leaving know it still; another item of the source gets a new holding.
+    // Leaving items still refer to it; the source's next item gets a new holding.
     if (holding.spare.size + holding.used.size === 0) this.#holdings.delete(holding.source)
     return true
   }
@@ -145,14 +145,14 @@ export class Places<Item extends object> {
     const before = this.#levels[holding.level]
     const level = Math.floor(countOf(holding) / holding.weight)
     const withSpare = holding.spare.size > 0
-    // It stays where it is among its equals.
+    // It keeps its position among its equals.
     if (level === holding.level && (withSpare ? before?.withSpare : before?.others)?.has(holding) === true) return
     before?.withSpare.delete(holding)
     before?.others.delete(holding)
     holding.level = level
     while (this.#levels.length <= level) this.#levels.push({ withSpare: new Set(), others: new Set() })
     const now = this.#levels[level]
-    // At 0 there is nothing to give up.
+    // At 0 there is nothing to evict.
     if (level > 0) (withSpare ? now?.withSpare : now?.others)?.add(holding)
     while (isEmpty(this.#levels.at(-1))) this.#levels.pop()
   }

@@ -1,8 +1,8 @@
-// Things that happen at a time, taken out in the order of their times: a binary heap.
+// A priority queue ordered by time: a binary heap.
 
 interface Timed<T> {
   readonly atMs: number
-  /** Of two at the same time the one that was added first comes first. */
+  /** Tie-breaker: at the same time, first added comes first. */
   readonly turn: number
   readonly item: T
 }
@@ -15,7 +15,7 @@ export class TimeQueue<T> {
     return this.#heap.length
   }
 
-  /** When the first one happens; Infinity = there is none. */
+  /** Time of the first item; Infinity = empty. */
   get firstMs(): number {
     return this.#heap[0]?.atMs ?? Number.POSITIVE_INFINITY
   }
@@ -34,7 +34,7 @@ export class TimeQueue<T> {
     heap[at] = added
   }
 
-  /** undefined = there is none. */
+  /** undefined = empty. */
   takeFirst(): T | undefined {
     const heap = this.#heap
     const first = heap[0]

@@ -33,7 +33,7 @@ function addMany(queue: TurnQueue<Item>, source: string, count = 1, weight = 1):
   })
 }
 
-/** Takes what is next, and holds it. */
+/** Takes the next items and holds them. */
 function grant(queue: TurnQueue<Item>, count: number): string {
   let sources = ''
   for (let i = 0; i < count; i++) {

@@ -1,10 +1,10 @@
-// Weighted round robin over sources: each source that waits has as many turns in a row as its weight, then the next one has its own. Counts
-// what each source holds as well, for capacity that is divided by shares. O(1), but for `first`, `overflow` and what returns all.
+// Weighted round robin over sources: each waiting source gets as many turns in a row as its weight. Also counts what each source holds, for
+// capacity divided by shares. O(1), except `first`, `overflow` and what returns all items.
 
-// A doubly linked list whose items carry the links: what is first is found at once, and anything is removed at once. (A Set whose first
-// is deleted and added again and again walks over the deleted ones.)
+// An intrusive doubly linked list: finding the first item and removing any item take O(1). (In a Set, deleting and re-adding the first item
+// over and over walks past the deleted entries.)
 
-/** In one chain at a time. */
+/** In at most one chain at a time. */
 abstract class Linked {
   before: Linked | undefined = undefined
   after: Linked | undefined = undefined
@@ -24,7 +24,7 @@ class Chain<T extends Linked> {
     this.size++
   }
 
-  /** It has to be in this chain. */
+  /** The item must be in this chain. */
   remove(item: T): void {
     if (item.before === undefined) this.first = item.after as T | undefined
     else item.before.after = item.after
@@ -35,7 +35,7 @@ class Chain<T extends Linked> {
     this.size--
   }
 
-  /** Meanwhile only the item that was given out last may be removed. */
+  /** During the iteration only the item returned last may be removed. */
   *[Symbol.iterator](): Iterator<T> {
     for (let item = this.first; item !== undefined; ) {
       const after = item.after as T | undefined
@@ -45,18 +45,18 @@ class Chain<T extends Linked> {
   }
 }
 
-/** An item that waits, in one queue at a time. The queue keeps its links in the item, so that waiting allocates nothing. */
+/** A waiting item, in at most one queue at a time. The queue stores its links in the item, so that waiting allocates nothing. */
 export abstract class Queued extends Linked {
-  /** Memory that it keeps while it waits. Changed by `TurnQueue.grow` only. */
+  /** Memory held while it waits. Changed by `TurnQueue.grow` only. */
   waitingBytes = 0
   /** Set by the queue while the item waits. */
   waitsIn: TurnSource | undefined = undefined
 }
 
 interface QueueSize {
-  /** Most items that wait. */
+  /** Maximum number of waiting items. */
   readonly count: number
-  /** Most bytes that they keep, all together. */
+  /** Maximum bytes held by all of them. */
   readonly bytes: number
 }
 
@@ -68,7 +68,7 @@ export class TurnSource extends Linked {
   /** The line in which it waits for its turn. */
   line: Chain<TurnSource> | undefined = undefined
   bytes = 0
-  /** How much it holds of what others wait for. */
+  /** How many units it holds of what others wait for. */
   held = 0
   /** Grants since its turn began. */
   granted = 0
@@ -84,7 +84,7 @@ export class TurnQueue<T extends Queued> {
   readonly #size: QueueSize
   /** Sources that wait or hold something. */
   readonly #sources = new Map<string, TurnSource>()
-  /** Sources that wait, the next turn first. A source that is found to hold its share waits in `#over` until none is left in `#under`. */
+  /** Waiting sources, next turn first. A source found at its share moves to `#over` until `#under` is empty. */
   readonly #under: Chain<TurnSource> = new Chain()
   readonly #over: Chain<TurnSource> = new Chain()
   #count = 0
@@ -93,22 +93,22 @@ export class TurnQueue<T extends Queued> {
   /** Sum over `#sources`. */
   #weights = 0
 
-  /** @param size when `overflow` removes something. Default: never */
+  /** @param size limit at which `overflow` removes something. Default: unlimited */
   constructor(size: QueueSize = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }) {
     this.#size = size
   }
 
-  /** Items that wait. */
+  /** Number of waiting items. */
   get count(): number {
     return this.#count
   }
 
-  /** Bytes that they keep. */
+  /** Bytes held by waiting items. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Sources that wait. */
+  /** Number of waiting sources. */
   get sources(): number {
     return this.#under.size + this.#over.size
   }
@@ -118,7 +118,7 @@ export class TurnQueue<T extends Queued> {
     return this.#held
   }
 
-  /** Items of one source that wait. */
+  /** Number of waiting items of one source. */
   waitingOf(name: string): number {
     return this.#sources.get(name)?.items.size ?? 0
   }
@@ -130,7 +130,7 @@ export class TurnQueue<T extends Queued> {
 
   // === waiting ===
 
-  /** Behind all items of its source; one that waits already stays where it is. Where the queue is bounded, call `overflow` afterwards. */
+  /** Queued behind all items of its source; no-op if already waiting. If the queue is bounded, call `overflow` afterwards. */
   add(item: T, name: string, weight: number = 1): void {
     if (item.waitsIn !== undefined) return
     const source = this.#sourceOf(name, weight)
@@ -144,14 +144,14 @@ export class TurnQueue<T extends Queued> {
     if (source.weight !== weight) this.#weigh(source, weight)
   }
 
-  /** Its weight has changed while it held something and nothing of it waited. */
+  /** Its weight changed while it held something and had no waiting items. */
   #weigh(source: TurnSource, weight: number): void {
     this.#weights -= source.weight
     source.weight = Math.max(1, weight)
     this.#weights += source.weight
   }
 
-  /** The item keeps more memory. Call `overflow` afterwards. */
+  /** The item now holds more memory. Call `overflow` afterwards. */
   grow(item: T, bytes: number): void {
     item.waitingBytes += bytes
     if (item.waitsIn === undefined) return
@@ -181,9 +181,9 @@ export class TurnQueue<T extends Queued> {
   }
 
   /**
-   * Removes one item if more waits than may: the last one of the source that has just come if that waits with its share or more, else of
-   * the source that waits with most. Call it until it returns undefined.
-   * @param latest what was added, or has grown
+   * Removes one item if the queue is over its limit: the last one from the source of `latest` if that waits with its share or more,
+   * otherwise from the source that waits with the most. Call until it returns undefined.
+   * @param latest the item that was added or has grown
    */
   overflow(latest: T): T | undefined {
     const tooMany = this.#count > this.#size.count
@@ -198,13 +198,13 @@ export class TurnQueue<T extends Queued> {
   #waitsWithItsShare(source: TurnSource, byCount: boolean): boolean {
     const all = byCount ? this.#count : this.#bytes
     const own = byCount ? source.items.size : source.bytes
-    // Sources that hold something and do not wait count in `#weights`, too: this share may be too small, never too large.
+    // `#weights` includes sources that hold something and do not wait: this share may be too small, never too large.
     return own * this.#weights >= all * source.weight
   }
 
   /**
-   * The last item of the source that waits with most for its weight. Of equals the one furthest from its turn, so that a newcomer does not
-   * displace those who came before it. O(sources).
+   * The last item of the source with the most waiting for its weight. Among equals, the source furthest from its turn, so that a newcomer
+   * does not displace those before it. O(sources).
    */
   lastOfLongest(byCount: boolean = true): T | undefined {
     let longest: TurnSource | undefined
@@ -231,7 +231,7 @@ export class TurnQueue<T extends Queued> {
   }
 
   /**
-   * The first source, in the order of their turns, that `admits` accepts. Call `grant` for its item.
+   * The first source, in turn order, that `admits` accepts. Call `grant` for its item.
    * @param admits called with the source and its oldest item
    */
   first(admits: (source: TurnSource, item: T) => boolean): TurnSource | undefined {
@@ -243,7 +243,7 @@ export class TurnQueue<T extends Queued> {
     return undefined
   }
 
-  /** Takes the oldest item of a source, which uses one of its turns. */
+  /** Takes the source's oldest item; this uses one of its turns. */
   grant(source: TurnSource): T | undefined {
     const item = source.items.first as T | undefined
     if (item === undefined) return undefined
@@ -269,7 +269,7 @@ export class TurnQueue<T extends Queued> {
       if (source.items.first !== undefined) yield source.items.first as T
   }
 
-  /** Takes out everything that waits, in no order. */
+  /** Removes all waiting items, in no particular order. */
   takeAll(): T[] {
     const all: T[] = []
     for (const source of [...this.#under, ...this.#over]) {
@@ -283,13 +283,13 @@ export class TurnQueue<T extends Queued> {
 
   // === holding ===
 
-  /** A source has got one of what others may wait for. */
+  /** The source has got one unit of what others may wait for. */
   hold(name: string, weight: number = 1): void {
     this.#sourceOf(name, weight).held++
     this.#held++
   }
 
-  /** It has given one back. */
+  /** The source has returned one. */
   release(name: string): void {
     const source = this.#sources.get(name)
     if (source === undefined || source.held === 0) return
@@ -299,7 +299,7 @@ export class TurnQueue<T extends Queued> {
     this.#forgetUnused(source)
   }
 
-  /** From now on nothing counts as held. */
+  /** Resets all holdings to zero. */
   forgetHeld(): void {
     for (const source of this.#sources.values()) {
       source.held = 0
@@ -309,7 +309,7 @@ export class TurnQueue<T extends Queued> {
     for (let source = this.#over.first; source !== undefined; source = this.#over.first) this.#line(source, this.#under)
   }
 
-  /** Whether a source holds as much of what is held as its weight gives it, or more. One that holds nothing does not. */
+  /** Whether a source holds at least its share, by weight, of everything held. False if it holds nothing. */
   holdsItsShare(name: string): boolean {
     const source = this.#sources.get(name)
     return source !== undefined && this.isAtShare(source)

@@ -1,4 +1,4 @@
-// Every reason's answer, as kube-apiserver's clients read it.
+// Each reason's response, as clients of kube-apiserver read it.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

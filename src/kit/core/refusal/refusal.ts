@@ -8,8 +8,8 @@ export interface RefusalRow {
   /** metav1.Status.reason. */
   readonly statusReason: string
   /**
-   * Whether Retry-After may be sent. Only where the gateway itself limits: client-go resends any verb, ten times, on a
-   * 429 or 5xx that carries it (client-go/rest/with_retry.go), so a policy refusal or a 5xx must not.
+   * Whether Retry-After may be sent. Only where the gateway itself throttles: client-go resends any verb, ten times, on a 429 or 5xx that
+   * carries it (client-go/rest/with_retry.go), so a policy refusal or a 5xx must not.
    */
   readonly retryAfter: boolean
 }
@@ -24,7 +24,7 @@ const ROWS = {
   unauthorized: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
   revoked: { code: 401, statusReason: 'Unauthorized', retryAfter: false },
   'authentication-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
-  // Nothing was sent, so that any verb may be sent again.
+  // Nothing was sent upstream, so any verb may be retried.
   'too-many-reviews': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'impersonation-invalid': { code: 400, statusReason: 'BadRequest', retryAfter: false },
   'impersonation-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
@@ -42,7 +42,7 @@ const ROWS = {
   'too-many-in-flight': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-watches': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'too-many-cancelled': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
-  // Nothing was done for it.
+  // Nothing was sent upstream.
   'too-many-failures': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'share-exceeded': { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'no-endpoint': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
@@ -55,12 +55,12 @@ const ROWS = {
   // 403: on a 429 or 5xx with Retry-After the autoscaler waits in its only loop, on a 409 some clients try again at once.
   'scale-up-backed-off': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'protection-forbidden': { code: 403, statusReason: 'Forbidden', retryAfter: false },
-  // With Retry-After only where another try soon may well succeed.
+  // Retry-After only if a retry soon is likely to succeed.
   protected: { code: 429, statusReason: 'TooManyRequests', retryAfter: true },
   'protection-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   // kubectl drain waits on a 429, and gives up on anything else.
   'eviction-unavailable': { code: 429, statusReason: 'TooManyRequests', retryAfter: false },
-  // No Retry-After: it is refused for good, until the object or its protectors change.
+  // No Retry-After: refused until the object or its protectors change.
   'scale-protected': { code: 403, statusReason: 'Forbidden', retryAfter: false },
   'scale-unavailable': { code: 503, statusReason: 'ServiceUnavailable', retryAfter: false },
   internal: { code: 500, statusReason: 'InternalError', retryAfter: false },
@@ -79,16 +79,16 @@ export interface RefusalCause {
   readonly field: string
 }
 
-/** The expected "no" of a step of the request path. */
+/** The expected refusal by a step of the request path. */
 export interface Refusal {
   readonly refused: RefusalReason
   readonly message: string
   readonly causes: readonly RefusalCause[]
   /** 0 = none. Reaches the client only where REFUSAL_TABLE allows it. */
   readonly retryAfterSeconds: number
-  /** Name of the policy, limit or list that decided; '' when none did. For log, metrics and audit. */
+  /** The policy, limit or list that decided; '' when none did. For log, metrics and audit. */
   readonly rule: string
-  /** What it is about; absent = not said. */
+  /** The object concerned; absent = not stated. */
   readonly object?: RefusalObject
 }
 
@@ -121,8 +121,8 @@ export function refuse(reason: RefusalReason, message: string, detail?: RefusalD
 }
 
 /**
- * Tells a refusal from whatever else a step returns. What runs for every request writes `'refused' in value` itself: V8 remembers the
- * shapes of each place apart, and one place that sees those of all steps costs 0.2 us a request.
+ * Tells a refusal from a step's other results. Code that runs for every request writes `'refused' in value` inline: V8 keeps inline caches
+ * per call site, and one site that sees the shapes of all steps costs 0.2 us per request.
  */
 export function isRefusal(value: object): value is Refusal {
   return 'refused' in value
@@ -144,8 +144,8 @@ export function refusalStatus(refusal: Refusal, isEvents = false): object {
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    // A 401 says no more, whatever was wrong with the credential (apiserver/pkg/endpoints/filters/authentication.go). That it is
-    // revoked is ours to say: who has it should ask why, and not try again.
+    // A 401 says no more, whatever was wrong with the credential (apiserver/pkg/endpoints/filters/authentication.go). Revocation is our
+    // own: we say so, because its holder should ask why instead of retrying.
     message: refusal.refused === 'unauthorized' ? 'Unauthorized' : refusal.message,
     reason: row.statusReason,
     ...(Object.keys(details).length > 0 ? { details } : {}),
@@ -153,7 +153,7 @@ export function refusalStatus(refusal: Refusal, isEvents = false): object {
   }
 }
 
-/** The whole answer. The body is to be left away when the request was a HEAD. */
+/** The complete response. Omit the body if the request was a HEAD. */
 export function refusalResponse(
   refusal: Refusal,
   request: { readonly isEvents: boolean },
@@ -177,7 +177,7 @@ export function refusalResponse(
   return { headers, body }
 }
 
-/** Events are dropped rather than resent: a client that waits for them holds back what it is there for. */
+/** Events are dropped rather than resent: a client that waits to send them delays its real work. */
 function allowedRetryAfter(refusal: Refusal, isEvents: boolean): number {
   if (isEvents || !REFUSAL_TABLE[refusal.refused].retryAfter || !(refusal.retryAfterSeconds > 0)) return 0
   return Math.ceil(refusal.retryAfterSeconds)

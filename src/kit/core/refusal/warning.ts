@@ -1,11 +1,11 @@
 // The value of a `Warning` header field, which kubectl prints.
 
 const CONTROL = /\p{Cc}/gu
-/** Characters of all warnings of one answer, beyond which each is cut short (apiserver/pkg/endpoints/filters/warning.go). */
+/** Total length of all warnings of one response, beyond which each is truncated (apiserver/pkg/endpoints/filters/warning.go). */
 const MAX_TOTAL = 4 * 1024
 const MAX_EACH = 256
 
-/** The fields of one answer: each text once, and no more of them than clients take in a head. */
+/** The header values of one response: each text once, and no more of them than clients accept in a head. */
 export function warningValues(texts: readonly string[]): string[] {
   const different = [...new Set(texts)].filter((text) => text !== '')
   const total = different.reduce((sum, text) => sum + text.length, 0)
@@ -24,8 +24,8 @@ export function warningValues(texts: readonly string[]): string[] {
 }
 
 /**
- * RFC 9111 section 5.5 as Kubernetes uses it: code 299, agent "-", a quoted text. The text may hold what an operator wrote:
- * UTF-8 goes byte for byte (apimachinery/pkg/util/net/http.go, NewWarningHeader), control characters cannot go at all.
+ * RFC 9111 section 5.5 as Kubernetes uses it: code 299, agent "-", a quoted text. The text may contain what an operator wrote: UTF-8 is
+ * sent byte for byte (apimachinery/pkg/util/net/http.go, NewWarningHeader), control characters can't be sent at all.
  */
 export function warningValue(text: string): string {
   const oneLine = text.replace(CONTROL, ' ').replace(/[\\"]/g, '\\$&')

@@ -1,18 +1,18 @@
-// On whose behalf the gateway makes a call of its own: calls are divided among these sources. Also named in answers.
+// Names the source on whose behalf the gateway makes a call of its own. Calls are divided among sources; refusals name them.
 
-/** For a client whose identity is not verified: its network, because one client can easily have all addresses of it. */
+/** For an unauthenticated client: its network, because one client can easily own every address in it. */
 export function addressSource(remoteAddress: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remoteAddress)
   if (mapped?.[1] !== undefined) return `address ${mapped[1]}`
   return remoteAddress.includes(':') ? `network ${network64(remoteAddress)}` : `address ${remoteAddress}`
 }
 
-/** The same name is somebody else in another cluster, whose CAs and tokens are its own. */
+/** The cluster is part of the key: another cluster has its own CAs and tokens, so the same name there is a different user. */
 export function userSource(cluster: string, name: string): string {
   return `user ${JSON.stringify(name)} of cluster "${cluster}"`
 }
 
-/** The first four groups of an IPv6 address: a host may have any address behind them (RFC 4291 section 2.5.4). */
+/** The first four groups of an IPv6 address: one host may use any address below them (RFC 4291 section 2.5.4). */
 function network64(address: string): string {
   const [front = '', back] = (address.split('%', 1)[0] ?? '').split('::')
   const groups = front === '' ? [] : front.split(':')

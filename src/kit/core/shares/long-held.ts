@@ -1,5 +1,5 @@
-// A resource whose units are held for long, one for each item (a watch, a connection): waiting until somebody gives back would take too long.
-// While the reserve is in use, the source that is most above its share is the next to give up one, its oldest.
+// A resource whose units are held for long, one per item (a watch, a connection), so that waiting for a release would take too long. While
+// the reserve is in use, the source furthest above its share is next to lose its oldest item.
 
 import { Places } from '../places/places.ts'
 import { Shares, type Taken } from './shares.ts'
@@ -8,7 +8,7 @@ export class LongHeld<Item extends object> {
   readonly shares: Shares
   readonly #places: Places<Item>
 
-  /** @param capacity as of Shares */
+  /** @param capacity see Shares */
   constructor(capacity: number) {
     this.shares = new Shares(capacity)
     this.#places = new Places(capacity)
@@ -16,7 +16,7 @@ export class LongHeld<Item extends object> {
 
   /**
    * @param weight at least 1
-   * @param preferred it is given up before those of the same source that are not
+   * @param preferred evicted before the source's other items
    */
   take(item: Item, source: string, weight: number, preferred: boolean): Taken {
     const taken = this.shares.take(source, weight, 1)
@@ -24,20 +24,20 @@ export class LongHeld<Item extends object> {
     return taken
   }
 
-  /** Does nothing for what was not taken, or was given back before. */
+  /** No-op for an item that was not taken or was already given back. */
   give(item: Item): void {
     const source = this.#places.delete(item)
     if (source !== undefined) this.shares.give(source, 1)
   }
 
-  /** From now on it is, or is not, given up before others of its source; among its like it counts as the youngest. */
+  /** Sets whether the item is evicted before others of its source; it then counts as the youngest of its group. */
   prefer(item: Item, preferred: boolean): void {
     this.#places.setSpare(item, preferred)
   }
 
   /**
-   * The next that is to end, while the reserve is in use and somebody has more than a share; undefined = none. It stays counted until it is
-   * given back, and is not named again.
+   * The next item to evict, while the reserve is in use and some source is above its share; undefined = none. It stays counted until it is
+   * given back, and is not returned again.
    */
   toGiveUp(): Item | undefined {
     return this.#places.toGiveUp(this.#hasShare)

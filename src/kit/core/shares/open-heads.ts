@@ -1,6 +1,6 @@
-// Heads of requests that have begun to come and have no end yet. What is kept of them is taken from the share of whoever sends it: a client
-// could open any number of connections, send nearly all of a large head on each, and wait. Who has that share already, with bodies and answers,
-// gets some room for the heads that come: it is requests that are refused then, and not connections, with all that they carry.
+// Request heads received only in part. Their memory is charged to the sender's share: a client could otherwise open any number of
+// connections, send nearly all of a large head on each, and wait. A source whose share is already taken by bodies and answers gets some
+// extra room for heads, so that its requests are refused rather than its connections with everything on them.
 
 import type { Charge } from '../../api/stream.ts'
 import type { Refusal } from '../refusal/refusal.ts'
@@ -8,16 +8,16 @@ import { SharedResource } from './shared-resource.ts'
 
 /** Heads up to this size are bounded by the number of connections and requests. */
 export const LARGE_HEAD_BYTES: number = 8 * 1024
-/** Of a thread, on top, for heads of those who have their share, divided in the same way. */
+/** Extra bytes per thread for heads of sources at their share, divided in the same way. */
 const SPARE_BYTES = 4 * 1024 * 1024
 
 export interface OpenHeadsOptions {
   readonly shared: SharedResource
-  /** Somebody's head has no room: why, for the client. */
+  /** Builds the refusal for a head that has no room. */
   refuse(charge: Charge): Refusal
 }
 
-/** Those of one thread. */
+/** Open heads of one thread. */
 export class OpenHeads {
   readonly #options: OpenHeadsOptions
   readonly spare: SharedResource
@@ -27,21 +27,21 @@ export class OpenHeads {
     this.spare = new SharedResource(options.shared.limit, SPARE_BYTES)
   }
 
-  /** @param payer who pays for a connection, from now on */
+  /** @param payer who is charged for the connection from now on */
   of(payer: { readonly charge: Charge }): OpenHead {
     return new OpenHead(this.#options, this.spare, payer)
   }
 }
 
-/** That of one connection: it has one at a time. */
+/** The open head of a connection, which has one at a time. */
 export class OpenHead {
   readonly #options: OpenHeadsOptions
   readonly #spare: SharedResource
   readonly #payer: { readonly charge: Charge }
-  /** Who pays for this head: of the connection it may be somebody else by now. */
+  /** Who is charged for this head; the connection may belong to another user by now. */
   #charge: Charge
   #held = 0
-  /** In the place of the share. */
+  /** Taken from the spare bytes instead of the share. */
   #heldSpare = 0
 
   constructor(options: OpenHeadsOptions, spare: SharedResource, payer: { readonly charge: Charge }) {
@@ -52,8 +52,8 @@ export class OpenHead {
   }
 
   /**
-   * Its memory is `bytes` from now on; 0 = it has ended, in whatever way. Undefined = there is room for them, otherwise why there is none: what
-   * was held before stays held.
+   * Sets the head's memory to `bytes`; 0 = it has ended, in whatever way. Undefined = granted; otherwise why it was refused, in which case
+   * the previous amount stays held.
    */
   hold(bytes: number): Refusal | undefined {
     const wanted = bytes > LARGE_HEAD_BYTES ? bytes : 0

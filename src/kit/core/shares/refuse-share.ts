@@ -1,11 +1,11 @@
-// What somebody is told who gets no more of a resource: which limit, whose share, what is held of it, and when to come back.
+// Builds the 429 for a source that has used up its share: which limit, whose share, how much is held, and when to retry.
 
 import type { Charge } from '../../api/stream.ts'
 import { type Refusal, refuse } from '../refusal/refusal.ts'
 import type { ShareLimit } from './shared-resource.ts'
 import type { Shares } from './shares.ts'
 
-/** Those who were refused together do not come back together. */
+/** Spread, so that callers refused together do not come back together. */
 const MOST_RETRY_SECONDS = 4
 
 const UNITS: Readonly<Record<ShareLimit, string>> = {
@@ -16,7 +16,7 @@ const UNITS: Readonly<Record<ShareLimit, string>> = {
   'answer-bytes': "bytes of upstream's answers to the gateway",
   'followed-bytes': 'bytes of objects that the gateway follows',
 }
-/** No setting changes it. */
+/** No setting changes these. */
 const FIXED: ReadonlySet<ShareLimit> = new Set(['answer-bytes'])
 
 /** @param random at least 0, less than 1 */

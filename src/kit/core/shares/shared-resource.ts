@@ -1,11 +1,10 @@
-// A resource that everybody needs, in two parts: one for users, and a smaller one of their own for those who are not authenticated, so that
-// nobody without a credential can take anything from somebody who has one.
+// A resource in two pools: one for users, and a smaller one for unauthenticated clients, so that they can't take anything from users.
 
 import type { Charge } from '../../api/stream.ts'
 import { LongHeld } from './long-held.ts'
 import { Shares, type Taken } from './shares.ts'
 
-/** Limits that are divided among sources, as metrics and refusals name them. */
+/** Limits divided among sources, as metrics and refusals name them. */
 export type ShareLimit =
   | 'requests-inflight'
   | 'watches'
@@ -14,14 +13,14 @@ export type ShareLimit =
   | 'answer-bytes'
   | 'followed-bytes'
 
-/** The part of those who are not authenticated, on top: one in this many. */
+/** The pool for unauthenticated clients, on top: one part in this many. */
 export const UNKNOWN_PART = 4
 
 export function unknownCapacity(capacity: number): number {
   return capacity === 0 ? 0 : Math.max(1, Math.floor(capacity / UNKNOWN_PART))
 }
 
-/** What is given back soon. */
+/** For units held briefly. */
 export class SharedResource<Limit extends string = ShareLimit> {
   readonly limit: Limit
   readonly known: Shares
@@ -47,13 +46,13 @@ export class SharedResource<Limit extends string = ShareLimit> {
   }
 }
 
-/** What is held for long, one unit for each item. */
+/** For units held for long, one per item. */
 export class SharedItems<Item extends object> {
   readonly limit: ShareLimit
   readonly known: LongHeld<Item>
   readonly unknown: LongHeld<Item>
 
-  /** @param capacity as of SharedResource */
+  /** @param capacity see SharedResource */
   constructor(limit: ShareLimit, capacity: number) {
     this.limit = limit
     this.known = new LongHeld(capacity)

@@ -1,10 +1,10 @@
-// Who holds what of the resources that are divided among sources: of one thread, and of all of them together.
+// Who holds how much of the resources divided among sources: per thread, and over all threads.
 
 import { first, isSome, merge, type Parts, rows, sum } from '../merge/merge.ts'
 import type { ShareLimit } from './shared-resource.ts'
 import type { Holder, Shares } from './shares.ts'
 
-/** One resource, for those who are authenticated or for those who are not. */
+/** One resource, for authenticated or for unauthenticated clients. */
 export interface ShareReport {
   /** `thread-time`: milliseconds of the last second. */
   readonly limit: ShareLimit | 'thread-time'
@@ -12,13 +12,13 @@ export interface ShareReport {
   /** 0 = unlimited: nothing is counted. */
   readonly capacity: number
   readonly held: number
-  /** Sources that hold something; of several threads the most that there can be. */
+  /** Sources that hold something; over several threads, an upper bound. */
   readonly sources: number
-  /** Those who hold most, most first. */
+  /** The largest holders, largest first. */
   readonly largest: readonly Holder[]
 }
 
-/** Of each thread: who is the largest of all is among the larger ones of some thread. */
+/** Per thread: the largest overall is among the larger ones of some thread. */
 export const MOST_OF_A_THREAD = 50
 
 export function reportShares(limit: ShareLimit, known: boolean, shares: Shares): ShareReport {
@@ -26,7 +26,7 @@ export function reportShares(limit: ShareLimit, known: boolean, shares: Shares):
   return { limit, known, capacity, held, sources: holders, largest: shares.largest(MOST_OF_A_THREAD) }
 }
 
-/** @param threads reports of each; @param most holders that are named of each resource */
+/** @param threads reports of each; @param most holders to list per resource */
 export function sumOfShares(threads: readonly (readonly ShareReport[])[], most: number): readonly ShareReport[] {
   const parts = threads.map((part, i) => ({ replica: `${i}`, part }))
   const merged = rows<ShareReport, ShareReport>(['limit', 'known'], (same) => {

@@ -41,7 +41,7 @@ describe('a share', () => {
     takeAll(shares, 'hog')
     for (let i = 0; i < 200; i++) {
       shares.give('hog', 1)
-      // As fast as it can, and first.
+      // As fast as it can, and before the others.
       if (shares.take('hog', 1, 1) !== 'taken') shares.take('newcomer', 1, 1)
       takeAll(shares, 'newcomer')
     }
@@ -92,7 +92,7 @@ test('two busy sources converge to shares by weight', () => {
         const shares = new Shares(capacity)
         takeAll(shares, 'a', heavy)
         const next = (): number => random.next().value ?? 0
-        // What is held ends in no order; both ask for more than there is all the time.
+        // Releases come in no particular order; both constantly ask for more than there is.
         for (let i = 0; i < 20 * capacity; i++) {
           const source = next() * shares.held < shares.heldBy('a') ? 'a' : 'b'
           shares.give(source, 1)
@@ -119,7 +119,7 @@ test('sums are right, nothing is above capacity and reserve, and who has less th
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 64 }), fc.array(step, { maxLength: 200 }), (capacity, steps) => {
       const shares = new Shares(capacity)
-      // The simple second implementation: everything is summed up each time.
+      // A simple reference implementation: everything is summed up each time.
       const held = new Map<string, { held: number; weight: number }>()
       const total = (): number => [...held.values()].reduce((sum, one) => sum + one.held, 0)
       const most = capacity + Math.floor(capacity / 8)

@@ -1,21 +1,24 @@
-// One resource of one thread, divided among those who use it. Who is alone may use all of it; when it is used up, whoever has less than a
-// share still gets something out of a reserve, and whoever has a share or more waits until it has given back.
+// One resource of one thread, divided among its sources. A source that is alone may use all of it. Once it is used up, a source below its
+// share still gets something from a reserve, and a source at or above its share waits until it has given back.
 
-/** over-share: this source has its share, and nothing is left. full: it has not, but the reserve is used up, too. */
+/** over-share: this source has its share, and nothing is left. full: it is below its share, but the reserve is used up too. */
 export type Taken = 'taken' | 'over-share' | 'full'
 
-/** What one source holds. */
+/** A source and what it holds. */
 export interface Holder {
   readonly source: string
   readonly weight: number
   readonly held: number
 }
 
-/** Part of the capacity that is kept on top, for those with less than their share. */
+/** Reserve on top of the capacity for sources below their share: one part in this many. */
 export const RESERVE_OF = 8
-/** Half of the reserve is for those who hold nothing, or at most this part of their share: many sources below their share would use up all of it. */
+/**
+ * Half of the reserve is for sources that hold nothing or at most this part of their share; otherwise many sources below it would use up
+ * all.
+ */
 const LITTLE_OF = 8
-/** Entries of the table that are looked at when one is added: so that it never has many more than there are holders. */
+/** Table entries examined per insertion, so that the table never has many more entries than holders. */
 const SWEPT = 2
 
 interface Entry {
@@ -27,11 +30,11 @@ interface Entry {
 export class Shares {
   #capacity: number
   #entries = new Map<string, Entry>()
-  /** Looked up last: what is taken and given back is often of one source, many times in a row. */
+  /** Cache of the last lookup: takes and gives often come from one source many times in a row. */
   #last: Entry | undefined
   #sweep: Iterator<Entry> = NOTHING
   #held = 0
-  /** Of the sources that hold something. */
+  /** Sum of weights of the sources that hold something. */
   #weights = 0
   #holders = 0
 
@@ -44,12 +47,12 @@ export class Shares {
     return this.#capacity
   }
 
-  /** What may be held on top, by those with less than a share. */
+  /** What sources below their share may hold on top. */
   get reserve(): number {
     return Math.floor(this.#capacity / RESERVE_OF)
   }
 
-  /** Of all sources together; at most capacity and reserve, and what was charged beyond. */
+  /** Over all sources; at most capacity plus reserve, plus what was charged beyond. */
   get held(): number {
     return this.#held
   }
@@ -59,19 +62,19 @@ export class Shares {
     return this.#holders
   }
 
-  /** Sources that are remembered: holders, and as many again that held something shortly before. */
+  /** Remembered sources: holders, and as many again that held something recently. */
   get remembered(): number {
     return this.#entries.size
   }
 
-  /** More is held than the capacity: some have less than their share because others have more. */
+  /** More than the capacity is held: some sources are below their share because others are above theirs. */
   get reserveInUse(): boolean {
     return this.#held > this.#capacity
   }
 
   /**
-   * Takes all of `amount` or nothing. What was taken is to be given back by `give`, with the same source.
-   * @param weight more than 0; the latest one of a source counts
+   * Takes all of `amount` or nothing. Must be returned by `give`, with the same source.
+   * @param weight more than 0; a source's latest one counts
    * @param amount more than 0
    */
   take(source: string, weight: number, amount: number): Taken {
@@ -92,7 +95,7 @@ export class Shares {
     return 'taken'
   }
 
-  /** Takes what is there already and cannot be refused, however much others hold. As `take` otherwise. */
+  /** Charges what is already held and can't be refused, however much others hold. Otherwise as `take`. */
   charge(source: string, weight: number, amount: number): void {
     if (this.#capacity === 0) return
     const entry = this.#entries.get(source)
@@ -108,7 +111,7 @@ export class Shares {
     return this.heldBy(source) >= this.shareOf(source, weight)
   }
 
-  /** Gives back what was taken. @throws {RangeError} when the source does not hold so much: a bug */
+  /** Gives back what was taken. @throws {RangeError} if the source does not hold that much: a bug */
   give(source: string, amount: number): void {
     if (this.#capacity === 0) return
     const entry = this.#entryOf(source)
@@ -117,7 +120,7 @@ export class Shares {
     this.#held -= amount
     if (entry.held > 0) return
     this.#holders--
-    // Exactly 0, whatever rounding of fractions has left.
+    // Exactly 0, whatever rounding errors are left.
     this.#weights = this.#holders === 0 ? 0 : this.#weights - entry.weight
   }
 
@@ -133,14 +136,14 @@ export class Shares {
     return this.#entryOf(source)?.held ?? 0
   }
 
-  /** What a source may hold while there is not enough for all: a part of the capacity, by its weight beside those that hold something. */
+  /** What a source may hold under contention: its part of the capacity, by weight among the current holders. */
   shareOf(source: string, weight: number): number {
     const entry = this.#entries.get(source)
     const others = entry !== undefined && entry.held > 0 ? this.#weights - entry.weight : this.#weights
     return (this.#capacity * weight) / (others + weight)
   }
 
-  /** Those who hold most, most first; takes time linear in the number of holders. */
+  /** The largest holders, largest first; linear in the number of holders. */
   largest(most: number): Holder[] {
     const largest: Entry[] = []
     for (const entry of this.#entries.values()) {
@@ -161,7 +164,7 @@ export class Shares {
     entry.held += amount
   }
 
-  /** Entries stay when nothing is held any more, since most sources come again at once; who does not is forgotten here. */
+  /** Entries outlive what they hold, since most sources return at once; those that do not are removed here. */
   #add(source: string, weight: number, amount: number): void {
     this.#entries.set(source, { source, weight, held: amount })
     this.#weights += weight

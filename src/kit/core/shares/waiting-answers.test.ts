@@ -24,7 +24,7 @@ class Answer implements Stream, AnswerOwner {
     this.charge = { source, weight, known }
   }
 
-  /** So much waits now. */
+  /** Sets how many bytes wait. */
   set(queued: number): void {
     if (this.dropped) return
     this.queued = queued
@@ -32,7 +32,7 @@ class Answer implements Stream, AnswerOwner {
     else if (queued > 0) this.#all.add(this)
   }
 
-  /** In pieces, as of http2/chunk-queue.ts. */
+  /** In chunks, as in http2/chunk-queue.ts. */
   get memory(): number {
     return Math.ceil(this.queued / PIECE) * PIECE
   }
@@ -91,7 +91,7 @@ test('short answers are not charged for waiting a moment', () => {
     const answer = new Answer(all, 'a')
     answer.set(1000)
     waiting.push(answer)
-    // As many as are written in a turn: less than what may stay without being charged.
+    // As many as are written in one turn: less than may stay uncharged.
     if (waiting.length === 7) for (const one of waiting.splice(0)) one.set(0)
   }
   assert.equal(charges(), 0)

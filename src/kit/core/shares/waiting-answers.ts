@@ -1,31 +1,31 @@
-// The memory of answers that wait for their clients, of one thread: charged to whoever asked, also when upstream has sent all of them and their
-// requests are over. What has come cannot be refused; so whoever has a share gets no more from upstream and no new requests, and while it
-// still grows, the answers that have made no progress for longest are given up.
+// Memory of answers that wait for slow clients, per thread: charged to the caller, even after upstream has sent everything and the requests
+// are over. Received bytes can't be refused; so a caller at its share gets no more from upstream and no new requests, and while the backlog
+// still grows, the answers without progress for longest are dropped.
 
 import { type Charge, LEAST_WATER_BYTES, type QueueMeter, type Stream } from '../../api/stream.ts'
 import type { SharedResource } from './shared-resource.ts'
 import type { Shares } from './shares.ts'
 
-/** Whose answer it is. */
+/** The owner of an answer. */
 export interface AnswerOwner {
   readonly client: Stream
   readonly charge: Charge
-  /** The client gets no more of it: its stream is reset. */
+  /** Drops the answer: the client's stream is reset. */
   dropAnswer(): void
 }
 
-/** Part of the reserve that answers may fill, since what else is charged can be refused. */
+/** Part of the reserve that answers may fill; other charges can be refused, these can't. */
 const RESERVE_PART = 2
-/** Part of the capacity that short answers may take without being charged. */
+/** Part of the capacity that short answers may take uncharged. */
 export const SHORT_PART = 32
-/** Short answers that are looked at together, at least. */
+/** Minimum number of short answers examined together. */
 const LEAST_SHORT = 64
 
-/** One source, while answers to it wait. */
+/** One source with waiting answers. */
 interface Source {
   readonly charge: Charge
   bytes: number
-  /** Those that are worth giving up first, and the rest; of each the one without progress for longest comes first. */
+  /** Answers to drop first, and the rest; in each, the one without progress for longest comes first. */
   readonly long: Set<WaitingAnswer>
   readonly short: Set<WaitingAnswer>
 }
@@ -34,23 +34,23 @@ export class WaitingAnswers {
   readonly #shared: SharedResource
   readonly #soon: (call: () => void) => void
   readonly #sources = new Map<string, Source>()
-  /** Short answers that waited when they were given to their clients. */
+  /** Short answers that were waiting when handed to their clients. */
   readonly #short: AnswerOwner[] = []
   #shortBytes = 0
-  /** How many of them were waiting when they were looked at last. */
+  /** How many of them still waited at the last look. */
   #stayed = 0
   #looksSoon = false
   #looking = false
 
-  /** @param soon calls it when the turn of the event loop is over */
+  /** @param soon runs its argument after the current turn of the event loop */
   constructor(shared: SharedResource, soon: (call: () => void) => void) {
     this.#shared = shared
     this.#soon = soon
   }
 
   /**
-   * Something of the answer waits in its stream: its memory is charged from here on, as long as something does. Of short ones that is so for a
-   * moment whenever many are written at once, and nothing needs to be charged; only where many stay do all that stay count.
+   * Bytes of the answer wait in its stream: charged from now on, while any do. Short answers wait for a moment whenever many are written at
+   * once, and are not charged for that; only when many stay do all that stay count.
    */
   add(owner: AnswerOwner): void {
     const { client } = owner
@@ -65,7 +65,7 @@ export class WaitingAnswers {
     if (this.#shortBytes > most || this.#short.length > 2 * this.#stayed + LEAST_SHORT) this.#lookAtShort(most)
   }
 
-  /** Takes constant time for each that was added, since about half of them are new. */
+  /** Amortized constant time per added answer, since about half of them are new. */
   #lookAtShort(most: number): void {
     const short = this.#short
     let stayed = 0
@@ -84,14 +84,14 @@ export class WaitingAnswers {
     this.#shortBytes = short.length > 0 ? bytes : 0
   }
 
-  /** Whatever its size. */
+  /** Charges the answer, whatever its size. */
   charge(owner: AnswerOwner): void {
     const answer = new WaitingAnswer(this, owner)
     owner.client.meter = answer
     answer.onQueued(memoryOf(owner.client))
   }
 
-  /** Whether `charge` has its share, and nothing is left: it gets only what it takes. */
+  /** Whether `charge` is at its share and nothing is left: it gets only what it drains. */
   isOver(charge: Charge): boolean {
     return this.#shared.of(charge).isOver(charge.source, charge.weight)
   }
@@ -107,7 +107,7 @@ export class WaitingAnswers {
     return source
   }
 
-  /** `bytes` more or less wait for `source`. */
+  /** `bytes` more (or fewer) wait for `source`. */
   changed(source: Source, bytes: number): void {
     const { charge } = source
     const shares = this.#shared.of(charge)
@@ -119,12 +119,12 @@ export class WaitingAnswers {
     }
     shares.charge(charge.source, charge.weight, bytes)
     const { held, capacity, reserve } = shares
-    // Mostly it is left until the turn is over, when some have been written. What is not charged has a part of the reserve, too.
+    // Usually deferred to the end of the turn, when some have been written. Uncharged answers also get a part of the reserve.
     if (held > capacity + reserve - capacity / SHORT_PART) this.#look()
     else if (held > mostOf(shares)) this.#lookSoon()
   }
 
-  // === who loses something ===
+  // === evicting answers ===
 
   #lookSoon(): void {
     if (this.#looksSoon) return
@@ -168,11 +168,11 @@ export class WaitingAnswers {
   }
 }
 
-/** One answer; it stays with its stream, which may wait and be taken many times. */
+/** The meter of one answer; it stays with its stream, which may start and stop waiting many times. */
 class WaitingAnswer implements QueueMeter {
   readonly #all: WaitingAnswers
   readonly #owner: AnswerOwner
-  /** While something waits. */
+  /** Set while bytes wait. */
   #source: Source | undefined = undefined
   #among: Set<WaitingAnswer> | undefined = undefined
   #bytes = 0
@@ -188,7 +188,7 @@ class WaitingAnswer implements QueueMeter {
     this.#source ??= this.#all.sourceOf(this.#owner.charge)
     const source = this.#source
     const among = bytes >= LEAST_WATER_BYTES ? source.long : source.short
-    // When its client has taken something, it is behind the others again.
+    // Once its client has read something, it goes behind the others again.
     if (change < 0 || among !== this.#among) {
       this.#among?.delete(this)
       this.#among = bytes > 0 ? among.add(this) : undefined

@@ -1,4 +1,4 @@
-// Durations as Go writes them: `30s`, `1m30s`, `500ms`, `1.5h` (Go: time.ParseDuration).
+// Durations in Go's notation: `30s`, `1m30s`, `500ms`, `1.5h` (Go: time.ParseDuration).
 
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],
@@ -13,7 +13,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy
 
-/** Milliseconds, or undefined when the text is not a duration. `0` needs no unit; there is no unit for days. */
+/** Milliseconds, or undefined if the text is not a duration. `0` needs no unit; there is no unit for days. */
 export function parseDuration(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1
   const rest = text.startsWith('-') || text.startsWith('+') ? text.slice(1) : text

@@ -3,7 +3,7 @@
 const INT64 = /^[+-]?[0-9]+$/
 const INT64_DIGITS = 19
 
-/** What Go's strconv.ParseInt(text, 10, 64) accepts. In time linear to the text: BigInt is quadratic, and sees 19 digits. */
+/** Whether Go's strconv.ParseInt(text, 10, 64) accepts it. Linear in the text: BigInt is quadratic, and only sees 19 digits. */
 export function isInt64(text: string): boolean {
   if (!INT64.test(text)) return false
   // 15 digits fit into a double.
@@ -16,10 +16,10 @@ export function isInt64(text: string): boolean {
   return negative ? value <= 2n ** 63n : value < 2n ** 63n
 }
 
-/** The part of an invalid value that an answer repeats. */
+/** The part of an invalid value that a message repeats. */
 const MAX_SHOWN = 64
 
-/** What Go says of a text that is none (strconv.NumError). */
+/** Go's error for invalid text (strconv.NumError). */
 export function int64Problem(text: string): string {
   const what = INT64.test(text) ? 'value out of range' : 'invalid syntax'
   return `strconv.ParseInt: parsing ${JSON.stringify(text.slice(0, MAX_SHOWN))}: ${what}`

@@ -1,4 +1,4 @@
-// Times as objects of Kubernetes have them (apimachinery/pkg/apis/meta/v1).
+// Times in the format of Kubernetes objects (apimachinery/pkg/apis/meta/v1).
 
 /** metav1.Time: UTC, whole seconds. @param ms since the epoch */
 export function metaTime(ms: number): string {

@@ -45,6 +45,6 @@ test('spreads names that count up evenly, by either half', () => {
       if (count !== undefined) count[bucket] = (count[bucket] ?? 0) + 1
     }
   }
-  // 1000 each, give or take 6 standard deviations.
+  // 1000 each, within 6 standard deviations.
   for (const count of counts) for (const each of count) assert.ok(each > 810 && each < 1190, `${each}`)
 })

@@ -1,13 +1,13 @@
-// A keyed hash of user names, for tables in shared memory. Without knowing the key, nobody can choose names that collide
-// (HalfSipHash-2-4 with 64 bits of output: Aumasson, Bernstein, "SipHash: a fast short-input PRF").
+// A keyed hash of user names, for tables in shared memory. Without the key, colliding names can't be chosen (HalfSipHash-2-4 with 64 bits
+// of output: Aumasson, Bernstein, "SipHash: a fast short-input PRF").
 
-/** The key: two words of randomness, the same in all threads. */
+/** The key: two random words, the same in all threads. */
 export type HashSeed = readonly [low: number, high: number]
 
 const COMPRESSION_ROUNDS = 2
 const FINAL_ROUNDS = 4
 
-/** Hashes one name after the other; the result is in `low` and `high` until the next. Allocates nothing. */
+/** Hashes one name at a time; the result is in `low` and `high` until the next. Allocates nothing. */
 export class NameHash {
   /** int32, never 0 together with `high`. */
   low = 0
@@ -22,7 +22,7 @@ export class NameHash {
 
   hash(name: string): void {
     const length = name.length
-    // Two code units to a word; the last one has the length, which keeps apart what is filled up to the same words.
+    // Two code units per word; the last word contains the length, which distinguishes names that are padded to the same words.
     const words = (length >> 1) + 1
     let v0 = this.#key0
     let v1 = this.#key1 ^ 0xee

@@ -9,7 +9,7 @@ test('what a terminal would obey is written as an escape', () => {
   assert.equal(printable('\u009b2J a\r\n\tb\u007f'), '\\x9b2J a\\x0d\\n\\tb\\x7f')
   assert.equal(printable('\u202egnp.\u200bexe\u2028\ud800'), '\\u202egnp.\\u200bexe\\u2028\\ud800')
   assert.equal(printable('jörg 日本 \u{e0041}'), 'jörg 日本 \\u{e0041}')
-  // Nobody can write what looks like an escape.
+  // Input can't imitate an escape.
   assert.equal(printable('\\x1b'), '\\\\x1b')
 })
 

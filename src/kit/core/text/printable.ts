@@ -1,24 +1,24 @@
-// Text that clients have chosen, for terminals and for JSON that ends on one: whatever a terminal would obey, or show as something
-// else, is written as an escape.
+// Escapes client-chosen text for terminals, and for JSON that ends up on one: whatever a terminal would interpret, or show as something
+// else.
 
 /** Control (C0, C1, DEL), formatting (bidirectional overrides, zero width), line and paragraph separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 /** JSON.stringify escapes the first 32 characters, and lone surrogates. */
 const UNPRINTABLE_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** One line for a terminal: `\x1b`, `\u202e`, `\n`, and a backslash is two, so that nobody can write what looks like an escape. */
+/** One line for a terminal: `\x1b`, `\u202e`, `\n`; backslashes are doubled, so that input can't imitate an escape. */
 export function printable(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll(UNPRINTABLE, escaped)
 }
 
-/** JSON that reads the same, in characters that a terminal can be given. */
+/** Equivalent JSON that is safe to print on a terminal. */
 export function safeJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(UNPRINTABLE_IN_JSON, (found) =>
     Array.from({ length: found.length }, (_, at) => `\\u${hex(found.charCodeAt(at), 4)}`).join(''),
   )
 }
 
-/** Columns that a terminal uses for printable text: two for wide characters, none for combining ones. */
+/** Terminal columns of printable text: two for wide characters, none for combining ones. */
 export function textWidth(text: string): number {
   if (ASCII.test(text)) return text.length
   let width = 0
@@ -26,7 +26,7 @@ export function textWidth(text: string): number {
   return width
 }
 
-/** At most this wide; what is longer ends with `…`. */
+/** Truncated to this width; a longer text ends with `…`. */
 export function fitWidth(text: string, width: number): string {
   if (textWidth(text) <= width) return text
   let fitted = ''

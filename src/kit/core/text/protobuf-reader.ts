@@ -1,5 +1,4 @@
-// The wire format of protocol buffers, read defensively: input from the network may be truncated or forged
-// (protobuf.dev/programming-guides/encoding).
+// Reads the protobuf wire format defensively: input from the network may be truncated or forged (protobuf.dev/programming-guides/encoding).
 
 const VARINT = 0
 const FIXED64 = 1
@@ -9,30 +8,30 @@ const MAX_VARINT_BYTES = 10
 /** Go takes the lower 32 bits of a larger number, and would read another field than this reader. */
 const MAX_FIELD_NUMBER = 2 ** 29 - 1
 
-/** Fields of a message and of all inside it that are read: a field may be two bytes, and takes time however short it is. */
+/** Maximum number of fields read in a message and everything nested in it: a field may be two bytes, and costs time however short it is. */
 export const MAX_FIELDS = 100_000
 
-/** Of a message with more fields than are read. */
+/** A message has more fields than are read. */
 export class TooManyFields extends SyntaxError {
   constructor() {
     super(`the message has more than ${MAX_FIELDS} fields, which is the limit of this server`)
   }
 }
 
-/** The fields of one message, one after the other. Everything throws a SyntaxError when the bytes are not a message. */
+/** Iterates over the fields of one message. Everything throws a SyntaxError if the bytes are not a message. */
 export class ProtobufReader {
-  /** Of the field that `next` found. */
+  /** Number of the field that `next` found. */
   number = 0
   readonly #message: Buffer
-  /** Fields that were read, here and in what is inside. */
+  /** Number of fields read, here and in nested messages. */
   readonly #read: { fields: number }
-  /** Where the next field, or number, begins. */
+  /** Start of the next field, or number. */
   #at = 0
   #isVarint = false
-  /** The content of the field: from here to #at. */
+  /** The content of the field is [from, at). */
   #from = 0
 
-  /** @param around of the message that this one is part of. Default: none */
+  /** @param around reader of the enclosing message. Default: none */
   constructor(message: Buffer, around?: ProtobufReader) {
     this.#message = message
     this.#read = around === undefined ? { fields: 0 } : around.#read
@@ -59,13 +58,13 @@ export class ProtobufReader {
     return true
   }
 
-  /** A text, bytes, or an embedded message. */
+  /** A string, bytes, or an embedded message. */
   bytes(): Buffer {
     if (this.#isVarint) throw malformed('a number where bytes belong')
     return this.#message.subarray(this.#from, this.#at)
   }
 
-  /** @throws {SyntaxError} also when it is not UTF-8 */
+  /** @throws {SyntaxError} also if it is not UTF-8 */
   text(): string {
     if (this.#isVarint) throw malformed('a number where a text belongs')
     const text = this.#message.toString('utf8', this.#from, this.#at)
@@ -73,7 +72,7 @@ export class ProtobufReader {
     return text
   }
 
-  /** bool, int32 or int64; of what is greater than a number can say, the nearest. */
+  /** bool, int32 or int64; values beyond a number's precision are rounded. */
   integer(): number {
     if (!this.#isVarint) throw malformed('bytes where a number belongs')
     let value = 0n
@@ -94,7 +93,7 @@ export class ProtobufReader {
     }
   }
 
-  /** Exact where it matters: tags and lengths that are possible are small. */
+  /** Exact where it matters: valid tags and lengths are small. */
   #varint(): number {
     let value = 0
     for (let i = 0; i < MAX_VARINT_BYTES; i++) {

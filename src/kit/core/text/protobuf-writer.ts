@@ -1,5 +1,5 @@
-// The wire format of protocol buffers (protobuf.dev/programming-guides/encoding), as much of it as OpenAPI v2 needs.
-// Defaults (0, false, '') are left out, as proto3 does.
+// Writes the protobuf wire format (protobuf.dev/programming-guides/encoding), as far as OpenAPI v2 needs it. Defaults (0, false, '') are
+// omitted, as in proto3.
 
 const VARINT = 0
 const FIXED64 = 1
@@ -29,7 +29,7 @@ export class ProtobufWriter {
     if (value !== '') this.bytes(field, Buffer.from(value))
   }
 
-  /** Of a repeated field: '' is an element. */
+  /** For a repeated field: '' is an element. */
   element(field: number, value: string): void {
     this.bytes(field, Buffer.from(value))
   }
@@ -44,7 +44,7 @@ export class ProtobufWriter {
   }
 }
 
-/** Seven bits a byte, the lowest first; the high bit says that more follow. */
+/** Seven bits per byte, lowest first; the high bit marks continuation. */
 function varint(value: number): Buffer {
   const bytes: number[] = []
   let rest = value

@@ -1,5 +1,5 @@
-// Removes credentials from logs and from what the admin listener shows: by the name of the field that holds them, and by their form
-// inside a text.
+// Removes credentials from logs and from the admin listener's output: by the name of the field that holds them, and by their form inside a
+// text.
 
 export const REDACTED = '[redacted]'
 
@@ -28,15 +28,15 @@ export function redactText(text: string): string {
     text
       .replace(/-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?(?:-----END \1PRIVATE KEY-----|$)/g, REDACTED)
       .replace(/\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{8,}/gi, `$1 ${REDACTED}`)
-      // Passwords in URLs, also in their queries.
+      // Passwords in URLs, including in their queries.
       .replace(/(:\/\/)[^\s/?#@"']{1,1024}@/g, `$1${REDACTED}@`)
       .replace(/([?&][\w-]{0,64}(?:token|password|secret)=)[^\s&#"']+/gi, `$1${REDACTED}`)
-      // One expression for the three parts would look for the first dot from each eyJ of a text that a client wrote: in quadratic time.
+      // A single expression for the three parts would search for the first dot from every eyJ in a client's text: quadratic time.
       .replace(/(?<![\w-])[\w-]+(?:\.[\w-]*)+/g, redactDotted)
   )
 }
 
-/** A text of parts between dots, three of which may be a JSON web token. */
+/** A dotted text, three parts of which may be a JSON web token. */
 function redactDotted(text: string): string {
   const parts = text.split('.')
   const shown: string[] = []
@@ -50,9 +50,9 @@ function redactDotted(text: string): string {
 }
 
 /**
- * A plain copy for JSON: secrets replaced (an empty one stays, to show that it is not set), sets as arrays, maps as objects, bytes as
- * their number. Functions and values nested too deeply are left out.
- * @param text what each text becomes, and each name of a field if it is not the default
+ * A plain copy for JSON: secrets replaced (an empty one stays, to show that it is not set), sets as arrays, maps as objects, bytes as their
+ * length. Functions and values nested too deeply are left out.
+ * @param text maps each text, and each field name if it is not the default
  */
 export function redact(value: unknown, text: (shown: string) => string = redactText): unknown {
   return redacted(value, text, 0)

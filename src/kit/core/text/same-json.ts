@@ -12,7 +12,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && sameJson(Reflect.get(a, key), Reflect.get(b, key)))
 }
 
-/** A field that is undefined counts as absent, as in JSON. */
+/** An undefined field counts as absent, as in JSON. */
 function keysOf(object: object): string[] {
   return Object.keys(object).filter((key) => Reflect.get(object, key) !== undefined)
 }

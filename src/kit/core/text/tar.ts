@@ -1,4 +1,4 @@
-// A tar archive of a few files (POSIX ustar).
+// Creates a tar archive of a few files (POSIX ustar).
 
 export interface TarFile {
   /** At most 100 characters of ASCII. */
@@ -8,7 +8,7 @@ export interface TarFile {
 
 const BLOCK = 512
 
-/** @param seconds since the epoch: when the files were made */
+/** @param seconds modification time of the files, since the epoch */
 export function tarOf(files: readonly TarFile[], seconds: number): Buffer {
   const blocks = files.flatMap(({ name, text }) => {
     const body = Buffer.from(text)
@@ -26,7 +26,7 @@ function header(name: string, size: number, seconds: number): Buffer {
   block.write('0000000\0', 116)
   block.write(`${octal(size, 11)}\0`, 124)
   block.write(`${octal(seconds, 11)}\0`, 136)
-  // The checksum is computed with spaces in its own place.
+  // The checksum is computed with spaces in its own field.
   block.write('        ', 148)
   block.write('0', 156)
   block.write('ustar\x0000', 257)

@@ -1,23 +1,23 @@
-// The one way to read what another machine answers to a call of the gateway's own: its bytes are counted and charged while they come, its values
-// are counted before they are parsed. Whoever reads from a connection feeds it, over whatever transport.
+// The one way to read responses to the gateway's own calls: bytes are counted and charged as they arrive, values are counted before they
+// are parsed. Fed by every transport.
 
 import type { CountLimits } from './answer-limits.ts'
 import { BodyPieces } from './body-pieces.ts'
 import { AnswerTooLargeError } from './call-errors.ts'
 import { countJson } from './count-json.ts'
 
-/** Where the memory of an answer is taken from, on behalf of whoever the call is made for. */
+/** The memory account of a response, on behalf of the caller. */
 export interface AnswerMemory {
-  /** False = there is no room for them. */
+  /** @returns false if there is no room */
   take(bytes: number): boolean
   /** @param bytes as many as were taken */
   give(bytes: number): void
 }
 
-/** too-large: so is what any other server would answer; a page of fewer objects may be smaller. no-room: later there may be. */
+/** too-large: any other server's response would be too; a page of fewer objects may fit. no-room: there may be room later. */
 export type AnswerFault = 'too-large' | 'no-room'
 
-/** An answer that comes. One of `counted`, `text` and `drop` has to be called at the end. */
+/** A response being received. One of `counted`, `text` and `drop` must be called at the end. */
 export class AnswerReader {
   readonly #maxBytes: number
   readonly #memory: AnswerMemory
@@ -29,12 +29,12 @@ export class AnswerReader {
     this.#memory = memory
   }
 
-  /** That have come, and are charged. */
+  /** Received and charged so far. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Copies it. Undefined = go on; otherwise it is not taken, and what came before is still held. */
+  /** Copies the chunk. undefined = continue; otherwise the chunk was refused, and the earlier ones are still held. */
   add(chunk: Buffer): AnswerFault | undefined {
     const { length } = chunk
     if (length === 0) return undefined
@@ -46,10 +46,10 @@ export class AnswerReader {
   }
 
   /**
-   * All of it, and it may be parsed. It is not charged any more: what a turn makes of it is garbage when the turn is over, and process/core/memory/ceiling.ts
-   * counts it once for each thread. Whoever keeps something of it longer charges that.
-   * @param seed as of countJson
-   * @throws {AnswerTooLargeError} when parsing it would cost more than the limits allow
+   * The whole text, safe to parse. It is no longer charged: what one turn creates from it is garbage afterwards, and core/memory/ceiling.ts
+   * counts it once per thread. Charge separately for anything kept longer.
+   * @param seed see countJson
+   * @throws {AnswerTooLargeError} if parsing it would exceed the limits
    */
   counted(limits: CountLimits, seed: number): string {
     const json = Buffer.concat(this.#pieces.take())
@@ -59,7 +59,7 @@ export class AnswerReader {
     return json.toString('utf8')
   }
 
-  /** All of it, for people. As `counted` otherwise. */
+  /** The whole text, for people. Otherwise as `counted`. */
   text(): string {
     const text = Buffer.concat(this.#pieces.take()).toString('utf8')
     this.drop()

@@ -1,15 +1,15 @@
-// A body that is collected, in pieces: copied, because a chunk is valid during its event only. Chunks of a few bytes share a piece: a Buffer itself takes
-// about a hundred, so a body that comes byte by byte would take a hundred times what its sender is charged for.
+// Collects a body in pieces: copied, because a chunk is valid only during its event. Small chunks share a piece: a Buffer itself takes
+// about a hundred bytes, so a body sent byte by byte would take a hundred times what its sender is charged for.
 
-/** Least size of a piece behind the first. */
+/** Minimum size of every piece but the first. */
 const PIECE_BYTES = 1024
 
 export class BodyPieces {
   #pieces: Buffer[] = []
-  /** Bytes of the last piece that are written. */
+  /** Bytes used in the last piece. */
   #written = 0
 
-  /** Copies it. */
+  /** Copies the chunk. */
   add(chunk: Buffer): void {
     const last = this.#pieces.at(-1)
     const copied = last === undefined ? 0 : chunk.copy(last, this.#written)
@@ -22,7 +22,7 @@ export class BodyPieces {
     this.#written = rest
   }
 
-  /** All of it, in order; then it is empty. */
+  /** Returns everything in order, and leaves it empty. */
   take(): readonly Buffer[] {
     const pieces = this.#pieces
     const last = pieces.pop()

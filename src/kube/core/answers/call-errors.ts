@@ -1,8 +1,8 @@
-// Why a call of the gateway's own to another machine has no answer that can be used.
+// Why a call of the gateway to another machine has no usable response.
 
-/** There was no response, or none that can be used. */
+/** There was no response, or no usable one. */
 export class KubeCallError extends Error {
-  /** Whether no server can have processed it. */
+  /** Whether it is certain that no server processed it. */
   readonly unprocessed: boolean
 
   constructor(message: string, unprocessed = false) {
@@ -11,14 +11,14 @@ export class KubeCallError extends Error {
   }
 }
 
-/** Nothing came in time: the server may be slow, or gone. */
+/** Timeout: the server may be slow, or gone. */
 export class NoAnswerError extends KubeCallError {
   constructor(timeoutMs: number) {
     super(`no answer within ${timeoutMs} ms`)
   }
 }
 
-/** The gateway itself held it back: too many calls are running. */
+/** Throttled by the gateway itself: too many calls are running. */
 export class CallLimitError extends KubeCallError {
   readonly retryAfterSeconds: number
 
@@ -28,9 +28,9 @@ export class CallLimitError extends KubeCallError {
   }
 }
 
-/** The server has answered, but the answers that are being read take all of the memory that there is for them. */
+/** The server responded, but the responses being read take all memory reserved for them. */
 export class NoRoomError extends CallLimitError {
-  /** Others have more than their share: a smaller answer may find room. */
+  /** Others are above their share: a smaller response may fit. */
   readonly belowShare: boolean
 
   constructor(message: string, retryAfterSeconds: number, belowShare: boolean) {
@@ -50,9 +50,9 @@ export class HeadTooLargeError extends KubeCallError {
   }
 }
 
-/** The server has processed the request, but its response is too large; so would be that of any other endpoint. */
+/** The server processed the request, but its response is too large; any other endpoint's would be, too. */
 export class AnswerTooLargeError extends KubeCallError {
-  /** What it has more of than is read. */
+  /** The limit that was exceeded. */
   readonly excess: string
 
   constructor(excess: string) {

@@ -15,7 +15,7 @@ interface Counts {
   bare: number
 }
 
-/** The simple second implementation: one character after the other, with sets of strings. */
+/** A simple reference implementation: character by character, with sets of strings. */
 function simply(json: string): Counts {
   const shapes = new Set<string>()
   const outer: string[] = []
@@ -32,7 +32,7 @@ function simply(json: string): Counts {
       string = content.exec(json)?.[0] ?? ''
       values += Math.floor(Buffer.byteLength(string) / 128)
       at += string.length + 1
-      // Its other quote.
+      // Its closing quote.
       bare++
     }
     if (c === ',' || c === '{' || c === '[') values++
@@ -63,7 +63,7 @@ test('it counts as the simple implementation does, to the last value, key and by
   }))
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 20 }), fc.boolean(), (values, spaced) => {
-      // Long enough to be counted at all, whatever is in it.
+      // Long enough to be counted, whatever it contains.
       const json = Buffer.from(JSON.stringify([...values, 'x'.repeat(2100)], undefined, spaced ? 1 : 0))
       const counts = simply(json.toString())
       assert.equal(countJson(json, counts.shapes === 0 ? { ...counts, shapes: 1 } : counts, SEED), undefined)

@@ -1,5 +1,5 @@
-// What JSON.parse of a text will cost, found out before it is called, in a few nanoseconds for each byte and without allocating anything. It reads
-// the bytes as they came, because a long text that was made of them is read three times as slowly.
+// Estimates the cost of JSON.parse before it is called, in a few nanoseconds per byte and without allocating. Reads the raw bytes, because
+// reading a long decoded string takes three times as long.
 
 import type { CountLimits } from './answer-limits.ts'
 
@@ -12,32 +12,32 @@ const CLOSE_LIST = 0x5d
 const OPEN_MAP = 0x7b
 const CLOSE_MAP = 0x7d
 
-/** kube-apiserver takes ten times as many (apimachinery/pkg/util/json, maxDepth), but no schema comes near. */
+/** kube-apiserver accepts ten times as many (apimachinery/pkg/util/json, maxDepth), but no schema comes close. */
 const MAX_DEPTH = 1000
-/** Slots of the table of shapes, three times as many as any limit allows. */
+/** Slots of the shape table, three times as many as any limit allows. */
 const SLOTS = 1 << 15
 const FNV_PRIME = 0x01000193
 const MIX = 0x2c1b3c6d
-/** A string is read byte by byte so far; the end of a longer one is looked for with `indexOf`, which is ten times faster but costs a call. */
+/** A string is scanned byte by byte up to here; then `indexOf` looks for its end, which is ten times faster but costs a call. */
 const NEAR_BYTES = 128
-/** A string counts as one value more for every 128 bytes, which take as long. */
+/** A string counts as one more value per 128 bytes, which take as long. */
 const LONG_BITS = 7
 
 const seen = new Int32Array(SLOTS)
 
 /**
- * Counts values as hasMoreValues does: what begins at each comma and each opening bracket. The shape of a map is the sequence of its keys, as V8's
- * hidden classes are: one more for each key in a place where it has not been before.
+ * Counts values like hasMoreValues: one per comma and per opening bracket. The shape of a map is the sequence of its keys, like V8's hidden
+ * classes: each key at a new position adds one.
  * @param json UTF-8
- * @param seed not known to whoever wrote the text: shapes that look the same would not be counted
- * @returns undefined when it is within the limits, else what it has too many of, for people
+ * @param seed unknown to the author of the text, who could otherwise craft colliding shapes, which are not counted
+ * @returns undefined if it is within the limits, else which one it exceeds, for people
  */
 export function countJson(
   json: Buffer,
   { values: maxValues, shapes: maxShapes, bare: maxBare }: CountLimits,
   seed: number,
 ): string | undefined {
-  // A value and what stands before it have two characters at least; so has a key.
+  // A value and its separator take at least two characters; so does a key.
   if (json.length <= 2 * Math.min(maxValues, maxShapes, MAX_DEPTH)) return undefined
   seen.fill(0)
   let values = 1
@@ -45,7 +45,7 @@ export function countJson(
   let shape = seed
   let keyStart = 0
   let keyEnd = 0
-  /** How far it may be read: each string moves it by its own length. */
+  /** End of the allowed input: each string extends it by its own length. */
   let end = Math.min(json.length, maxBare)
   const outer: number[] = []
   for (let at = 0; at < end; at++) {
@@ -77,7 +77,7 @@ function tooMany(most: number, what: string): string {
   return `more than ${most} ${what}`
 }
 
-/** The index of the closing quote; the length where there is none. @param start behind the opening quote */
+/** Index of the closing quote; the length if there is none. @param start after the opening quote */
 function endOfString(json: Buffer, start: number): number {
   let at = start
   while (at < json.length) {
@@ -95,7 +95,7 @@ function endOfString(json: Buffer, start: number): number {
   return json.length
 }
 
-/** @param start where no escape is under way */
+/** @param start outside any escape sequence */
 function isEscaped(json: Buffer, start: number, quote: number): boolean {
   let backslashes = 0
   for (let at = quote - 1; at >= start && json[at] === BACKSLASH; at--) backslashes++
@@ -111,7 +111,7 @@ function shapeWith(before: number, json: Buffer, start: number, end: number): nu
   return hash === 0 ? 1 : hash
 }
 
-/** Remembers it. The table never fills: a caller stops at its limit. */
+/** Also stores it. The table never fills up: a caller stops at its limit. */
 function isNew(shape: number): boolean {
   let slot = shape & (SLOTS - 1)
   for (let known = seen[slot]; known !== 0; known = seen[slot]) {

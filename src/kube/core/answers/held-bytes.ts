@@ -1,14 +1,14 @@
-// What a parsed answer takes in V8's heap for as long as somebody keeps it, and what need not be kept of an object.
+// Heap size of a parsed response while it is kept, and a way to drop the bulk of an object.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
 
-/** A map or list, with what V8 adds to it; each member of it; a text, beside its characters. As pointers of 8 bytes are counted. */
+/** A map or list, with V8's overhead; each of its members; a text, besides its characters. With pointers of 8 bytes. */
 const OBJECT_BYTES = 56
 const MEMBER_BYTES = 16
 const TEXT_BYTES = 24
 
-/** At least; linear in it. Keys count as characters, though V8 has each of them once. */
+/** Lower bound; linear in the value. Keys count as characters, although V8 stores each only once. */
 export function heldBytes(value: unknown): number {
   if (typeof value === 'string') return TEXT_BYTES + value.length
   if (typeof value !== 'object' || value === null) return 0
@@ -21,7 +21,7 @@ export function heldBytes(value: unknown): number {
   return bytes
 }
 
-/** Without what is most of a pod, and decides nothing: who manages its fields, its containers and volumes. */
+/** Drops most of a pod that decides nothing: managedFields, containers and volumes. */
 export function withoutBulk(object: JsonObject): JsonObject {
   const { managedFields: _, ...metadata } = recordOf(object['metadata'])
   if (!isRecord(object['spec'])) return { ...object, metadata }

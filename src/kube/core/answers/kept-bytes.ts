@@ -1,18 +1,18 @@
-// How much memory an object takes that was parsed from JSON and is kept.
+// Estimates the memory of an object that was parsed from JSON and is kept.
 
-/** Of V8 on 64 bits: a head, and for a list or a map what is behind it. */
+/** V8 on 64 bits: a header, and for a list or a map its backing store. */
 const STRING = 16
 const NUMBER = 16
 const LIST = 32
 const MAP = 24
-/** A reference. */
+/** One reference. */
 const ITEM = 8
-/** A reference, and some part of the name and of the table that V8 has for maps with names that no other map has. */
+/** One reference, plus a part of the name and of V8's table for maps with unique names. */
 const FIELD = 24
 
 /**
- * Bytes, within a factor of three of what V8 takes: 1.6 times for a pod of the aggregator, half for maps of names that are all different. Linear in the
- * number of values, and depth costs no stack.
+ * Bytes, within a factor of three of V8's use: 1.6 times for a pod of the aggregator, half for maps whose names all differ. Linear in the
+ * number of values, and needs no stack for depth.
  */
 export function keptBytes(value: unknown): number {
   let bytes = 0

@@ -1,24 +1,24 @@
-// A collection of an API server, page by page. A page that is too large, or for which others leave no room, is asked for again with half
-// as many objects, down to one, and the pages of this list do not grow again.
+// Lists a collection of an API server page by page. A page that is too large, or finds no room, is requested again with half as many
+// objects, down to one, and the pages of this list do not grow again.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { listOf, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { type AnswerLimits, OBJECT, PAGE } from './answer-limits.ts'
 import { AnswerTooLargeError, NoRoomError } from './call-errors.ts'
 
-/** Objects in a page: 200 pods with two containers are 1.4 MiB. */
+/** Objects per page: 200 pods with two containers are 1.4 MiB. */
 const PAGE_SIZE = 200
 
 /**
- * @param limit of the query
- * @param next `continue` of the query; '' = the first page
- * @throws {AnswerTooLargeError} when it is larger than `limits`
+ * @param limit query parameter `limit`
+ * @param next query parameter `continue`; '' = the first page
+ * @throws {AnswerTooLargeError} if it is larger than `limits`
  */
 export type ReadPage = (limit: number, next: string, limits: AnswerLimits) => Promise<JsonObject>
 
 /**
- * Pages of at most `most` objects together, and at most as many pages, whatever the server says about the rest.
- * @throws whatever `read` throws; {AnswerTooLargeError} when an object alone is too large
+ * Pages of at most `most` objects in total, and at most as many pages, whatever the server says about the rest.
+ * @throws whatever `read` throws; {AnswerTooLargeError} if a single object is too large
  */
 export async function* listPages(read: ReadPage, most: number): AsyncGenerator<JsonObject, void> {
   let size = PAGE_SIZE
@@ -34,12 +34,12 @@ export async function* listPages(read: ReadPage, most: number): AsyncGenerator<J
     yield page
     next = continueOf(page)
     if (next === '') return
-    // A page without objects counts as one: a server could send such pages for ever.
+    // A page without objects counts as one: a server could send such pages forever.
     left -= Math.max(1, itemsOf(page).length)
   }
 }
 
-/** Undefined: a page of fewer objects may be small enough. */
+/** undefined = a page of fewer objects may be small enough. */
 async function pageOf(read: ReadPage, limit: number, next: string): Promise<JsonObject | undefined> {
   try {
     return await read(limit, next, limit === 1 ? OBJECT : PAGE)
@@ -53,12 +53,12 @@ function isTooMuch(error: unknown): boolean {
   return error instanceof AnswerTooLargeError || (error instanceof NoRoomError && error.belowShare)
 }
 
-/** Whatever they are. */
+/** Items may be of any type. */
 export function itemsOf({ items }: JsonObject): readonly unknown[] {
   return listOf(items)
 }
 
-/** '' = it is the last page. */
+/** '' = the last page. */
 export function continueOf({ metadata }: JsonObject): string {
   return textOf(recordOf(metadata)['continue'])
 }

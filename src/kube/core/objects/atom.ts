@@ -1,11 +1,11 @@
-// How values merge, by their schema: what may stand in a place, and whether its parts have owners of their own
-// (k8s.io/kube-openapi/pkg/schemaconv, sigs.k8s.io/structured-merge-diff/v6/schema).
+// How values merge, by their schema: what a place may hold, and whether its parts are owned separately (k8s.io/kube-openapi/pkg/schemaconv,
+// sigs.k8s.io/structured-merge-diff/v6/schema).
 
 import type { JsonSchema } from '../../../kit/api/json/json-schema.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { ownProperty, type SchemaView, viewOf } from '../../../kit/api/json/schema-view.ts'
 
-/** What a place may hold. More than one only where the schema does not say. */
+/** What a place may hold. More than one only if the schema does not say. */
 export interface Atom {
   readonly scalar?: 'string' | 'numeric' | 'boolean' | 'untyped'
   readonly list?: ListAtom
@@ -13,20 +13,20 @@ export interface Atom {
 }
 
 export interface ListAtom {
-  /** An atomic list has one owner; the items of any other have owners of their own. */
+  /** An atomic list has one owner; items of any other list are owned separately. */
   readonly atomic: boolean
   /** Empty = a set. */
   readonly keys: readonly string[]
   readonly items: Atom
-  /** What a key is in an item that does not say. */
+  /** Default of a key that an item omits. */
   keyDefault(name: string): unknown
 }
 
 export interface MapAtom {
   readonly atomic: boolean
-  /** Of a field that the schema names; undefined of others. */
+  /** Atom of a field named in the schema; undefined for others. */
   field(name: string): Atom | undefined
-  /** Of members that the schema does not name; undefined = there must be none. */
+  /** Atom of members not named in the schema; undefined = they are not allowed. */
   readonly others: Atom | undefined
 }
 
@@ -43,7 +43,7 @@ const UNTYPED: Atom = {
   },
 }
 
-/** Any value of an object without schema: maps have owners for each member, lists are one value. */
+/** Any value of an object without schema: map members are owned separately, lists are one value. */
 const DEDUCED: Atom = {
   scalar: 'untyped',
   list: atomicList(() => UNTYPED),
@@ -110,7 +110,7 @@ const METADATA: SchemaView = {
 
 const OBJECT_ATOMS = new WeakMap<JsonSchema, Atom>()
 
-/** Of the objects of a kind. */
+/** Atom of a kind's objects. */
 export function objectAtom(schema: JsonSchema): Atom {
   let atom = OBJECT_ATOMS.get(schema)
   if (atom === undefined) {
@@ -122,7 +122,7 @@ export function objectAtom(schema: JsonSchema): Atom {
   return atom
 }
 
-/** @param inherited whether something above keeps unknown fields: then they may stand anywhere below it */
+/** @param inherited whether an ancestor keeps unknown fields: then they may occur anywhere below it */
 function atomOf(schema: SchemaView, inherited: boolean): Atom {
   const open = inherited || schema['x-kubernetes-preserve-unknown-fields'] === true
   switch (schema['x-kubernetes-int-or-string'] === true ? undefined : schema.type) {
@@ -171,7 +171,7 @@ export function memberAtom(map: MapAtom, name: string): Atom | undefined {
   return map.field(name) ?? map.others
 }
 
-/** The part of the atom that fits the value; all of it when none does. */
+/** The part of the atom that fits the value; the whole atom if none does. */
 export function deduced(atom: Atom, value: unknown): Atom {
   if (Array.isArray(value)) return atom.list === undefined ? atom : { list: atom.list }
   if (isRecord(value)) return atom.map === undefined ? atom : { map: atom.map }
@@ -183,7 +183,7 @@ export function sameAtom(a: Atom, b: Atom): boolean {
   return a.scalar === b.scalar && a.list === b.list && a.map === b.map
 }
 
-/** What the atom is taken for: a map before a scalar before a list. */
+/** How an ambiguous atom is treated: as a map before a scalar before a list. */
 export function kindOfAtom(atom: Atom): 'map' | 'scalar' | 'list' {
   if (atom.map !== undefined) return 'map'
   return atom.scalar !== undefined ? 'scalar' : 'list'

@@ -3,10 +3,10 @@
 import type { FieldError, FieldErrorReason } from '../../../kit/api/json/field-error.ts'
 import { goBadValue, goQuote } from './go-values.ts'
 
-/** Errors after which no more are looked for in one list or map: an answer lists fewer, and an object may have a million. */
+/** Stop looking for errors in one list or map after this many: a response lists fewer, and an object may have a million. */
 export const MOST_ERRORS = 1000
 
-/** The errors of the items, one after the other, until there are enough. */
+/** Collects the items' errors, in order, until there are enough. */
 export function errorsOfEach<T>(items: Iterable<T>, errorsOf: (item: T) => readonly FieldError[]): FieldError[] {
   const found: FieldError[] = []
   for (const item of items) {
@@ -24,12 +24,12 @@ export function invalidValue(path: string, value: unknown, detail: string): Fiel
   return invalidShown(path, goBadValue(value), detail)
 }
 
-/** @param shown the value as it is to stand in the message */
+/** @param shown the value as it appears in the message */
 export function invalidShown(path: string, shown: string, detail: string): FieldError {
   return fieldError('FieldValueInvalid', path, withDetail(`Invalid value: ${shown}`, detail))
 }
 
-/** @param value what the message shows: for a wrong type its name, for a wrong format the text */
+/** @param value as shown in the message: for a wrong type its name, for a wrong format the text */
 export function invalidType(path: string, value: string, detail: string): FieldError {
   return fieldError('FieldValueTypeInvalid', path, `Invalid value: ${goQuote(value)}: ${detail}`)
 }
@@ -47,7 +47,7 @@ export function forbidden(path: string, detail: string): FieldError {
   return fieldError('FieldValueForbidden', path, withDetail('Forbidden', detail))
 }
 
-/** Of bytes, or of characters: kube-apiserver says bytes either way. */
+/** Counted in bytes or in characters: kube-apiserver says bytes either way. */
 export function tooLong(path: string, maximum: number): FieldError {
   const unit = maximum === 1 ? 'byte' : 'bytes'
   return fieldError('FieldValueTooLong', path, `Too long: may not be more than ${maximum} ${unit}`)

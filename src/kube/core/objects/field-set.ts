@@ -1,12 +1,12 @@
-// Sets of fields, as managedFields keep them (sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go): a tree of path elements
-// in which every node may be a member of the set itself, have members below it, or both.
+// Sets of fields, as stored in managedFields (sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go): a tree of path elements in which
+// every node may be a member of the set itself, have members below it, or both.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { compareText } from '../../../kit/api/json/sorted-json.ts'
 import { isElement, shownElement } from './path-element.ts'
 
 export class FieldSet {
-  /** Whether the field at which this node stands belongs to the set. Of the root it says nothing. */
+  /** Whether the field at this node belongs to the set. Meaningless for the root. */
   member: boolean
   readonly children: Map<string, FieldSet>
 
@@ -20,7 +20,7 @@ export class FieldSet {
     return true
   }
 
-  /** The node of an element; made when it is not there. */
+  /** The node of an element, created if needed. */
   child(element: string): FieldSet {
     let child = this.children.get(element)
     if (child === undefined) {
@@ -51,7 +51,7 @@ export class FieldSet {
     return new FieldSet(this.member || other.member, children)
   }
 
-  /** Adds all of another set, which stays as it is: many sets are joined in time linear to what they hold together. */
+  /** Adds all of another set, which is not modified: many sets are joined in time linear in their total size. */
   absorb(other: FieldSet): void {
     this.member ||= other.member
     for (const [element, theirs] of other.children) this.child(element).absorb(theirs)
@@ -65,14 +65,14 @@ export class FieldSet {
     })
   }
 
-  /** Without the members of the other set; what is below them stays. */
+  /** Removes the members of the other set; what is below them stays. */
   difference(other: FieldSet): FieldSet {
     return this.#combine(other, (ours, theirs) => {
       return theirs === undefined ? ours : new FieldSet(ours.member && !theirs.member, ours.difference(theirs).children)
     })
   }
 
-  /** Without the members of the other set and everything below them. */
+  /** Removes the members of the other set and everything below them. */
   without(other: FieldSet): FieldSet {
     return this.#combine(other, (ours, theirs) => {
       if (theirs === undefined) return ours
@@ -85,7 +85,7 @@ export class FieldSet {
     for (const [element, ours] of this.children) {
       const kept = choose(ours, other.children.get(element))
       if (kept === undefined) continue
-      // What was combined has no empty nodes left in it; only what is taken over as it is has to be looked through.
+      // A combined set has no empty nodes left; only one taken over unchanged must be searched for them.
       const empty = kept === ours ? kept.isEmpty() : kept.children.size === 0
       if (kept.member || !empty) children.set(element, kept)
     }
@@ -111,7 +111,7 @@ export function fieldSetOf(paths: readonly (readonly string[])[]): FieldSet {
   return set
 }
 
-/** fieldsV1: `{}` is a member, `.` one that has others below it. */
+/** fieldsV1: `{}` is a member, `.` marks a member that has others below it. */
 export function encodeFieldSet(set: FieldSet): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = []
   for (const [element, child] of [...set.children].sort(([a], [b]) => compareText(a, b))) {
@@ -123,7 +123,7 @@ export function encodeFieldSet(set: FieldSet): Readonly<Record<string, unknown>>
   return Object.fromEntries(entries)
 }
 
-/** undefined when it is none. */
+/** undefined if it is not a field set. */
 export function decodeFieldSet(fields: unknown): FieldSet | undefined {
   if (!isRecord(fields)) return undefined
   const set = new FieldSet()

@@ -1,4 +1,4 @@
-// Values as Go's %v, %#v and %T print them, where messages of kube-apiserver show its insides.
+// Formats values like Go's %v, %#v and %T, for messages of kube-apiserver that expose its internals.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { compareText } from '../../../kit/api/json/sorted-json.ts'

@@ -1,4 +1,4 @@
-// Values as Go writes them in the messages of kube-apiserver (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
+// Formats values as Go does in kube-apiserver's messages (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
 
 import { sortedJson } from '../../../kit/api/json/sorted-json.ts'
 
@@ -12,12 +12,12 @@ export function goQuote(text: string): string {
 /** `%v` of a number. */
 export function goNumber(value: number): string {
   const text = String(value)
-  // Go writes an exponent below 1e-4 and with at least two digits; JavaScript below 1e-6 with as few as it needs.
+  // Go uses an exponent below 1e-4, with at least two digits; JavaScript below 1e-6, with as few as needed.
   if (value === 0 || Math.abs(value) >= 1e-4) return text.replace(/e([+-])(\d)$/, 'e$10$2')
   return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2')
 }
 
-/** json.Marshal: keys sorted by their bytes, and what HTML could misread is escaped. */
+/** json.Marshal: keys sorted by bytes, HTML-sensitive characters escaped. */
 export function goJson(value: unknown): string {
   return sortedJson(value).replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

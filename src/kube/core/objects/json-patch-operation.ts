@@ -1,5 +1,5 @@
-// One operation of a JSON patch (RFC 6902), as kube-apiserver applies it (gopkg.in/evanphx/json-patch.v4). What an operation costs
-// is in proportion to what it names, or is counted: a patch is as dear as it is long, whatever it does.
+// One operation of a JSON patch (RFC 6902), as applied by kube-apiserver (gopkg.in/evanphx/json-patch.v4). The cost of an operation is
+// proportional to its own size, or is counted: a patch costs as much as it is long, whatever it does.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { statusError } from '../../api/status.ts'
@@ -9,23 +9,23 @@ export type Operation =
   | { readonly op: 'remove'; readonly path: string }
   | { readonly op: 'copy' | 'move'; readonly path: string; readonly from: string }
 
-/** Characters that all `copy` operations of a patch may add together: a few of them double an object again and again. */
+/** Characters that all `copy` operations of a patch may add together: a few of them could double an object again and again. */
 const MAX_COPIED = 3 * 1024 * 1024
-/** Items and members that all operations may make way for or compare: each insertion at the head of a list moves all of it. */
+/** Items and members that all operations may shift or compare: each insertion at the head of a list moves all of it. */
 const MAX_MOVED = 5_000_000
-/** Names that JavaScript gives a meaning of its own; no object of Kubernetes has them. */
+/** Names with a special meaning in JavaScript; no Kubernetes object has them. */
 const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** What a patch has cost so far. */
+/** The cost of a patch so far. */
 export class PatchWork {
   #copied = 0
   #moved = 0
 
-  /** A copy of a value of JSON; undefined when the patch copies too much. */
+  /** A deep copy of a JSON value; undefined if the patch copies too much. */
   copy(value: unknown): unknown {
     const text = JSON.stringify(value)
     this.#copied += text.length
-    // Several times as fast as structuredClone, and the text is there.
+    // Several times faster than structuredClone, and the text already exists.
     return this.#copied <= MAX_COPIED ? JSON.parse(text) : undefined
   }
 
@@ -43,7 +43,7 @@ export function isPointer(text: string): boolean {
 }
 
 /**
- * Changes the document. @returns false when the operation cannot be done
+ * Modifies the document. @returns false if the operation can't be applied
  * @throws {StatusError} 413
  */
 export function applyOperation(document: { root: unknown }, operation: Operation, work: PatchWork): boolean {
@@ -71,23 +71,23 @@ export function applyOperation(document: { root: unknown }, operation: Operation
 }
 
 function move(document: { root: unknown }, from: string, to: string, work: PatchWork): boolean {
-  // A place cannot move into itself (RFC 6902 section 4.4).
+  // A value can't be moved into itself (RFC 6902 section 4.4).
   if (to.startsWith(`${from}/`)) return false
   const source = placeOf(document, from)
   const value = source === undefined ? undefined : valueAt(source)
   if (source === undefined || value === undefined || !remove(source, work)) return false
-  // Looked up now that the value is gone: indexes behind it are others.
+  // Resolved only after the removal: indexes behind the value have changed.
   const target = placeOf(document, to)
   return target !== undefined && add(target, value, work)
 }
 
-/** The last step of a pointer, and what it is taken in. */
+/** The last step of a pointer, and its container. */
 interface Place {
   readonly parent: object
   readonly key: string
 }
 
-/** undefined when there is nothing in which the last step could be taken. */
+/** undefined if there is no container for the last step. */
 function placeOf(document: { root: unknown }, pointer: string): Place | undefined {
   if (pointer === '') return { parent: document, key: 'root' }
   const tokens = pointer.slice(1).split('/').map(unescaped)
@@ -105,7 +105,7 @@ function unescaped(token: string): string {
   return token.includes('~') ? token.replaceAll('~1', '/').replaceAll('~0', '~') : token
 }
 
-/** By own members only; undefined = there is none. */
+/** Own members only; undefined = absent. */
 function valueAt({ parent, key }: Place): unknown {
   if (RESERVED.has(key) || (Array.isArray(parent) && indexOf(key) === undefined)) return undefined
   return Object.hasOwn(parent, key) ? (parent as Readonly<Record<string, unknown>>)[key] : undefined
@@ -128,7 +128,7 @@ function add({ parent, key }: Place, value: unknown, work: PatchWork): boolean {
   return true
 }
 
-/** RFC 6902 wants a member that is replaced to exist; Kubernetes adds it. */
+/** RFC 6902 requires a replaced member to exist; Kubernetes adds it. */
 function replace(place: Place, value: unknown, work: PatchWork): boolean {
   const { parent, key } = place
   if (valueAt(place) === undefined) return !Array.isArray(parent) && add(place, value, work)
@@ -147,7 +147,7 @@ function remove(place: Place, work: PatchWork): boolean {
   return true
 }
 
-/** What is there is counted: a short value may be compared with a long one again and again. */
+/** Counts the existing value: a short one may be compared with a long one again and again. */
 function equals(held: unknown, value: unknown, work: PatchWork): boolean {
   if (held === value) return true
   if (Array.isArray(held)) {

@@ -1,24 +1,23 @@
-// JSON text as Kubernetes reads it: the grammar of RFC 8259 with the error messages of Go's encoding/json, and the fields
-// that are given twice, each by its path (sigs.k8s.io/json). JSON.parse says neither.
+// Parses JSON text like Kubernetes: the grammar of RFC 8259 with the error messages of Go's encoding/json, and the paths of duplicate
+// fields (sigs.k8s.io/json). JSON.parse reports neither.
 
 import { goQuote } from './go-values.ts'
 
 /**
- * Levels of nesting that are read. Go allows 10,000; no kind has more than a few dozen, and everything that walks an
- * object may then recurse.
+ * Maximum nesting depth. Go allows 10,000; no kind has more than a few dozen, and this makes recursion over an object safe.
  */
 export const MAX_DEPTH = 500
 /** As many as kube-apiserver reports. */
 export const MAX_DUPLICATES = 100
-/** Characters of paths that are put together for them, all in all: one key of a megabyte may hold a hundred thousand. */
+/** Total length of their paths, characters: one key of a megabyte may contain a hundred thousand. */
 export const MAX_DUPLICATE_TEXT: number = 64 * 1024
 /**
- * Values (texts, numbers, lists, maps ...) that are read of a body: what is done with an object takes time for each of them, and
- * all of it in one turn of an event loop. An UpstreamCluster with 200 servers and 500 policies has some 15,000.
+ * Maximum number of values (texts, numbers, lists, maps ...) in a body: processing an object takes time for each, all in one turn of the
+ * event loop. An UpstreamCluster with 200 servers and 500 policies has some 15,000.
  */
 export const MAX_VALUES = 40_000
 
-/** The body has more than MAX_VALUES; of what follows not even the syntax was read. */
+/** The body has more than MAX_VALUES; the rest was not even checked for syntax. */
 export class TooManyValues extends SyntaxError {
   constructor() {
     super(
@@ -55,9 +54,9 @@ class Scanner {
   #at = 0
   #depth = 0
   #values = 0
-  /** Characters of the paths of duplicates so far. */
+  /** Total length of duplicates' paths so far, characters. */
   #told = 0
-  /** Where the scanner is: `.spec`, `.servers`, `[0]`. */
+  /** Current position: `.spec`, `.servers`, `[0]`. */
   readonly #path: string[] = []
 
   constructor(text: string) {
@@ -91,7 +90,7 @@ class Scanner {
   #object(): void {
     this.#space()
     if (this.#take('}')) return
-    // Most objects of a long text have one member, and need no set.
+    // Most objects in a long text have one member, and need no set.
     let first: string | undefined
     let seen: Set<string> | undefined
     for (;;) {
@@ -145,7 +144,7 @@ class Scanner {
     this.#at++
     for (;;) {
       const c = this.#text.charCodeAt(this.#at)
-      // NaN is the end of the text.
+      // NaN means end of text.
       if (!(c >= SPACE)) throw this.#unexpected('in string literal')
       this.#at++
       if (c === QUOTE) return

@@ -1,4 +1,4 @@
-// metadata.managedFields as a table: who owns which fields (k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go).
+// metadata.managedFields as a table of field owners (k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, listOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,7 +7,7 @@ import { decodeFieldSet, encodeFieldSet, FieldSet } from './field-set.ts'
 
 export type Operation = 'Apply' | 'Update'
 
-/** Who: entries are told apart by all of it, except that an applier has one entry whatever the version it applied. */
+/** Identity of an entry: all of these, except that an applier has one entry whatever version it applied. */
 export interface Manager {
   readonly name: string
   readonly operation: Operation
@@ -18,11 +18,11 @@ export interface Manager {
 export interface ManagedEntry {
   readonly manager: Manager
   readonly fields: FieldSet
-  /** RFC 3339; absent while the manager never changed the object, only shares what is there. */
+  /** RFC 3339; absent if the manager never changed the object, and only shares existing values. */
   readonly time: string | undefined
 }
 
-/** By managerKey. Never changed once it is handed on. */
+/** By managerKey. Never modified once published. */
 export type ManagedEntries = ReadonlyMap<string, ManagedEntry>
 
 export function managerKey({ name, operation, subresource, apiVersion }: Manager): string {
@@ -31,7 +31,7 @@ export function managerKey({ name, operation, subresource, apiVersion }: Manager
 
 const MAX_NAME = 128
 
-/** undefined when an entry is not to be understood. */
+/** undefined if an entry can't be understood. */
 export function decodeManagedFields(list: unknown): Map<string, ManagedEntry> | undefined {
   const entries = new Map<string, ManagedEntry>()
   for (const item of listOf(list)) {
@@ -55,7 +55,7 @@ function entryOf(item: unknown): ManagedEntry | undefined {
   return { manager, fields, time: typeof time === 'string' ? time : undefined }
 }
 
-/** In the order of kube-apiserver: appliers before updaters, then by time and name. */
+/** In kube-apiserver's order: appliers before updaters, then by time and name. */
 function encodeManagedFields(entries: ManagedEntries): JsonObject[] {
   return [...entries.values()].sort(compareEntries).map(({ manager, fields, time }) => ({
     ...(manager.name !== '' && { manager: manager.name }),
@@ -86,14 +86,14 @@ function secondsOf(time: string | undefined): number {
 const MAX_UPDATERS = 10
 const OLD_UPDATERS = 'ancient-changes'
 
-/** At most ten updaters: the oldest of each version are taken together (capmanagers.go). */
+/** At most ten updaters: the oldest of each version are merged (capmanagers.go). */
 export function capUpdaters(entries: ManagedEntries): ManagedEntries {
   const updaters = [...entries].filter(([, { manager }]) => manager.operation === 'Update')
   if (updaters.length <= MAX_UPDATERS) return entries
   updaters.sort(([a, old], [b, other]) => secondsOf(old.time) - secondsOf(other.time) || compareText(a, b))
   const capped = new Map(entries)
   const firstOfVersion = new Map<string, string>()
-  /** By bucket; filled here only, so that they may be added to. */
+  /** By bucket; filled only here, so the sets may be modified. */
   const joined = new Map<string, FieldSet>()
   let count = updaters.length
   for (const [key, { manager, fields, time }] of updaters) {
@@ -127,7 +127,7 @@ function joinedWith(entry: ManagedEntry | undefined): FieldSet {
   return fields
 }
 
-/** The object with these entries instead of those it had; without any, `metadata.managedFields` is absent. */
+/** The object with its entries replaced; without any, `metadata.managedFields` is absent. */
 export function withManagedFields(object: JsonObject, entries: ManagedEntries): JsonObject {
   const { metadata } = object
   const { managedFields: _, ...others } = isRecord(metadata) ? metadata : {}

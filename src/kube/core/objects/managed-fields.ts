@@ -13,18 +13,18 @@ import {
 import { entriesAfterUpdate, type Writing } from './ownership.ts'
 
 export interface UpdateChange extends Writing {
-  /** undefined = the object is created. */
+  /** undefined = the object is being created. */
   readonly before: JsonObject | undefined
   /**
-   * What the writer wants, shaped and with defaults. Its metadata.managedFields count as well: clients may edit them, and
-   * one empty entry (`[{}]`) removes them all. When they are absent or not to be understood, those of `before` are used.
+   * The new object, shaped and with defaults. Its metadata.managedFields count as well: clients may edit them, and one empty entry (`[{}]`)
+   * removes them all. If they are absent or not understood, those of `before` are used.
    */
   readonly after: JsonObject
 }
 
 /**
- * `after` with metadata.managedFields brought up to date: the manager owns what is new or different, and the others no longer
- * do. An object whose managedFields were removed stays without until somebody applies to it.
+ * `after` with metadata.managedFields updated: the manager owns what is new or different, and the others no longer do. An object whose
+ * managedFields were removed stays without them until the next apply.
  */
 export function trackUpdate(change: UpdateChange): JsonObject {
   const { before, after, apiVersion } = change

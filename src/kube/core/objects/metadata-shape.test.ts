@@ -1,4 +1,4 @@
-// metadata against the answers of a real kube-apiserver (test/data/object-metadata.json).
+// metadata, compared with answers of a real kube-apiserver (test/data/object-metadata.json).
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ interface Row {
 const DATA: { readonly metadata: readonly Row[] } = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../../../test/data/object-metadata.json'), 'utf8'),
 )
-/** The server's own, or left to the caller: it depends on the kind, the request, or the object that is there. */
+/** Set by the server, or left to the caller because it depends on the kind, the request, or the stored object. */
 const OTHERS = [
   'managedFields',
   'uid',
@@ -34,7 +34,7 @@ const OTHERS = [
 ]
 
 for (const row of DATA.metadata) {
-  // The name that is made of it is refused, not the prefix.
+  // The generated name is refused, not the prefix.
   if (isRecord(row.given) && row.given['generateName'] === 'A-') continue
   test(`as kube-apiserver: ${JSON.stringify(row.given)}`, () => {
     const { metadata, unknown, errors, malformed } = shapeMetadata(row.given)

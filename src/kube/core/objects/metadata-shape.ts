@@ -1,6 +1,5 @@
-// metadata as kube-apiserver reads it into an ObjectMeta: known fields of the right types, nothing empty, and the syntax of
-// labels, annotations, names, finalizers and owner references
-// (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/validation/objectmeta.go).
+// Parses metadata like kube-apiserver's ObjectMeta: known fields of the right types, nothing empty, and the syntax of labels, annotations,
+// names, finalizers and owner references (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/validation/objectmeta.go).
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -18,13 +17,13 @@ interface ShapedMetadata {
   readonly metadata: JsonObject
   /** Paths: `metadata.foo`, `metadata.ownerReferences[0].bar`. */
   readonly unknown: readonly string[]
-  /** All that is wrong, values of wrong types included. */
+  /** All errors, including values of wrong types. */
   readonly errors: readonly FieldError[]
-  /** The first wrong type as Go's decoder says it (`json: cannot unmarshal ...`), for which kube-apiserver answers 400. */
+  /** The first wrong type, worded by Go's decoder (`json: cannot unmarshal ...`), for which kube-apiserver answers 400. */
   readonly malformed: string | undefined
 }
 
-/** How a field of metadata is read; `keepEmpty`: Go writes it even when it is empty. */
+/** How a field of metadata is parsed; `keepEmpty`: Go writes it even if it is empty. */
 type Shape =
   | { readonly kind: 'text' | 'integer' | 'flag'; readonly goType?: string; readonly keepEmpty?: true }
   | { readonly kind: 'time' | 'texts' | 'textMap' | 'any' }
@@ -79,8 +78,8 @@ const OBJECT_META: Fields = {
 const GO_TYPES = { text: 'string', flag: 'bool', integer: 'int64' } as const
 
 /**
- * @param value the `metadata` of an object; undefined and null = absent. Whether there has to be a name or a
- * namespace depends on the kind and the request, and is left to the caller.
+ * @param value the `metadata` of an object; undefined and null = absent. Whether a name or a namespace is required depends on the kind and
+ * the request, and is left to the caller.
  */
 export function shapeMetadata(value: unknown): ShapedMetadata {
   const reader = new MetadataReader()
@@ -119,9 +118,9 @@ class MetadataReader {
     this.errors.push(invalidValue(path, value, message))
   }
 
-  /** undefined = leave it out. */
+  /** undefined = omit it. */
   #field(struct: string, shape: Shape, value: unknown, path: string): unknown {
-    // Go writes text without `omitempty` even when there was none.
+    // Go writes text without `omitempty` even if it was absent.
     if (value === null) return shape.kind === 'text' && shape.keepEmpty === true ? '' : undefined
     switch (shape.kind) {
       case 'text':
@@ -172,7 +171,7 @@ class MetadataReader {
     return items.length === 0 ? undefined : items
   }
 
-  /** To the second, in UTC, as metav1.Time is written. */
+  /** To the second, in UTC: the format of metav1.Time. */
   #time(struct: string, value: unknown, path: string): unknown {
     if (typeof value !== 'string') return this.#wrongField(struct, path, value, 'string')
     if (isTimestamp(value)) return `${new Date(value).toISOString().slice(0, 19)}Z`
@@ -200,10 +199,10 @@ function jsonType(value: unknown): string {
   return Number.isInteger(value) ? 'number' : `number ${value}`
 }
 
-// What is wrong with metadata whose types are right (k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
+// Validates metadata whose types are right (k8s.io/apimachinery/pkg/api/validation/objectmeta.go).
 const MAX_ANNOTATIONS_BYTES = 256 * 1024
 
-/** Not of managedFields: entries that cannot be are not used (managed-entries.ts). */
+/** Except managedFields: invalid entries are ignored (managed-entries.ts). */
 function metadataErrors(metadata: JsonObject): FieldError[] {
   return [
     ...nameErrors(metadata),
@@ -269,7 +268,7 @@ function ownerErrors(owners: readonly JsonObject[]): FieldError[] {
       errors.push(invalidShown(path, JSON.stringify(owner), '/v1, Kind=Event is disallowed from being an owner'))
     }
     if (owner['controller'] !== true) continue
-    // Each of these errors shows all owners: one of them says it.
+    // Each of these errors shows all owners: one is enough.
     if (second) continue
     if (controller !== '') {
       second = true

@@ -1,5 +1,5 @@
-// What a change of an object means for those who own its fields
-// (sigs.k8s.io/structured-merge-diff/v6/merge/update.go, k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go).
+// How a change of an object affects the owners of its fields (sigs.k8s.io/structured-merge-diff/v6/merge/update.go,
+// k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { JsonSchema } from '../../../kit/api/json/json-schema.ts'
@@ -9,20 +9,20 @@ import { type FieldSet, fieldSetOf } from './field-set.ts'
 import { capUpdaters, type ManagedEntries, type ManagedEntry, type Manager, managerKey } from './managed-entries.ts'
 import { type Comparison, compareValues } from './typed-compare.ts'
 
-/** What a write is, whichever way it is made. */
+/** Properties of a write, whatever its method. */
 export interface Writing {
   /** '' = `unknown`. */
   readonly manager: string
   readonly subresource: '' | 'status'
   readonly apiVersion: string
-  /** Now, RFC 3339 in UTC to the second. */
+  /** Current time, RFC 3339 in UTC to the second. */
   readonly time: string
   readonly schema: JsonSchema
-  /** Whether there is a status subresource: then only it tracks `status`, and nothing else. */
+  /** Whether there is a status subresource: then only writes to it track `status`, and nothing else. */
   readonly hasStatus: boolean
 }
 
-/** A field that somebody else owns, and has another value. */
+/** A field that another manager owns with a different value. */
 export interface FieldConflict {
   readonly manager: string
   /** `.spec.ports[name="x"].port` */
@@ -34,7 +34,7 @@ export interface FieldConflict {
 const STATUS = fieldSetOf([['f:status']])
 const NOT_STATUS = fieldSetOf([['f:metadata'], ['f:spec']])
 
-/** Fields that nobody owns: the server's own, and what identifies the object. */
+/** Fields that are never owned: set by the server, or identifying the object. */
 const UNTRACKED = fieldSetOf([
   ['f:apiVersion'],
   ['f:kind'],
@@ -52,7 +52,7 @@ export function managerOf(writing: Writing, operation: Manager['operation']): Ma
   return { name: manager === '' ? 'unknown' : manager, operation, subresource, apiVersion }
 }
 
-/** Without the fields that this write cannot change. */
+/** Drops the fields that this write can't change. */
 export function tracked(writing: Writing, set: FieldSet): FieldSet {
   if (writing.subresource === 'status') return set.without(NOT_STATUS)
   return writing.hasStatus ? set.without(STATUS) : set
@@ -75,8 +75,8 @@ export function compareTracked(writing: Writing, atom: Atom, before: JsonObject,
 }
 
 /**
- * The entries of all but `writer` as the change leaves them: fields that got another value, and fields that are gone, are no
- * longer theirs. Entries without fields vanish, and so do those of versions that the kind no longer has.
+ * The entries of everyone but `writer` after the change: fields that were changed or removed are no longer theirs. Entries without fields
+ * vanish, and so do those of versions that the kind no longer has.
  */
 export function othersAfter(
   writing: Writing,
@@ -106,7 +106,7 @@ function conflictsWith(manager: Manager, fields: FieldSet): FieldConflict[] {
   return [...fields.paths()].map((field) => ({ manager: manager.name, field, message }))
 }
 
-/** The entries after somebody wrote `after` where `before` was: what is new or different is the writer's alone. */
+/** The entries after `before` was replaced by `after`: what is new or different belongs to the writer alone. */
 export function entriesAfterUpdate(
   writing: Writing,
   entries: ManagedEntries,
@@ -116,7 +116,7 @@ export function entriesAfterUpdate(
   const comparison = compareTracked(writing, objectAtom(writing.schema), before, after)
   const manager = managerOf(writing, 'Update')
   const key = managerKey(manager)
-  // The writer's own entry is treated as anybody's, and then joined with what was changed now.
+  // The writer's own entry is treated like any other, then joined with the current changes.
   const { entries: left } = othersAfter(writing, entries, '', comparison)
   const own = new Map(left)
   const fields = comparison.modified.union(comparison.added).difference(UNTRACKED)

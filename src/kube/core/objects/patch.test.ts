@@ -1,4 +1,4 @@
-// Merge patch against RFC 7396's own algorithm, JSON patch against a real kube-apiserver (test/data/object-json-patch.json).
+// Merge patch compared with RFC 7396's own algorithm, JSON patch with a real kube-apiserver (test/data/object-json-patch.json).
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -27,8 +27,8 @@ const OBJECT: JsonObject = {
 }
 
 /**
- * Where we differ on purpose: negative indexes and pointers without a slash are none in RFC 6901. Operations of wrong types are
- * always malformed; there only where fields are validated.
+ * Deliberate differences: RFC 6901 has no negative indexes or pointers without a slash. Operations of wrong types are always malformed
+ * here; there only where fields are validated.
  */
 const DIFFERENT: ReadonlySet<string> = new Set([
   '[{"op":"add","path":"/spec/atomicList/-1","value":"q"}]',
@@ -37,7 +37,7 @@ const DIFFERENT: ReadonlySet<string> = new Set([
 ])
 
 for (const { text, code, message, spec } of DATA.patches) {
-  // Text that is not JSON never comes here, and the patched object is validated later.
+  // Text that is not JSON never gets here, and the patched object is validated later.
   if (DIFFERENT.has(text) || text === '{' || message === 'patched object is invalid' || message?.includes('"Kind"'))
     continue
   test(`as kube-apiserver: ${text}`, () => {
@@ -53,7 +53,7 @@ for (const { text, code, message, spec } of DATA.patches) {
     if (code === 422) return assert.match(message ?? '', /is missing in/)
     assert.equal(code, 200)
     assert.ok(isRecord(patched) && isRecord(patched['spec']))
-    // Null and unknown fields were dropped there.
+    // The server dropped null and unknown fields.
     const { zz: _, count: _count, ...known } = patched['spec']
     assert.deepEqual(known, spec)
   })

@@ -1,5 +1,5 @@
-// The two patches that custom resources take besides apply: merge patch (RFC 7396) and JSON patch (RFC 6902), with the
-// refusals of kube-apiserver (k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
+// The two patches that custom resources accept besides apply: merge patch (RFC 7396) and JSON patch (RFC 6902), with kube-apiserver's
+// refusals (k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
@@ -9,8 +9,8 @@ import { applyOperation, isPointer, type Operation, PatchWork } from './json-pat
 const MAX_OPERATIONS = 10_000
 
 /**
- * The target with the patch merged in; neither is changed. Null removes a member, lists are replaced as a whole.
- * @throws {StatusError} 400 when the patch is not an object
+ * Merges the patch into the target; neither is modified. Null removes a member, lists are replaced as a whole.
+ * @throws {StatusError} 400 if the patch is not an object
  */
 export function mergePatch(target: JsonObject, patch: unknown): unknown {
   if (patch === null) throw statusError('BadRequest', 'Invalid JSON Patch')
@@ -29,21 +29,21 @@ function merged(target: unknown, patch: unknown): unknown {
 }
 
 /**
- * The target after all operations; it is not changed itself.
- * @throws {StatusError} 400 when the operations are malformed, 413 when they are more than 10,000 or mean too much work, 422 when
- * one of them does not apply: then nothing has happened
+ * The target after all operations; the target itself is not modified.
+ * @throws {StatusError} 400 if the operations are malformed, 413 if there are more than 10,000 or they cost too much, 422 if one of them
+ * does not apply: then nothing has happened
  */
 export function jsonPatch(target: JsonObject, operations: unknown): unknown {
   const list = operationsOf(operations)
   const work = new PatchWork()
-  // One member, so that an operation may replace the whole object as well.
+  // Wrapped in a member, so that an operation may replace the whole object.
   const document: { root: unknown } = { root: structuredClone(target) }
   for (const operation of list) if (!applyOperation(document, operation, work)) throw doesNotApply()
   if (!isRecord(document.root)) throw doesNotApply()
   return document.root
 }
 
-/** What kube-apiserver says of any operation that cannot be done, a failed test included; it gives no reason. */
+/** kube-apiserver's answer to any operation that can't be applied, including a failed test; it gives no reason. */
 function doesNotApply(): StatusError {
   return statusError('Invalid', 'the server rejected our request due to an error in our request', {})
 }

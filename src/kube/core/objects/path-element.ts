@@ -1,5 +1,5 @@
-// One step of the path of a field, in the notation of fieldsV1: `f:name` a member, `k:{"name":"x"}` the item of a list with
-// these keys, `v:"x"` the item of a set (sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go).
+// One step of a field path, in the notation of fieldsV1: `f:name` is a member, `k:{"name":"x"}` the list item with these keys, `v:"x"` a
+// set's item (sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go).
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { sortedJson } from '../../../kit/api/json/sorted-json.ts'
@@ -35,7 +35,7 @@ function setElement(item: unknown): { readonly element: string } | { readonly er
   return { element: `v:${sortedJson(item)}` }
 }
 
-/** As people read it: `.name`, `[name="x",protocol="TCP"]`, `[="x"]`. */
+/** For people: `.name`, `[name="x",protocol="TCP"]`, `[="x"]`. */
 export function shownElement(element: string): string {
   const content = element.slice(2)
   if (element.startsWith('f:')) return `.${content}`
@@ -61,7 +61,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Whether the text can be an element at all; what a client writes into managedFields may be anything. */
+/** Whether the text is a valid element; clients may write anything into managedFields. */
 export function isElement(text: string): boolean {
   if (text.startsWith('f:')) return true
   if (text.startsWith('i:')) return /^i:[0-9]+$/.test(text)

@@ -1,5 +1,5 @@
-// Server-side apply and managedFields against the answers of a real kube-apiserver (test/data/server-side-apply.json), and
-// the properties that any apply must have.
+// Server-side apply and managedFields, compared with answers of a real kube-apiserver (test/data/server-side-apply.json), and general
+// properties of apply.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ const { schema } = DATA
 const TIME = '2026-01-01T00:00:00Z'
 const HEAD = { apiVersion: 'test.example.com/v1', kind: 'Widget' }
 
-/** As much of an API server as the answers need. */
+/** A minimal API server for these answers. */
 class Server {
   object: JsonObject | undefined
   readonly #name: string
@@ -134,7 +134,7 @@ for (const { title, name, steps } of DATA.scenarios) {
   })
 }
 
-/** Go lists in the random order of its maps, and stops at the first unknown field of each. */
+/** Go lists in random map order, and stops at the first unknown field of each. */
 function compareFailure({ status }: StatusError, step: Step, what: string): void {
   if (step.causes !== undefined) {
     const theirs = step.causes.map(({ field, message }) => `${field} ${message}`).sort()
@@ -149,9 +149,9 @@ function compareFailure({ status }: StatusError, step: Step, what: string): void
 
 const texts = fc.constantFrom('aa', 'bb', 'cc')
 const small = fc.integer({ min: 1, max: 3 })
-/** As JSON.parse makes them: what does not change of an object is not copied. */
+/** As JSON.parse makes them: unchanged parts of an object are not copied. */
 const PLAIN = { noNullPrototype: true } as const
-/** What one manager may want: never the same as its neighbour's when `mine` differs. */
+/** A manager's configuration: always differs from its neighbour's if `mine` differs. */
 const spec = fc.record(
   {
     text: texts,
@@ -194,8 +194,7 @@ test('applying the same again changes nothing, and needs no force', () => {
       const once = apply(apply(apply(undefined, 'a', first), 'b', second), 'a', third)
       const twice = apply(once, 'a', third, false)
       assert.deepEqual(apply(twice, 'a', third, false), twice)
-      // An empty list or map where items have owners first takes the manager's own away, and then stands there itself:
-      // so it is in Kubernetes too.
+      // An empty list or map whose items are owned separately first removes the manager's own, and then remains itself, as in Kubernetes.
       if (!/\[\]|\{\}/.test(JSON.stringify(third))) assert.deepEqual(twice, once)
     }),
     { numRuns: 300 },
@@ -211,7 +210,7 @@ test('what was applied is there, is owned, and goes with its owner', () => {
         [],
       )
       const gone = apply(apply(live, 'a', {}), 'b', {})
-      // Only what the server itself fills in is left, and what was made for the fields that are gone.
+      // Only what the server fills in is left, and what was created for the removed fields.
       assert.deepEqual(
         leaves(gone['spec']).filter((leaf) => !leaf.endsWith('mode=A') && !leaf.endsWith('inner.y=7')),
         [],
@@ -244,7 +243,7 @@ test('two managers with fields of their own may come in either order', () => {
   )
 })
 
-/** The items of a set stand in the order in which they came. */
+/** The items of a set keep their order of arrival. */
 function withoutOrder(object: JsonObject): JsonObject {
   const { spec: wanted, ...rest } = comparable(object)
   const { set, ...others } = wanted as { readonly set: readonly string[] }

@@ -36,23 +36,22 @@ import { elementOf, fieldsOf, typeErrors } from './typed-fields.ts'
 import { mergeValues } from './typed-merge.ts'
 
 interface ApplyChange extends Writing {
-  /** undefined = the object is created. */
+  /** undefined = the object is being created. */
   readonly live: JsonObject | undefined
-  /** The fields that the manager wants, as it sent them: neither shaped nor with defaults. */
+  /** The manager's configuration as sent: neither shaped nor with defaults. */
   readonly applied: JsonObject
-  /** Takes over what others own. */
+  /** Takes over fields owned by others. */
   readonly force: boolean
 }
 
-/** Owner of everything in an object that nobody tracked before the first apply. */
+/** Owner of everything in an object that was not tracked before the first apply. */
 const BEFORE_FIRST_APPLY = 'before-first-apply'
 
 /**
- * The live object with the configuration applied, defaults and managedFields; or who is in the way. Fields that the manager
- * applied the last time and no longer does are removed, unless somebody else owns them. Nulls of the configuration stay, for
- * validation to find. The caller checks that names, apiVersion and kind are those of the request.
- * @throws {StatusError} 400 when the configuration has managedFields, 500 when it does not fit the schema (both as
- * kube-apiserver has it)
+ * The live object with the configuration applied, defaults and managedFields; or the conflicts. Fields that the manager applied last time
+ * and no longer does are removed, unless another manager owns them. Nulls in the configuration stay, for validation to find. The caller
+ * checks that names, apiVersion and kind match the request.
+ * @throws {StatusError} 400 if the configuration has managedFields, 500 if it does not fit the schema (both as in kube-apiserver)
  */
 export function applyConfiguration(
   change: ApplyChange,
@@ -132,13 +131,13 @@ function applyOnce(
   if (!change.force && after.conflicts.length > 0) return { conflicts: after.conflicts }
   const left = withoutUntracked(after.entries, manager)
   const own = left.get(key)
-  // Who only shares what is there already has changed nothing, and gets no time.
+  // A manager that only shares existing values changed nothing, and gets no time.
   const changed = !sameJson(live, object)
   if (changed && own !== undefined) left.set(key, { ...own, time: change.time })
   return { object: changed ? object : live, entries: left }
 }
 
-/** Without the fields that the manager applied the last time, that are not applied now, and that nobody else owns. */
+/** Removes the fields that the manager applied last time, does not apply now, and that no other manager owns. */
 function pruneUnowned(atom: Atom, merged: unknown, entries: ManagedEntries, last: FieldSet | undefined): unknown {
   if (last === undefined || last.isEmpty()) return merged
   const lastNamed = withNamedFields(atom, last)
@@ -153,7 +152,7 @@ function pruneUnowned(atom: Atom, merged: unknown, entries: ManagedEntries, last
   return withoutHoles(merged, pruned)
 }
 
-/** Nothing left of a map or list that stays itself, because somebody owns it: then it is empty, not null. */
+/** If nothing is left of a map or list that stays because it is owned, it is empty, not null. */
 function withoutHoles(before: unknown, after: unknown): unknown {
   if (after === null && Array.isArray(before)) return []
   if (after === null && isRecord(before)) return {}
@@ -166,10 +165,10 @@ function withoutHoles(before: unknown, after: unknown): unknown {
   )
 }
 
-// A value without some of its fields (sigs.k8s.io/structured-merge-diff/v6/typed/remove.go), and sets with the fields that
-// lead to their members (fieldpath/set.go, EnsureNamedFieldsAreMembers).
+// Removes fields from a value (sigs.k8s.io/structured-merge-diff/v6/typed/remove.go), and adds to a set the fields that lead to its members
+// (fieldpath/set.go, EnsureNamedFieldsAreMembers).
 
-/** null where nothing is left of a map or a list that itself was not to be removed. */
+/** null if nothing is left of a map or list that was not itself to be removed. */
 function removeFields(atom: Atom, value: unknown, fields: FieldSet): unknown {
   const { map, list, scalar } = deduced(atom, value)
   if (map !== undefined) {
@@ -195,7 +194,7 @@ function removeFields(atom: Atom, value: unknown, fields: FieldSet): unknown {
   return kept.length === 0 ? null : kept
 }
 
-/** The set, and the fields named by the schema on the way to its members: `a` for `a.b.c`, but not a key of a map. */
+/** The set, plus the fields named in the schema on the way to its members: `a` for `a.b.c`, but not a map key. */
 function withNamedFields(atom: Atom | undefined, set: FieldSet): FieldSet {
   const children = new Map<string, FieldSet>()
   for (const [element, child] of set.children) {
@@ -211,8 +210,8 @@ function withNamedFields(atom: Atom | undefined, set: FieldSet): FieldSet {
   return new FieldSet(set.member, children)
 }
 
-// kubectl moves objects from client-side to server-side apply with the help of the server: `kubectl apply --server-side` may
-// take over what `kubectl apply` wrote before, and the annotation that the latter leaves is kept up to date for a way back
+// kubectl migrates objects from client-side to server-side apply with the server's help: `kubectl apply --server-side` may take over what
+// `kubectl apply` wrote before, and the annotation left by the latter is kept up to date for the way back
 // (k8s.io/apimachinery/pkg/util/managedfields/internal/{lastappliedmanager,lastappliedupdater}.go).
 const ANNOTATION = 'kubectl.kubernetes.io/last-applied-configuration'
 const MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -220,7 +219,7 @@ const MAX_ANNOTATIONS_BYTES = 256 * 1024
 /** The only manager for which the server does this. */
 const KUBECTL = 'kubectl'
 
-/** Paths (`.spec.x`) that client-side apply wrote, and that nothing changed since. */
+/** Paths (`.spec.x`) written by client-side apply and unchanged since. */
 function appliedByClient(atom: Atom, live: JsonObject, apiVersion: string): ReadonlySet<string> {
   const applied = lastApplied(live)
   if (applied === undefined || applied['apiVersion'] !== apiVersion) return new Set()
@@ -240,7 +239,7 @@ function lastApplied(object: JsonObject): JsonObject | undefined {
   }
 }
 
-/** The object whose annotation, if it has one, says what was applied now. */
+/** Updates the annotation, if the object has it, to what was applied now. */
 function withLastApplied(object: JsonObject, applied: JsonObject): JsonObject {
   const annotations = annotationsOf(object)
   const before = annotations?.[ANNOTATION]

@@ -1,4 +1,4 @@
-// Decoding of bodies against the answers of a real kube-apiserver (test/data/object-decoding.json).
+// Decoding of bodies, compared with answers of a real kube-apiserver (test/data/object-decoding.json).
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ for (const row of DATA.texts) {
   test(`as kube-apiserver: ${row.type} ${JSON.stringify(row.text)}`, () => {
     const outcome = decoded(row)
     if (typeof outcome === 'string') {
-      // The parsers of YAML word their errors differently; the other messages are the same.
+      // YAML parsers word their errors differently; the other messages are equal.
       assert.equal(row.code, 400, `${outcome} was fine for kube-apiserver`)
       if (row.type === 'json' || /anchor|unsupported value/.test(outcome)) {
         assert.ok(row.message?.includes(outcome), `${outcome} should be in ${row.message}`)
@@ -45,7 +45,7 @@ for (const row of DATA.texts) {
   })
 }
 
-/** What is text of the right syntax, but no object of a kind. */
+/** Syntactically valid text that is not an object of a kind. */
 const NO_OBJECT = /cannot unmarshal \w+ into Go value|'Kind' is missing|incompatible YAML document/
 
 function decoded({ text, type }: Row): ReturnType<typeof decodeObject> | string {
@@ -128,7 +128,7 @@ test('JSON that JSON.parse takes is read, and nothing else', () => {
   }
 })
 
-// Put together one by one, the paths take minutes: for as long nobody else is served.
+// Built one by one, the paths would take minutes, during which no other request is served.
 test('fields given twice by the thousand, below a long key, take no time to speak of', { timeout: 60_000 }, () => {
   for (const [format, length, count] of [
     ['json', 1_000_000, 39_000],

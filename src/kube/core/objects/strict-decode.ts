@@ -1,22 +1,22 @@
-// The text of a request's body -> a value, strictly: fields that are given twice are told, nothing is guessed.
+// Decodes a request's body strictly: duplicate fields are reported, nothing is guessed.
 
 import { goQuote } from './go-values.ts'
 import { parseJson, TooManyValues } from './json-text.ts'
 import { parseYaml } from './yaml-text.ts'
 
 /**
- * Characters of YAML that is not JSON: a character takes a microsecond to read, in one turn of the event loop. Every client of
- * Kubernetes sends JSON, also where it says YAML.
+ * Maximum characters of YAML that is not JSON: parsing takes a microsecond per character, in one turn of the event loop. Every Kubernetes
+ * client sends JSON, even as YAML.
  */
 export const MAX_YAML_LENGTH: number = 32 * 1024
 
 /**
- * The same where whoever may only ask about himself, or delete, may send it, as often as he likes: DeleteOptions and reviews have
- * some hundred characters.
+ * Same, where callers with minimal rights may send it as often as they like: DeleteOptions and reviews of oneself have some hundred
+ * characters.
  */
 export const MAX_SMALL_YAML_LENGTH = 1024
 
-/** YAML that is not JSON, and longer than it may be here. Nothing of it was read. */
+/** YAML that is not JSON and is too long. Nothing of it was parsed. */
 export class YamlTooLong extends SyntaxError {
   /** Characters. */
   readonly limit: number
@@ -31,19 +31,19 @@ export class YamlTooLong extends SyntaxError {
 
 export interface DecodedObject {
   readonly value: unknown
-  /** Paths of the fields that are given twice; the last one holds. At most 100. */
+  /** Paths of duplicate fields; the last one wins. At most 100. */
   readonly duplicates: readonly string[]
-  /** `duplicates` as kube-apiserver's strict decoding words them: one message for each path of JSON, one for all of YAML. */
+  /** `duplicates` as worded by kube-apiserver's strict decoding: one message per path for JSON, one for all for YAML. */
   readonly strictErrors: readonly string[]
 }
 
 /**
- * The first document of a YAML text; what follows it is not read, as in kube-apiserver.
+ * The first document of a YAML text; the rest is not read, as in kube-apiserver.
  * @param maxYaml characters of YAML that is not JSON
  * @throws {YamlTooLong}
  * @throws {TooManyValues}
- * @throws {SyntaxError} when the text is neither JSON nor YAML that JSON could hold, or nested deeper than 500 levels; with the
- * message of Go's encoding/json, or one that begins with `yaml: `
+ * @throws {SyntaxError} if the text is neither JSON nor YAML that JSON can represent, or nested deeper than 500 levels; with the message of
+ * Go's encoding/json, or one that begins with `yaml: `
  */
 export function decodeObject(text: string, format: 'json' | 'yaml', maxYaml: number = MAX_YAML_LENGTH): DecodedObject {
   if (format === 'json') {
@@ -59,7 +59,7 @@ export function decodeObject(text: string, format: 'json' | 'yaml', maxYaml: num
   return { value, duplicates, strictErrors }
 }
 
-/** kubectl sends JSON where YAML is asked for, which is faster to read as what it is. What is odd is left to YAML. */
+/** kubectl sends JSON as YAML; JSON parses faster. Anything unusual is left to the YAML parser. */
 function plainJson(text: string): DecodedObject | undefined {
   if (!text.trimStart().startsWith('{')) return undefined
   try {

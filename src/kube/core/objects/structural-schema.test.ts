@@ -1,4 +1,4 @@
-// Pruning, defaults and validation against the answers of a real kube-apiserver (test/data/object-validation.json).
+// Pruning, defaults and validation, compared with answers of a real kube-apiserver (test/data/object-validation.json).
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ interface Row {
   readonly given: JsonObject
   readonly object?: JsonObject
   readonly causes?: readonly StatusCause[]
-  /** What strict decoding said. */
+  /** The error of strict decoding. */
   readonly strict?: string
 }
 
@@ -23,8 +23,8 @@ const DATA: { readonly schema: JsonSchema; readonly objects: readonly Row[] } = 
 const { schema } = DATA
 
 /**
- * Where we differ from kube-apiserver on purpose. It takes any list for text that has a format; and where a fraction stands in
- * place of an integer it says so twice, or of a fraction as a bound only the integer part.
+ * Deliberate differences from kube-apiserver. It accepts any list as formatted text; and it reports a fraction in place of an integer
+ * twice, or only the integer part of a fractional bound.
  */
 const DIFFERENT: ReadonlySet<string> = new Set([
   '{"spec":{"data":[1]}}',
@@ -37,7 +37,7 @@ for (const row of DATA.objects) {
   if (DIFFERENT.has(given)) continue
   test(`as kube-apiserver: ${given}`, () => {
     const { object, unknown } = shapeObject(schema, row.given)
-    // Create drops status where there is a status subresource.
+    // Create drops status if there is a status subresource.
     const { status: _, ...main } = object
     const errors = validateShape(schema, main)
     assert.deepEqual(errors.map(causeOf).map(shownError).sort(), (row.causes ?? []).map(shownError).sort())

@@ -1,6 +1,5 @@
-// An object brought into the shape of its kind's schema, as kube-apiserver does with custom resources before it validates
-// them: unknown fields are pruned, nulls dropped, defaults filled in
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}). Validation: validateShape.
+// Shapes an object by its kind's schema, as kube-apiserver does with custom resources before validation: unknown fields are pruned, nulls
+// dropped, defaults filled in (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{pruning,defaulting}). Validation: validateShape.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -30,18 +29,18 @@ import { goJson, goNumber } from './go-values.ts'
 
 interface ShapedObject {
   readonly object: JsonObject
-  /** Paths of what was pruned (`spec.foo`, `spec.servers[0].bar`), sorted unless there are very many. */
+  /** Paths of pruned fields (`spec.foo`, `spec.servers[0].bar`), sorted unless there are very many. */
   readonly unknown: readonly string[]
 }
 
-/** More paths than this are not sorted: an answer lists a hundred of them. */
+/** More paths than this are not sorted: a response lists a hundred of them. */
 const MOST_SORTED = 1_000
 
 /**
- * The object with the fields that the schema knows; maps and lists in which nothing changes are not copied. `apiVersion`, `kind` and `metadata` of the object itself are left alone
- * (metadata-shape.ts).
- * @param stored what is stored, when the object was made by changing that: an unknown field that has stayed as it was is kept, as a newer
- * version of this program has written it. Default: none is kept
+ * The object with the fields in the schema; unchanged maps and lists are not copied. `apiVersion`, `kind` and `metadata` of the object
+ * itself are left alone (metadata-shape.ts).
+ * @param stored the stored object, if this one is a modification of it: unknown fields that are unchanged are kept, since a newer version
+ * of this program wrote them. Default: none is kept
  */
 export function shapeObject(schema: JsonSchema, object: JsonObject, stored?: JsonObject): ShapedObject {
   const unknown: string[] = []
@@ -59,8 +58,8 @@ export function withDefaults(schema: JsonSchema, object: JsonObject): JsonObject
 }
 
 /**
- * Every way in which the object does not fit the schema, in the words of kube-apiserver. Null members have to be dropped
- * before (shapeObject). CEL rules are not evaluated.
+ * Every way in which the object does not fit the schema, in kube-apiserver's words. Null members must be dropped first (shapeObject). CEL
+ * rules are not evaluated.
  */
 export function validateShape(schema: JsonSchema, object: JsonObject): readonly FieldError[] {
   return shapeErrors(viewOf(schema), object)
@@ -79,7 +78,7 @@ function prune(
     const before: readonly unknown[] = Array.isArray(stored) ? stored : []
     const items = itemsOf(schema)
     return mapped(value, (item, at) => {
-      // The path of what has no members is not made: there may be very many.
+      // Build the path only for values with members: there may be very many.
       return typeof item === 'object' ? prune(items, item, before[at], `${path}[${at}]`, unknown) : item
     })
   }
@@ -106,8 +105,8 @@ function below(path: string, key: string): string {
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * The map with each member changed; undefined = without it. The same map where nothing changes, which is the usual case: building a map of
- * many members takes longer than everything else here.
+ * Maps each member; undefined = remove it. Returns the same map if nothing changes, the usual case: building a map of many members takes
+ * longer than everything else here.
  */
 function withMembers(map: Members, change: (key: string, member: unknown) => unknown): Members {
   const entries = Object.entries(map)
@@ -122,19 +121,19 @@ function withMembers(map: Members, change: (key: string, member: unknown) => unk
   return changed === undefined ? map : Object.fromEntries(changed)
 }
 
-/** The list with each item changed; the same list where nothing changes. */
+/** Maps each item; returns the same list if nothing changes. */
 function mapped(list: readonly unknown[], change: (item: unknown, at: number) => unknown): readonly unknown[] {
   const all = list.map(change)
   return all.every((item, at) => item === list[at]) ? list : all
 }
 
-/** What holds for the items of a list that itself keeps unknown fields. */
+/** The schema of the items of a list that itself keeps unknown fields. */
 function itemsOf(schema: SchemaView | undefined): SchemaView | undefined {
   if (schema?.items !== undefined) return schema.items
   return schema?.['x-kubernetes-preserve-unknown-fields'] === true ? schema : undefined
 }
 
-/** Null members, unless the schema allows them or has a default in their place. */
+/** Drops null members, unless the schema allows them or has a default for them. */
 function dropNulls(schema: SchemaView | undefined, value: unknown): unknown {
   if (Array.isArray(value)) return mapped(value, (item) => dropNulls(schema?.items, item))
   if (!isRecord(value)) return value
@@ -164,7 +163,7 @@ function fillDefaults(schema: SchemaView | undefined, value: unknown): unknown {
   })
 }
 
-/** The map with the defaults of members that are missing, or null where null is not allowed. */
+/** Adds the defaults of members that are missing, or null where null is not allowed. */
 function withMissing(schema: SchemaView, value: Members): Members {
   let filled: Record<string, unknown> | undefined
   for (const [key, known] of Object.entries(schema.properties ?? {})) {
@@ -184,10 +183,10 @@ function defaultOf(schema: SchemaView | undefined): unknown {
   return schema?.default ?? null
 }
 
-// Where an object does not fit its schema, in the words of kube-apiserver (k8s.io/kube-openapi/pkg/validation/validate, whose
-// results apiextensions-apiserver/pkg/apiserver/validation/validation.go turns into field errors).
+// Validation errors in kube-apiserver's words (k8s.io/kube-openapi/pkg/validation/validate, whose results
+// apiextensions-apiserver/pkg/apiserver/validation/validation.go turns into field errors).
 
-/** The errors of a value, of very many the first. Members that the schema does not know are none: they were pruned. */
+/** The errors of a value; of very many, the first. Members not in the schema are ignored: they were pruned. */
 function shapeErrors(schema: SchemaView, value: unknown): readonly FieldError[] {
   const errors: FieldError[] = []
   const memberPath = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
@@ -253,7 +252,7 @@ function errorOf({ violated, path, schema, value }: Violation): FieldError | und
 
 function typeError(schema: SchemaView, value: unknown, path: string): FieldError {
   const actual = jsonTypeOf(value)
-  // What should be text of a format is called by it, and what is there instead by its format, if it has one.
+  // An expected formatted text is named by its format, and so is the actual value if it has one.
   const formatted = schema.format !== undefined && schema.type === 'string' && value !== null
   const name = formatted ? schema.format : typesOf(schema).join(',')
   const shown = formatted ? (NUMBER_FORMATS.get(actual) ?? '') : actual
@@ -265,7 +264,7 @@ const NUMBER_FORMATS: ReadonlyMap<string, string> = new Map([
   ['number', 'float64'],
 ])
 
-/** A list or map is counted; any other value stays as it is. */
+/** Lists and maps are counted; any other value is returned unchanged. */
 function sizeOf(value: unknown): unknown {
   return typeof value === 'object' ? countOf(value) : value
 }

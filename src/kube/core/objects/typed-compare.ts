@@ -1,4 +1,4 @@
-// Which fields two versions of a value differ in (sigs.k8s.io/structured-merge-diff/v6/typed/compare.go).
+// Compares two versions of a value field by field (sigs.k8s.io/structured-merge-diff/v6/typed/compare.go).
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
@@ -24,7 +24,7 @@ class Comparing implements Comparison {
   readonly modified = new FieldSet()
   readonly removed = new FieldSet()
 
-  /** undefined = there is no such value. */
+  /** undefined = absent. */
   compare(atom: Atom, before: unknown, after: unknown, path: readonly string[]): void {
     const was = deduced(atom, before)
     const is = deduced(atom, after)
@@ -94,7 +94,7 @@ class Comparing implements Comparison {
       else if (old.length >= 2 && now.length >= 2) {
         if (!sameJson(old, now)) this.modified.insert(at)
       } else if (old.length >= 2) {
-        // What was there twice was one field; what is there once has fields of its own.
+        // Duplicate items were one field; a single item has fields of its own.
         if (now.length === 1) this.compare(list.items, undefined, now[0], at)
         this.removed.insert(at)
       } else {

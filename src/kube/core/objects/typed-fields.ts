@@ -1,5 +1,4 @@
-// The fields that a value consists of, and where it does not fit its schema at all
-// (sigs.k8s.io/structured-merge-diff/v6/typed/{tofieldset,validate}.go).
+// The fields of a value, and where it does not fit its schema at all (sigs.k8s.io/structured-merge-diff/v6/typed/{tofieldset,validate}.go).
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { compareText } from '../../../kit/api/json/sorted-json.ts'
@@ -8,7 +7,7 @@ import { FieldSet } from './field-set.ts'
 import { goPlain, goSyntax, goTypeName } from './go-syntax.ts'
 import { itemElement, memberElement, shownElement } from './path-element.ts'
 
-/** Every leaf, and the items of lists that have owners of their own. */
+/** Every leaf, and items that are owned separately. */
 export function fieldsOf(atom: Atom, value: unknown): FieldSet {
   const root = new FieldSet()
   collect(atom, value, root)
@@ -43,19 +42,19 @@ function collectItems(list: ListAtom, items: readonly unknown[], node: FieldSet)
   for (const element of elements) times.set(element, (times.get(element) ?? 0) + 1)
   for (const [at, element] of elements.entries()) {
     const child = node.child(element)
-    // Items that are there twice are one field.
+    // Duplicate items are one field.
     if (times.get(element) === 1) collect(list.items, items[at], child)
     child.member = true
   }
 }
 
-/** The element of an item that was validated before. */
+/** The element of an item that was already validated. */
 export function elementOf(list: ListAtom, item: unknown): string {
   const named = itemElement(list, item)
   return 'element' in named ? named.element : 'v:null'
 }
 
-/** `.spec.text: expected string, got ...`, one for each error. */
+/** `.spec.text: expected string, got ...`, one per error. */
 export function typeErrors(atom: Atom, value: unknown, path = ''): string[] {
   const { map, list, scalar } = deduced(atom, value)
   const error = (text: string): string[] => [path === '' ? text : `${path}: ${text}`]
@@ -107,7 +106,7 @@ function itemErrors(list: ListAtom, items: readonly unknown[], path: string): st
       continue
     }
     const named = itemElement(list, item)
-    // Without an element nothing below can be named.
+    // Without an element, nothing below it can be named.
     if ('error' in named) return [...errors, `${path}: element ${at}: ${named.error}`]
     const { element } = named
     if (seen.has(element)) errors.push(`${path}: duplicate entries for key ${shownElement(element)}`)

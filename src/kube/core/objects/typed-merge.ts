@@ -1,10 +1,10 @@
-// A value with another one applied on top (sigs.k8s.io/structured-merge-diff/v6/typed/merge.go).
+// Applies one value on top of another (sigs.k8s.io/structured-merge-diff/v6/typed/merge.go).
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { type Atom, deduced, type ListAtom, type MapAtom, memberAtom } from './atom.ts'
 import { elementOf } from './typed-fields.ts'
 
-/** undefined = there is no such value. */
+/** undefined = absent. */
 export function mergeValues(atom: Atom, live: unknown, applied: unknown): unknown {
   const { map, list, scalar } = deduced(atom, applied === undefined ? live : applied)
   if (map !== undefined) return mergeMaps(map, live, applied)
@@ -39,7 +39,7 @@ function mergeLists(list: ListAtom, live: unknown, applied: unknown): unknown {
   return merged.length === 0 ? undefined : merged
 }
 
-/** Items that both have come in the order of the applied list; the others stay where their neighbours are. */
+/** Items in both lists come in the order of the applied list; the others stay next to their neighbours. */
 function mergeItems(list: ListAtom, live: readonly unknown[], applied: readonly unknown[]): unknown[] {
   const liveElements = live.map((item) => elementOf(list, item))
   const appliedElements = applied.map((item) => elementOf(list, item))
@@ -48,7 +48,7 @@ function mergeItems(list: ListAtom, live: readonly unknown[], applied: readonly 
   const shared = appliedElements.filter((element) => liveItems.has(element))
   const out: unknown[] = []
   const taken = new Set<string>()
-  // An index: to shift a long list moves all of it.
+  // An index, because shifting a long list moves all of it.
   let sharedSoFar = 1
   let nextShared = shared[0]
   const put = (old: unknown, now: unknown): void => {
@@ -81,7 +81,7 @@ function mergeItems(list: ListAtom, live: readonly unknown[], applied: readonly 
   return out
 }
 
-/** Items that are there twice are not merged with anything. */
+/** Duplicate items are not merged with anything. */
 function uniqueItems(elements: readonly string[], items: readonly unknown[]): Map<string, unknown> {
   const found = new Map<string, unknown>()
   for (const [at, element] of elements.entries()) found.set(element, found.has(element) ? null : items[at])

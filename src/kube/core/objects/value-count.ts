@@ -1,4 +1,4 @@
-// How many values (texts, numbers, lists, maps ...) something has: a measure of the work that an object will cost, taken before that is done.
+// Counts the values (texts, numbers, lists, maps ...) of an object: an estimate of the work it will cost, taken in advance.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { statusError } from '../../api/status.ts'
@@ -6,12 +6,12 @@ import { type Atom, deduced, memberAtom } from './atom.ts'
 import { MAX_VALUES } from './json-text.ts'
 
 /**
- * Fields of an object that have owners of their own (managedFields): members of maps, items of lists with keys and of sets. A write
- * compares, sorts and names each of them several times.
+ * Maximum number of separately owned fields of an object (managedFields): map members, items of keyed lists and of sets. A write compares,
+ * sorts and names each of them several times.
  */
 export const MAX_OWNED_FIELDS = 6_000
 
-/** A patch may have made an object larger than any body. @throws {StatusError} 413 when it has more values than a body may have */
+/** A patch may have made an object larger than any body. @throws {StatusError} 413 if it has more values than a body may have */
 export function limitValues(object: unknown): void {
   if (countValues(object, MAX_VALUES) <= MAX_VALUES) return
   const message = `Request entity too large: the object would have more than ${MAX_VALUES} values (texts, numbers, lists, maps)`
@@ -29,7 +29,7 @@ function countValues(value: unknown, most: number): number {
   return count
 }
 
-/** @throws {StatusError} 413 when more of its fields than may be have owners */
+/** @throws {StatusError} 413 if too many of its fields are owned separately */
 export function limitOwnedFields(atom: Atom, object: unknown): void {
   if (countOwned(atom, object, MAX_OWNED_FIELDS) <= MAX_OWNED_FIELDS) return
   const message = `Request entity too large: limit is ${MAX_OWNED_FIELDS} fields that have owners (metadata.managedFields)`
@@ -61,11 +61,11 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 
 /**
- * Whether a JSON text has more than `most` values, for callers that leave its syntax to JSON.parse. Counts what begins at each comma and each
- * opening bracket, so that an empty list or map counts as two.
+ * Whether a JSON text has more than `most` values, for callers that leave its syntax to JSON.parse. Counts commas and opening brackets, so
+ * an empty list or map counts as two.
  */
 export function hasMoreValues(text: string, most: number): boolean {
-  // A value and what stands before it have two characters at least.
+  // A value and its separator take at least two characters.
   if (text.length <= 2 * most) return false
   let count = 1
   for (let at = 0; at < text.length; at++) {
@@ -76,7 +76,7 @@ export function hasMoreValues(text: string, most: number): boolean {
   return false
 }
 
-/** The index of the closing quote; at least the length where there is none. @param start the index of the opening quote */
+/** Index of the closing quote; at least the length if there is none. @param start index of the opening quote */
 function endOfText(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at++) {

@@ -1,4 +1,4 @@
-// YAML text as Kubernetes reads it (sigs.k8s.io/yaml): the first and only document, as a value that JSON can hold.
+// Parses YAML like Kubernetes (sigs.k8s.io/yaml): the first and only document, as a value that JSON can represent.
 
 import {
   Composer,
@@ -20,19 +20,19 @@ import { MAX_DEPTH, MAX_DUPLICATE_TEXT, MAX_DUPLICATES } from './json-text.ts'
 
 interface YamlText {
   readonly value: unknown
-  /** Paths of the keys that are given twice, each once. The last one holds. */
+  /** Paths of duplicate keys, each once. The last one wins. */
   readonly duplicates: readonly string[]
-  /** The same as Go's YAML library says it: `line 3: key "a" already set in map`. */
+  /** The same in the words of Go's YAML library: `line 3: key "a" already set in map`. */
   readonly duplicateMessages: readonly string[]
 }
 
-/** Nodes that aliases may add to a document: enough for people, not for a bomb. */
+/** Nodes that aliases may add to a document: enough for people, too few for a bomb. */
 const MAX_ALIASED_NODES = 10_000
 /** And characters: a few nodes may be long. */
 const MAX_ALIASED_TEXT = 1024 * 1024
 
 /**
- * In time linear to the text, and no further than to the first error.
+ * Linear in the text; stops at the first error.
  * @throws {SyntaxError} with a message that begins with `yaml: `
  */
 export function parseYaml(text: string): YamlText {
@@ -42,7 +42,7 @@ export function parseYaml(text: string): YamlText {
     const value = reader.read(composeFirstDocument(text, lines), '', 0)
     return { value, duplicates: [...reader.duplicates], duplicateMessages: reader.duplicateMessages }
   } catch (error) {
-    // Nesting deeper than the stack of the library.
+    // Nested deeper than the library's stack allows.
     if (error instanceof RangeError) throw new SyntaxError('yaml: exceeded max depth')
     throw error
   }
@@ -53,10 +53,10 @@ class Reader {
   readonly duplicateMessages: string[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, Node>()
-  /** Nodes whose aliases are being read: one inside another of the same name never ends. */
+  /** Nodes whose aliases are being expanded: one nested in itself never ends. */
   readonly #open = new Set<Node>()
   #aliases = 0
-  /** Characters of the paths of duplicates so far. */
+  /** Total length of duplicates' paths so far, characters. */
   #told = 0
   #aliasedNodes = 0
   #aliasedText = 0
@@ -106,7 +106,7 @@ class Reader {
   }
 
   #map(pairs: readonly Pair<unknown, unknown>[], path: string, depth: number): unknown {
-    // No prototype while it is filled: `__proto__` is a key like any other.
+    // Not a plain object: `__proto__` is a key like any other.
     const values = new Map<string, unknown>()
     const merges: Pair<unknown, unknown>[] = []
     for (const pair of pairs) {
@@ -140,7 +140,7 @@ class Reader {
     this.duplicateMessages.push(`line ${this.#lines.linePos(offset).line}: key ${goSyntax(key)} already set in map`)
   }
 
-  /** `<<: *defaults`: what the map itself does not say. */
+  /** `<<: *defaults`: adds what the map itself does not define. */
   #merge(values: Map<string, unknown>, from: unknown): void {
     for (const source of Array.isArray(from) ? from : [from]) {
       if (typeof source !== 'object' || source === null || Array.isArray(source)) {
@@ -155,8 +155,8 @@ function isMergeKey(node: unknown): boolean {
   return isScalar(node) && node.value === '<<' && node.type === Scalar.PLAIN && node.tag === undefined
 }
 
-// What a YAML scalar means to Kubernetes: the rules of go.yaml.in/yaml/v2 (resolve.go), which sigs.k8s.io/yaml uses. They are
-// YAML 1.1 without sexagesimal numbers and with timestamps left as text.
+// Resolves YAML scalars like Kubernetes: the rules of go.yaml.in/yaml/v2 (resolve.go), used by sigs.k8s.io/yaml. They are YAML 1.1 without
+// sexagesimal numbers and with timestamps left as text.
 const TAGS = 'tag:yaml.org,2002:'
 const FLOAT = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
 const TIMESTAMP = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\d{1,2}:\d{1,2}:\d{1,2}|$)/
@@ -170,7 +170,7 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | nul
 const INFINITY = /^([-+]?)\.(inf|Inf|INF)$/
 const NAN = /^\.(nan|NaN|NAN)$/
 
-/** A scalar without quotes and without a tag. NaN and infinities are given back as numbers; JSON has no place for them. */
+/** A scalar without quotes or tag. NaN and infinities are returned as numbers; JSON can't represent them. */
 function plainScalar(text: string): string | number | boolean | null {
   const word = WORDS.get(text)
   if (word !== undefined) return word
@@ -196,12 +196,12 @@ function numberOf(text: string): number | undefined {
 
 /**
  * A scalar with an explicit tag.
- * @throws {SyntaxError} when the text is not such a value, or JSON has no such values
+ * @throws {SyntaxError} if the text is not such a value, or JSON has no such values
  */
 function taggedScalar(tag: string, text: string): string | number | boolean | null {
   const name = tag.startsWith(TAGS) ? tag.slice(TAGS.length) : tag
   if (name === 'binary') return binary(text)
-  // A tag of another program, and `!` alone, mean: text, whatever it looks like.
+  // A foreign tag, and `!` alone, mean text, whatever it looks like.
   if (!RESOLVED.has(name)) return text
   const value = plainScalar(text)
   const kind = kindOf(value)
@@ -225,12 +225,12 @@ function kindOf(value: string | number | boolean | null): string {
   return typeof value === 'boolean' ? 'bool' : 'str'
 }
 
-// YAML text -> the nodes of its first document, read no further than to the first error. The library's own parseDocument goes
-// on behind an error and keeps one more for each token, with a stack: a request of 3 MB of `}` cost a minute and a half.
+// YAML text -> the nodes of its first document, stopping at the first error. The library's own parseDocument continues after an error and
+// keeps one more per token, with a stack: a request of 3 MB of `}` cost a minute and a half.
 
 /**
- * undefined or null when there is nothing in it. What stands behind the first document is not read, as in kube-apiserver.
- * @param lines learns where lines begin
+ * undefined or null if it is empty. What follows the first document is not read, as in kube-apiserver.
+ * @param lines records where lines begin
  * @throws {SyntaxError} with a message that begins with `yaml: `
  */
 export function composeFirstDocument(text: string, lines: LineCounter): ParsedNode | null | undefined {
@@ -246,16 +246,16 @@ export function composeFirstDocument(text: string, lines: LineCounter): ParsedNo
   return undefined
 }
 
-/** Collections that may be open at a time. Their document and a scalar are open with them. */
+/** Collections that may be open at a time, plus their document and a scalar. */
 const MAX_OPEN = MAX_DEPTH + 2
 
 /**
- * As the library's own Parser.parse, but no deeper than whoever reads the nodes goes: a token is only handed out when all
- * that is in it has been read, and a text of nothing but brackets would be read to its end.
+ * Like the library's own Parser.parse, but limited to the depth that is later read: a token is emitted only once all of its content has
+ * been read, so a text of nothing but brackets would be read to its end.
  */
 function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token, void> {
   const parser = new Parser(lines.addNewLine)
-  // The library's types hide it; strict-decode.test.ts fails when it is no longer there.
+  // The library's types hide it; strict-decode.test.ts fails if it disappears.
   const open: unknown = Reflect.get(parser, 'stack')
   if (!Array.isArray(open)) throw new Error('the YAML library does not tell how deep it is')
   lines.addNewLine(0)
@@ -266,7 +266,7 @@ function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token, void>
   yield* parser.end()
 }
 
-/** Ends the reading of a text: thrown again by whoever caught it, it stays the same error. */
+/** Aborts the parse: every catcher rethrows the same error. */
 class FirstError {
   readonly #lines: LineCounter
   #first: SyntaxError | undefined
@@ -282,20 +282,20 @@ class FirstError {
   }
 }
 
-/** A composer that throws where the library would note an error and go on. */
+/** A composer that throws where the library would record an error and continue. */
 function createComposer(errors: FirstError): Composer<ParsedNode, false> {
   const composer = new Composer<ParsedNode, false>({
     version: '1.1',
-    // Every scalar is text; what it means is decided by yaml-text.ts.
+    // Every scalar stays text; yaml-text.ts resolves it.
     schema: 'failsafe',
     resolveKnownTags: false,
     merge: false,
-    // Quadratic in the library; who reads the nodes looks for keys that are there twice.
+    // Quadratic in the library; the reader of the nodes finds duplicate keys itself.
     uniqueKeys: false,
     prettyErrors: false,
     logLevel: 'silent',
   })
-  // The library has no option for it; strict-decode.test.ts fails when it no longer calls this.
+  // The library has no option for it; strict-decode.test.ts fails if it no longer calls this.
   const replaced = Reflect.set(
     composer,
     'onError',
@@ -307,7 +307,7 @@ function createComposer(errors: FirstError): Composer<ParsedNode, false> {
   return composer
 }
 
-/** Where the library says that an error is. */
+/** Position of an error as reported by the library. */
 type Position = number | readonly [number, number] | { readonly offset: number }
 
 function offsetOf(at: Position): number {
@@ -315,7 +315,7 @@ function offsetOf(at: Position): number {
   return 'offset' in at ? at.offset : at[0]
 }
 
-/** The composer notes errors of tokens outside of a document without asking. */
+/** The composer silently records errors of tokens outside a document. */
 function refuseBadToken(token: CST.Token, begun: boolean, errors: FirstError): void {
   if (token.type === 'error') {
     const shown = token.source === '' ? '' : `: ${JSON.stringify(token.source.slice(0, MAX_SHOWN))}`
@@ -324,5 +324,5 @@ function refuseBadToken(token: CST.Token, begun: boolean, errors: FirstError): v
   if (token.type === 'doc-end' && !begun) errors.raise(token.offset, 'Unexpected doc-end without preceding document')
 }
 
-/** As much of a token that does not belong where it is as an answer repeats. */
+/** Characters of a misplaced token that a message repeats. */
 const MAX_SHOWN = 64

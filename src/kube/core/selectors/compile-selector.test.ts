@@ -29,7 +29,7 @@ test('operators mean what they mean to Kubernetes', () => {
     [expression('a', 'DoesNotExist'), { a: '' }, false],
     [{ matchLabels: { a: 'b' }, ...expression('a', 'In', ['b', 'c']) }, { a: 'b' }, true],
     [{ matchLabels: { a: 'b' }, ...expression('a', 'In', ['c']) }, { a: 'b' }, false],
-    // Properties that objects inherit are not labels.
+    // Inherited properties are not labels.
     [expression('constructor', 'Exists'), {}, false],
     [expression('toString', 'DoesNotExist'), {}, true],
   ]

@@ -1,5 +1,5 @@
-// Compiles label selectors of objects: metav1.LabelSelectorAsSelector with the checks of
-// labels.NewRequirement (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
+// Compiles label selectors of objects: metav1.LabelSelectorAsSelector with the checks of labels.NewRequirement
+// (apimachinery/pkg/apis/meta/v1/helpers.go, pkg/labels/selector.go).
 
 import { isRecord, recordOf } from '../../../kit/api/json/object-shape.ts'
 import { shown } from '../../../kit/api/validation/field-errors.ts'
@@ -20,7 +20,7 @@ export function compileSelector(selector: LabelSelector): CompiledSelector {
 }
 
 /**
- * The value of `?labelSelector=`, not yet escaped for a URL; '' = everything.
+ * The value of `?labelSelector=`, not yet URL-escaped; '' = everything.
  * @throws {SyntaxError} as compileSelector
  */
 export function selectorText(selector: LabelSelector): string {
@@ -44,7 +44,7 @@ function requirementText({ key, operator, values }: LabelRequirement): string {
   }
 }
 
-/** Takes any JSON: an object of another cluster may not be validated. */
+/** Accepts any JSON: an object of another cluster may not be validated. */
 function readRequirements(selector: unknown): LabelRequirements {
   if (!isRecord(selector)) throw new SyntaxError('it is not an object: write matchLabels or matchExpressions')
   const matchLabels = selector['matchLabels'] ?? {}

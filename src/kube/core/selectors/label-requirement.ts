@@ -1,11 +1,11 @@
-// What a label selector asks of labels, whether it was written as text or in an object (apimachinery/pkg/labels/selector.go).
+// Requirements of a label selector, whether written as text or in an object (apimachinery/pkg/labels/selector.go).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isInt64 } from '../../../kit/core/text/int64.ts'
 
 export type Labels = Readonly<Record<string, string>>
 
-/** A requirement of one label. */
+/** A requirement on one label. */
 export interface LabelRequirement {
   readonly key: string
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist' | 'Gt' | 'Lt'
@@ -26,7 +26,7 @@ export function labelsMatch(requirements: LabelRequirements, labels: JsonObject)
 }
 
 function meets({ key, operator, values }: LabelRequirement, labels: JsonObject): boolean {
-  // What is inherited from Object.prototype is never a string.
+  // Inherited members of Object.prototype are never strings.
   const label = labels[key]
   const has = typeof label === 'string'
   switch (operator) {
@@ -45,7 +45,7 @@ function meets({ key, operator, values }: LabelRequirement, labels: JsonObject):
   }
 }
 
-/** BigInt does not accept a plus sign. */
+/** BigInt rejects a plus sign. */
 function integer(text: string): bigint {
   return BigInt(text.startsWith('+') ? text.slice(1) : text)
 }

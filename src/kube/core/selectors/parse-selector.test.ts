@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { isInt64 } from '../../../kit/core/text/int64.ts'
 import { isLabelSelector } from './parse-selector.ts'
 
-// Each verdict was given by k8s.io/apimachinery v0.36 itself.
+// Each verdict comes from k8s.io/apimachinery v0.36 itself.
 const PARSE = [
   '',
   'a',

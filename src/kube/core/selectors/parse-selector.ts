@@ -1,4 +1,4 @@
-// Label selectors as text, `?labelSelector=`: the lexer and parser of apimachinery/pkg/labels/selector.go, with its messages.
+// Parses label selectors in text form, `?labelSelector=`: the lexer and parser of apimachinery/pkg/labels/selector.go, with its messages.
 
 import { labelValueErrors, qualifiedNameErrors } from '../../../kit/api/validation/name-errors.ts'
 import { isLabelKey, isLabelValue } from '../../../kit/api/validation/name-syntax.ts'
@@ -14,10 +14,10 @@ const BINARY: ReadonlyMap<string, LabelRequirement['operator']> = new Map([
   ['>', 'Gt'],
   ['<', 'Lt'],
 ])
-/** As Go lists them (labels.go, binaryOperators). */
+/** In Go's order (labels.go, binaryOperators). */
 const BINARY_TEXT = 'in, notin, =, ==, !=, gt, lt'
 
-/** RequestInfo needs no more: a selector that does not parse makes kube-apiserver ignore every other list option. */
+/** All that RequestInfo needs: a selector that does not parse makes kube-apiserver ignore every other list option. */
 export function isLabelSelector(text: string): boolean {
   try {
     parseLabelSelector(text)
@@ -56,7 +56,7 @@ class Tokens {
     this.#tokens = tokens
   }
 
-  /** '' = the end. */
+  /** '' = end of input. */
   peek(): string {
     return this.#tokens[this.#at] ?? ''
   }
@@ -125,7 +125,7 @@ function notParsed(what: string): SyntaxError {
   return new SyntaxError(`unable to parse requirement: ${what}`)
 }
 
-/** The keys, values and numbers of a selector whose form is right. */
+/** Validates keys, values and numbers of a well-formed requirement. */
 function checkParts({ key, values, operator }: LabelRequirement): void {
   if (!isLabelKey(key)) throw notParsed(`<nil>: Invalid value: ${JSON.stringify(key)}: ${qualifiedNameErrors(key)[0]}`)
   for (const value of values) {
@@ -138,13 +138,13 @@ function checkParts({ key, values, operator }: LabelRequirement): void {
   }
 }
 
-/** Operators as themselves, and words. */
+/** Splits into operators and words. */
 function scan(text: string): string[] {
   const tokens: string[] = []
   let at = 0
   for (;;) {
     while (at < text.length && isSpace(text.charCodeAt(at))) at++
-    // Go's lexer reads a NUL byte as the end.
+    // Go's lexer treats a NUL byte as the end.
     if (at >= text.length || text.charCodeAt(at) === 0) return tokens
     const start = at
     if (isSymbol(text.charCodeAt(at))) at += /^[=!]=/.test(text.slice(at, at + 2)) ? 2 : 1

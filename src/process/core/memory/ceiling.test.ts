@@ -143,7 +143,7 @@ test('defaults are lowered so that the ceiling fits, what was set stays', () => 
             defaults.includes(lever) ? Math.min(given[lever], LEAST[lever]) : given[lever],
           ]),
         )
-        // It does not fit only where even the least of all defaults would not.
+        // It exceeds the limit only if even the minimum of all defaults would.
         if (fitted.ceiling.bytes > limit) assert.ok(memoryCeiling({ ...given, ...least }).bytes > limit)
       },
     ),

@@ -1,10 +1,10 @@
-// The most memory that the process takes, computed from its settings: what can grow, how far, and what each of it costs. What grows without
-// being in here is a fault: test/memory/ runs a gateway under attack in a cgroup of this size.
+// Upper bound of the process's memory, computed from its settings: what can grow, how far, and what each unit costs. Memory that grows
+// without being listed here is a bug: test/memory/ runs a gateway under attack in a cgroup of this size.
 
 import { UNKNOWN_PART } from '../../../kit/core/shares/shared-resource.ts'
 import { SHORT_PART } from '../../../kit/core/shares/waiting-answers.ts'
 
-// What things cost in resident memory, measured on a running gateway (docs/decisions/0048-memory-ceiling.md): objects of V8, Node and OpenSSL,
+// Unit costs in resident memory, measured on a running gateway (docs/decisions/0048-memory-ceiling.md): V8, Node and OpenSSL objects,
 // buffers and the kernel's part of a socket together. Rounded up.
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -13,21 +13,21 @@ const MIB = 1024 * KIB
 const PROGRAM: number = 128 * MIB
 /** A gateway thread that has served requests: code, compiled functions, tables of an empty configuration. */
 const THREAD: number = 40 * MIB
-/** Where new objects of a thread live: two halves of 16 MiB, and as much for large ones. V8's flag --max-semi-space-size. */
+/** The young generation of a thread: two halves of 16 MiB, and as much for large objects. V8's flag --max-semi-space-size. */
 export const YOUNG_GENERATION: number = 48 * MIB
-/** A client's connection with TLS, idle: 80 to 90 KiB with its certificate, 70 to 80 KiB without one, 60 KiB before its first request. */
+/** A client's idle TLS connection: 80 to 90 KiB with a client certificate, 70 to 80 KiB without, 60 KiB before its first request. */
 export const CONNECTION: number = 88 * KIB
-/** The kernel's structures of a socket without data; a cgroup counts them. */
+/** Kernel structures of a socket without data; a cgroup counts them. */
 const SOCKET: number = 4 * KIB
-/** A request that is being served, with a head of up to 8 KiB. */
+/** A request in flight, with a head of up to 8 KiB. */
 export const REQUEST: number = 24 * KIB
-/** An open watch, on both sides, beside its connection. */
+/** An open watch, on both sides, without its connection. */
 export const WATCH: number = 6 * KIB
-/** A remembered refusal of a token: a hash, a time. */
+/** A cached refusal of a token: a hash, a time. */
 const REJECTED_TOKEN: number = 512
-/** A remembered access review, with a reason of up to 1,024 characters. */
+/** A cached access review, with a reason of up to 1,024 characters. */
 const ACCESS_REVIEW: number = 1536
-/** A user who is remembered for a budget. */
+/** A user remembered for a budget. */
 const BUDGET: number = 512
 /** A name with its sums in the tables of `portcullis top`. */
 const TOP_NAME: number = 256
@@ -36,7 +36,7 @@ const TRACE: number = 8 * KIB
 /** An event of a tap, as text. */
 const TAP_EVENT: number = 4 * KIB
 
-/** The settings that memory depends on. Numbers are of the process, not of a thread. */
+/** The settings that memory depends on. Numbers are per process, not per thread. */
 export interface MemorySettings {
   /** Gateway threads. */
   readonly threads: number
@@ -44,57 +44,57 @@ export interface MemorySettings {
   readonly maxRequestsInflight: number
   readonly maxWatches: number
   readonly maxBufferedBytes: number
-  /** Logs that are written: of the process, of access, of audit. */
+  /** Logs being written: process, access, audit. */
   readonly logs: number
   /** Whether bodies may be recorded in the audit log. */
   readonly auditBodies: boolean
   readonly auditWebhook: boolean
   readonly tracing: boolean
   readonly top: boolean
-  /** Whether the API server for objects, and its store, run here, too. */
+  /** Whether the API server for objects, and its store, run in this process. */
   readonly embedded: boolean
-  /** Ports with webhooks: of objects, of deletions. */
+  /** Ports with webhooks: for objects, for deletions. */
   readonly webhooks: number
-  /** Of all ports of control plane and webhooks together. */
+  /** Over all ports of control plane and webhooks. */
   readonly maxControlConnections: number
-  /** Ports for health and administration that have TLS; without it their connections are small. */
+  /** Health and admin ports with TLS; without it their connections are small. */
   readonly adminTlsPorts: number
 }
 
-/** Settings that the ceiling grows with, by which it can be lowered; in the order in which they are named. */
+/** Settings that the ceiling grows with, and by which it can be lowered; in the order in which messages name them. */
 export const MEMORY_LEVERS = ['maxConnections', 'maxRequestsInflight', 'maxWatches', 'maxBufferedBytes'] as const
 export type MemoryLever = (typeof MEMORY_LEVERS)[number]
 
-/** One thing that takes memory. */
+/** One consumer of memory. */
 interface MemoryRow {
   readonly what: string
-  /** At most, over all threads. */
+  /** Maximum over all threads. */
   readonly bytes: number
-  /** Of them in V8's heaps; the others are buffers, OpenSSL's and the kernel's. */
+  /** The part in V8's heaps; the rest is in buffers, OpenSSL and the kernel. */
   readonly heap: number
-  /** How many there are of it: one, or one for each gateway thread. */
+  /** How many there are: one, or one per gateway thread. */
   readonly per: 'process' | 'thread'
   /** The setting that lowers it. */
   readonly lever?: MemoryLever
 }
 
 export interface MemoryCeiling {
-  /** All rows together; infinite when a setting allows any number. */
+  /** Sum of all rows; Infinity if a setting allows any number. */
   readonly bytes: number
   /** Settings of 0, which allow any number: what they bound has no row. */
   readonly unbounded: readonly MemoryLever[]
-  /** The largest first. */
+  /** Largest first. */
   readonly rows: readonly MemoryRow[]
 }
 
-/** Of a connection, a request and a watch: what is in V8's heap. */
+/** The part of a connection, a request and a watch in V8's heap. */
 const CONNECTION_HEAP = 24 * KIB
 const REQUEST_HEAP = 20 * KIB
 const WATCH_HEAP = 5 * KIB
-/** What is not collected yet, beside what lives: V8 collects a heap near its limit before it grows further. */
+/** Garbage not yet collected, relative to live objects: V8 collects a heap near its limit before it grows further. */
 const GARBAGE = 0.4
 
-/** Bounds of caches and queues, most of them of each thread; test/memory/bounds.test.ts compares them with the constants that they stand for. */
+/** Bounds of caches and queues, mostly per thread; test/memory/bounds.test.ts compares them with the constants that they stand for. */
 export interface MemoryBounds {
   /** gateway/io/reviews/token-review.ts */
   readonly acceptedTokenBytes: number
@@ -105,17 +105,17 @@ export interface MemoryBounds {
   readonly budgetUsers: number
   /** gateway/request/held-answer.ts */
   readonly heldAnswerBytes: number
-  /** kube/io/answers/thread-answers.ts: of a thread, the main thread too. */
+  /** io/answers/thread-answers.ts: per thread, including the main thread. */
   readonly ownAnswerBytes: number
   /** kube/core/answers/answer-limits.ts: the largest answer that is parsed. */
   readonly parsedAnswerBytes: number
   /** http2/slabs.ts */
   readonly pooledBytes: number
-  /** The same. */
+  /** http2/slabs.ts */
   readonly pooledFrameBytes: number
-  /** The same. */
+  /** http2/slabs.ts */
   readonly pooledShortBytes: number
-  /** http2/hpack/scratch.ts, of two. */
+  /** http2/hpack/scratch.ts, for two. */
   readonly scratchBytes: number
   /** kit/core/shares/open-heads.ts */
   readonly spareHeadBytes: number
@@ -123,7 +123,7 @@ export interface MemoryBounds {
   readonly controlHeadBytes: number
   /** gateway/io/socket/unread-output.ts */
   readonly unreadBytes: number
-  /** insight/core/top/traffic.ts: names of each of seven dimensions, in two tables. */
+  /** core/top/traffic.ts: names in each of seven dimensions, in two tables. */
   readonly topNames: number
   /** insight/core/audit/recorded-body.ts */
   readonly auditBodyBytes: number
@@ -131,7 +131,7 @@ export interface MemoryBounds {
   readonly outboxCharacters: number
   /** kit/io/logs/line-writer.ts, characters. */
   readonly logCharacters: number
-  /** program/threads/thread/traces.ts, of a thread, and insight/io/traces/otlp-exporter.ts. */
+  /** app/threads/thread/traces.ts, per thread, and io/traces/otlp-exporter.ts. */
   readonly threadTraces: number
   readonly traces: number
   /** insight/app/tap/tap-route.ts */
@@ -144,9 +144,9 @@ export interface MemoryBounds {
   /** apiserver/server.ts */
   readonly apiBodyBytes: number
   readonly apiAnswerBytes: number
-  /** gateway/io/listener/http-plain.ts, connections to a port for health or administration. */
+  /** io/listener/http-plain.ts, connections per health or admin port. */
   readonly adminConnections: number
-  /** apiserver/io/store/objects.ts: JSON of objects that are remembered. */
+  /** io/store/objects.ts: JSON of cached objects. */
   readonly storeBytes: number
 }
 
@@ -180,19 +180,19 @@ export const BOUNDS: MemoryBounds = {
   adminConnections: 256,
   storeBytes: 32 * MIB,
 }
-/** Of the three sizes of pieces. */
+/** Over the three slab sizes. */
 const POOLED_BYTES = BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + BOUNDS.pooledShortBytes
 
-/** Of a thread, beside what grows: its code and configuration, and room for what the model does not know. */
+/** Per thread, besides what grows: its code and configuration, and slack for what the model does not cover. */
 const SPARE_HEAP_MIB = 192
-/** A resource that is divided among users takes this many times its size, with the reserve of kit/core/shares/shares.ts ... */
+/** A resource divided among users takes this multiple of its size, including the reserve of core/shares/shares.ts ... */
 const WITH_RESERVE: number = 1 + 1 / 8
-/** ... and with what those who are not authenticated have of their own (kit/core/shares/shared-resource.ts), and its reserve. */
+/** ... and the pool for unauthenticated clients (core/shares/shared-resource.ts), with its own reserve. */
 const WITH_UNKNOWN: number = WITH_RESERVE * (1 + 1 / UNKNOWN_PART)
-/** And with the short answers that are not charged: kit/core/shares/waiting-answers.ts. */
+/** Plus the uncharged short answers: core/shares/waiting-answers.ts. */
 const WITH_SHORT_ANSWERS: number = WITH_UNKNOWN + 1 / SHORT_PART
 
-/** What a thing takes, in all and in V8's heap. */
+/** Cost of a unit, in total and in V8's heap. */
 interface Cost {
   readonly bytes: number
   readonly heap: number
@@ -200,9 +200,9 @@ interface Cost {
 
 const DIMENSION_TABLES = 14
 const BUDGETS_PER_USER = 3
-/** An object that was parsed takes this many times its JSON. */
+/** A parsed object takes this multiple of its JSON. */
 const PARSED = 3
-/** One byte is enough for most characters; those of other scripts take two. */
+/** Most characters take one byte; those of other scripts take two. */
 const BYTES_PER_CHARACTER = 2
 
 export function memoryCeiling(settings: MemorySettings): MemoryCeiling {
@@ -216,17 +216,17 @@ export function memoryCeiling(settings: MemorySettings): MemoryCeiling {
   return { bytes: unbounded.length > 0 ? Number.POSITIVE_INFINITY : sum, unbounded, rows: taken }
 }
 
-/** What V8 may use in a thread, MiB; a thread that needs more ends. */
+/** V8 heap limits of a thread, MiB; a thread that exceeds them is terminated. */
 export interface ThreadHeap {
-  /** Where objects live that have survived. */
+  /** The old generation. */
   readonly oldMiB: number
-  /** Where new objects live. */
+  /** The young generation. */
   readonly youngMiB: number
 }
 
 /**
- * A heap with a limit is collected before it reaches it; one without grows to several times what lives in it. Above what is computed there
- * is some room, because a thread that reaches its limit ends, with all that it serves.
+ * V8 collects a limited heap before it reaches the limit; an unlimited one grows to several times its live objects. There is some slack
+ * above the computed size, because a thread that reaches its limit is terminated, with everything it serves.
  */
 export function threadHeap(settings: MemorySettings): ThreadHeap {
   const rows = [...clientRows(settings), ...threadRows(settings)]
@@ -238,8 +238,8 @@ export function threadHeap(settings: MemorySettings): ThreadHeap {
 }
 
 /**
- * What comes is held in buffers, what is kept of it in V8's heap. One answer of a thread is being parsed; what that makes is garbage when the turn
- * is over.
+ * Incoming bytes are held in buffers, and what is kept of them in V8's heap. A thread parses one response at a time; its result is garbage
+ * at the end of the turn.
  */
 const PARSED_ANSWER = PARSED * BOUNDS.parsedAnswerBytes
 const OWN_ANSWERS: Cost = {
@@ -259,7 +259,7 @@ function young(isolates: number): Cost {
   return { bytes: isolates * YOUNG_GENERATION, heap: 0 }
 }
 
-/** Of --control-listen and --protection-listen, where there is such a port. */
+/** On --control-listen and --protection-listen, as far as they exist. */
 export function controlConnections({ embedded, webhooks, maxControlConnections }: MemorySettings): number {
   return embedded || webhooks > 0 ? maxControlConnections : 0
 }
@@ -302,7 +302,7 @@ function clientRows(settings: MemorySettings): MemoryRow[] {
   ]
 }
 
-/** What each thread remembers and queues. */
+/** Caches and queues of each thread. */
 function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings): MemoryRow[] {
   const each = (what: string, bytes: number, heap = 0): MemoryRow => {
     return { what, bytes: threads * bytes, heap: threads * heap, per: 'thread' }
@@ -331,7 +331,7 @@ function threadRows({ threads, top, tracing, auditBodies, logs }: MemorySettings
   ]
 }
 
-/** What the main thread remembers and queues. */
+/** Caches and queues of the main thread. */
 function mainRows(settings: MemorySettings): MemoryRow[] {
   const { logs, auditWebhook, tracing, embedded, webhooks, adminTlsPorts } = settings
   const one = (what: string, bytes: number, heap = 0): MemoryRow => ({ what, bytes, heap, per: 'process' })
@@ -343,7 +343,7 @@ function mainRows(settings: MemorySettings): MemoryRow[] {
   const heads = controlConnections(settings) > 0 ? BOUNDS.controlHeadBytes + BOUNDS.spareHeadBytes : 0
   return [
     { what: 'connections to the ports of the main thread', ...connectionsCost(connections), per: 'process' },
-    // Nobody there is unauthenticated, and what it follows is in caches of its own.
+    // There are no unauthenticated callers there, and its watches have their own caches.
     one("answers to the main thread's own calls", WITH_RESERVE * BOUNDS.ownAnswerBytes + PARSED_ANSWER),
     one('log lines that wait for the disk or a reader', lines, lines),
     one('events for the audit webhook', webhook, webhook),

@@ -1,9 +1,9 @@
-// Makes the ceiling fit a limit: defaults that nobody has set are lowered together, each by the same part, as HAProxy computes its maxconn
-// from -m. What was set stays as it is.
+// Makes the ceiling fit a limit: defaults are lowered together, by the same factor, as HAProxy derives its maxconn from -m. Explicit
+// settings are left unchanged.
 
 import { type MemoryCeiling, type MemoryLever, type MemorySettings, memoryCeiling } from './ceiling.ts'
 
-/** A default that was lowered. */
+/** A lowered default. */
 export interface LoweredSetting {
   readonly setting: MemoryLever
   readonly from: number
@@ -24,7 +24,10 @@ export const LEAST: Readonly<Record<MemoryLever, number>> = {
   maxBufferedBytes: 32 * 1024 * 1024,
 }
 
-/** Lowers defaults until the ceiling is within the limit, or until they are at their least. @param isDefault levers that nobody has set */
+/**
+ * Lowers defaults until the ceiling is within the limit, or until they reach their minimum. @param isDefault levers that are not set
+ * explicitly
+ */
 export function fitMemory(
   settings: MemorySettings,
   isDefault: ReadonlySet<MemoryLever>,
@@ -34,7 +37,7 @@ export function fitMemory(
   if (ceiling.unbounded.length > 0 || ceiling.bytes <= limitBytes || isDefault.size === 0) {
     return { settings, ceiling, lowered: [] }
   }
-  // Linear in each lever, so that two points say what there is room for.
+  // Linear in each lever, so two points determine what fits.
   const least = scaled(settings, isDefault, 0)
   const fixed = memoryCeiling(least).bytes
   const part = Math.max(0, (limitBytes - fixed) / (ceiling.bytes - fixed))
@@ -47,7 +50,7 @@ export function fitMemory(
   return { settings: lower, ceiling: fitted, lowered }
 }
 
-/** Between the least and the default, and never more than that. */
+/** Interpolates between the minimum and the default. */
 function scaled(settings: MemorySettings, levers: ReadonlySet<MemoryLever>, part: number): MemorySettings {
   const lowered: Partial<Record<MemoryLever, number>> = {}
   for (const lever of levers) {

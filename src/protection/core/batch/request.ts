@@ -1,4 +1,4 @@
-// What goes into a RetryBatch, what comes out, and what it needs from its owner.
+// Input and output of a RetryBatch, and what it needs from its owner.
 
 export interface BatchPace {
   /** How long the first request of an idle key waits for others, ms. */
@@ -10,7 +10,7 @@ export interface BatchPace {
   readonly retryJitterMs: number
   /** A write is given up after this time, ms. */
   readonly writeTimeoutMs: number
-  /** Keys that write at once. */
+  /** Number of keys that may write concurrently. */
   readonly writesAtOnce: number
   /** A key without work for this long is forgotten, ms. */
   readonly idleMs: number
@@ -20,7 +20,7 @@ export interface BatchRequest<Operation> {
   readonly operation: Operation
   /** Monotonic, ms: the request is answered by then in any case, and not started afterwards. */
   readonly deadlineMs: number
-  /** How long it may wait for a write that happens anyway, ms. Default 0. */
+  /** How long it may wait for a write that is due anyway, ms. Default 0. */
   readonly waitMs?: number
   /** A failed write does not answer it: it is retried with a growing backoff until its deadline. Default false. */
   readonly persistent?: boolean
@@ -28,9 +28,9 @@ export interface BatchRequest<Operation> {
 
 /** The outcome of a write. */
 export type BatchOutcome<Result> =
-  /** One result for each operation, in their order. */
+  /** One result per operation, in order. */
   | { readonly type: 'done'; readonly results: readonly Result[] }
-  /** Another writer was faster and nothing was written: all requests are retried. */
+  /** Another writer was first and nothing was written: all requests are retried. */
   | { readonly type: 'conflict' }
   | { readonly type: 'failed'; readonly error: unknown }
 
@@ -50,11 +50,11 @@ export interface RetryBatchDeps<Operation, Result> {
   /** @returns cancels it */
   schedule(delayMs: number, run: () => void): () => void
   /**
-   * One write with all operations, in the order of submission; the adapter decides which are applied first (the newest: older
-   * ones are more likely to be too late). For one key there is no second call before the first has ended or was given up.
+   * Writes all operations at once, in the order of submission; the adapter decides which are applied first (the newest: older ones are more
+   * likely to be too late). For one key there is no second call before the first has ended or was given up.
    */
   execute(key: string, operations: readonly Operation[]): Promise<BatchOutcome<Result>>
-  /** A write has done what its request no longer waits for, because that was answered or is being retried. */
+  /** A write completed for a request that no longer waits for it, because it was answered or is being retried. */
   onLate(key: string, operation: Operation, result: Result): void
   /** A batch is written or given up, after `retries` failed writes. */
   onBatch(key: string, durationMs: number, retries: number): void

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import type { BatchAnswer, BatchOutcome, BatchPace, BatchRequest } from './request.ts'
 import { RetryBatch } from './retry-batch.ts'
 
-/** Time that passes when it is told to. */
+/** A fake clock. */
 class VirtualTime {
   nowMs = 0
   #timers: { atMs: number; run: () => void }[] = []
@@ -40,7 +40,7 @@ class VirtualTime {
   }
 }
 
-/** All that promises lead to. */
+/** Lets all pending promises settle. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -51,7 +51,7 @@ interface Execution {
   readonly operations: readonly number[]
 }
 
-/** What one write does: after `latencyMs`, or never. */
+/** Script of one write: ends after `latencyMs`, or never. */
 interface Script {
   readonly latencyMs: number
   readonly outcome: 'done' | 'conflict' | 'failed' | 'hangs'
@@ -341,7 +341,7 @@ test('a batch lasts from its first write until nobody of it waits any more, what
   failing.submit('a', 1)
   await failing.time.advance(200)
   assert.deepEqual(failing.batches, ['7 0'])
-  // Gone before its second write, and after that.
+  // Expires before its second write, and after that.
   failing.submit('a', 2, { deadlineMs: failing.time.nowMs + 50 })
   await failing.time.advance(100)
   assert.deepEqual(failing.batches, ['7 0', '50 1'])
@@ -388,7 +388,7 @@ test('who was in line and is forgotten is called no more', async () => {
   const bench = new Bench({ writesAtOnce: 1 }, [slow, { latencyMs: 50, outcome: 'done' }])
   bench.submit('a', 1)
   bench.submit('b', 2, { deadlineMs: 20 })
-  // Idle for long enough, `b` is another one now.
+  // Idle for long enough: `b` is a new key now.
   await bench.time.advance(2_000)
   bench.submit('b', 3)
   await bench.time.advance(3_010)
@@ -461,7 +461,7 @@ test('whatever happens: one answer each, in time; one writer for a key; nothing 
         if (outcome !== 'done') return
         for (const operation of execution.operations) written.set(operation, (written.get(operation) ?? 0) + 1)
       }
-      // An adapter that throws has failed: what is wrong is told at the end.
+      // An adapter that throws has failed; errors are reported at the end.
       const wrong: unknown[] = []
       bench.began = (execution) => {
         try {
@@ -504,7 +504,7 @@ function checkExecution(
   const before = earlier.findLast((other) => other.key === key)
   if (before !== undefined) {
     assert.ok(startMs - before.startMs >= PACE.batchIntervalMs, 'two writes of a key begin too close together')
-    // Nobody waits for persistent ones.
+    // Persistent requests are not waited for.
     const waited = before.operations.filter((operation) => submitted[operation]?.persistent === false)
     const longestMs = Math.max(...waited.map((operation) => deadlines.get(operation) ?? 0))
     const givenUp = startMs >= before.startMs + 400 || (waited.length > 0 && startMs >= longestMs)

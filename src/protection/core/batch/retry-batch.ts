@@ -1,4 +1,4 @@
-// Batches writes to many objects: each object (key) has one writer, and what arrives during a write goes into the next one.
+// Batches writes to many objects: each object (key) has one writer, and what arrives during a write goes into the next one. Like
 // Podseidon's retrybatch (util/retrybatch), with enforced deadlines and a pace. Pure: time comes from `now` and `schedule`.
 
 import type { BatchAnswer, BatchOutcome, BatchRequest, RetryBatchDeps } from './request.ts'
@@ -19,7 +19,7 @@ export class RetryBatch<Operation, Result> {
     return this.#keys.size
   }
 
-  /** They go into the same write. Each promise gets exactly one answer, and never rejects. */
+  /** Submits requests for the same write. Each promise gets exactly one answer, and never rejects. */
   submit(key: string, requests: readonly BatchRequest<Operation>[]): Promise<BatchAnswer<Result>>[] {
     if (this.#stopped) return requests.map(() => Promise.resolve({ type: 'stopped', retries: 0 }))
     const nowMs = this.#deps.now()
@@ -44,7 +44,7 @@ export class RetryBatch<Operation, Result> {
     for (const key of this.#keys.values()) await key.settled()
   }
 
-  /** Answers all requests at once and starts nothing more. A running write may still complete late. */
+  /** Answers all requests immediately and starts nothing more. A running write may still complete late. */
   stop(): void {
     this.#stopped = true
     for (const key of this.#keys.values()) key.stop()
@@ -65,7 +65,7 @@ interface Flight<Operation, Result> {
   readonly giveUpMs: number
 }
 
-/** The longest backoff after failures. */
+/** Maximum backoff after failures. */
 const MAX_BACKOFF_MS = 5_000
 const MAX_DOUBLINGS = 16
 
@@ -79,9 +79,9 @@ class BatchKey<Operation, Result> implements SlotWaiter {
   #readyMs: number
   #idleSinceMs: number
   #failures = 0
-  /** Ready to write, waiting for a slot. */
+  /** Ready, and queued for a write slot. */
   #inLine = false
-  /** Since when the batch is being written, and its failed attempts; undefined = no batch is in progress. */
+  /** When the current batch started, and its failed attempts; undefined = no batch is in progress. */
   #batch: { readonly sinceMs: number; retries: number } | undefined
   #cancel: (() => void) | undefined
   #wakeMs = NEVER
@@ -121,7 +121,7 @@ class BatchKey<Operation, Result> implements SlotWaiter {
     this.#tellSettled()
   }
 
-  /** Does what is due, and sets the timer for what comes next. */
+  /** Does what is due, and sets the timer for the next step. */
   #turn(): void {
     const nowMs = this.#deps.now()
     this.#expire(nowMs)

@@ -1,4 +1,4 @@
-// What waits in a RetryBatch: requests for the next write of their key, and keys for one of the slots to write.
+// Queues of a RetryBatch: requests for the next write of their key, and keys for one of the write slots.
 
 import type { BatchAnswer } from './request.ts'
 
@@ -6,7 +6,7 @@ export interface Waiting<Operation, Result> {
   readonly operation: Operation
   readonly deadlineMs: number
   readonly persistent: boolean
-  /** No write is started for it before this, but an earlier write takes it along. */
+  /** No write is started for it before this, but an earlier write includes it. */
   dueMs: number
   retries: number
   /** undefined = answered. */
@@ -15,7 +15,7 @@ export interface Waiting<Operation, Result> {
 
 export const NEVER: number = Number.POSITIVE_INFINITY
 
-/** The requests that wait for the next write of one key, in the order of submission. */
+/** Requests for the next write of one key, in the order of submission. */
 export class WaitingLine<Operation, Result> {
   #items: Waiting<Operation, Result>[] = []
   #soonestDueMs = NEVER
@@ -25,7 +25,7 @@ export class WaitingLine<Operation, Result> {
     return this.#items.length === 0
   }
 
-  /** The earliest of all; NEVER = the line is empty. */
+  /** The earliest due time; NEVER = the line is empty. */
   get soonestDueMs(): number {
     return this.#soonestDueMs
   }
@@ -42,11 +42,11 @@ export class WaitingLine<Operation, Result> {
     }
   }
 
-  /** The unanswered requests of a write wait again. */
+  /** Requeues the unanswered requests of a write. */
   addAgain(items: readonly Waiting<Operation, Result>[]): void {
     const unanswered = items.filter((item) => item.answer !== undefined)
     for (const item of unanswered) item.retries++
-    // In front of newer ones: the order is that of submission.
+    // In front of newer ones, to keep the order of submission.
     this.add([...unanswered, ...this.takeAll()])
   }
 
@@ -81,13 +81,13 @@ export function expireAt<Operation, Result>(item: Waiting<Operation, Result>, no
 
 /** A key that is ready to write. */
 export interface SlotWaiter {
-  /** A slot is free now and may be taken once. */
+  /** A slot is free and may be taken once. */
   slotFree(): void
 }
 
 /**
- * Limits how many keys write at once. The others wait in line and keep gathering: a write that waited in some other queue could
- * not take later requests along.
+ * Limits how many keys write concurrently. The others wait in line and keep gathering requests: a write queued elsewhere could not include
+ * later ones.
  */
 export class WriteSlots {
   #free: number
@@ -97,7 +97,7 @@ export class WriteSlots {
     this.#free = count
   }
 
-  /** @returns false = none is free; `waiter` is in line */
+  /** @returns false = none is free; `waiter` was queued */
   take(waiter: SlotWaiter): boolean {
     if (this.#free === 0) {
       this.#line.add(waiter)
@@ -116,7 +116,7 @@ export class WriteSlots {
     }
   }
 
-  /** Takes the waiter out of the line. */
+  /** Removes the waiter from the line. */
   leave(waiter: SlotWaiter): void {
     this.#line.delete(waiter)
   }

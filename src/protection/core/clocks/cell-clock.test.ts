@@ -61,7 +61,7 @@ test('a clock that is set, and servers behind one address: whatever was said in 
   assert.deepEqual(clocks.at('east', 1_000), { earliestMs: EPOCH + 1_000, latestMs: EPOCH + 32_000 })
   for (let i = 2; i < 602; i++) clocks.observe('east', 'a', dateOf(EPOCH + 30_000 + i * 1_000), i * 1_000, i * 1_000)
   assert.deepEqual(clocks.at('east', 601_000), { earliestMs: EPOCH + 601_000, latestMs: EPOCH + 632_000 })
-  // What people are told is what was said last.
+  // The skew shown to people is the last one measured.
   assert.deepEqual(clocks.skew('east', EPOCH + 601_000, 601_000), { leastMs: 30_000, mostMs: 31_000 })
   for (let i = 602; i < 700; i++) clocks.observe('east', 'a', dateOf(EPOCH + 30_000 + i * 1_000), i * 1_000, i * 1_000)
   assert.deepEqual(clocks.at('east', 700_000), { earliestMs: EPOCH + 730_000, latestMs: EPOCH + 731_000 })
@@ -116,7 +116,7 @@ test('how long a pod has truly been ready is within the bounds, whatever the clo
         createdMs: stamp(EPOCH + server),
         startedMs: known ? stamp(started + kubelet) : 0,
         readySinceMs: stamp(ready + kubelet),
-        // The kubelet may have written something else since.
+        // The kubelet may have written something else since then.
         readyWrittenMs: stamp(ready + Math.min(later, since) + server),
       }
       const time = { earliestMs: now + server - 7, latestMs: now + server + 7 }

@@ -1,4 +1,4 @@
-// What the clocks of a cell's API servers may show now, without trusting any clock: each answer carries their `Date`, and arrived
+// Bounds of what the clocks of a cell's API servers show now, without trusting any clock: each response carries their `Date`, and arrived
 // between two moments of our own monotonic clock. Wall clocks are never compared.
 
 import type { PodFacts } from '../../api/protection.ts'
@@ -9,32 +9,32 @@ export interface CellTime {
   readonly latestMs: number
 }
 
-/** By how much the clocks of a cell's API servers are ahead of ours, milliseconds; negative = behind. */
+/** How far the clocks of a cell's API servers are ahead of ours, milliseconds; negative = behind. */
 export interface ClockSkew {
   readonly leastMs: number
   readonly mostMs: number
 }
 
-/** The bounds from the answers of one minute. */
+/** The bounds from the responses of one minute. */
 interface Measured {
-  /** Server's clock less our monotonic one. */
+  /** Server's clock minus our monotonic one. */
   readonly leastMs: number
   readonly mostMs: number
-  /** Monotonic: when the last answer came. */
+  /** Monotonic time of the last response. */
   readonly atMs: number
-  /** Only slow answers came. */
+  /** Only slow responses arrived. */
   readonly slow: boolean
 }
 
-/** An HTTP-date has whole seconds (RFC 9110, 5.6.7); the rest is truncated. */
+/** An HTTP-date has whole seconds (RFC 9110, 5.6.7), truncated. */
 const DATE_STEP_MS = 1_000
 const MINUTE_MS = 60_000
 /**
- * Several servers may stand behind one address, and clocks get adjusted: everything measured within this time is possible, both for
- * timestamps of that time and for the clock now.
+ * Several servers may share one address, and clocks get adjusted: everything measured within this time is possible, both for timestamps of
+ * that time and for the clock now.
  */
 const KEPT_MINUTES = 10
-/** A slower answer says little; it is used only while there is no better one. */
+/** A slower response says little; it is used only as long as there is no better one. */
 const SLOW_MS = 3_000
 /** A smaller skew is not reported: it may be network latency. */
 export const TOLD_SKEW_MS = 1_000
@@ -44,18 +44,18 @@ const NO_SERVERS: ReadonlySet<string> = new Set()
 export class CellClocks {
   /** By cell, then by server. */
   readonly #cells = new Map<string, Map<string, readonly Measured[]>>()
-  /** By how much the bounds are widened. */
+  /** The bounds are widened by this much. */
   readonly marginMs: number
 
-  /** @param marginMs by how much the bounds are widened, for drift and adjustments */
+  /** @param marginMs widens the bounds, to allow for drift and adjustments */
   constructor(marginMs: number) {
     this.marginMs = marginMs
   }
 
   /**
-   * An answer of one API server of the cell.
-   * @param date its header field `Date`; one that cannot be read says nothing
-   * @param sentMs when the request was sent, and when the head of the answer was here: monotonic
+   * Records a response from one API server of the cell.
+   * @param date its `Date` header; an unreadable one is ignored
+   * @param sentMs when the request was sent; monotonic, as receivedMs, when the response head arrived
    */
   observe(cell: string, server: string, date: string | undefined, sentMs: number, receivedMs: number): void {
     const dateMs = date === undefined ? Number.NaN : Date.parse(date)
@@ -90,14 +90,14 @@ export class CellClocks {
     return { earliestMs: monotonicMs + leastMs - this.marginMs, latestMs: monotonicMs + mostMs + this.marginMs }
   }
 
-  /** As measured last, without the margin; undefined = not known. @param nowMs wall clock */
+  /** The last measurement, without the margin; undefined = unknown. @param nowMs wall clock */
   skew(cell: string, nowMs: number, monotonicMs: number): ClockSkew | undefined {
     const bounds = this.#boundsOf(cell, monotonicMs, 1)
     if (bounds === undefined) return undefined
     return { leastMs: bounds.leastMs + monotonicMs - nowMs, mostMs: bounds.mostMs + monotonicMs - nowMs }
   }
 
-  /** @param minutes how many of the last minutes with answers count, for each server */
+  /** @param minutes how many of the last minutes with responses count, per server */
   #boundsOf(cell: string, monotonicMs: number, minutes = KEPT_MINUTES + 1): ClockSkew | undefined {
     let leastMs = Number.POSITIVE_INFINITY
     let mostMs = Number.NEGATIVE_INFINITY
@@ -122,7 +122,7 @@ function added(minutes: readonly Measured[], said: Measured): readonly Measured[
   return [...minutes.slice(0, -1), { ...said, leastMs, mostMs }]
 }
 
-/** The skew that people see: the middle of the bounds, or 0 when none is proven. */
+/** The skew shown to people: the middle of the bounds, or 0 if none is proven. */
 export function certainSkewMs(skew: ClockSkew | undefined): number {
   if (skew === undefined) return 0
   const { leastMs, mostMs } = skew
@@ -136,19 +136,19 @@ export function skewText(skewMs: number): string {
   return `its clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the gateway's`
 }
 
-// For how long a pod has been ready, as bounds that hold whatever the clocks say. Timestamps in a pod come from two clocks: its API
-// server's (creationTimestamp, the time in managedFields) and its kubelet's (startTime, lastTransitionTime). Timestamps are only
-// subtracted from others of the same clock, and the API server's from what its own clock shows now.
+// Bounds on how long a pod has been ready that hold whatever the clocks say. Timestamps in a pod come from two clocks: its API server's
+// (creationTimestamp, the time in managedFields) and its kubelet's (startTime, lastTransitionTime). Timestamps are only subtracted from
+// others of the same clock, and the API server's from what its own clock shows now.
 
-/** metav1.Time has whole seconds; the rest is truncated. */
+/** metav1.Time has whole seconds, truncated. */
 const STEP_MS = 1_000
 
-/** What the bounds are computed from. */
+/** The facts that the bounds are computed from. */
 type ReadyFacts = Pick<PodFacts, 'readySinceMs' | 'readyWrittenMs' | 'createdMs' | 'startedMs'>
 
 /**
- * Lower bound in milliseconds for a ready pod, from the write that made it ready. 0 = nothing is certain.
- * @param time of the pod's API servers; undefined = not known
+ * Lower bound in milliseconds for a ready pod, from the write that made it ready. 0 = unknown.
+ * @param time of the pod's API servers; undefined = unknown
  */
 export function readyAtLeastMs(
   { readyWrittenMs }: Pick<PodFacts, 'readyWrittenMs'>,
@@ -159,8 +159,8 @@ export function readyAtLeastMs(
 }
 
 /**
- * Upper bound: the time since it was created, less the time that its kubelet took to make it ready. Infinite when nothing is known.
- * @param time as above
+ * Upper bound: the time since creation, minus the time its kubelet took to make it ready. Infinity if nothing is known.
+ * @param time see above
  */
 export function readyAtMostMs(pod: ReadyFacts, time: CellTime | undefined): number {
   const { createdMs } = pod

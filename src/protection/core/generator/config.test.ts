@@ -78,7 +78,7 @@ test('each error has a path and a fix, and costs no other kind', () => {
   }
   const twice = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment' }] })
   assert.deepEqual([twice.kinds.length, twice.problems[0]?.path], [1, 'kinds[1]'])
-  // Each would take away the finalizer that the other one sets.
+  // Each would remove the finalizer that the other one sets.
   const fight = parseGeneratorConfig({ kinds: [{ kind: 'Deployment' }, { kind: 'Deployment', prefix: 'second' }] })
   assert.deepEqual(
     [fight.kinds.length, fight.problems[0]?.path, fight.problems[0]?.message],

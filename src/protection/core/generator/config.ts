@@ -1,4 +1,4 @@
-// The generator's configuration as people write it:
+// The generator's configuration file:
 //
 //   kinds:
 //     - kind: Deployment
@@ -18,7 +18,7 @@ import { minAvailableOf, type Rounding } from '../quota/min-available.ts'
 import { builtInKind, customKind, type GeneratorKind, type GeneratorKindOptions, parseFieldPath } from './kinds.ts'
 
 interface GeneratorConfig {
-  /** Only the valid ones; none = nothing is generated. */
+  /** Valid kinds only; none = nothing is generated. */
   readonly kinds: readonly GeneratorKind[]
   readonly problems: readonly FieldError[]
 }
@@ -42,7 +42,7 @@ const PREFIX = /^[a-z][a-z0-9]*$/
 const VERSION = /^v[0-9]+((alpha|beta)[0-9]+)?$/
 const KIND = /^[A-Z][A-Za-z0-9]*$/
 
-/** Takes any JSON value; never throws. null and undefined are an empty configuration. */
+/** Accepts any JSON value; never throws. null and undefined are an empty configuration. */
 export function parseGeneratorConfig(data: unknown): GeneratorConfig {
   const out = new FieldErrors()
   const problems = out.found

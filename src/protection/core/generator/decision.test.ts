@@ -11,7 +11,7 @@ const DRIFTED: ProtectorState = { ...P, drifted: true }
 const BARE: ProtectorState = { ...P, finalizer: false }
 const GOING: ProtectorState = { ...P, terminating: true }
 
-/** Source, what it is to have, protector; actions, findings, fault. */
+/** Source, what it should have, protector; actions, findings, fault. */
 const TABLE: readonly (readonly [
   SourceState | undefined,
   Wanted,
@@ -45,7 +45,7 @@ const TABLE: readonly (readonly [
   [DYING, 'protector', DRIFTED, 'RepairProtector', 'Sync', 'NoFinalizerInTerminatingSource'],
   [HELD, 'unclear', DRIFTED, '', '', 'Unclear'],
   [LIVE, 'unclear', undefined, '', '', 'Unclear'],
-  // What somebody asks for is done, with or without a source.
+  // Explicit requests are carried out with or without a source.
   [HELD, 'protector', { ...DRIFTED, removesCells: true }, 'RemoveCells RepairProtector', 'Sync'],
   [undefined, 'none', { ...P, removesCells: true }, 'RemoveCells', 'Dangling'],
 ]

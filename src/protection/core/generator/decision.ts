@@ -1,5 +1,4 @@
-// What the generator does for one workload and its protectors: reads both, and decides by Podseidon's table
-// (generator/generator/controller.go).
+// Decides what the generator does for one workload and its protectors, by Podseidon's table (generator/generator/controller.go).
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { cellsToRemove } from '../ledger/cells.ts'
@@ -7,14 +6,14 @@ import { type Requirement, repairedProtector, requirementOf } from './derive-pro
 import type { GeneratorKind } from './kinds.ts'
 import { hasFinalizer, isTerminating, protectorName } from './names.ts'
 
-/** Names a workload, which may not exist. */
+/** Identifies a workload, which may not exist. */
 export interface SourceRef {
   readonly kind: GeneratorKind
   readonly namespace: string
   readonly name: string
 }
 
-/** What is known of a workload. */
+/** The facts about a workload. */
 export interface SourceFacts {
   readonly terminating: boolean
   readonly finalizer: boolean
@@ -84,7 +83,7 @@ export interface ProtectorState {
   readonly removesCells: boolean
 }
 
-/** A write. They run one after the other; after a failure the rest waits for the next turn. */
+/** A write. They run in sequence; after a failure the rest waits for the next turn. */
 export type GeneratorAction =
   | { readonly type: 'AddSourceFinalizer' | 'CreateProtector' | 'RemoveSourceFinalizer' }
   | {
@@ -93,7 +92,7 @@ export type GeneratorAction =
       readonly name: string
     }
 
-/** What was found, as Podseidon counts it (metric generator_action). */
+/** Findings, as Podseidon counts them (metric generator_action). */
 export type GeneratorFinding = 'Create' | 'Sync' | 'Delete' | 'Dangling' | 'Finalizing' | 'CleanSourceFinalizer'
 
 export interface GeneratorDecision {
@@ -104,18 +103,18 @@ export interface GeneratorDecision {
 
 type GeneratorFault =
   | ''
-  /** The source may disappear at any time and leave its protector behind: it has lost its finalizer and cannot get it back. */
+  /** The source may disappear at any time and leave its protector behind: it lost its finalizer and can't get it back. */
   | 'NoFinalizerInTerminatingSource'
-  /** It cannot be determined what the source needs. */
+  /** What the source needs can't be determined. */
   | 'Unclear'
 
-/** What the source should have; 'unclear' = it cannot be determined, and nothing is changed. */
+/** What the source should have; 'unclear' = it can't be determined, and nothing is changed. */
 export type Wanted = 'protector' | 'none' | 'unclear'
 
 /**
- * @param source undefined = there is none (any more)
+ * @param source undefined = it does not exist (any more)
  * @param protector the one that the source has, or would have
- * @param others protectors with other names that claim to be generated from the source, too
+ * @param others protectors with other names that also claim this source
  */
 export function decide(
   source: SourceState | undefined,
@@ -163,7 +162,7 @@ function unprotect(protectors: readonly ProtectorState[]): GeneratorDecision {
   return { actions, findings: protectors.map(() => 'Delete'), fault: '' }
 }
 
-/** Only requested removals of cells. */
+/** Performs only requested removals of cells. */
 function untouched(protectors: readonly ProtectorState[], findings: readonly GeneratorFinding[]): GeneratorDecision {
   return { actions: protectors.flatMap(removals), findings, fault: '' }
 }

@@ -56,7 +56,7 @@ test('as Kubernetes rounds', () => {
     ['Deployment', { replicas: 10 }, 8],
     ['Deployment', { replicas: 10, ...rolling('30%') }, 7],
     ['Deployment', { replicas: 10, ...rolling(0, 1) }, 10],
-    // Neither more nor fewer pods: Kubernetes takes one away all the same.
+    // With neither more nor fewer pods allowed, Kubernetes still takes one away.
     ['Deployment', { replicas: 10, ...rolling(0, 0) }, 9],
     ['Deployment', { replicas: 10, ...rolling('1%', '0%') }, 9],
     ['StatefulSet', { replicas: 3 }, 2],
@@ -93,7 +93,7 @@ test('who has no protector, and who keeps it', () => {
     [kindOf('Deployment', { protectNonZero: true }), workload({ replicas: 4 }, terminating), 3],
     [kindOf('Deployment', { protectNonZero: true }), workload({}, terminating), 0],
     [kindOf('Deployment', { protectNonZero: true }), workload({ replicas: 0 }, terminating), 'Terminating'],
-    // It goes whatever else is wrong with it.
+    // It goes, whatever else is wrong with it.
     [DEPLOYMENT, workload({ replicas: 'x' }, terminating), 'Terminating'],
     [kindOf('Deployment', { protectionSelector: selector }), workload({ replicas: 4 }), 'LabelSelectorMismatch'],
     [kindOf('Deployment', { protectionSelector: selector }), workload({}, { labels: { protect: 'true' } }), 0],
@@ -173,7 +173,7 @@ test('names of any length work, and none is taken for another', () => {
     }
   }
   assert.notEqual(protectorName(DEPLOYMENT, 'x'.repeat(250)), protectorName(DEPLOYMENT, 'x'.repeat(251)))
-  // An annotation that does not fit the label is none of ours.
+  // An annotation that does not match the label is not ours.
   const { metadata } = newProtector(workload({}), DEPLOYMENT, SPEC)
   const lying = {
     metadata: { ...(metadata as object), annotations: { 'podseidon.kubewharf.io/source-name': 'other' } },

@@ -1,4 +1,4 @@
-// Which PodProtector a workload should have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how its
+// Derives the PodProtector that a workload should have (Podseidon's generator/resource/deployment/deployment.go, for any kind), and how the
 // existing one differs.
 
 import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
@@ -29,7 +29,7 @@ type DerivedSpec = Pick<PodProtectorSpec, 'minAvailable' | 'minReadySeconds' | '
 export type Requirement =
   | { readonly kind: 'protect'; readonly spec: DerivedSpec }
   | { readonly kind: 'none'; readonly why: 'Terminating' | 'LabelSelectorMismatch' | 'OwnedByController' }
-  /** It cannot be determined: nothing is changed. */
+  /** It can't be determined: nothing is changed. */
   | { readonly kind: 'unclear'; readonly message: string }
 
 /** @param workload an object of the kind; any part of it may be malformed */
@@ -88,8 +88,8 @@ export function newProtector(workload: JsonObject, kind: GeneratorKind, spec: De
 }
 
 /**
- * The protector with the derived fields restored; everything else that people have set stays.
- * @returns undefined when nothing differs
+ * The protector with the derived fields restored; everything else set by hand stays.
+ * @returns undefined if nothing differs
  */
 export function repairedProtector(
   protector: JsonObject,
@@ -130,7 +130,7 @@ export function repairedProtector(
   return needsFinalizer ? withFinalizer(repaired, true) : repaired
 }
 
-/** An empty admissionHistoryConfig, and what is null, say nothing. */
+/** An empty admissionHistoryConfig and null values are ignored. */
 function sameSpec(before: JsonObject, wanted: JsonObject): boolean {
   const said = Object.fromEntries(Object.entries(before).filter(([, value]) => value !== null))
   return sameJson(said, wanted)
@@ -160,11 +160,11 @@ function unclear(where: string, message: string): Requirement {
 const ROUNDINGS: readonly Rounding[] = ['Podseidon', 'Kubernetes']
 
 /**
- * What a PodProtector requires once its workload is scaled. The generator follows the workload, so a scale-down that the present
- * number forbids is allowed a moment later.
+ * What a PodProtector requires once its workload is scaled. The generator follows the workload, so a scale-down that the current
+ * minAvailable forbids would be allowed a moment later.
  * @param workload a Deployment, StatefulSet or ReplicaSet in the protector's namespace
- * @returns minAvailable; as it is for a protector that was not generated of this workload: it names another one, or other replicas,
- * as that of a workload that is spread over several clusters does
+ * @returns minAvailable; unchanged for a protector not generated from this workload: it names another one, or other replicas, like that of
+ * a workload spread over several clusters
  */
 export function minAvailableAfter(
   { metadata, spec }: PodProtector,

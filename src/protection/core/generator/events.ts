@@ -1,4 +1,4 @@
-// What the generator reports of its work, for metrics.
+// The generator's reports, for metrics.
 
 import type { GeneratorFinding } from './decision.ts'
 import type { GeneratorKind } from './kinds.ts'
@@ -7,8 +7,8 @@ import type { GeneratorKind } from './kinds.ts'
 export interface GeneratorEvents {
   /**
    * A workload was reconciled.
-   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (it cannot be determined what
-   * the workload needs) or `NoFinalizerInTerminatingSource`
+   * @param error '' = none; otherwise the reason of the Status (`Conflict`), `NoAnswer`, `Unclear` (what the workload needs can't be
+   * determined) or `NoFinalizerInTerminatingSource`
    */
   reconciled(kind: GeneratorKind, namespace: string, error: string, durationMs: number): void
   found(kind: GeneratorKind, namespace: string, finding: GeneratorFinding): void

@@ -1,4 +1,4 @@
-// The kinds of workloads that PodProtectors are generated for, and where their objects have the fields that a protector needs.
+// Workload kinds that PodProtectors are generated for, and the paths of the fields that a protector needs.
 
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { DEPLOYMENTS, foreignKind, REPLICA_SETS, STATEFUL_SETS } from '../../../kube/api/kinds/foreign-kinds.ts'
@@ -6,7 +6,7 @@ import type { ResourceKind } from '../../../kube/api/resource-kind.ts'
 import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { Rounding } from '../quota/min-available.ts'
 
-/** A step of a path. */
+/** One step of a path. */
 const STEP = /\.([A-Za-z_][\w-]*)|\['([^']+)'\]/y
 
 export interface GeneratorKind {
@@ -23,24 +23,24 @@ export interface GeneratorKind {
   readonly defaultMaxUnavailable: number | string
   /** With Kubernetes' rounding at least one pod may be unavailable. */
   readonly neverZero: boolean
-  /** Only those that no controller owns: a ReplicaSet of a Deployment is protected by the Deployment's protector. */
+  /** Only workloads that no controller owns: a ReplicaSet of a Deployment is protected by the Deployment's protector. */
   readonly withoutController: boolean
 }
 
 interface GeneratorFields {
-  /** Default of the value: 1. */
+  /** An absent value means 1. */
   readonly replicas: FieldPath
-  /** Default of the value: 0. */
+  /** An absent value means 0. */
   readonly minReadySeconds: FieldPath
   /** A metav1.LabelSelector, or a plain map of labels. */
   readonly selector: FieldPath
   readonly maxUnavailable: FieldPath
   readonly maxSurge: FieldPath
-  /** Where the value `Recreate` means that all pods go before new ones come. */
+  /** If its value is `Recreate`, all pods go before new ones come. */
   readonly strategyType: FieldPath
 }
 
-/** What may be set for each kind. */
+/** Options for each kind. */
 export interface GeneratorKindOptions {
   readonly protectionSelector?: LabelSelector
   readonly protectNonZero?: boolean
@@ -70,8 +70,8 @@ const BUILT_IN: readonly BuiltIn[] = [
     withoutController: false,
   },
   {
-    // With OnDelete no field says how many may be unavailable, and the pods are deleted by hand. One at a time, as in a rolling
-    // update: with 0 none could be deleted, and with more than 1 a quorum could be lost.
+    // With OnDelete no field says how many may be unavailable, and pods are deleted by hand. One at a time, as in a rolling update: with 0
+    // none could be deleted, and with more than 1 a quorum could be lost.
     resource: STATEFUL_SETS,
     fields: { ...SPEC, maxUnavailable: path('.spec.updateStrategy.rollingUpdate.maxUnavailable') },
     defaultMaxUnavailable: 1,
@@ -79,7 +79,7 @@ const BUILT_IN: readonly BuiltIn[] = [
     withoutController: false,
   },
   {
-    // A ReplicaSet has no rollouts: the defaults of a Deployment.
+    // A ReplicaSet has no rollouts: uses a Deployment's defaults.
     resource: REPLICA_SETS,
     fields: SPEC,
     defaultMaxUnavailable: '25%',
@@ -88,7 +88,7 @@ const BUILT_IN: readonly BuiltIn[] = [
   },
 ]
 
-/** Deployment, StatefulSet or ReplicaSet of group apps; undefined = another one. */
+/** Deployment, StatefulSet or ReplicaSet of group apps; undefined = not one of them. */
 export function builtInKind(kind: string, options: GeneratorKindOptions = {}): GeneratorKind | undefined {
   const builtIn = BUILT_IN.find(({ resource }) => resource.kind === kind)
   return builtIn === undefined ? undefined : withOptions(builtIn, options)
@@ -104,7 +104,7 @@ export function customKind(
   return withOptions(plain, options)
 }
 
-/** @throws {SyntaxError} when protectionSelector cannot be read */
+/** @throws {SyntaxError} if protectionSelector can't be parsed */
 function withOptions(base: BuiltIn, options: GeneratorKindOptions): GeneratorKind {
   return {
     ...base,
@@ -121,7 +121,7 @@ function path(text: string): FieldPath {
   return parseFieldPath(text) ?? []
 }
 
-/** The path to a field of an object, as in `.spec.strategy.type` or `.spec['a.b']`: the part of JSONPath that leads to one value. */
+/** The path to a field of an object, as in `.spec.strategy.type` or `.spec['a.b']`: the subset of JSONPath that leads to one value. */
 type FieldPath = readonly string[]
 
 /** undefined = it is not a path. */
@@ -136,7 +136,7 @@ export function parseFieldPath(text: string): FieldPath | undefined {
   return steps.length === 0 ? undefined : steps
 }
 
-/** The value, or undefined where something on the way is missing or null. */
+/** The value, or undefined if something on the way is missing or null. */
 export function fieldAt(object: unknown, path: FieldPath): unknown {
   let value = object
   for (const step of path) {

@@ -1,5 +1,5 @@
-// Which PodProtector belongs to which workload: names and labels. Names of objects may be longer than a label
-// value, and a prefix makes them longer still; a name that is too long is truncated and ends in a hash of the whole.
+// Which PodProtector belongs to which workload: names and labels. Object names may be longer than a label value, and a prefix makes them
+// longer still; a name that is too long is truncated and ends in a hash of the whole.
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
@@ -10,7 +10,7 @@ import type { GeneratorKind } from './kinds.ts'
 const MAX_LABEL = 63
 const MAX_NAME = 253
 const HASH_DIGITS = 8
-/** Part of names that are stored: it never changes. */
+/** Part of stored names: must never change. */
 const SEED = [0x67656e65, 0x7261746f] as const
 
 /** `deployment-<name>`. */
@@ -63,7 +63,7 @@ export function isTerminating({ metadata }: JsonObject): boolean {
   return isRecord(metadata) && typeof metadata['deletionTimestamp'] === 'string'
 }
 
-/** The object with GENERATOR_FINALIZER or without it. */
+/** The object with or without GENERATOR_FINALIZER. */
 export function withFinalizer(object: JsonObject, present: boolean): JsonObject {
   const others = finalizersOf(object).filter((finalizer) => finalizer !== GENERATOR_FINALIZER)
   const metadata = object['metadata'] as JsonObject
@@ -71,8 +71,8 @@ export function withFinalizer(object: JsonObject, present: boolean): JsonObject 
 }
 
 /**
- * Owner references to the source, as Podseidon writes them, are not among them: when a workload is erased from etcd, garbage
- * collection would take its protector along, just when that is needed. Labels tell the source, finalizers keep the two together.
+ * Excludes owner references to the source, as Podseidon writes them: if a workload is erased from etcd, garbage collection would take its
+ * protector along, just when it is needed. Labels identify the source, finalizers keep the two together.
  */
 export function ownersBesideSource(protector: JsonObject, { resource }: GeneratorKind, source: string): unknown[] {
   const { metadata } = protector

@@ -1,4 +1,4 @@
-// The cells of a status: read into a form that the ledger computes with, and written back with their sums.
+// The cells of a status: parsed into the ledger's form, and written back with their sums.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { AdmissionBucket, Aggregation, CellStatus, PodProtectorStatus } from '../../api/pod-protector.ts'
@@ -20,7 +20,7 @@ export interface CellHistory {
   readonly id: string
   /** Undefined until an aggregator has counted. */
   aggregation: CellCounts | undefined
-  /** No pod is in more than one. */
+  /** No pod is in more than one entry. */
   entries: HistoryEntry[]
 }
 
@@ -30,9 +30,9 @@ export interface CellCounts {
   readonly ready: number
   readonly scheduled: number
   readonly running: number
-  /** Microseconds; undefined = not known. */
+  /** Microseconds; undefined = unknown. */
   readonly lastEvent: number | undefined
-  /** resourceVersion of the cell when its pods were counted; '' = not known. */
+  /** resourceVersion of the cell when its pods were counted; '' = unknown. */
   readonly version: string
   /** Milliseconds by which the clocks of its API servers were ahead of the aggregator's; 0 = no proven skew. */
   readonly skewMs: number
@@ -57,14 +57,14 @@ export function readCells(cells: unknown, nowMicros: number): Map<string, CellHi
   return read
 }
 
-/** Stale: the cell has been silent for too long: neither its pods nor deletions of them count. */
+/** A stale cell has been silent for too long: neither its pods nor deletions of them count. */
 export function isStale(cell: CellHistory, limits: HistoryLimits, nowMicros: number): boolean {
   if (limits.staleAfterMs <= 0) return false
   const last = cell.aggregation?.lastEvent
   return last === undefined || nowMicros - last > limits.staleAfterMs * 1000
 }
 
-/** Joins histories that have become too long, and sums up. Empty cells are left out. */
+/** Joins histories that are too long, and sums up. Empty cells are left out. */
 export function writeStatus(
   cells: Iterable<CellHistory>,
   limits: HistoryLimits,
@@ -197,9 +197,8 @@ function bounded(sum: number): number {
 }
 
 /**
- * The status with these cells: joins histories that are too long, marks silent cells, and sums up the others. Prune the histories
- * before.
- * @param cells of any shape, not changed; for errors in them see readBucket and readCells
+ * The status with these cells: joins histories that are too long, marks silent cells, and sums up the others. Prune the histories first.
+ * @param cells of any shape, not modified; for errors in them see readBucket and readCells
  * @param nowMicros microseconds since the epoch
  */
 export function summarize(cells: readonly CellStatus[], limits: HistoryLimits, nowMicros: number): PodProtectorStatus {

@@ -1,5 +1,5 @@
-// Buckets of an admission history as the ledger computes with them. Any client may have written a status: unreadable values are
-// corrected so that the deletion still counts, and what is written back is valid. Long histories are joined without losing a count.
+// Buckets of an admission history in the ledger's form. Any client may have written a status: unreadable values are corrected so that the
+// deletion still counts, and what is written back is valid. Long histories are joined without losing a count.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { DEFAULT_COUNTER } from '../../api/names.ts'
@@ -7,9 +7,9 @@ import type { AdmissionBucket } from '../../api/pod-protector.ts'
 import { formatMicros, parseMicros } from './micro-time.ts'
 import { newerVersion } from './resource-version.ts'
 
-/** The greatest number that fields of the status may have. */
+/** Maximum of numeric status fields. */
 export const MAX_COUNT: number = 2 ** 31 - 1
-/** A time further ahead of the clock than this cannot be right, and would be waited for forever. */
+/** A time further ahead of the clock than this is bogus, and would be waited for forever. */
 export const FUTURE_MICROS: number = 3600 * 1_000_000
 
 export interface HistoryEntry {
@@ -20,7 +20,7 @@ export interface HistoryEntry {
   /** '' = several pods, or an unknown one. */
   readonly uid: string
   readonly name: string
-  /** '' = not known. */
+  /** '' = unknown. */
   version: string
   /** As in AdmissionBucket. For several pods never less than the size of `uids`. */
   counter: number
@@ -87,28 +87,28 @@ export function countOf(value: unknown): number | undefined {
   return Math.min(value, MAX_COUNT)
 }
 
-/** @returns undefined when it is unreadable or far in the future */
+/** @returns undefined if it is unreadable or far in the future */
 export function timeOf(value: unknown, nowMicros: number): number | undefined {
   const micros = typeof value === 'string' ? parseMicros(value) : Number.NaN
   return Number.isNaN(micros) || micros > nowMicros + FUTURE_MICROS ? undefined : micros
 }
 
-/** How many uids the joined buckets of an object keep: 20,000 are 800 kB of at most 1.5 MB. The rest are only counted. */
+/** Number of uids that the joined buckets of an object keep: 20,000 are 800 kB of at most 1.5 MB. The rest are only counted. */
 export const MAX_JOINED_UIDS = 20_000
 
 /**
- * Deletions further apart than this stay in separate buckets: a bucket is dropped some time after its last deletion, and one that
- * keeps absorbing new deletions would never be dropped.
+ * Deletions further apart than this stay in separate buckets: a bucket is dropped some time after its last deletion, and one that keeps
+ * absorbing new deletions would never be dropped.
  */
 const MAX_SPAN_MICROS = 60 * 1_000_000
-/** Joined buckets of one cell. When admitted deletions have not happened for this many minutes, precision no longer matters. */
+/** Joined buckets per cell. When admitted deletions have been outstanding for this many minutes, precision no longer matters. */
 const MAX_JOINED = 8
 
 /**
- * Keeps the history short: when it has more than `threshold` buckets, the oldest are joined.
+ * Keeps the history short: beyond `threshold` buckets, the oldest are joined.
  * @param entries of one cell, sorted by start
- * @param threshold how many may stay, the joined one included; at least 1. Up to 7 more stay when deletions span several minutes.
- * @param names how many uids the joined ones may keep together
+ * @param threshold how many may stay, including the joined one; at least 1. Up to 7 more stay if deletions span several minutes.
+ * @param names number of uids that the joined ones may keep together
  */
 export function joinHistory(
   entries: readonly HistoryEntry[],
@@ -130,13 +130,13 @@ export function joinHistory(
 
 function joined(group: readonly HistoryEntry[]): HistoryEntry {
   const [first] = group
-  // One alone stays what it is.
+  // A single entry is left unchanged.
   if (first !== undefined && group.length === 1) return first
-  // If one version is not known, no snapshot can be proven as new as all of them.
+  // If one version is unknown, no snapshot can be proven as new as all of them.
   return joinEntries(group, group.map(({ version }) => version).reduce(newerVersion))
 }
 
-/** Keeps the newest uids, which are most likely to be asked for again. A single uid is always kept. */
+/** Keeps the newest uids, which are most likely to be looked up again. A single uid is always kept. */
 function boundNames(entries: readonly HistoryEntry[], names: number): readonly HistoryEntry[] {
   let left = names
   return entries

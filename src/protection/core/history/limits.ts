@@ -1,19 +1,19 @@
-// How long histories may become and how fast they are processed: settings of the process, which an object may override.
+// Maximum length of histories and how fast they are processed: process settings that an object may override.
 
 import type { PodProtector } from '../../api/pod-protector.ts'
 
 export interface HistoryLimits {
-  /** Deletions that may be admitted but not yet seen to have happened, in all cells. 0 = no limit. */
+  /** Deletions, over all cells, that may be admitted but not yet observed. 0 = no limit. */
   readonly maxConcurrentLag: number
-  /** Buckets that a cell keeps before the oldest are joined; 1 to 5,000. */
+  /** Buckets per cell before the oldest are joined; 1 to 5,000. */
   readonly compactThreshold: number
-  /** Milliseconds from an event of a pod until it is counted. */
+  /** Milliseconds from a pod event until it is counted. */
   readonly aggregationRateMs: number
-  /** Milliseconds of silence of a cell after which its pods no longer count. 0 = never. */
+  /** Milliseconds of silence after which a cell's pods no longer count. 0 = never. */
   readonly staleAfterMs: number
 }
 
-/** A bucket has some 200 bytes, and an object at most 1.5 MB: a full one could record no more deletions. */
+/** A bucket takes some 200 bytes, and an object at most 1.5 MB: a full one could record no more deletions. */
 const MAX_BUCKETS = 5_000
 
 /** The limits of one object. Invalid numbers are clamped: an error in one object must not stop anything. */

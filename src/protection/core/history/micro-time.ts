@@ -3,8 +3,8 @@
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/
 
 /**
- * Microseconds since the epoch; what is finer is cut off.
- * @returns NaN for everything that is not an RFC 3339 time, and for times too far away to be exact, as Go's zero time
+ * Microseconds since the epoch; finer digits are truncated.
+ * @returns NaN for everything that is not an RFC 3339 time, and for times too far away to be exact, such as Go's zero time
  */
 export function parseMicros(text: string): number {
   const match = RFC3339.exec(text)
@@ -12,7 +12,7 @@ export function parseMicros(text: string): number {
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour = '0', offsetMinute = '0'] = match
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return Number.NaN
   if (Number(offsetHour) > 23 || Number(offsetMinute) > 59) return Number.NaN
-  // Date.UTC takes years below 100 for those of the last century, and days that a month lacks for those of the next.
+  // Date.UTC maps years below 100 to the last century, and overflowing days to the next month.
   const date = new Date(0)
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
   if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return Number.NaN
@@ -24,8 +24,8 @@ export function parseMicros(text: string): number {
 }
 
 /**
- * As metav1.MicroTime is written: `2026-01-02T03:04:05.000006Z`.
- * @throws RangeError when it is not a whole number of microseconds that is exact
+ * The format of metav1.MicroTime: `2026-01-02T03:04:05.000006Z`.
+ * @throws RangeError if it is not an exact whole number of microseconds
  */
 export function formatMicros(micros: number): string {
   if (!Number.isSafeInteger(micros)) throw new RangeError(`not a time in microseconds: ${micros}`)

@@ -1,10 +1,10 @@
-// Order of resourceVersions (KEP-5504: they are unsigned decimal integers of any length). A cell of several clusters has one for each,
-// `east=12;west=7`, which is only comparable with another one of the same clusters.
+// Orders resourceVersions (KEP-5504: unsigned decimal integers of any length). A cell of several clusters has one for each,
+// `east=12;west=7`, which is only comparable with one of the same clusters.
 
 const DECIMAL = /^[0-9]+$/
 const OF_SEVERAL = /^[^=;]+=[0-9]+(;[^=;]+=[0-9]+)+$/
 
-/** @param versions by cluster @returns '' when one of them is not known */
+/** @param versions by cluster @returns '' if one of them is unknown */
 export function joinVersions(versions: ReadonlyMap<string, string>): string {
   const [first = '', ...others] = versions.values()
   if (others.length === 0) return first
@@ -13,8 +13,8 @@ export function joinVersions(versions: ReadonlyMap<string, string>): string {
 }
 
 /**
- * Less than 0 when `a` is older than `b`, 0 when equal, more when newer. With several clusters, older when any of them is older.
- * @returns undefined when one is not known (empty, or not a decimal number), or when they are of different clusters
+ * Negative if `a` is older than `b`, 0 if equal, positive if newer. With several clusters, older if any of them is older.
+ * @returns undefined if one is unknown (empty, or not a decimal number), or if they are of different clusters
  */
 export function compareVersions(a: string, b: string): number | undefined {
   if (!DECIMAL.test(a) || !DECIMAL.test(b)) return compareSeveral(a, b)
@@ -47,7 +47,7 @@ function partsOf(versions: string): Map<string, string> {
   )
 }
 
-/** The newer of two; '' = not known, because one of them is not. */
+/** The newer of two; '' = unknown, because one of them is. */
 export function newerVersion(a: string, b: string): string {
   const order = compareVersions(a, b)
   if (order === undefined) return ''

@@ -1,6 +1,6 @@
-// Up to when the pods of a cell have been seen, according to the pods themselves: Podseidon's `status` algorithm
-// (aggregator/synctime), and a time that a patched apiserver writes into an annotation. Neither proves anything, because clocks
-// of several machines are mixed; sync time by resourceVersion does.
+// Up to when the pods of a cell have been seen, according to the pods themselves: Podseidon's `status` algorithm (aggregator/synctime), and a
+// time that a patched apiserver writes into an annotation. Neither proves anything, because clocks of several machines are mixed; sync time
+// by resourceVersion does.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -10,8 +10,8 @@ import { parseMicros } from './micro-time.ts'
 const SECOND = 1_000_000
 
 /**
- * The last moment at which something happened to the pod, microseconds since the epoch; undefined = it has no time. A
- * deletionTimestamp lies in the future by the grace period: what counts is when the deletion was requested.
+ * The last moment at which something happened to the pod, microseconds since the epoch; undefined = it has no time. A deletionTimestamp
+ * lies in the future by the grace period: what counts is when the deletion was requested.
  * @param nowMicros upper bound: a clock that is ahead must not claim more than has been seen
  */
 export function statusTime(pod: JsonObject, nowMicros: number): number | undefined {
@@ -47,7 +47,7 @@ function latest(times: readonly number[], nowMicros: number): number | undefined
   return last === Number.NEGATIVE_INFINITY ? undefined : Math.min(last, nowMicros)
 }
 
-/** NaN when it is not a time: every comparison with it is false. */
+/** NaN if it is not a time: every comparison with it is false. */
 function timeOf(value: unknown): number {
   return typeof value === 'string' ? parseMicros(value) : Number.NaN
 }

@@ -1,5 +1,5 @@
-// One aggregation: the counted pods of a cell become part of a protector's status, and deletions that have happened are removed from
-// its history. Counts and history come from one snapshot, so that nothing is deducted twice or not at all.
+// One aggregation: the counted pods of a cell become part of a protector's status, and deletions that have happened are removed from its
+// history. Counts and history come from one snapshot, so that nothing is deducted twice or missed.
 
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
@@ -12,11 +12,11 @@ import { type CellSnapshot, pruneEntries } from './prune-history.ts'
 
 export interface AggregatedCell {
   readonly status: PodProtectorStatus
-  /** Whether `status` has to be written: something is new, or the cell must not become stale. */
+  /** Whether `status` must be written: something is new, or the cell must not become stale. */
   readonly changed: boolean
-  /** A deletion may need a stream time to be removed. */
+  /** Removing a deletion may need a stream time. */
   readonly needsStreamTime: boolean
-  /** Microseconds: the earliest stream time that helps. undefined = none is needed. */
+  /** Microseconds: the earliest useful stream time. undefined = none is needed. */
   readonly streamTimeFrom: number | undefined
   /** Deletions of this cell that are still in the history. */
   readonly kept: number
@@ -25,9 +25,9 @@ export interface AggregatedCell {
 }
 
 /**
- * @param protector as it is stored now: at least as new as the snapshot
+ * @param protector as currently stored: at least as new as the snapshot
  * @param counts of the pods that the protector counts, by the snapshot
- * @param snapshot its `available` has to mean the same pods as `counts.available`
+ * @param snapshot its `available` must refer to the same pods as `counts.available`
  */
 export function aggregateCell(
   protector: PodProtector,
@@ -79,13 +79,13 @@ function countsOf({
   return { total, available, ready, scheduled, running }
 }
 
-/** When the cell was last heard from; never goes back, or another snapshot would look fresher than it is. */
+/** When the cell was last heard from; never goes back, or an old snapshot would look fresher than it is. */
 function lastEventOf(before: CellCounts | undefined, snapshot: CellSnapshot, nowMicros: number): number {
   const heard = snapshot.heardAt ?? snapshot.streamTime ?? nowMicros
   return Math.max(before?.lastEvent ?? heard, heard)
 }
 
-/** Others consider the cell alive only while its status is refreshed. */
+/** Others consider the cell alive only as long as its status is refreshed. */
 function isRefreshDue(before: CellCounts, lastEvent: number, limits: HistoryLimits, nowMicros: number): boolean {
   if (limits.staleAfterMs <= 0) return false
   const last = before.lastEvent

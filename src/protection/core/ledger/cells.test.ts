@@ -37,7 +37,7 @@ test('a cell is stale as the summary has it', () => {
     for (const one of written) {
       assert.equal(isStaleCell(one, staleAfterMs, NOW), one.stale === true, `${one.cellID} ${staleAfterMs}`)
     }
-    // And what is written needs no other write.
+    // The written status needs no further write.
     assert.deepEqual(staleChanged([held(...written)], staleAfterMs, NOW), [])
   }
 })
@@ -56,6 +56,6 @@ test('found is whose staleness is not as it is written', () => {
 test('a cell that was heard of and not written for a third of staleAfter is to be written', () => {
   const [old, young, other, none] = [held(cell('a', 21)), held(cell('a', 19)), held(cell('b', 50)), held()]
   assert.deepEqual(agingProtectors([old, young, other, none], 'a', 60_000, NOW), [old])
-  // Not when nothing was heard of it since.
+  // Not if nothing was heard from it since.
   assert.deepEqual(agingProtectors([old, young, other, none], 'a', 60_000, NOW - 21 * SECOND), [])
 })

@@ -1,5 +1,5 @@
-// Cells whose pods do not count: those that have been silent for too long, or will be unless their status is refreshed, and those
-// that are removed on request.
+// Cells whose pods do not count: those silent for too long (or about to be, unless their status is refreshed), and those removed on
+// request.
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import type { CellStatus, PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
@@ -22,7 +22,7 @@ interface Held {
   readonly protector: PodProtector
 }
 
-/** Protectors with a cell that has become stale, or no longer is, since their status was written. */
+/** Protectors with a cell that became stale, or recovered, since their status was written. */
 export function staleChanged<T extends Held>(protectors: Iterable<T>, staleAfterMs: number, nowMicros: number): T[] {
   const found: T[] = []
   for (const held of protectors) {
@@ -52,15 +52,15 @@ export function agingProtectors<T extends Held>(
   return found
 }
 
-/** undefined = none, or none that can be read. */
+/** undefined = absent or unreadable. */
 function lastEventMicros(text: string | undefined): number | undefined {
   const micros = text === undefined ? Number.NaN : parseMicros(text)
   return Number.isNaN(micros) ? undefined : micros
 }
 
 /**
- * The cells named by annotation `podseidon.kubewharf.io/remove-cell-once`, separated by commas.
- * @returns undefined when no removal is requested
+ * The cells listed, comma-separated, in annotation `podseidon.kubewharf.io/remove-cell-once`.
+ * @returns undefined if no removal is requested
  */
 export function cellsToRemove(protector: JsonObject): readonly string[] | undefined {
   const text = mapOf(protector, 'annotations')[REMOVE_CELL_ONCE_ANNOTATION]
@@ -71,7 +71,7 @@ export function cellsToRemove(protector: JsonObject): readonly string[] | undefi
     .filter((cell) => cell !== '')
 }
 
-/** The status without these cells, with new sums; undefined when it has none of them. */
+/** The status without these cells, with new sums; undefined if it has none of them. */
 export function statusWithoutCells(
   protector: PodProtector,
   cells: readonly string[],
@@ -79,14 +79,14 @@ export function statusWithoutCells(
   nowMicros: number,
 ): PodProtectorStatus | undefined {
   const before = protector.status?.cells ?? []
-  // A set: an annotation may name a hundred thousand.
+  // A set: an annotation may list a hundred thousand.
   const removed = new Set(cells)
   const kept = before.filter(({ cellID }) => !removed.has(cellID))
   if (kept.length === before.length) return undefined
   return summarize(kept, limitsOf(protector, limits), nowMicros)
 }
 
-/** The protector without the annotation, which applies once. */
+/** The protector without the annotation, which applies only once. */
 export function withoutRemoveCells(protector: JsonObject): JsonObject {
   const { [REMOVE_CELL_ONCE_ANNOTATION]: _, ...annotations } = mapOf(protector, 'annotations')
   return { ...protector, metadata: { ...(protector['metadata'] as JsonObject), annotations } }

@@ -1,5 +1,5 @@
-// The ledger against the plainest one there is, a list of single deletions that are never joined, and against what really
-// becomes of the pods, while the aggregator is late by as much as it likes.
+// Compares the ledger with the simplest possible one, a list of single deletions that are never joined, and with what really happens to the
+// pods, while the aggregator lags arbitrarily.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -21,17 +21,17 @@ interface Pod {
   version: number
 }
 
-/** A request that was let through: it may still delete the pod, until its time is over. */
+/** An admitted request: it may still delete the pod until it times out. */
 interface Attempt {
   readonly uid: string
   readonly admittedAt: number
-  /** '' = it holds nothing. */
+  /** '' = it holds no reservation. */
   readonly hold: string
-  /** Upstream refuses to delete a pod that has changed since: free passes ask for that. */
+  /** Upstream refuses to delete a pod that has changed since: free passes require that. */
   readonly onlyVersion: number | undefined
 }
 
-/** One deletion of the plain ledger. */
+/** One deletion of the reference ledger. */
 interface Deletion {
   readonly uid: string
   start: number
@@ -65,7 +65,7 @@ class World {
   protector: PodProtector
   plain: Deletion[] = []
   plainAvailable = 0
-  /** Deletions that were forced took pods that nobody granted. */
+  /** Forced deletions took pods that were not granted. */
   forced = 0
 
   constructor(minAvailable: number, pods: number, limits: HistoryLimits) {
@@ -146,7 +146,7 @@ class World {
         if (result === 'Ok') this.mayAdmit(pod)
         const passes = result === 'Ok' || result === 'AlreadyHasBucket' || result === 'Done'
         if (!passes && type !== 'force') continue
-        // A note on a pod that is known changes nothing: a free pass ends with the version that it was given for.
+        // Recording a known pod again changes nothing: a free pass ends with the version that it was given for.
         if (type !== 'record' || startTime !== '') this.record(pod)
         const onlyVersion = type === 'record' ? pod.version : undefined
         this.attempts.push({
@@ -161,7 +161,7 @@ class World {
     }
   }
 
-  /** What the plain ledger says of a pod that is not in it yet. */
+  /** What the reference ledger says of a pod that is not in it yet. */
   mayAdmit(pod: Pod): void {
     const others = this.plain.filter(({ uid }) => uid !== pod.uid)
     const left = this.plainAvailable - others.reduce((sum, { counter }) => sum + counter, 0)
@@ -191,7 +191,7 @@ class World {
       this.change(pod, pod.version % 2 === 0 ? 'terminating' : 'absent')
       return
     }
-    // Not found and conflict release nothing: who answers so may have deleted it at another time.
+    // Not found and conflict release nothing: such a server may have deleted it at another time.
     if (!stands || deletes) return
     const release: HistoryOperation = { type: 'release', cell: 'a', uid: attempt.uid, startTime: attempt.hold }
     const { status, changed } = applyOperations(this.protector, [release], this.limits, this.now)
@@ -240,7 +240,7 @@ class World {
     const estimated = this.protector.status?.summary.estimatedAvailableReplicas ?? 0
     assert.ok(estimated <= plainLeft, `estimated ${estimated}, by the plain ledger ${plainLeft}`)
     assert.ok(buckets.length <= this.limits.compactThreshold + 7)
-    // What really matters: all that may still happen leaves enough.
+    // What really matters: even if everything outstanding happens, enough pods are left.
     const doomed = new Set(this.attempts.filter(({ onlyVersion }) => onlyVersion === undefined).map(({ uid }) => uid))
     const left = this.pods.filter(({ uid, state }) => state === 'available' && !doomed.has(uid)).length
     assert.ok(this.forced > 0 || left >= this.minAvailable, `${left} pods left of ${this.minAvailable}`)

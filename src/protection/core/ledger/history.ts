@@ -1,5 +1,5 @@
-// Admission histories: makes, renews and releases reservations, a batch at a time, on a copy of the status. The caller writes the
-// result against the resourceVersion it was computed from.
+// Admission histories: makes, renews and releases reservations, a batch at a time, on a copy of the status. The caller writes the result
+// against the resourceVersion it was computed from.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { PodProtector, PodProtectorStatus } from '../../api/pod-protector.ts'
@@ -19,14 +19,14 @@ import {
 
 interface AppliedOperations {
   readonly status: PodProtectorStatus
-  /** Whether `status` has to be written. Admissions that were only refused change nothing. */
+  /** Whether `status` must be written. A batch of refusals changes nothing. */
   readonly changed: boolean
   /** In the order of the operations. */
   readonly results: readonly OperationResult[]
 }
 
 /**
- * Applies one batch to the protector's status: releases, then records, then reservations. Of these, forced ones come first, then the
+ * Applies one batch to the protector's status: releases, then records, then reservations. Among these, forced ones come first, then the
  * last submitted first.
  */
 export function applyOperations(
@@ -55,14 +55,14 @@ interface PodOperation {
   readonly uid: string
   /** '' = not kept. */
   readonly name: string
-  /** The version in which the pod was read; '' = not known. */
+  /** The version in which the pod was read; '' = unknown. */
   readonly resourceVersion: string
 }
 
 export interface ReserveOperation extends PodOperation {
   readonly type: 'reserve'
   readonly pod: QuotaPod
-  /** The pod will be deleted whatever the result: recorded in any case. */
+  /** The pod will be deleted whatever the result: always recorded. */
   readonly force: boolean
 }
 
@@ -75,20 +75,20 @@ interface ReleaseOperation {
   readonly type: 'release'
   readonly cell: string
   readonly uid: string
-  /** When the bucket was written; if it has changed or is gone, nothing is released. */
+  /** When the bucket was written; nothing is released if it has changed or is gone. */
   readonly startTime: string
 }
 
 export type HistoryOperation = ReserveOperation | RecordOperation | ReleaseOperation
 
 export interface OperationResult {
-  /** `AlreadyHasBucket`: admitted, and already recorded; `Done`: of records and releases. */
+  /** `AlreadyHasBucket`: admitted, and already recorded; `Done`: for records and releases. */
   readonly result: QuotaResult | 'AlreadyHasBucket' | 'Done'
   /** Identifies the bucket that this operation created; '' = none. */
   readonly startTime: string
   /** For messages: counted pods, */
   readonly count: number
-  /** deletions among them that have not been seen to happen, */
+  /** outstanding deletions among them, */
   readonly lag: number
   /** and how many pods must stay. All 0 for records and releases. */
   readonly required: number
@@ -116,7 +116,7 @@ class HistoryBatch {
     this.#cells = readCells(protector.status?.cells, nowMicros)
   }
 
-  /** Only entries that have not changed since: a later admission of the pod relies on them. */
+  /** Skips entries that have changed since: a later admission of the pod relies on them. */
   release(operations: readonly ReleaseOperation[]): void {
     const released = new Set<HistoryEntry>()
     for (const { cell, uid, startTime } of operations) {
@@ -153,7 +153,7 @@ class HistoryBatch {
     }
     const entry = this.#add(operation, pod.available ? 1 : 0)
     this.#taken.set(entry, pod)
-    // Pods of a stale cell are not counted, so nothing is taken from the counts.
+    // Pods of a stale cell are not counted, so nothing is deducted.
     if (!stale) this.#tally.take(pod)
     return { ...evaluation, startTime: formatMicros(entry.start) }
   }
@@ -175,11 +175,11 @@ class HistoryBatch {
     return entry
   }
 
-  /** Admitted again: earlier admissions can no longer release it, and its timeout starts over. */
+  /** Admitted again: earlier admissions can no longer release it, and its timeout restarts. */
   #renew(own: HistoryEntry, operation: ReserveOperation, stale: boolean): void {
     this.#changed = true
     if (own.uid === '') {
-      // An entry of its own again; it counted 1 in the joined entry, and still does.
+      // Split off again; it counted 1 in the joined entry, and still does.
       forgetJoined(own, operation.uid)
       const history = this.#cellOf(operation.cell)
       if (own.counter === 0) history.entries = history.entries.filter((entry) => entry !== own)
@@ -190,12 +190,12 @@ class HistoryBatch {
     own.end = own.start
     own.version = newest(own.version, operation.resourceVersion)
     if (own.counter > 0 || !operation.pod.available) return
-    // When it was recorded it took no available pod. It is available now, and may have been counted as such.
+    // When recorded it took no available pod. It is available now, and may have been counted as such.
     own.counter = 1
     if (!stale) this.#tally?.raise()
   }
 
-  /** What the quota already contains of this pod. In a stale cell: the deletions of that cell, which the quota leaves out. */
+  /** The part of the quota that comes from this pod. In a stale cell: the deletions of that cell, which the quota leaves out. */
   #ownShare(cell: string, own: HistoryEntry | undefined, stale: boolean): OwnReservation {
     const single = own === undefined ? 0 : 1
     if (stale) {

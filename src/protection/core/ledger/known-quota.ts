@@ -1,6 +1,6 @@
-// Evaluates deletions by what is known of a protector, before anything is written. The results are those of applyOperations, but pods
-// that are not in the histories yet are evaluated with sums that are computed once per version of the object, so that ten thousand
-// refused deletions cost next to nothing.
+// Evaluates deletions by the known state of a protector, before anything is written. Results equal those of applyOperations, but pods not
+// yet in the histories are evaluated with sums computed once per version of the object, so that ten thousand refused deletions cost next to
+// nothing.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
@@ -24,7 +24,7 @@ export class KnownQuotas {
     limits: HistoryLimits,
     nowMicros: number,
   ): readonly OperationResult[] {
-    // Staleness changes with time, so the sums cannot be kept.
+    // Staleness changes with time, so the sums can't be cached.
     if (limits.staleAfterMs > 0) return applyOperations(protector, operations, limits, nowMicros).results
     const { state, uids } = this.#sumsOf(protector, limits, nowMicros)
     const isSimple = operations.every(({ uid }) => !uids.has(uid)) && countUids(operations) === operations.length
@@ -57,7 +57,7 @@ function countUids(operations: readonly ReserveOperation[]): number {
 
 const uidsOf = new WeakMap<PodProtector, ReadonlySet<string>>()
 
-/** The pods that are in any history: their deletion is admitted. */
+/** The pods in any history: their deletion was admitted. */
 function uidsIn(protector: PodProtector): ReadonlySet<string> {
   const { status } = protector
   const known = uidsOf.get(protector)

@@ -24,7 +24,7 @@ function single(uid: string, start: number, more: Partial<AdmissionBucket> = {})
 }
 
 function prune(buckets: readonly AdmissionBucket[], shot: CellSnapshot) {
-  // Without a clock, a time that cannot be read is one that has not come.
+  // Without a clock, an unreadable time counts as one that has not come.
   const entries = buckets.map((bucket) => readBucket(bucket, Number.MAX_SAFE_INTEGER - FUTURE_MICROS))
   const pruned = pruneEntries(entries, shot, TIMEOUT_MS)
   const needsStreamTime = pruned.streamTimeFrom !== undefined
@@ -120,7 +120,7 @@ const { pruneBuckets } = JSON.parse(
   readFileSync(new URL('../../../../test/data/podseidon-quota.json', import.meta.url), 'utf8'),
 ) as { readonly pruneBuckets: readonly PruneCase[] }
 
-// The cases of several shards have no single time, and we have no shards.
+// The cases for several shards have no single time, and we have no shards.
 for (const { case: name, bucket, lastEventTime, kept } of pruneBuckets) {
   if (lastEventTime === undefined) continue
   test(`table, of pods that are not there: ${name}`, () => {

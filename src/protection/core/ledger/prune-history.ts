@@ -1,47 +1,47 @@
-// Which entries may be removed from an admission history: deletions that, by a snapshot of the cell, have happened or can no longer
-// happen. A clock alone proves neither.
+// Which entries may be removed from an admission history: deletions that, by a snapshot of the cell, have happened or can no longer happen.
+// A clock alone proves neither.
 
 import type { HistoryEntry } from '../history/entry.ts'
 import { compareVersions } from '../history/resource-version.ts'
 
 /**
- * `absent`: not in the cell; `terminating`: being deleted; `available`: counted as available; `alive`: anything else, including pods
- * that the protector does not count.
+ * `absent`: not in the cell; `terminating`: being deleted; `available`: counted as available; `alive`: anything else, including pods that
+ * the protector does not count.
  */
 export type PodState = 'absent' | 'terminating' | 'available' | 'alive'
 
 /** The pods of a cell at the moment of the count. */
 export interface CellSnapshot {
-  /** '' = not known. */
+  /** '' = unknown. */
   readonly resourceVersion: string
-  /** Microseconds: everything that was committed before has been seen. undefined = not known. */
+  /** Microseconds: everything committed before has been seen. undefined = unknown. */
   readonly streamTime: number | undefined
   /** Microseconds: when the cell was last heard from, even if nothing has changed. Default: streamTime. */
   readonly heardAt?: number
   /**
-   * Microseconds, by the same clock as `streamTime`: when this version of the entry was first seen here; its deletions were admitted
-   * before. Default: the entry's own time, by the clock of its writer.
+   * Microseconds, by the clock of `streamTime`: when this version of the entry was first seen here; its deletions were admitted before.
+   * Default: the entry's own time, by its writer's clock.
    */
   readonly knownSince?: (entry: HistoryEntry) => number
   /** Milliseconds by which the clocks of the cell's API servers are ahead of ours, for people. Default 0: no proven skew. */
   readonly skewMs?: number
-  /** The cell itself has gone back to a resourceVersion older than one already counted. Default false. */
+  /** The cell itself was restored to a resourceVersion older than one already counted. Default false. */
   readonly restored?: boolean
   stateOf(uid: string): PodState
 }
 
 interface PrunedEntries {
   readonly entries: HistoryEntry[]
-  /** Deletions that were removed. */
+  /** Number of removed deletions. */
   readonly dropped: number
   /** Microseconds: the next entry can be removed once stream time has passed this. undefined = none is waiting. */
   readonly streamTimeFrom: number | undefined
 }
 
 /**
- * Changes the entries.
+ * Modifies the entries.
  * @param entries of one cell
- * @param reservationTimeoutMs longest time from an admission until upstream has deleted the pod or never will
+ * @param reservationTimeoutMs maximum time from an admission until upstream has deleted the pod or never will
  */
 export function pruneEntries(
   entries: readonly HistoryEntry[],
@@ -98,7 +98,7 @@ class PruneRules {
       if (order !== undefined && order >= 0) return true
       if (order === undefined && !this.#waits(admittedAt)) return true
     }
-    // After the timeout upstream will no longer do it. This also ends the wait for a resourceVersion that never comes.
+    // After the timeout upstream will no longer delete it. This also ends the wait for a resourceVersion that never comes.
     return !this.#waits(admittedAt + this.#timeoutMicros)
   }
 
@@ -106,7 +106,7 @@ class PruneRules {
     return this.#snapshot.knownSince?.(entry) ?? entry.end
   }
 
-  /** Whether stream time has yet to pass the moment. */
+  /** Whether stream time has not passed the moment yet. */
   #waits(moment: number): boolean {
     if (this.#streamTime > moment) return false
     this.streamTimeFrom = Math.min(this.streamTimeFrom ?? Number.POSITIVE_INFINITY, moment)

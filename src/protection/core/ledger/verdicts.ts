@@ -1,5 +1,5 @@
-// Combines the findings of a pod's protectors into one verdict on its deletion, and says it in words. The first half of each sentence
-// is Podseidon's, for runbooks and scripts that look for it; the numbers are ours.
+// Combines the findings of a pod's protectors into one verdict on its deletion, and words it. The first half of each sentence is
+// Podseidon's, for runbooks and scripts that look for it; the numbers are ours.
 
 import type { CellStatus, PodProtector } from '../../api/pod-protector.ts'
 import type {
@@ -32,7 +32,7 @@ export interface Finding {
 
 type Admitted = Exclude<ProtectionStatus, 'RetryAdvised' | 'Rejected' | 'Error'>
 
-/** For a refusal that is only temporary. */
+/** Retry-After of a temporary refusal. */
 const RETRY_AFTER_SECONDS = 1
 
 export function admitted(status: Admitted, reservation?: Reservation): ProtectionVerdict {
@@ -49,7 +49,7 @@ export function admitted(status: Admitted, reservation?: Reservation): Protectio
   }
 }
 
-/** The ledger cannot tell. @param why a clause */
+/** The ledger can't decide. @param why a clause */
 export function failed(request: ProtectionRequest, why: string, protector = ''): ProtectionVerdict {
   const message = errorMessage(why)
   return {
@@ -62,7 +62,7 @@ export function failed(request: ProtectionRequest, why: string, protector = ''):
   }
 }
 
-/** The ledger could not be asked: only deletions that no protector can refuse pass. @param why a clause */
+/** The ledger was unreachable: only deletions that no protector can refuse pass. @param why a clause */
 export function unanswered(request: ProtectionRequest, why: string): ProtectionVerdict {
   const pass = freePass(request)
   return pass === undefined ? failed(request, why) : { ...admitted(pass), freePass: true }
@@ -119,7 +119,7 @@ function refusalsIn(request: ProtectionRequest, findings: readonly Finding[]): R
   )
 }
 
-/** The status on which all protectors that still exist agree. */
+/** The status on which all remaining protectors agree. */
 function statusOf(findings: readonly Finding[]): Admitted {
   const said = findings.filter(({ result }) => result !== 'NoProtector')
   if (said.length === 0) return 'Unmatched'
@@ -137,8 +137,8 @@ export interface KnownProtector {
 }
 
 /**
- * What a protector would say to deletions that come together, in their order, without recording any of them: for `explain` and forecasts.
- * @returns in their order
+ * What a protector would say to deletions submitted together, without recording any of them: for `explain` and forecasts.
+ * @returns one finding per deletion, in order
  */
 export function findingsOf(
   requests: readonly ProtectionRequest[],
@@ -170,13 +170,13 @@ export function findingsOf(
 
 const NOTHING_ASKED: OperationResult = { result: 'Ok', startTime: '', count: 0, lag: 0, required: 0 }
 
-/** A pod that is only recorded needs no quota; its numbers are shown all the same. */
+/** A pod that is only recorded needs no quota; its numbers are shown anyway. */
 function recordedPod(request: ProtectionRequest): QuotaPod {
   const { scheduled, running, ready } = request.pod
   return { criterion: criterionOf(request), scheduled, running, ready, available: false }
 }
 
-/** Trusts the stale marks of the gateway, because its settings are not known here. */
+/** Trusts the gateway's stale marks, because its settings are not known here. */
 function withoutStale(protector: PodProtector): PodProtector {
   const { status } = protector
   if (status === undefined) return protector
@@ -188,15 +188,15 @@ function withoutStale(protector: PodProtector): PodProtector {
 interface Refusal {
   /** `namespace/name` of the protector. */
   readonly protector: string
-  /** Denied: too few would be left. Retry: may pass once earlier deletions are seen to have happened. */
+  /** Denied: too few would be left. Retry: may pass once earlier deletions are observed. */
   readonly result: 'Denied' | 'Retry'
   readonly criterion: HealthCriterion
   readonly required: number
-  /** As the aggregators counted them. */
+  /** As counted by the aggregators. */
   readonly count: number
-  /** Admitted deletions that are not yet counted. */
+  /** Admitted deletions not yet counted. */
   readonly lag: number
-  /** How many of these are allowed at a time; 0 = no limit. */
+  /** Maximum number of these; 0 = no limit. */
   readonly maxConcurrentLag: number
 }
 
@@ -214,7 +214,7 @@ function refusalMessage(refusal: Refusal): string {
   return `PodProtector ${protector} ${buffer}: ${numbersOf(refusal)}`
 }
 
-/** One for each protector that refuses, as in details.causes of a Status. */
+/** One per refusing protector, as in details.causes of a Status. */
 function refusalCause(refusal: Refusal): ProtectionCause {
   const reason = refusal.result === 'Denied' ? REFUSED_REASON : DELAYED_REASON
   const message = `PodProtector ${refusal.protector}, ${refusal.criterion.toLowerCase()} pods: ${numbersOf(refusal)}`

@@ -10,7 +10,7 @@ test('UpstreamClusters with an endpoint in common are one cluster, and the first
   assert.equal(names(cluster('a', 'x'), cluster('b', 'y')), 'a b')
   assert.equal(names(cluster('a', 'x y'), cluster('b', 'y z')), 'a')
   assert.equal(names(cluster('a', 'x', false), cluster('b', 'x'), cluster('c', 'z', false)), 'b c')
-  // The third one shows that the first two are one.
+  // The third one shows that the first two are the same cluster.
   assert.equal(names(cluster('a', 'x'), cluster('b', 'y'), cluster('c', 'x y')), 'a')
   assert.equal(names(cluster('a', 'x', false), cluster('b', 'y', false), cluster('c', 'y x')), 'c')
 })

@@ -1,4 +1,4 @@
-// Which UpstreamClusters of a cell lead to different clusters, as far as can be told without asking them.
+// Which UpstreamClusters of a cell lead to different clusters, as far as can be told without contacting them.
 
 interface CellCluster {
   readonly name: string
@@ -9,8 +9,8 @@ interface CellCluster {
 }
 
 /**
- * One name for each cluster: UpstreamClusters that share an endpoint, directly or through others, are one. Returns the first that counts
- * its pods, or else the first.
+ * One name per cluster: UpstreamClusters that share an endpoint, directly or through others, are one. Returns the first that counts its
+ * pods, or else the first.
  * @param clusters sorted by name
  */
 export function distinctClusters(clusters: readonly CellCluster[]): readonly string[] {

@@ -46,18 +46,18 @@ test('what is asked of a protector', () => {
     [{}, -5, undefined, 'Available available'],
     [{ terminating: true, ready: false }, 0, 'Running', 'AlreadyTerminating'],
     [{ ready: false }, 0, undefined, 'AlreadyUnready'],
-    // D12: a pod that is evaluated by another number is not let through because it is unready.
+    // D12: a pod that is evaluated by another criterion does not pass just because it is unready.
     [{ ready: false }, 0, 'Running', 'Running'],
     [{ ready: false, running: false }, 0, 'Running', 'Running free'],
     [{ ready: false, criterion: 'Ready' }, 0, undefined, 'Ready free'],
     // The Eviction's criterion outranks the pod's.
     [{ ready: false, criterion: 'Running' }, 0, 'Available', 'AlreadyUnready'],
-    // Created 20 s ago, and ready 5 s later, less the second that was cut off: for 16 s at most.
+    // Created 20 s ago and ready 5 s later, minus the truncated second: for 16 s at most.
     [{}, 16, undefined, 'Available available'],
     [{}, 17, undefined, 'Available in 1000'],
     [{}, 136, undefined, 'Available in 120000'],
     [{}, 137, undefined, 'record'],
-    // What the kubelet did not say counts for nothing: it may have been ready since it was created.
+    // Without the kubelet's timestamp, it may have been ready since its creation.
     [{ startedMs: 0 }, 20, undefined, 'Available available'],
     [{ readySinceMs: 0 }, 20, undefined, 'Available available'],
     [{ startedMs: 0 }, 21, undefined, 'Available in 1000'],

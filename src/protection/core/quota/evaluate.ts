@@ -1,15 +1,15 @@
-// Evaluates one deletion, first for the pod alone and then for one of its protectors, before the quota: Podseidon's order
-// (webhook/handler/handler.go) without its ways around the health criterion.
+// Evaluates one deletion, first for the pod alone and then for one of its protectors, before the quota: in Podseidon's order
+// (webhook/handler/handler.go), without its ways around the health criterion.
 
 import type { HealthCriterion, ProtectionRequest } from '../../api/protection.ts'
 import { type CellTime, readyAtMostMs } from '../clocks/cell-clock.ts'
 import type { QuotaPod } from './quota.ts'
 
-/** What no protector can refuse. */
+/** Deletions that no protector can refuse. */
 type FreePass =
   /** It is already being deleted; nothing is written. */
   | 'AlreadyTerminating'
-  /** It is not ready: no available pod is lost, but nothing may wait for it to become ready; recorded. */
+  /** It is not ready: no available pod is lost, but it must not be counted on to become ready; recorded. */
   | 'AlreadyUnready'
 
 type DeletionEvaluation =
@@ -27,7 +27,7 @@ export function criterionOf({ criterion, pod }: Pick<ProtectionRequest, 'criteri
   return criterion ?? pod.criterion
 }
 
-/** Known without any protector. */
+/** Decided without any protector. */
 export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>): FreePass | undefined {
   const { pod } = request
   if (pod.terminating) return 'AlreadyTerminating'
@@ -35,9 +35,9 @@ export function freePass(request: Pick<ProtectionRequest, 'criterion' | 'pod'>):
 }
 
 /**
- * For one protector, and a pod without a free pass. A pod counts as available unless it is certain that it is not.
- * @param time of the cell's API servers; undefined = not known
- * @param withinMs longest time from now until upstream has deleted it, or never will
+ * For one protector, and a pod without a free pass. A pod counts as available unless it certainly is not.
+ * @param time of the cell's API servers; undefined = unknown
+ * @param withinMs maximum time from now until upstream has deleted it, or never will
  */
 export function evaluateDeletion(
   request: Pick<ProtectionRequest, 'criterion' | 'pod'>,
@@ -50,14 +50,14 @@ export function evaluateDeletion(
   const criterion = criterionOf(request)
   const lackMs = minReadySeconds > 0 ? minReadySeconds * 1000 - readyAtMostMs(pod, time) : 0
   const available = ready && lackMs <= 0
-  // It is ready, and time alone makes it available.
+  // It is ready, and will become available with time alone.
   const young = ready && !available
   if (criterion === 'Available' && (!ready || (young && lackMs > withinMs))) return { type: 'record' }
   const evaluated = { criterion, scheduled, running, ready, available, ...(young && { young }) }
   return { type: 'reserve', pod: evaluated, availableInMs: young ? lackMs : 0 }
 }
 
-/** The pod does not meet its own criterion: its deletion passes, but only while the pod is as it was read. */
+/** The pod does not meet its own criterion: its deletion passes, but only if the pod is still as it was read. */
 export function asksNoQuota(pod: QuotaPod): boolean {
   return !(pod[COUNTS[pod.criterion]] || (pod.criterion === 'Available' && pod.young === true))
 }

@@ -1,19 +1,19 @@
-// How many pods of a workload must stay available: its replicas less what its own rollouts may make unavailable.
+// How many pods of a workload must stay available: its replicas minus what its own rollouts may make unavailable.
 
 /**
- * How a percentage becomes a number of pods. Podseidon rounds up: of 10 pods, 25 % are 3. Kubernetes rounds down (2), but
- * allows at least one, because otherwise no pod could ever be replaced.
+ * How a percentage becomes a number of pods. Podseidon rounds up: 25 % of 10 pods are 3. Kubernetes rounds down (2), but allows at least
+ * one, because otherwise no pod could ever be replaced.
  */
 export type Rounding = 'Podseidon' | 'Kubernetes'
 
 interface AvailabilityNeed {
   readonly replicas: number
-  /** An IntOrString as the workload has it. */
+  /** An IntOrString from the workload. */
   readonly maxUnavailable: unknown
-  /** An IntOrString, too; undefined = unknown, which counts as more than 0. */
+  /** Also an IntOrString; undefined = unknown, which counts as more than 0. */
   readonly maxSurge: unknown
   readonly rounding: Rounding
-  /** Under Kubernetes' rounding at least one, whatever maxSurge says, as StatefulSets have it. */
+  /** With Kubernetes' rounding at least one, whatever maxSurge says, as for StatefulSets. */
   readonly neverZero: boolean
 }
 

@@ -1,5 +1,5 @@
-// A Pod from an API server, reduced to what protection needs, and the pods of a cell counted for one protector. Values of a wrong
-// type count as absent.
+// A Pod from an API server, reduced to what protection needs, and the pods of a cell counted for one protector. Values of a wrong type
+// count as absent.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
@@ -13,7 +13,7 @@ import { parseMicros } from '../history/micro-time.ts'
 
 const CRITERIA: readonly HealthCriterion[] = ['Available', 'Ready', 'Running', 'Scheduled']
 
-/** @returns undefined when the object has no uid or no name, and so is not a stored pod */
+/** @returns undefined if the object has no uid or no name, and so is not a stored pod */
 export function podFacts(pod: JsonObject): PodFacts | undefined {
   const metadata = recordOf(pod, 'metadata')
   const name = textOf(metadata, 'name')
@@ -42,9 +42,9 @@ export function podFacts(pod: JsonObject): PodFacts | undefined {
 }
 
 /**
- * What the annotation `podseidon.kubewharf.io/health-criterion` asks for.
+ * The value of annotation `podseidon.kubewharf.io/health-criterion`.
  * @param annotations of a Pod or an Eviction, of any shape
- * @returns undefined when there is none, or none that exists
+ * @returns undefined if absent or unknown
  */
 export function healthCriterion(annotations: unknown): HealthCriterion | undefined {
   if (!isRecord(annotations)) return undefined
@@ -54,7 +54,7 @@ export function healthCriterion(annotations: unknown): HealthCriterion | undefin
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The first condition of the type, as Kubernetes looks them up, when its status is True. */
+/** The first condition of the type, as Kubernetes looks them up, if its status is True. */
 function trueCondition(status: Fields, type: string): Fields | undefined {
   const conditions = own(status, 'conditions')
   if (!Array.isArray(conditions)) return undefined
@@ -65,8 +65,8 @@ function trueCondition(status: Fields, type: string): Fields | undefined {
 const READY_KEY = 'k:{"type":"Ready"}'
 
 /**
- * The owners of condition Ready, out of metadata.managedFields: an entry has the time of its manager's last write that changed a
- * field that it owns (structured-merge-diff), by the API server's clock.
+ * The owners of condition Ready, from metadata.managedFields: an entry has the time of its manager's last write that changed a field it
+ * owns (structured-merge-diff), by the API server's clock.
  */
 export function readyOwners(metadata: Fields): readonly Fields[] {
   const entries = own(metadata, 'managedFields')
@@ -113,11 +113,11 @@ export interface PodCounts {
   readonly ready: number
   readonly scheduled: number
   readonly running: number
-  /** Milliseconds until the next pod becomes available; undefined = none waits for it. */
+  /** Milliseconds until the next pod becomes available; undefined = none will by time alone. */
   readonly nextAvailableMs: number | undefined
 }
 
-/** For how long a ready pod is known to have been ready, milliseconds. */
+/** How long a ready pod is known to have been ready, milliseconds. */
 export type ReadyFor<Pod> = (pod: Pod) => number
 
 /** Terminating pods do not count at all; finished ones count in `total`, as in Podseidon. */
@@ -142,12 +142,12 @@ export function aggregatePods<Pod extends PodFacts>(
   return { ...counts, nextAvailableMs }
 }
 
-/** IsPodAvailable of Kubernetes (pkg/api/v1/pod/util.go), except that a terminating pod never is. */
+/** Kubernetes' IsPodAvailable (pkg/api/v1/pod/util.go), except that a terminating pod never is. */
 export function isAvailable<Pod extends PodFacts>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): boolean {
   return !pod.terminating && pod.ready && untilAvailableMs(pod, minReadySeconds, readyFor) <= 0
 }
 
-/** For a pod that is ready. Without minReadySeconds it does not matter since when. */
+/** For a ready pod. Without minReadySeconds it does not matter since when. */
 function untilAvailableMs<Pod>(pod: Pod, minReadySeconds: number, readyFor: ReadyFor<Pod>): number {
   return minReadySeconds > 0 ? minReadySeconds * 1000 - readyFor(pod) : 0
 }

@@ -195,6 +195,6 @@ test('an object overrides the settings of the process, within reason', () => {
   })
   const odd = limits({ maxConcurrentLag: -1, compactThreshold: 0, aggregationRateMillis: 'x' })
   assert.deepEqual([odd.maxConcurrentLag, odd.compactThreshold, odd.aggregationRateMs], [0, 1, 1000])
-  // More buckets than an object has room for.
+  // More buckets than an object can hold.
   assert.equal(limits({ compactThreshold: 1e9 }).compactThreshold, 5000)
 })

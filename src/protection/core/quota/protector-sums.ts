@@ -1,13 +1,13 @@
-// Sums over PodProtectors (Podseidon's generator/monitor/monitor.go), kept by adding and taking away one protector at a time.
+// Sums over PodProtectors (Podseidon's generator/monitor/monitor.go), maintained incrementally, one protector at a time.
 
 import type { PodProtector } from '../../api/pod-protector.ts'
 
-/** How many pods are in one state. */
+/** Sums over pods in one state. */
 interface StateSums {
   /** Protectors whose pods in this state are minAvailable or more. */
   readonly meetsMinAvailable: number
   readonly replicas: number
-  /** Millionths of minAvailable that are present, at most all of it, summed over protectors with minAvailable above 0. */
+  /** Fraction of minAvailable that is present, in millionths, capped at all of it, summed over protectors with minAvailable above 0. */
   readonly proportionPpm: number
 }
 
@@ -36,7 +36,7 @@ export const NO_SUMS: ProtectorSums = {
   states: { created: NO_STATE, available: NO_STATE, ready: NO_STATE, scheduled: NO_STATE, running: NO_STATE },
 }
 
-/** What one protector adds. One without a status has no pods. */
+/** The contribution of one protector. Without a status it has no pods. */
 export function sumsOf({ spec: { minAvailable }, status }: PodProtector): ProtectorSums {
   const summary = status?.summary
   const state = (replicas = 0): StateSums => ({
@@ -60,7 +60,7 @@ export function sumsOf({ spec: { minAvailable }, status }: PodProtector): Protec
   }
 }
 
-/** `sums` and `one` together, or without it. */
+/** Adds `one` to `sums`, or subtracts it. */
 export function added(sums: ProtectorSums, one: ProtectorSums, sign: 1 | -1): ProtectorSums {
   const state = (name: PodState): StateSums => ({
     meetsMinAvailable: sums.states[name].meetsMinAvailable + sign * one.states[name].meetsMinAvailable,
@@ -84,8 +84,8 @@ export function added(sums: ProtectorSums, one: ProtectorSums, sign: 1 | -1): Pr
 }
 
 /**
- * The gauges `generator_monitor_workloads_*`, without that prefix. Without workloads proportions are 1, never NaN, so that no alert
- * fires where nothing is missing.
+ * The gauges `generator_monitor_workloads_*`, without that prefix. Without workloads, proportions are 1, never NaN, so that no alert fires
+ * when nothing is missing.
  */
 export function monitorGauges(sums: ProtectorSums): ReadonlyMap<string, number> {
   const gauges = new Map<string, number>([

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { HealthCriterion } from '../../api/protection.ts'
 import { passes, type QuotaPod, type QuotaResult, type QuotaState, QuotaTally } from './quota.ts'
 
-/** As the ledger evaluates a batch: the last first, results in the order of the batch. */
+/** Evaluates a batch like the ledger: the last first, results in the order of the batch. */
 function admitBatch(state: QuotaState, batch: readonly QuotaPod[]): readonly QuotaResult[] {
   const tally = new QuotaTally(state)
   return batch

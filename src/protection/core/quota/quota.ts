@@ -1,5 +1,5 @@
-// Whether a deletion would leave too few pods (Podseidon's webhook/handler/disruptionquota). A quota is counted in available,
-// ready, running or scheduled pods, as the pod's health criterion has it.
+// Whether a deletion would leave too few pods (Podseidon's webhook/handler/disruptionquota). A quota counts available, ready, running or
+// scheduled pods, depending on the pod's health criterion.
 
 import type { PodProtector } from '../../api/pod-protector.ts'
 import type { HealthCriterion } from '../../api/protection.ts'
@@ -13,7 +13,7 @@ export type QuotaResult =
   | 'AlreadyUnhealthy'
   /** Too few would be left. */
   | 'Denied'
-  /** May pass once it is seen which of the earlier admitted deletions have happened. */
+  /** May pass once it is known which of the earlier admitted deletions have happened. */
   | 'Retry'
 
 export interface QuotaState {
@@ -22,17 +22,17 @@ export interface QuotaState {
   readonly ready: number
   readonly running: number
   readonly scheduled: number
-  /** How many fewer will be available because of admitted deletions that are not yet counted. */
+  /** How many fewer will be available because of admitted deletions not yet counted. */
   readonly lagAvailable: number
-  /** How many such deletions there are: what they take from the other counts is not known. */
+  /** Number of such deletions: what they take from the other counts is unknown. */
   readonly lagOthers: number
-  /** With this many or fewer, no pod may be deleted. */
+  /** With this many pods or fewer, no pod may be deleted. */
   readonly reject: number
-  /** Deletions that may be admitted before the aggregators catch up; undefined = any number. */
+  /** Deletions that may be admitted before the aggregators catch up; undefined = unlimited. */
   readonly remaining: number | undefined
 }
 
-/** A pod as it is evaluated. */
+/** A pod under evaluation. */
 export interface QuotaPod {
   readonly criterion: HealthCriterion
   readonly scheduled: boolean
@@ -40,8 +40,8 @@ export interface QuotaPod {
   readonly ready: boolean
   readonly available: boolean
   /**
-   * Not available, but time alone may make it available before it is deleted. It is in no count: it may be deleted while enough pods
-   * are left without it. Default false.
+   * Not available, but time alone may make it available before it is deleted. It is in no count: it may be deleted while enough pods are
+   * left without it. Default false.
    */
   readonly young?: boolean
 }
@@ -95,7 +95,7 @@ export function passes(result: QuotaResult): boolean {
   return result === 'Ok' || result === 'AlreadyUnhealthy'
 }
 
-/** The quota while a batch is evaluated one by one. */
+/** The quota during the sequential evaluation of a batch. */
 export class QuotaTally {
   readonly #state: QuotaState
   readonly #taken: Record<Lowercase<HealthCriterion>, number> = { available: 0, ready: 0, running: 0, scheduled: 0 }
@@ -137,7 +137,7 @@ export class QuotaTally {
     this.#deletions += 1
   }
 
-  /** A pod whose deletion took no available pod so far has turned out to be available. */
+  /** A pod whose deletion so far took no available pod turned out to be available. */
   raise(): void {
     this.#raised += 1
   }

@@ -1,5 +1,5 @@
-// What an AdmissionReview (admission.k8s.io/v1) asks of pod protection: the deletion of one pod, or its eviction. A collection is
-// deleted by one review for each pod, in which the request has no name.
+// Parses an AdmissionReview (admission.k8s.io/v1) for pod protection: the deletion of one pod, or its eviction. A collection deletion sends
+// one review per pod, in which the request has no name.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -11,7 +11,7 @@ import { healthCriterion, podFacts } from './pod-facts.ts'
 interface ReviewedRequest {
   /** The uid of the review; the response repeats it. */
   readonly uid: string
-  /** The user of the request; name '' = not given. */
+  /** The user of the request; name '' = absent. */
   readonly caller: UserInfo
   /** Nothing will be deleted, whatever the answer. */
   readonly dryRun: boolean
@@ -29,16 +29,16 @@ export interface EvictionSubject extends ReviewedRequest {
   readonly name: string
   /** The criterion in the Eviction's own annotation; undefined = none. */
   readonly criterion: HealthCriterion | undefined
-  /** deleteOptions.preconditions; '' = none. The API server looks at them after the webhook. */
+  /** deleteOptions.preconditions; '' = none. The API server checks them after the webhook. */
   readonly onlyUid: string
   readonly onlyVersion: string
-  /** Nothing is evicted: `portcullis protect install` checks that the webhook can be reached and knows the cell. */
+  /** Nothing is evicted: `portcullis protect install` checks that the webhook is reachable and knows the cell. */
   readonly probe: boolean
 }
 
 /** Label of an Eviction that is only a probe: a dry run for a pod that does not exist. */
 export const PROBE_LABEL = 'protection.portcullis.io/probe'
-/** What the answer to a probe begins with, when all is well. */
+/** Prefix of the answer to a successful probe. */
 export const PROBE_ANSWER = 'probe: '
 
 /** Not relevant to protection. */
@@ -49,8 +49,8 @@ interface OtherSubject extends ReviewedRequest {
 export type ReviewSubject = DeletionSubject | EvictionSubject | OtherSubject
 
 /**
- * @param read what is needed of the pod
- * @throws {StatusError} 400, when `body` is not an AdmissionReview with a complete request
+ * @param read extracts what is needed of the pod
+ * @throws {StatusError} 400, if `body` is not an AdmissionReview with a complete request
  */
 export function reviewSubject(body: unknown, read: typeof podFacts = podFacts): ReviewSubject {
   const request = admissionRequest(body)
@@ -79,7 +79,7 @@ function callerOf(info: Readonly<Record<string, unknown>>): UserInfo {
   }
 }
 
-/** `pods.v1.`, `pods.v1./eviction`: what the rule of the webhook matched (matchPolicy Equivalent), not what was called. */
+/** `pods.v1.`, `pods.v1./eviction`: what the webhook's rule matched (matchPolicy Equivalent), not the resource of the call. */
 function resourceOf(request: JsonObject): string {
   const resource = recordOf(request['resource'])
   const subresource = textOf(request['subResource'])

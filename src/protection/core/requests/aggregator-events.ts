@@ -1,4 +1,4 @@
-// What the aggregator of one cell reports of its work, for metrics. Each aggregator has its own instance.
+// Reports of one cluster's aggregator, for metrics. Each aggregator has its own instance.
 
 export interface AggregatorEvents {
   /**
@@ -10,7 +10,7 @@ export interface AggregatorEvents {
   enqueued(namespace: string, kind: EnqueueKind): void
   /** An event was mapped to the protectors it concerns. @param namespace '' = all of them */
   handled(namespace: string, kind: HandledKind, durationMs: number): void
-  /** Protectors that wait for the next event of the stream, and how long the first has waited. */
+  /** Protectors waiting for the next event of the stream, and how long the first has waited. */
   pool(size: number, oldestMs: number): void
   /** The stream has advanced. @param latenciesMs of each protector that waited @param periodMs since the last time */
   drained(latenciesMs: readonly number[], periodMs: number): void
@@ -24,7 +24,7 @@ export type EnqueueKind =
   | 'PodProtector'
   /** All pods were listed again. */
   | 'List'
-  /** The stream has advanced, and the protector has deletions that have not been seen to happen. */
+  /** The stream has advanced, and the protector has outstanding deletions. */
   | 'NextEvent'
   /** A pod has been ready for minReadySeconds. */
   | 'MinReady'

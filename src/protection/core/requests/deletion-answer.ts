@@ -1,4 +1,4 @@
-// What upstream's response to a deletion says about the pod.
+// Interprets upstream's response to a deletion.
 
 /**
  * Whether the response means that the pod was not deleted. 404, and 409 for a uid: another client deleted it, and it stays counted among the

@@ -37,22 +37,22 @@ export interface Preconditions {
   readonly resourceVersion: string
 }
 
-/** A deletion or an eviction, as far as protection needs it, with the client's own preconditions. */
+/** The relevant parts of a deletion or an eviction, with the client's own preconditions. */
 export interface ReadBody extends Preconditions {
   /** Nothing will be deleted. */
   readonly dryRun: boolean
   /** The type of the body that `bound` returns. */
   readonly contentType: string
   /**
-   * The body as the client sent it, with these preconditions where it has none of its own.
+   * The client's body, with these preconditions where it has none of its own.
    * @param resourceVersion '' = any
    */
   bound(uid: string, resourceVersion: string): Buffer
 }
 
 /**
- * The formats that kube-apiserver has always taken; none given is JSON. Parameters are not looked at.
- * @throws {UnreadableBody} 415, upon which client-go goes on without CBOR
+ * The formats that kube-apiserver has always accepted; without a content type, JSON. Parameters are ignored.
+ * @throws {UnreadableBody} 415, upon which client-go falls back from CBOR
  */
 export function bodyType(contentType: string): 'json' | 'yaml' | 'protobuf' {
   switch (contentType.split(';', 1)[0]?.trim().toLowerCase()) {
@@ -115,7 +115,7 @@ function yamlTooLongMessage(limit: number): string {
   return `Request entity too large: limit is ${limit} characters for YAML that is not JSON; send JSON, which may be longer`
 }
 
-/** A nested object; null counts as absent. @throws {UnreadableBody} 400 when it is something else */
+/** A nested object; null counts as absent. @throws {UnreadableBody} 400 if it is something else */
 export function recordMember(of: JsonRecord, name: string, type: string): JsonRecord {
   const value = member(of, name)
   if (value === undefined) return {}
@@ -170,7 +170,7 @@ export function openEnvelope(body: Buffer): Envelope {
     let raw: Buffer = Buffer.alloc(0)
     const reader = new ProtobufReader(body.subarray(MAGIC.length))
     while (reader.next()) {
-      // A repeated message is merged, which is what concatenating the bytes means.
+      // A repeated message is merged, which concatenating the bytes achieves.
       if (reader.number === 1) typeMeta.push(reader.bytes())
       if (reader.number === 2) raw = reader.bytes()
       if (reader.number === 3 && reader.text() !== '') throw new SyntaxError('content encodings are not supported')
@@ -179,7 +179,7 @@ export function openEnvelope(body: Buffer): Envelope {
   })
 }
 
-/** The same object with more fields appended; a field that is a message already present is merged. */
+/** The same object with more fields appended; a message field that is already present is merged. */
 export function sealEnvelope({ typeMeta, raw }: Envelope, more: Buffer): Buffer {
   const unknown = new ProtobufWriter()
   unknown.bytes(1, typeMeta)
@@ -197,7 +197,7 @@ export function preconditionsMessage({ uid, resourceVersion }: Preconditions): B
   return options.finish()
 }
 
-/** @throws {UnreadableBody} 400 when the bytes are not a message */
+/** @throws {UnreadableBody} 400 if the bytes are not a message */
 export function readMessage<T>(read: () => T): T {
   try {
     return read()
@@ -215,12 +215,12 @@ export function joined(own: Preconditions, uid: string, resourceVersion: string)
   }
 }
 
-/** `fields` for another body than the one they came with. */
+/** `fields`, adjusted for a body other than the one they came with. */
 export function fieldsForBody(fields: HeaderList, contentType: string, bytes: number): HeaderList {
   const changed: HeaderList = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
-    // No 100 Continue is needed: the body is complete.
+    // 100 Continue is not needed: the body is complete.
     if (name === 'content-type' || name === 'content-length' || name === 'expect') continue
     changed.push(name, fields[i + 1] ?? '')
   }

@@ -1,4 +1,4 @@
-// The query of a deletion, as Go's net/url and kube-apiserver's conversions read it (apimachinery/pkg/runtime/conversion.go).
+// Parses the query of a deletion like Go's net/url and kube-apiserver's conversions (apimachinery/pkg/runtime/conversion.go).
 
 import { QueryReader } from '../../../gateway/core/request/query-reader.ts'
 
@@ -11,7 +11,7 @@ export function queryOf(target: string): string {
   return at < 0 ? '' : target.slice(at + 1)
 }
 
-/** All values of the keys that are wanted, in one pass. Pairs that Go cannot parse are skipped. */
+/** All values of the wanted keys, in one pass. Pairs that Go can't parse are skipped. */
 export function queryValues(query: string, wanted: ReadonlySet<string>): QueryValues {
   const found = new Map<string, string[]>()
   const reader = new QueryReader(query)

@@ -1,5 +1,5 @@
-// Bodies of deletions and evictions: what is read of them, and that nothing of them is lost when they are bound to a pod.
-// What kube-apiserver 1.36 makes of the query, of a body beside it and of malformed ones was tried out with a real one.
+// Bodies of deletions and evictions: how they are parsed, and that nothing is lost when they are bound to a pod. How kube-apiserver 1.36
+// treats the query, a body beside it and malformed ones was tested with a real one.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -51,7 +51,7 @@ function optionsMessage({ gracePeriodSeconds, uid, resourceVersion, propagationP
   return writer.finish()
 }
 
-/** As Go's generated code reads it: messages that come twice are merged, of the rest the last one holds. */
+/** Like Go's generated code: repeated messages are merged, of other fields the last one wins. */
 function decoded(message: Buffer): Options {
   const found: Record<string, unknown> = {}
   const dryRun: string[] = []
@@ -126,7 +126,7 @@ describe('DeleteOptions', () => {
       'dryRun: [All]\n<<: {dryRun: []}',
       '{dryRun: [All],\n\ufeffdryRun: []}',
     ].map((text) => Buffer.from(text))
-    // In UTF-16 a comment, then no dry run; as bytes a dry run, then a comment.
+    // As UTF-16 a comment, then no dry run; as bytes a dry run, then a comment.
     const utf16 = Buffer.concat([
       Buffer.from([0xff, 0xfe, 0x23, 0x00]),
       Buffer.from(': x\ndryRun: [All]\n#( ', 'latin1'),

@@ -1,5 +1,5 @@
-// DeleteOptions of a DELETE, as kube-apiserver reads them: from the body or, only if there is none, from the query
-// (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which holds them.
+// DeleteOptions of a DELETE, parsed like kube-apiserver: from the body or, only without a body, from the query
+// (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which contains them.
 
 import { Buffer } from 'node:buffer'
 import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
@@ -35,7 +35,7 @@ type ReadOptions = Pick<ReadBody, 'dryRun' | keyof Preconditions>
  * @throws {UnreadableBody}
  */
 export function readDeletionRequest(contentType: string, body: Buffer, query: string): ReadBody {
-  // With a body, kube-apiserver ignores the query: options from the query must be put in the body.
+  // With a body, kube-apiserver ignores the query: options from the query must be moved into the body.
   if (body.length === 0) return fromJson(queryOptions(query), JSON_TYPE)
   const format = bodyType(contentType)
   if (format !== 'protobuf') return fromJson(decodeRecord(body, format), typeOf(format))
@@ -61,7 +61,7 @@ function fromJson(options: JsonRecord, contentType: string): ReadBody {
   }
 }
 
-/** @throws {UnreadableBody} 400 when what matters here is of a wrong type */
+/** @throws {UnreadableBody} 400 if a relevant field has a wrong type */
 function jsonOptions(options: JsonRecord): ReadOptions {
   const preconditions = recordMember(options, 'preconditions', 'v1.Preconditions')
   const uid = textMember(preconditions, 'uid', 'types.UID')

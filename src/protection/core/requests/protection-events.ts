@@ -1,4 +1,4 @@
-// What the ledger of pod protection reports, for metrics, logs and Events; the ledger itself knows none of them.
+// Reports of the pod protection ledger, for metrics, logs and Events; the ledger itself knows none of them.
 
 import type { ProtectionRequest, ProtectionVerdict } from '../../api/protection.ts'
 
@@ -7,7 +7,7 @@ export type BatchResult =
   | 'written'
   /** The batch changes nothing, so nothing was written. */
   | 'unchanged'
-  /** Another writer was faster: it is retried. */
+  /** Another writer was first: it is retried. */
   | 'conflict'
   /** The PodProtector is gone: its pods may be deleted. */
   | 'gone'
@@ -39,7 +39,7 @@ export interface ProtectionEvents {
   released(count: number): void
   /** The index of PodProtectors was updated, after a change or a list. */
   indexed(durationMs: number): void
-  /** How many PodProtectors are malformed now. @param found whether one was just found */
+  /** Current number of malformed PodProtectors. @param found whether one was just found */
   malformed(count: number, found: boolean): void
   /** Whether the watch of PodProtectors is current; `message` says what is wrong. */
   following(current: boolean, message: string): void

@@ -1,8 +1,8 @@
-// How the process keeps its ledger of pod deletions. Flags of `serve` fill it (src/process/config/protection.ts); the first three
-// may be overridden by spec.admissionHistoryConfig of a PodProtector.
+// Process settings of the pod deletion ledger. Flags of `serve` fill it (src/app/config/protection.ts); the first three may be overridden
+// by spec.admissionHistoryConfig of a PodProtector.
 
 export interface ProtectionSettings {
-  /** Deletions of one protector that may be admitted before they are seen to have happened; 0 = no limit. */
+  /** Deletions of one protector that may be admitted before they are observed; 0 = no limit. */
   readonly maxConcurrentLag: number
   /** Beyond this number, single deletions are joined, oldest first. At least 1. */
   readonly compactThreshold: number
@@ -11,8 +11,8 @@ export interface ProtectionSettings {
   /** A cell whose last event is older counts no pods as available; 0 = never. */
   readonly staleAfterMs: number
   /**
-   * How long an admitted deletion counts when it is not seen to happen, starting when the aggregator first sees it. Must cover the
-   * rest of the review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a kube-apiserver (60 s).
+   * How long an admitted deletion counts if it is not observed, starting when the aggregator first sees it. Must cover the rest of the
+   * review (timeoutSeconds, 30 s at most), the way to upstream, and --request-timeout of a kube-apiserver (60 s).
    */
   readonly reservationTimeoutMs: number
   /** Added to the measured bounds of clock skew between a cluster and this process: clocks drift and get adjusted. */

@@ -1,4 +1,4 @@
-// A PodProtector from a store that may not have validated it: reads every part that is valid, with defaults for the rest that err on the
+// Parses a PodProtector from a store that may not have validated it: every valid part is used, with defaults for the rest that err on the
 // side of protection. One bad field never affects the others.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -18,11 +18,11 @@ import { POD_PROTECTOR_SCHEMA } from '../../api/schema.ts'
 
 interface ReadProtector {
   readonly protector: PodProtector
-  /** Sentences: what cannot be read, and what is used instead. */
+  /** Sentences: what can't be read, and what is used instead. */
   readonly faults: readonly string[]
 }
 
-/** Nothing can be deleted. */
+/** As minAvailable: no pod can be deleted. */
 const ALL = 2 ** 31 - 1
 const SELECTS_NOTHING: LabelSelector = {
   matchExpressions: [
@@ -33,7 +33,7 @@ const SELECTS_NOTHING: LabelSelector = {
 
 /**
  * @param object has a metadata.name and .namespace
- * @param before the previous object of the same name: its spec replaces what cannot be read
+ * @param before the previous object of the same name: its spec replaces what can't be read
  */
 export function readProtector(object: JsonObject, before: PodProtector | undefined): ReadProtector {
   const { spec: given, status } = object
@@ -90,7 +90,7 @@ function readSpec(
   return { spec, faults }
 }
 
-/** What is used for a field that was never readable. */
+/** Fallbacks for fields that were never readable. */
 const INSTEAD = {
   minAvailable: 'no available pod can be deleted',
   minReadySeconds: '0 is used instead',
@@ -98,7 +98,7 @@ const INSTEAD = {
   aggregationSelector: 'spec.selector is used instead',
 } as const
 
-/** The histories are read leniently where they are used (cell-history.ts), which has to see what it will write back. */
+/** The histories are parsed leniently where they are used (cell-history.ts), which must see what it will write back. */
 function readStatus(status: Readonly<Record<string, unknown>>): PodProtectorStatus {
   const { cells, summary } = status as { cells?: unknown; summary?: unknown }
   const known = Array.isArray(cells) ? (cells as unknown[]).filter(isCell) : []
@@ -111,7 +111,7 @@ function isCell(cell: unknown): cell is CellStatus {
   return isRecord(cell) && typeof cell['cellID'] === 'string'
 }
 
-/** Without the fields that are undefined. */
+/** Drops fields that are undefined. */
 function present<T extends object>(value: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
   const entries = Object.entries(value).filter(([, member]) => member !== undefined)
   return Object.fromEntries(entries) as { [Key in keyof T]?: Exclude<T[Key], undefined> }

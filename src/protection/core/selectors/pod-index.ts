@@ -1,5 +1,5 @@
-// The pods of a cell by their labels, to find the few among many that a selector matches: starts with the requirement that the
-// fewest pods meet, and checks the rest on those.
+// Index of a cell's pods by label, to find the few among many that a selector matches: starts with the requirement that the fewest pods
+// meet, and checks the rest on those.
 
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
@@ -26,7 +26,7 @@ interface NamespaceEntries<T> {
 export class PodIndex<T> {
   readonly #entries = new Map<string, IndexedPod<T>>()
   readonly #namespaces = new Map<string, NamespaceEntries<T>>()
-  /** The same selectors are used again and again. */
+  /** Cache: the same selectors are used again and again. */
   readonly #compiled = new WeakMap<LabelSelector, CompiledSelector>()
 
   get size(): number {
@@ -41,7 +41,7 @@ export class PodIndex<T> {
     return this.#entries.get(uid)?.value
   }
 
-  /** Adds a pod or replaces the one of this uid. `labels` is kept and must not change. */
+  /** Adds a pod or replaces the one with this uid. `labels` is kept and must not change. */
   put(uid: string, namespace: string, labels: Labels, value: T): void {
     this.remove(uid)
     const entry: IndexedPod<T> = { uid, namespace, labels, value }
@@ -108,7 +108,7 @@ function unfile<T>({ labels }: NamespaceEntries<T>, label: string, value: string
   if (same?.size === 0) entries.values.delete(value)
 }
 
-/** Disjoint sets that contain all matching pods: those of the requirement that the fewest meet, or all pods. */
+/** Disjoint sets that contain all matching pods: those of the most selective requirement, or all pods. */
 function fewest<T>(
   entries: NamespaceEntries<T>,
   requirements: readonly LabelRequirement[],

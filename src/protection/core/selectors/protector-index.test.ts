@@ -31,7 +31,7 @@ test("Podseidon's table of selectors", () => {
   const index = new ProtectorIndex()
   for (const [key, requirements] of Object.entries(labelSelectorsIndex.selectors)) {
     const matchExpressions = requirements.map(({ key, op, values }) => ({ key, operator: op, values }))
-    // Once with a requirement more, which must leave nothing behind.
+    // First with one more requirement, which must leave nothing behind.
     index.put(key, 'ns', { matchExpressions: [...matchExpressions, { key: 'k3', operator: 'Exists' }] })
     index.put(key, 'ns', { matchExpressions })
   }
@@ -105,7 +105,7 @@ test('requirements of many values are not multiplied', () => {
   assert.deepEqual(index.query('ns', { a: 'a0', b: 'b0', c: 'c0', d: 'd0' }), [])
 })
 
-// === against the plain way: every selector is asked ===
+// === compared with the naive way: every selector is checked ===
 
 function byText(a: string, b: string): number {
   return a < b ? -1 : 1
@@ -134,7 +134,7 @@ const selectorOf: fc.Arbitrary<LabelSelector> = fc.record(
   { matchLabels: labelsOf, matchExpressions: fc.array(requirement, { maxLength: 4 }) },
   { requiredKeys: [] },
 )
-/** Few keys and namespaces, so that they are put again; most selectors alike, so that places fill up. */
+/** Few keys and namespaces, so that keys are put again; mostly similar selectors, so that places fill up. */
 const stepOf = fc.record({
   key: fc.nat(60).map((key) => `k${key}`),
   namespace: fc.constantFrom('one', 'two'),

@@ -1,7 +1,7 @@
-// Finds the protectors that select a pod, among many: a tree of selectors for each namespace. Each selector is filed under one of its
-// requirements: under each value of one label, or under the label itself for Exists. The least crowded place is chosen, so that a
-// label that all have in common costs nothing. A crowded place is divided by another requirement. A lookup follows only the pod's
-// own labels, and checks each selector found there in full.
+// Finds the protectors that select a pod, among many: a tree of selectors per namespace. Each selector is filed under one of its
+// requirements: under each value of one label, or under the label itself for Exists. The least crowded place is chosen, so that a label
+// common to all costs nothing. A crowded place is split by another requirement. A lookup follows only the pod's own labels, and checks each
+// selector found there in full.
 
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
@@ -22,7 +22,7 @@ export class ProtectorIndex {
 
   /**
    * Adds a selector or replaces the one of this key.
-   * @throws {SyntaxError} as compileSelector; then the previous one stays
+   * @throws {SyntaxError} as compileSelector; the previous one stays
    */
   put(key: string, namespace: string, selector: LabelSelector): void {
     const compiled = compileSelector(selector)
@@ -53,7 +53,7 @@ export class ProtectorIndex {
     return found.length > 1 ? found.sort(byText) : found
   }
 
-  /** The namespaces with a selector; a snapshot. */
+  /** Snapshot of the namespaces with a selector. */
   namespaces(): ReadonlySet<string> {
     return new Set(this.#trees.keys())
   }
@@ -71,14 +71,14 @@ interface FiledSelector {
 
 /** A place where a selector can be filed. */
 type Place =
-  /** Only objects with one of the values match; none = nothing can match. */
+  /** Matches only objects with one of the values; no values = nothing can match. */
   { readonly label: string; readonly values: ReadonlySet<string> } | { readonly label: string; readonly values: 'any' }
 
-/** A place with at most this many selectors is not divided. */
+/** A place with at most this many selectors is not split. */
 const CROWD = 8
-/** How often a place is divided again; together with NARROW it keeps memory linear in the size of the selectors. */
+/** Maximum number of splits; together with NARROW it keeps memory linear in the size of the selectors. */
 const MAX_DEPTH = 3
-/** Below the top a selector is filed under at most this many values, because products of values would grow without bound. */
+/** Below the top, a selector is filed under at most this many values: products of values would otherwise grow without bound. */
 const NARROW = 4
 
 type Branch = FiledSelector[] | SelectorTree
@@ -142,7 +142,7 @@ class SelectorTree {
   /** Adds the keys of all matching selectors, each once, in no particular order. */
   collect(labels: Labels, found: string[]): void {
     for (const filed of this.#rest) if (filed.selector.matches(labels)) found.push(filed.key)
-    // A divided place has one or two labels; a pod has more.
+    // A split place has one or two labels; a pod has more.
     if (this.#labels.size <= 2) {
       for (const [label, branches] of this.#labels) collectLabel(branches, labels[label], labels, found)
       return
@@ -168,7 +168,7 @@ class SelectorTree {
     return best
   }
 
-  /** How many selectors are filed there; with several values, under the most crowded one. */
+  /** Number of selectors filed there; with several values, under the most crowded one. */
   #crowdAt({ label, values }: Place): number {
     const branches = this.#labels.get(label)
     if (branches === undefined) return 0
@@ -187,7 +187,7 @@ class SelectorTree {
     branch.push(filed)
     if (branch.length <= CROWD) return branch
     const divided = new SelectorTree(this.#depth + 1)
-    // Each has a place of its own under the same label.
+    // Each has its own place under the same label.
     for (const other of branch) divided.add(other, other === filed ? path : this.#pathOf(other, path))
     return divided
   }
@@ -230,7 +230,7 @@ function sizeOf(branch: Branch | undefined): number {
   return branch instanceof SelectorTree ? branch.size : branch.length
 }
 
-/** Places that every matching pod leads to: one for each label, few values before many, Exists last. */
+/** Places that every matching pod leads to: one per label, few values before many, Exists last. */
 function placesOf({ requirements }: CompiledSelector): readonly Place[] {
   const places = new Map<string, Place>()
   for (const { key, operator, values } of requirements) {

@@ -1,19 +1,19 @@
-// The status that the cluster-autoscaler writes into ConfigMap kube-system/cluster-autoscaler-status, as YAML since 1.30
-// (cluster-autoscaler/clusterstate/api/types.go). What is not understood is left out, and never an error.
+// Parses the status that the cluster-autoscaler writes into ConfigMap kube-system/cluster-autoscaler-status, as YAML since 1.30
+// (cluster-autoscaler/clusterstate/api/types.go). What is not understood is left out, never an error.
 
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { parseYaml } from '../../../kube/core/objects/yaml-text.ts'
 import { type AutoscalerStatus, goTime, type NodeGroupStatus } from './status.ts'
 
-/** On the ConfigMap: when it was written, in Go's format. */
+/** Annotation of the ConfigMap: when it was written, in Go's format. */
 export const LAST_UPDATED = 'cluster-autoscaler.kubernetes.io/last-updated'
 
-/** Whether an autoscaler before 1.30 has written it: lines for people, which are not read. */
+/** Whether an autoscaler before 1.30 wrote it: free text, which is not parsed. */
 export function isTextFormat(status: string): boolean {
   return status.startsWith('Cluster-autoscaler status at ')
 }
 
-/** @returns undefined = there is no status in it */
+/** @returns undefined = it contains no status */
 export function readAutoscalerStatus(configMap: unknown): AutoscalerStatus | undefined {
   const { data, metadata } = recordOf(configMap)
   const text = textOf(recordOf(data)['status'])

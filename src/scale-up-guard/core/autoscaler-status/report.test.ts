@@ -1,4 +1,4 @@
-// What a status says of an autoscaler: bounded and in order, and without the times of each write.
+// The report of an autoscaler's status: bounded, ordered, and without the times of each write.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,17 +1,17 @@
-// What an UpstreamCluster's status says of its cluster-autoscaler: bounded, whatever was in the ConfigMap, and without what changes with
-// every write although nothing has happened.
+// The cluster-autoscaler part of an UpstreamCluster's status: bounded, whatever was in the ConfigMap, and without what changes on every
+// write although nothing happened.
 
 import type { AutoscalerReport, NodeGroupReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { AutoscalerStatus, NodeGroupStatus } from './status.ts'
 
-/** Groups that a report lists, and that have metrics. */
+/** Maximum number of groups in a report and in metrics. */
 export const MAX_GROUPS = 50
-/** Longer texts are cut: names of groups may be URLs. */
+/** Longer texts are truncated: group names may be URLs. */
 const MAX_NAME = 253
 const MAX_WORD = 64
 const MAX_MESSAGE = 256
-/** Also the largest replicas, Go's int32. */
+/** Also the maximum of replicas, Go's int32. */
 const MAX_COUNT = 2_147_483_647
 
 export function reportOf({ health, scaleUp, scaleDown, groups }: AutoscalerStatus): AutoscalerReport {
@@ -51,7 +51,7 @@ function groupReport(group: NodeGroupStatus): NodeGroupReport {
   }
 }
 
-/** Without those that are not told. */
+/** Drops empty texts, and truncates the others. */
 function texts<Name extends string>(given: Readonly<Record<Name, string>>): Partial<Record<Name, string>> {
   const told = Object.entries<string>(given).filter(([, value]) => value !== '')
   return Object.fromEntries(told.map(([name, value]) => [name, value.slice(0, MAX_WORD)])) as Partial<

@@ -1,5 +1,4 @@
-// How long a key is left alone after failures: twice as long after each that comes once it was tried again
-// (cluster-autoscaler/utils/backoff/exponential_backoff.go).
+// Exponential backoff per key: doubles after each failure of a new attempt (cluster-autoscaler/utils/backoff/exponential_backoff.go).
 
 import type { BackoffOptions } from './rules.ts'
 
@@ -19,11 +18,11 @@ export class ExponentialBackoff<E> {
     this.#options = options
   }
 
-  /** Records a failure. @returns until when the key is backed off, milliseconds */
+  /** Records a failure. @returns end of the backoff, milliseconds */
   fail(key: string, error: E, nowMs: number): number {
     const { initialMs, maxMs } = this.#options
     const known = this.#entries.get(key)
-    // Failures during a backoff are of the same attempt: the end moves, the duration stays.
+    // Failures during a backoff belong to the same attempt: the end moves, the duration stays.
     let durationMs = known?.durationMs ?? initialMs
     if (known !== undefined && known.untilMs < nowMs) durationMs = Math.min(durationMs * 2, maxMs)
     const untilMs = nowMs + durationMs
@@ -31,18 +30,18 @@ export class ExponentialBackoff<E> {
     return untilMs
   }
 
-  /** The last failure of a key that is backed off; undefined = it is not. The end itself still counts. */
+  /** The last failure of a key in backoff; undefined = it is not in backoff. The end itself is included. */
   status(key: string, nowMs: number): { readonly error: E; readonly untilMs: number } | undefined {
     const entry = this.#entries.get(key)
     return entry === undefined || entry.untilMs < nowMs ? undefined : { error: entry.error, untilMs: entry.untilMs }
   }
 
-  /** What is known of a key, backed off or not. */
+  /** The entry of a key, in backoff or not. */
   entry(key: string): BackoffEntry<E> | undefined {
     return this.#entries.get(key)
   }
 
-  /** As it was before a restart. */
+  /** Restores an entry after a restart. */
   restore(key: string, entry: BackoffEntry<E>): void {
     this.#entries.set(key, entry)
   }
@@ -51,7 +50,7 @@ export class ExponentialBackoff<E> {
     this.#entries.delete(key)
   }
 
-  /** Drops what failed last too long ago: its next failure is a first one. */
+  /** Drops keys whose last failure is too long ago: their next failure counts as the first. */
   removeStale(nowMs: number): void {
     for (const [key, { lastFailureMs }] of this.#entries) {
       if (lastFailureMs + this.#options.resetMs < nowMs) this.#entries.delete(key)

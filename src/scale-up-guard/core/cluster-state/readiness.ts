@@ -1,11 +1,11 @@
-// How the nodes of a cluster are, counted as the cluster-autoscaler does (clusterstate.go, updateReadinessStats).
+// Counts the nodes of a cluster by state, like the cluster-autoscaler (clusterstate.go, updateReadinessStats).
 
 import type { ReadinessOptions } from './rules.ts'
 
-/** A Node, as far as the autoscaler looks at it. */
+/** The parts of a Node that the autoscaler considers. */
 export interface NodeState {
   readonly name: string
-  /** '' = of no node group. */
+  /** '' = in no node group. */
   readonly group: string
   readonly providerID: string
   readonly createdMs: number
@@ -13,18 +13,18 @@ export interface NodeState {
   readonly deleted: boolean
   /** Condition Suspended. */
   readonly suspended: boolean
-  /** Conditions and taints of a node that takes pods. */
+  /** Its conditions and taints allow pods. */
   readonly ready: boolean
 }
 
-/** An instance of the cloud without a Node, first seen then. */
+/** A cloud instance without a Node, and when it was first seen. */
 export interface UnregisteredNode {
   readonly group: string
   readonly providerID: string
   readonly sinceMs: number
 }
 
-/** Numbers of nodes. */
+/** Node counts. */
 export interface Readiness {
   /** Nodes in the API server, in whatever state. */
   registered: number
@@ -37,7 +37,7 @@ export interface Readiness {
   deleted: number
   /** Instances without a Node. */
   unregistered: number
-  /** Of these, for longer than maxNodeProvisionMs. They are not among `unregistered`. */
+  /** Of the instances without a Node, those older than maxNodeProvisionMs. They are not counted in `unregistered`. */
   longUnregistered: number
 }
 
@@ -88,6 +88,6 @@ type UnreadyBounds = Pick<ReadinessOptions, 'okTotalUnreadyCount' | 'maxTotalUnr
 
 /** Strictly more than the count and strictly more than the percentage: an unhealthy cluster is not scaled. */
 export function isUnhealthy(unready: number, all: number, bounds: UnreadyBounds): boolean {
-  // In integers: 45 % of 20 is 9, whatever a fraction makes of it.
+  // In integers: 45 % of 20 is 9, whatever floating point makes of it.
   return unready > bounds.okTotalUnreadyCount && unready * 100 > bounds.maxTotalUnreadyPercentage * all
 }

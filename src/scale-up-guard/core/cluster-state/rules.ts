@@ -2,15 +2,15 @@
 
 const MINUTE_MS = 60_000
 
-/** Settings of the cluster-autoscaler, with its defaults in `READINESS_DEFAULTS`. */
+/** Settings of the cluster-autoscaler; `READINESS_DEFAULTS` has its defaults. */
 export interface ReadinessOptions {
-  /** `--max-node-provision-time`: from the order of a node to its registration. Milliseconds */
+  /** `--max-node-provision-time`: from ordering a node to its registration. Milliseconds */
   readonly maxNodeProvisionMs: number
-  /** `--max-node-startup-time`: from its registration until it has to be ready. Milliseconds */
+  /** `--max-node-startup-time`: from its registration until it must be ready. Milliseconds */
   readonly maxNodeStartupMs: number
-  /** `--ok-total-unready-count`: so many unready nodes are healthy in any cluster. */
+  /** `--ok-total-unready-count`: up to this many unready nodes are healthy in any cluster. */
   readonly okTotalUnreadyCount: number
-  /** `--max-total-unready-percentage`: so many per cent of all nodes are. */
+  /** `--max-total-unready-percentage`: so is up to this percentage of all nodes. */
   readonly maxTotalUnreadyPercentage: number
 }
 

@@ -1,16 +1,16 @@
-// Scale-ups that were ordered and are not done (clusterstate.go, registerOrUpdateScaleUpNoLock).
+// Scale-ups that were ordered and are not complete (clusterstate.go, registerOrUpdateScaleUpNoLock).
 
 export interface ScaleUpRequest {
   readonly increase: number
-  /** When it was ordered, or raised last. Milliseconds */
+  /** When it was ordered, or last raised. Milliseconds */
   readonly timeMs: number
-  /** When its nodes have to be there. Milliseconds */
+  /** When its nodes are due. Milliseconds */
   readonly expectedAddMs: number
 }
 
 /**
- * What becomes of the request of a group by another order.
- * @param delta negative: so many nodes of it will not come
+ * Applies another order to a group's request.
+ * @param delta negative: this many of its nodes will not come
  * @returns undefined = nothing of it is left
  */
 export function changedRequest(
@@ -21,7 +21,7 @@ export function changedRequest(
 ): ScaleUpRequest | undefined {
   const increase = (known?.increase ?? 0) + delta
   if (increase <= 0) return undefined
-  // Another order restarts the time limit of all: with an order every few minutes it never ends.
+  // Another order restarts the time limit for all: with an order every few minutes it never expires.
   if (known === undefined || delta > 0) return { increase, timeMs: nowMs, expectedAddMs: nowMs + maxNodeProvisionMs }
   return { ...known, increase }
 }

@@ -1,20 +1,20 @@
-// Whether a write of a node group's replicas may pass while the group is backed off.
+// Whether a write of a node group's replicas may pass while the group is in backoff.
 
-/** The backoff of a node group, as all replicas of the gateway know it from the guard's status. */
+/** The backoff of a node group, as every replica of the gateway reads it from the guard's status. */
 export interface GroupBackoff {
   readonly group: string
   readonly untilMs: number
-  /** How often the group has failed in a row. */
+  /** Number of consecutive failures of the group. */
   readonly attempt: number
   readonly failed: number
   readonly machines: number
-  /** Of the failures: the first reason. */
+  /** The first reason among the failures. */
   readonly reason: string
 }
 
-/** The message of a refusal; the autoscaler shows 500 characters of it. '' = the write passes. */
+/** The message of a refusal, of which the autoscaler shows 500 characters. '' = the write passes. */
 export function raiseRefusal(backoff: GroupBackoff | undefined, from: number, to: number, nowMs: number): string {
-  // Lowering, and writing what is there, never makes anything worse.
+  // Lowering, or rewriting the current value, never makes anything worse.
   if (backoff === undefined || to <= from || backoff.untilMs < nowMs) return ''
   const { group, failed, machines, reason, attempt, untilMs } = backoff
   const until = `${new Date(untilMs).toISOString().slice(11, 19)}Z`
@@ -24,6 +24,6 @@ export function raiseRefusal(backoff: GroupBackoff | undefined, from: number, to
   )
 }
 
-/** Together with the rest below 400 characters. */
+/** Keeps the whole message below 400 characters. */
 const MAX_GROUP = 180
 const MAX_REASON = 60

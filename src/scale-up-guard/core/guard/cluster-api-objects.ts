@@ -1,4 +1,4 @@
-// What the guard reads of objects of Cluster API, v1beta1 and v1beta2: each as it comes, so that little is kept of large objects.
+// Extracts what the guard needs from Cluster API objects, v1beta1 and v1beta2, as they arrive, so that little of large objects is kept.
 
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -29,19 +29,19 @@ export interface GroupFacts extends Facts {
   readonly clusterName: string
   /** `spec.replicas`. */
   readonly replicas: number
-  /** Replicas that it has or wants to have. */
+  /** Replicas that it has or wants. */
   readonly present: number
-  /** The autoscaler's annotation; undefined = the autoscaler does not scale it. */
+  /** The autoscaler's annotation; undefined = not scaled by the autoscaler. */
   readonly minSize: number | undefined
   readonly paused: boolean
   readonly deleting: boolean
-  /** Labels of the machines that it makes. */
+  /** Labels of the machines that it creates. */
   readonly machineLabels: Readonly<Record<string, string>>
-  /** Of a MachinePool. */
+  /** For a MachinePool. */
   readonly providerIDs: readonly string[]
-  /** Of a MachinePool: nodes that Cluster API knows. */
+  /** For a MachinePool: number of nodes known to Cluster API. */
   readonly nodeRefs: number
-  /** Field manager that wrote the replicas last; '' = not known. */
+  /** Field manager that last wrote the replicas; '' = unknown. */
   readonly writer: string
 }
 
@@ -52,7 +52,7 @@ export interface HealthCheckFacts {
   readonly selector: LabelSelector
 }
 
-/** @param before the same machine as it was known: what has failed for some time goes on failing when only the words change */
+/** @param before the same machine as last seen: a failure that only changes its wording keeps its start time */
 export function readMachine(
   object: JsonObject,
   group: string,
@@ -65,7 +65,7 @@ export function readMachine(
   const providerID = textOf(spec['providerID'])
   const notReady = readNotReady(status['conditions'])
   const known = before?.uid === facts.uid ? before.state.notReady : undefined
-  // Some providers put the id of each try into the message, which makes a new condition of it every time.
+  // Some providers put the id of each attempt into the message, which makes it a new condition every time.
   const goesOn =
     notReady !== undefined && known !== undefined && isTerminal(notReady.reason) && isTerminal(known.reason)
   return {
@@ -117,7 +117,7 @@ export function readHealthCheck(object: JsonObject): HealthCheckFacts {
   }
 }
 
-/** Of a Cluster, a group or a MachineSet: nobody works on it. */
+/** For a Cluster, a group or a MachineSet: controllers leave it alone. */
 export function isPaused(object: JsonObject, group: string): boolean {
   return recordOf(object['spec'])['paused'] === true || mapOf(object, 'annotations')[`${group}/paused`] !== undefined
 }
@@ -142,7 +142,7 @@ function readNotReady(conditions: unknown): MachineState['notReady'] {
   return { reason: textOf(reason), message: textOf(message), sinceMs: millis(lastTransitionTime) }
 }
 
-/** As the autoscaler reads it: both sizes have to be there, and to be numbers. */
+/** Like the autoscaler: both sizes must be present and numeric. */
 function minSizeOf(annotations: Readonly<Record<string, string>>, group: string): number | undefined {
   const [min, max] = ['min', 'max'].map((which) => {
     const text = annotations[`${group}/cluster-api-autoscaler-node-group-${which}-size`] ?? ''
@@ -151,7 +151,7 @@ function minSizeOf(annotations: Readonly<Record<string, string>>, group: string)
   return min === undefined || max === undefined || max < min ? undefined : min
 }
 
-/** metadata.managedFields: who has spec.replicas, and wrote last. */
+/** From metadata.managedFields: the owner of spec.replicas that wrote last. */
 function writerOf(object: JsonObject): string {
   let [writer, time] = ['', '']
   for (const entry of recordsOf(recordOf(object['metadata'])['managedFields'])) {
@@ -175,7 +175,7 @@ function countOf(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
 
-/** Of a time that cannot be read: the future, so that nothing follows from it. */
+/** An unreadable time counts as far in the future, so that nothing follows from it. */
 function millis(value: unknown): number {
   const ms = Date.parse(textOf(value))
   return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms

@@ -22,7 +22,7 @@ export interface CompiledGuard {
   readonly workload: string
   /** API group of Cluster API. */
   readonly group: string
-  /** Undefined = all groups that the autoscaler may scale. */
+  /** undefined = all groups that the autoscaler may scale. */
   readonly groupSelector: LabelSelector | undefined
   readonly autoscalerUsers: readonly string[]
   readonly policy: ScaleUpGuardPolicy
@@ -30,7 +30,7 @@ export interface CompiledGuard {
 
 const checkShape = createSchemaCheck(SCALE_UP_GUARDS.schema)
 
-/** @returns a text = what is wrong with it, for people: it guards nothing */
+/** @returns a string = what is wrong with it, for people: it guards nothing */
 export function compileGuard(object: JsonObject): CompiledGuard | string {
   const errors = [...checkShape(object, '').problems, ...checkScaleUpGuard(object)].filter(
     ({ severity }) => severity === 'error',
@@ -52,7 +52,7 @@ export function compileGuard(object: JsonObject): CompiledGuard | string {
   }
 }
 
-/** @param spec checked */
+/** @param spec validated */
 export function compilePolicy(spec: ScaleUpGuardSpec): ScaleUpGuardPolicy {
   const { failure, backoff } = spec
   const { correctTarget, deleteLongUnregistered, shadow } = complete(SCALE_UP_GUARD_SPEC_SCHEMA, spec)
@@ -76,7 +76,7 @@ function compileBackoff(backoff: GuardBackoff | undefined): BackoffOptions {
   return { initialMs: millis(initial), maxMs: Math.max(millis(initial), millis(max)), resetMs: millis(resetAfter) }
 }
 
-/** The schema has let pass only what can be read. */
+/** The schema admits only readable durations. */
 function millis(text: string): number {
   return parseDuration(text) ?? 0
 }

@@ -1,41 +1,41 @@
-// What a scale-up guard does about a node group of Cluster API: back it off, mark the machines that failed, lower the target by them. Each
-// rule by which it does not act is a value of its own: what is not understood is left alone.
+// What a scale-up guard does about a Cluster API node group: put it in backoff, mark failed machines, lower the target by them. Every
+// reason for inaction is a value of its own: when uncertain, nothing is changed.
 
 import type { ScaleUpGuardPolicy } from './guard-policy.ts'
 import { dueInMs, type MachineFailure, type MachineState, machineFailure, NO_NODE } from './machine-failure.ts'
 
 /** A MachineDeployment, a MachineSet without one, or a MachinePool. */
 export interface MachineGroup {
-  /** As the autoscaler names it: `MachineDeployment/NAMESPACE/NAME`. */
+  /** The autoscaler's name for it: `MachineDeployment/NAMESPACE/NAME`. */
   readonly id: string
   /** `spec.replicas`. */
   readonly replicas: number
-  /** The autoscaler's annotation; what is lowered never goes below it. */
+  /** The autoscaler's annotation; the target is never lowered below it. */
   readonly minSize: number
   /** It, or its Cluster, has `spec.paused` or the annotation. */
   readonly paused: boolean
-  /** More than one MachineSet has replicas: which machines go would not be ours to say (kubernetes/autoscaler#5465). */
+  /** More than one MachineSet has replicas: we could not choose which machines go (kubernetes/autoscaler#5465). */
   readonly rollingOut: boolean
-  /** Undefined for a MachinePool, which has none. */
+  /** undefined for a MachinePool, which has none. */
   readonly machines: readonly MachineState[] | undefined
-  /** Of a MachinePool: nodes that it has. */
+  /** For a MachinePool: number of its nodes. */
   readonly nodes: number
-  /** Of a MachinePool: instances that it has, nodes among them. */
+  /** For a MachinePool: number of its instances, including nodes. */
   readonly instances: number
 }
 
-/** What the guard knew of a group when it looked last. */
+/** State of a group from the guard's previous evaluation. */
 export interface GroupMemory {
   readonly replicas: number
-  /** UIDs of machines whose failure is known already. */
+  /** UIDs of machines whose failure is already known. */
   readonly failed: ReadonlySet<string>
-  /** Of a MachinePool: for each replica without a node since when it has been missing, the oldest first. */
+  /** For a MachinePool: since when each replica without a node has been missing, oldest first. */
   readonly missingSinceMs: readonly number[]
-  /** When it was seen paused last; absent = never. Silence before that says nothing. */
+  /** When it was last seen paused; absent = never. Silence before that means nothing. */
   readonly pausedMs?: number
 }
 
-/** Why the target is left alone. */
+/** Why the target is left unchanged. */
 export type Inaction =
   | 'none-failed'
   | 'correction-is-off'
@@ -43,19 +43,19 @@ export type Inaction =
   | 'rolling-out'
   | 'target-changed'
   | 'at-minimum'
-  /** As many machines as failed go already. */
+  /** As many machines as failed are already going. */
   | 'already-lowered'
-  /** What failed has an instance, and such machines are kept. */
+  /** The failed machines have an instance, and such machines are kept. */
   | 'unregistered-are-kept'
 
 export interface GroupEvaluation {
   readonly failures: readonly MachineFailure[]
-  /** Some of them have failed since the last look: the group is backed off for them, once. */
+  /** Some have failed since the last evaluation: the group goes into backoff for them, once. */
   readonly isNew: boolean
   /** Machines to mark with `cluster.x-k8s.io/delete-machine`, and the target to write; undefined = leave it. */
   readonly correction: { readonly machines: readonly MachineState[]; readonly replicas: number } | undefined
   readonly inaction: Inaction | undefined
-  /** Milliseconds until another look is due without any change; undefined = none is. */
+  /** Milliseconds until the next evaluation without any change; undefined = none is due. */
   readonly againInMs: number | undefined
   readonly memory: GroupMemory
 }
@@ -96,7 +96,7 @@ export function evaluateGroup(
   }
 }
 
-/** Nobody works on its machines: nothing has failed, and time does not count. */
+/** No controller works on its machines: nothing has failed, and time does not count. */
 function pausedGroup({ replicas }: MachineGroup, nowMs: number): GroupEvaluation {
   return {
     failures: [],
@@ -108,7 +108,7 @@ function pausedGroup({ replicas }: MachineGroup, nowMs: number): GroupEvaluation
   }
 }
 
-/** With ages counted from when the group was seen paused last. */
+/** Counts ages from when the group was last seen paused. */
 function sinceResumed(
   machines: readonly MachineState[] | undefined,
   memory: GroupMemory | undefined,
@@ -122,7 +122,7 @@ function mayGo({ machine, reason }: MachineFailure, { deleteLongUnregistered }: 
   return deleteLongUnregistered || machine?.hasProviderID !== true || reason !== NO_NODE
 }
 
-/** After a write of the target by somebody else, and after our own: another writer may have read it before. */
+/** Pause after a write of the target, by us or another writer: someone may have read it before. */
 export const SETTLE_MS = 2000
 
 function missingNode(sinceMs: number, nowMs: number): MachineFailure {
@@ -134,7 +134,7 @@ function uidOf({ machine }: MachineFailure): string {
   return machine?.uid ?? ''
 }
 
-/** Each replica has a time limit of its own: an order every few minutes does not make the others wait longer. */
+/** Each replica has its own time limit: an order every few minutes does not extend the wait of the others. */
 function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory | undefined, nowMs: number): number[] {
   const missing = Math.max(0, replicas - nodes)
   const known = memory?.missingSinceMs ?? []
@@ -143,8 +143,8 @@ function missingReplicas({ replicas, nodes }: MachineGroup, memory: GroupMemory 
 }
 
 /**
- * Failures that a target below the number of machines does not take away already. Of a MachinePool only what has no instance: which
- * instance goes is the cloud's to say, and it might be a node.
+ * Failures not already covered by a target below the number of machines. For a MachinePool, only replicas without an instance: the cloud
+ * chooses which instance goes, and it might be a node.
  */
 function surplusFailures({ machines, replicas, nodes, instances }: MachineGroup, failures: number): number {
   if (machines === undefined) return failures - Math.max(0, instances - nodes)
@@ -162,7 +162,7 @@ function inactionOf(
   if (failures === 0) return 'none-failed'
   if (!correctTarget) return 'correction-is-off'
   if (group.rollingOut) return 'rolling-out'
-  // Somebody else has just written it: the machines that we see are not yet those of this target.
+  // Another writer has just changed it: the machines we see do not match this target yet.
   if (memory !== undefined && memory.replicas !== group.replicas) return 'target-changed'
   if (goes === 0) return 'unregistered-are-kept'
   if (surplusFailures(group, goes) <= 0)

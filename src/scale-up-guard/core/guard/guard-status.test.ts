@@ -215,7 +215,7 @@ test('however much fails, and whatever servers say, the status fits into one obj
     }),
   )
   const groups = statusGroups(reports)
-  // The limit of etcd is 1.5 MiB, and managedFields come on top.
+  // etcd's limit is 1.5 MiB, and managedFields come on top.
   assert.ok(Buffer.byteLength(JSON.stringify(groups)) < 1_200_000)
   assert.deepEqual([groups.length, groups[0]?.failedCount], [MAX_GROUPS, 60], 'and it says how many they are')
   assert.equal(statusGroups(reports.slice(0, 1))[0]?.failed?.length, 50, 'one group keeps as many as ever')

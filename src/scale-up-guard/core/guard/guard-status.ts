@@ -1,4 +1,4 @@
-// What a guard remembers of its groups, as its status holds it: a restart, or another leader, goes on from there.
+// A guard's memory of its groups, stored in its status: a restart, or another leader, continues from there.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, listOf, recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -9,7 +9,7 @@ import type { ScaleUpRequest } from '../cluster-state/scale-up-requests.ts'
 import type { GroupBackoff } from './check-raise.ts'
 import type { GroupEvaluation, GroupMemory } from './evaluate-group.ts'
 
-/** What a backoff was for. */
+/** The cause of a backoff. */
 export interface BackoffCause {
   readonly attempt: number
   readonly failed: number
@@ -32,16 +32,16 @@ export interface GroupReport extends RememberedGroup {
   readonly healthCheck: string
 }
 
-/** Of one group. More would make the object too large where very many fail: those beyond count as new after a restart. */
+/** Per group. More would make the object too large if very many fail: those beyond count as new after a restart. */
 const MAX_FAILED = 50
 const MAX_MESSAGE = 160
 const MAX_MISSING = 200
-/** In the status of one guard: an object that etcd does not take (1.5 MiB) would keep the guard from doing anything. */
+/** Per guard status: an object that etcd rejects (1.5 MiB) would stop the guard entirely. */
 export const MAX_GROUPS = 500
 const MAX_FAILED_IN_ALL = 1_000
 const MAX_MISSING_IN_ALL = 5_000
 
-/** How many entries of each group are told. */
+/** Number of entries listed per group. */
 interface Shares {
   readonly failed: number
   readonly missing: number
@@ -69,7 +69,7 @@ function groupStatus(report: GroupReport, shares: Shares): GuardedGroup {
   }
 }
 
-/** Failed and backed-off groups first: they are what must not be lost. */
+/** Failed groups and those in backoff first: they must not be lost. */
 export function statusGroups(reports: readonly GroupReport[]): readonly GuardedGroup[] {
   const weight = ({ backoff, evaluation }: GroupReport): number =>
     (backoff === undefined ? 0 : 2) + (evaluation.failures.length > 0 ? 1 : 0)
@@ -84,17 +84,17 @@ export function statusGroups(reports: readonly GroupReport[]): readonly GuardedG
   return told.map((report) => groupStatus(report, shares))
 }
 
-/** Of a text that others have written: a part, and nothing that a terminal would obey. */
+/** Shortens text written by others, and strips what a terminal would interpret. */
 function printable(text: string): string {
   return text.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, ' ')
 }
 
-/** By name. Takes any JSON. */
+/** By name. Accepts any JSON. */
 export function rememberedGroups(object: JsonObject): ReadonlyMap<string, RememberedGroup> {
   return new Map(groupsIn(object).map((group) => [textOf(group['name']), remembered(group)]))
 }
 
-/** The backoffs that are not over. */
+/** Backoffs that have not ended. */
 export function backoffsIn(object: JsonObject, nowMs: number): readonly GroupBackoff[] {
   return groupsIn(object).flatMap((group): GroupBackoff[] => {
     const backoff = backoffIn(group)
@@ -109,7 +109,7 @@ function groupsIn(object: JsonObject): readonly JsonObject[] {
 }
 
 function remembered(group: JsonObject): RememberedGroup {
-  // A replica of a MachinePool has no uid: the group stands for all of them.
+  // A MachinePool replica has no uid: the group's name stands for all of them.
   const uids = recordsOf(group['failed']).map((one) => textOf(one['uid']) || textOf(group['name']))
   return {
     memory: {
@@ -151,7 +151,7 @@ function backoffStatus({
 }: BackoffEntry<BackoffCause>): Partial<GuardedGroup> {
   const { attempt, failed, machines, reason } = error
   return {
-    // Rounded up: what is in force must not end before what was decided.
+    // Rounded up: the enforced backoff must not end before the decided one.
     backoffUntil: metaTime(Math.ceil(untilMs / 1000) * 1000),
     backoffSeconds: Math.round(durationMs / 1000),
     backoffReason: reason,

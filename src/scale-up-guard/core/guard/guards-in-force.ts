@@ -1,23 +1,23 @@
-// What of ScaleUpGuards the request path enforces: plain data, because it crosses threads.
+// The part of ScaleUpGuards that the request path enforces: plain data, because it crosses threads.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { GroupBackoff } from './check-raise.ts'
 import type { CompiledGuard } from './compile-guard.ts'
 import { backoffsIn } from './guard-status.ts'
 
-/** A guard with the groups that it backs off. */
+/** A guard with its groups in backoff. */
 export interface GuardInForce {
   readonly guard: string
   /** UpstreamCluster through which the groups are written. */
   readonly cluster: string
   readonly apiGroup: string
-  /** Whose raises are refused. */
+  /** Users whose raises are refused. */
   readonly users: readonly string[]
   readonly shadow: boolean
   readonly backoffs: readonly GroupBackoff[]
 }
 
-/** @returns undefined = no group of it is backed off */
+/** @returns undefined = none of its groups is in backoff */
 export function guardInForce(guard: CompiledGuard, object: JsonObject, nowMs: number): GuardInForce | undefined {
   const backoffs = backoffsIn(object, nowMs)
   if (backoffs.length === 0) return undefined

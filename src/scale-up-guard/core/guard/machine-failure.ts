@@ -1,8 +1,8 @@
-// Whether a Machine of Cluster API has failed, found at once from its condition and, where nobody says anything, from silence.
+// Detects failed Cluster API Machines: at once from a condition and, without one, by timeout.
 
 import type { ScaleUpGuardPolicy } from './guard-policy.ts'
 
-/** A Machine, as far as the guard looks at it. */
+/** The parts of a Machine that the guard considers. */
 export interface MachineState {
   readonly name: string
   readonly uid: string
@@ -10,27 +10,27 @@ export interface MachineState {
   /** Has a deletionTimestamp. */
   readonly deleting: boolean
   readonly controlPlane: boolean
-  /** Nobody works on it: what is missing says nothing. Default false. */
+  /** Controllers leave it alone, so missing parts mean nothing. Default false. */
   readonly paused?: boolean
   readonly hasProviderID: boolean
-  /** Has `status.nodeRef`: it is a node, however ill. */
+  /** Has `status.nodeRef`: it is a node, however unhealthy. */
   readonly hasNode: boolean
   /** Condition InfrastructureReady, if it is False. */
   readonly notReady: { readonly reason: string; readonly message: string; readonly sinceMs: number } | undefined
 }
 
 export interface MachineFailure {
-  /** Undefined for a replica of a MachinePool. */
+  /** undefined for a replica of a MachinePool. */
   readonly machine: MachineState | undefined
-  /** Of the condition, or `NoProviderID` or `NoNode`. */
+  /** Reason of the condition, or `NoProviderID` or `NoNode`. */
   readonly reason: string
   readonly message: string
 }
 
-/** Reason of a failure by silence: there is no node. */
+/** Reason of a failure by timeout: there is no node. */
 export const NO_NODE = 'NoNode'
 
-/** @returns undefined = it has not failed, or the guard has no say in it */
+/** @returns undefined = it has not failed, or the guard does not cover it */
 export function machineFailure(
   machine: MachineState,
   policy: ScaleUpGuardPolicy,
@@ -53,7 +53,7 @@ export function machineFailure(
   return { machine, reason: NO_NODE, message: `no node after ${Math.floor(ageMs / 1000)} s` }
 }
 
-/** Milliseconds from now until it counts as failed if nothing changes; undefined = it has failed already, or will not. */
+/** Milliseconds until it counts as failed if nothing changes; undefined = it has failed already, or will not. */
 export function dueInMs(machine: MachineState, policy: ScaleUpGuardPolicy, nowMs: number): number | undefined {
   const { notReady, hasProviderID, createdMs } = machine
   if (isExempt(machine)) return undefined
@@ -65,7 +65,7 @@ export function dueInMs(machine: MachineState, policy: ScaleUpGuardPolicy, nowMs
   return dueMs > nowMs ? dueMs - nowMs : undefined
 }
 
-/** What the guard has no say in. */
+/** Machines that the guard does not cover. */
 function isExempt({ deleting, hasNode, controlPlane, paused }: MachineState): boolean {
   return deleting || hasNode || controlPlane || paused === true
 }

@@ -99,7 +99,7 @@ test('machines belong to the MachineDeployment of their MachineSet; two sets wit
     ['m1', 'm2'],
   )
   assert.equal(found?.group.rollingOut, false)
-  // It still has machines, though it is to have none.
+  // It still has machines, although it should have none.
   const old = group('MachineSet', 'md-2', { owner: 'md', spec: { replicas: 0 }, status: { replicas: 1 } })
   const [rolling] = find({ groups: [group('MachineDeployment', 'md'), ...sets.slice(0, 1), old] })
   assert.equal(rolling?.group.rollingOut, true)
@@ -125,7 +125,7 @@ test('a machine is a node by its nodeRef, or by a Node with its providerID', () 
     machine('none', { owner: 's', spec: { providerID: 'p2' } }),
     machine('empty', { owner: 's' }),
   ]
-  // An empty providerID of a Node is nobody's.
+  // An empty providerID of a Node matches no machine.
   const [found] = find({ groups: [group('MachineSet', 's')], machines, nodes: new Set(['p1']) })
   assert.deepEqual(
     found?.group.machines?.map(({ hasNode }) => hasNode),

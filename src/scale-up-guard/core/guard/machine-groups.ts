@@ -1,4 +1,4 @@
-// The node groups of a management cluster, put together from what was read of its objects: as the autoscaler sees them.
+// Assembles the node groups of a management cluster from its objects, as the autoscaler sees them.
 
 import { type CompiledSelector, compileSelector } from '../../../kube/core/selectors/compile-selector.ts'
 import type { GroupFacts, HealthCheckFacts, MachineFacts } from './cluster-api-objects.ts'
@@ -11,7 +11,7 @@ export interface ClusterApiObjects {
   /** `NAMESPACE/NAME` of Clusters that are paused. */
   readonly pausedClusters: ReadonlySet<string>
   readonly healthChecks: Iterable<HealthCheckFacts>
-  /** providerIDs of the Nodes of the workload cluster. */
+  /** providerIDs of the workload cluster's Nodes. */
   readonly nodes: ReadonlySet<string>
 }
 
@@ -24,7 +24,7 @@ export interface FoundGroup {
   readonly healthCheck: string
 }
 
-/** @param selects which groups, by their labels */
+/** @param selects matches groups by label; undefined = all */
 export function findGroups(objects: ClusterApiObjects, selects: CompiledSelector | undefined): readonly FoundGroup[] {
   const groups = [...objects.groups]
   const sets = bySet(groups)
@@ -68,7 +68,7 @@ function groupOf(
     rollingOut: sets.filter(({ present }) => present > 0).length > 1,
     machines: isPool
       ? undefined
-      : // A Node that Cluster API has not joined to its Machine yet is a node nevertheless.
+      : // A Node that Cluster API has not linked to its Machine yet is still a node.
         machines.map(({ state, providerID }) => ({ ...state, hasNode: state.hasNode || nodes.has(providerID) })),
     nodes: isPool ? Math.max(registered, facts.nodeRefs) : 0,
     instances: isPool ? Math.max(facts.providerIDs.length, facts.nodeRefs) : 0,
@@ -99,7 +99,7 @@ function compileChecks(checks: Iterable<HealthCheckFacts>): readonly CompiledChe
     try {
       return [{ ...check, compiled: compileSelector(check.selector) }]
     } catch {
-      // It selects nothing for Cluster API either.
+      // Cluster API selects nothing with it either.
       return []
     }
   })

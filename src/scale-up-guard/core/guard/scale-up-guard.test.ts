@@ -42,7 +42,7 @@ const NEVER: readonly (readonly [string, Partial<MachineGroup>, Partial<GroupMem
   ['rolling-out', { rollingOut: true }],
   ['target-changed', {}, { replicas: 1 }],
   ['at-minimum', { minSize: 2 }],
-  // A target of 2 with 4 machines: the two that failed go already.
+  // A target of 2 with 4 machines: the two failed ones are already going.
   ['already-lowered', { machines: [nodeNamed('a'), nodeNamed('b'), badNamed('c'), badNamed('d')] }],
 ]
 for (const [inaction, facts, memory] of NEVER) {

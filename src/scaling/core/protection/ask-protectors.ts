@@ -1,4 +1,4 @@
-// What PodProtectors say to the deletions of a scale-down: the same rules as for single deletions, for all of them at once, with the
+// Evaluates the deletions of a scale-down against PodProtectors: the rules for single deletions, applied to all of them at once, with the
 // numbers that the protectors will have after the change.
 
 import type {
@@ -15,14 +15,14 @@ import { type Finding, findingsOf, type KnownProtector, refuses } from '../../..
 import { freePass } from '../../../protection/core/quota/evaluate.ts'
 import type { ProtectionSettings } from '../../../protection/core/requests/protection-settings.ts'
 
-/** The PodProtectors that are known. */
+/** Access to the known PodProtectors. */
 export interface ProtectorLookup {
   matching(namespace: string, labels: Readonly<Record<string, string>>): readonly KnownProtector[]
 }
 
 type Question = Omit<ScaleDownQuestion, 'timeoutMs'>
 
-/** In time linear to the pods and the protectors that select them. */
+/** Linear in the number of pods and of protectors that select them. */
 export function askProtectors(
   question: Question,
   table: ProtectorLookup,
@@ -87,8 +87,8 @@ function isUncounted(
 }
 
 /**
- * Of the pods that one protector protects those that go: where that is open, as many as possible and those first that take most of what
- * it can spare, or as few as possible and those that take least.
+ * The leaving pods that one protector protects. Where it is open which ones go: as many as possible, those first that cost its budget most;
+ * or as few as possible, those that cost least.
  */
 function leaving({ certain, possible }: LeavingPods, uids: ReadonlySet<string>, costly: boolean): readonly PodFacts[] {
   const { count, among, pods } = possible
@@ -117,7 +117,7 @@ function tallyOf(
     const how = { cause: 'DeletePod', via: 'filter', criterion: undefined, user: '', dryRun: true } as const
     return { cell, pod, ...how, shadow: false, timeoutMs: 0 }
   })
-  // What nobody can refuse takes nothing, and neither does what is recorded only.
+  // Deletions that can't be refused take nothing, nor do those that are only recorded.
   const asking = requests.filter((request) => freePass(request) === undefined)
   const findings = findingsOf(asking, known, settings, nowMs)
   const refusals = findings.filter((finding, at) => refuses(finding) && asking[at]?.pod.forceDelete !== true)

@@ -1,4 +1,4 @@
-// The pods of a plan that protection has to speak for.
+// The pods of a plan that protection must evaluate.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,8 +7,8 @@ import { podFacts } from '../../../protection/core/quota/pod-facts.ts'
 import type { PlannedPod, ScaleDownPlan } from '../rank/scale-down-plan.ts'
 
 /**
- * @param pods those that were planned with
- * @param asks whether PodProtectors are asked about a pod at all
+ * @param pods the ones that were planned with
+ * @param asks whether a pod is subject to PodProtectors at all
  */
 export function leavingPods(
   { sets }: ScaleDownPlan,
@@ -24,7 +24,7 @@ export function leavingPods(
   })
 }
 
-/** What is asked about a workload crosses threads: without the template, which may be most of it. */
+/** Requests about a workload cross threads: drops the template, which may be most of it. */
 export function withoutTemplate(workload: JsonObject): JsonObject {
   const { template: _, ...spec } = recordOf(workload['spec'])
   const { managedFields: __, ...metadata } = recordOf(workload['metadata'])

@@ -1,8 +1,8 @@
 // Ages as the ReplicaSet controller compares them with gate LogarithmicScaleDown: by powers of two of their nanoseconds
-// (logarithmicRankDiff, pkg/controller/controller_utils.go). A bucket ends at 2.4 h, 4.9 h, 9.8 h, 19.5 h, ..., so two pods change
-// places while time passes; when exactly the controller looks is not known.
+// (logarithmicRankDiff, pkg/controller/controller_utils.go). A bucket ends at 2.4 h, 4.9 h, 9.8 h, 19.5 h, ..., so two pods can swap places
+// as time passes; when exactly the controller compares is unknown.
 
-/** When the controller may compare; milliseconds since the epoch. `fromMs` = `toMs`: at one moment. */
+/** When the controller may compare; milliseconds since the epoch. `fromMs` = `toMs`: at one known moment. */
 export interface ComparisonWindow {
   readonly fromMs: number
   readonly toMs: number
@@ -13,7 +13,7 @@ export type AgeOrder = 'ByAge' | 'ByUid' | 'Changing'
 
 const NANOS_PER_MS = 1e6
 
-/** -1 for what is not older than now, as a skewed clock makes it. */
+/** -1 for a time that is not in the past, as with a skewed clock. */
 export function ageBucket(nanos: number): number {
   return nanos > 0 ? Math.trunc(Math.log2(nanos)) : -1
 }
@@ -25,7 +25,7 @@ export function ageOrder(youngerMs: number, olderMs: number, { fromMs, toMs }: C
   const span = (toMs - fromMs) * NANOS_PER_MS
   const first = ageBucket(younger)
   const equalFirst = first === ageBucket(older)
-  // The younger one enters its last bucket at 2^last: whoever shares a bucket at any time does so then.
+  // The younger one enters its last bucket at 2^last: if the two ever share a bucket, they share it then.
   const last = ageBucket(younger + span)
   const everEqual = equalFirst || (last > first && older - younger < 2 ** last)
   if (!everEqual) return 'ByAge'
@@ -35,7 +35,7 @@ export function ageOrder(youngerMs: number, olderMs: number, { fromMs, toMs }: C
 }
 
 /**
- * When two ages first change between sharing a bucket and not; undefined = not within the window.
+ * When two ages first start or stop sharing a bucket; undefined = not within the window.
  * @param youngerMs a time after `olderMs`
  */
 export function firstChangeMs(youngerMs: number, olderMs: number, window: ComparisonWindow): number | undefined {
@@ -45,10 +45,10 @@ export function firstChangeMs(youngerMs: number, olderMs: number, window: Compar
   return moments.find((moment) => isEqual(moment) !== before)
 }
 
-/** The moments within the window from which on what began at `sinceMs` is in a later bucket, the first one first. */
+/** The moments within the window at which an age that began at `sinceMs` enters the next bucket, earliest first. */
 export function boundariesMs(sinceMs: number, { fromMs, toMs }: ComparisonWindow): readonly number[] {
   const moments: number[] = []
-  // A bucket below a millisecond ends before anybody can tell.
+  // Buckets below a millisecond end before it matters.
   const first = Math.max(ageBucket(NANOS_PER_MS), bucketAt(sinceMs, fromMs))
   for (let bucket = first + 1; ; bucket++) {
     const moment = Math.ceil(sinceMs + 2 ** bucket / NANOS_PER_MS)

@@ -1,12 +1,12 @@
-// Which of two pods of a ReplicaSet is deleted first: ActivePodsWithRanks.Less (pkg/controller/controller_utils.go). It is not an
-// order: pods can be equal, and rules 6 and 8 can even make a cycle.
+// Which of two pods of a ReplicaSet is deleted first: ActivePodsWithRanks.Less (pkg/controller/controller_utils.go). It is not a strict
+// order: pods can be equal, and rules 6 and 8 can even form a cycle.
 
 import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
 import { ageOrder, type ComparisonWindow } from './age-bucket.ts'
 import { VICTIM_COST } from './deletion-cost.ts'
 import type { ScalePod } from './scale-pod.ts'
 
-/** In the order in which they are asked. */
+/** In the order in which they apply. */
 export const RULES = [
   'Unassigned',
   'Phase',
@@ -19,9 +19,9 @@ export const RULES = [
 ] as const
 export type Rule = (typeof RULES)[number]
 
-/** How many active pods of the same owner are on the node of a pod: the pod itself, and those of other ReplicaSets too. */
+/** Number of active pods of the same owner on a pod's node: the pod itself, and those of other ReplicaSets too. */
 export interface NodeRank {
-  /** Below `high` when others may go at the same time. */
+  /** Below `high` if others may leave at the same time. */
   readonly low: number
   readonly high: number
 }
@@ -29,23 +29,23 @@ export interface NodeRank {
 export interface Candidate {
   readonly pod: ScalePod
   readonly rank: NodeRank
-  /** Of the rules up to DoubledUp; the lower one is deleted first. */
+  /** Keys of the rules up to DoubledUp; the lower one is deleted first. */
   readonly keys: readonly number[]
 }
 
 export interface Comparison {
-  /** `either`: they are equal by all rules, or what the rule says may change before the controller looks. */
+  /** `either`: equal by all rules, or the rule's result may change before the controller compares. */
   readonly first: 'a' | 'b' | 'either'
-  /** undefined = no rule tells them apart. */
+  /** undefined = no rule distinguishes them. */
   readonly rule: Rule | undefined
 }
 
-/** What is known of the kube-controller-manager that compares; fields default to true. */
+/** Known configuration of the kube-controller-manager; fields default to true. */
 export interface RankConditions extends ControllerManager {
   readonly window: ComparisonWindow
   /**
-   * A ScaleDownPolicy is about to set deletion costs, and on which pods is not known: pods that have none of their own, or the one that it
-   * sets, may come in any order.
+   * A ScaleDownPolicy is about to set deletion costs, on pods not yet known: pods without a cost of their own, or with the policy's, may
+   * come in any order.
    */
   readonly costsOpen?: boolean
 }
@@ -90,7 +90,7 @@ export function comparePods(a: Candidate, b: Candidate, conditions: RankConditio
   return compareInexact(a, b, conditions)
 }
 
-/** Pods of one node have the same rank, whatever it is. */
+/** Pods on one node have the same rank, whatever it is. */
 function compareInexact(a: Candidate, b: Candidate, conditions: RankConditions): Comparison {
   const rest = compareTimes(a.pod, b.pod, conditions)
   if (a.pod.nodeName === b.pod.nodeName) return rest
@@ -102,7 +102,7 @@ function compareInexact(a: Candidate, b: Candidate, conditions: RankConditions):
   return decided('DoubledUp', outcomes.size === 1 ? only : 'either')
 }
 
-/** The times by which two pods are compared, where no rule before tells them apart; undefined = none does. */
+/** The times by which two pods are compared, if no earlier rule distinguishes them; undefined = none does. */
 export function comparedTimes(a: ScalePod, b: ScalePod): readonly [number, number] | undefined {
   if (a.ready && b.ready && a.readySinceMs !== b.readySinceMs) return [a.readySinceMs, b.readySinceMs]
   return a.createdMs === b.createdMs ? undefined : [a.createdMs, b.createdMs]
@@ -121,7 +121,7 @@ function compareTimes(a: ScalePod, b: ScalePod, conditions: RankConditions): Com
   return compareTime('CreationTime', a.createdMs, b.createdMs, a, b, conditions)
 }
 
-/** Of two different times; what has none comes first, then what is younger. */
+/** For two different times: no time comes first, then the younger. */
 function compareTime(
   rule: Rule,
   timeA: number,
@@ -153,7 +153,7 @@ const B_FIRST = comparisons('b')
 const EITHER = comparisons('either')
 const DOUBLED_UP = RULES.indexOf('DoubledUp')
 
-/** No object for each of millions of pairs. */
+/** Shared objects: there may be millions of pairs. */
 function decided(rule: Rule, first: Comparison['first']): Comparison {
   const table = first === 'a' ? A_FIRST : first === 'b' ? B_FIRST : EITHER
   return table[RULES.indexOf(rule)] ?? EQUAL

@@ -1,4 +1,4 @@
-// The deletion rank against the tables of kube-controller-manager, and against a plain copy of its sort on random pods.
+// The deletion rank compared with kube-controller-manager's own tables, and with a plain copy of its sort on random pods.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -85,7 +85,7 @@ describe('tables of kube-controller-manager', () => {
       assert.equal(goes(rank), diff)
       const wanted: string[] = want.map((key: string) => deletions.pods[key].metadata.name)
       const certain = names(rank.certain)
-      // Pods that are equal in all but their place in the list may be on either side.
+      // Pods that differ only in their position in the list may be on either side.
       assert.deepEqual(certain, wanted.slice(0, certain.length))
       for (const one of wanted.slice(certain.length)) assert.ok(names(rank.possible.pods).includes(one), one)
     })
@@ -172,7 +172,7 @@ describe('ages', () => {
   test('a bucket ends at a power of two of nanoseconds', () => {
     for (let power = 1; power < 60; power++) {
       assert.equal(ageBucket(2 ** power), power)
-      // Floating point cannot tell a nanosecond below larger ones; nobody's clocks can.
+      // Floating point can't represent the nanosecond below larger ones, and no clock is that accurate.
       assert.equal(ageBucket(2 ** power * (1 - 1e-9)), power - 1)
     }
     assert.deepEqual([ageBucket(0), ageBucket(-5)], [-1, -1])
@@ -201,7 +201,7 @@ describe('ages', () => {
           }
           const wanted = seen.size === 2 ? 'Changing' : seen.has(true) ? 'ByUid' : 'ByAge'
           const found = ageOrder(younger, older, window)
-          // Where a window ends at an edge, floating point decides.
+          // If a window ends at an edge, floating point decides.
           const close = edges.some((at) => Math.abs(at) < 0.01 || Math.abs(at - span) < 0.01)
           assert.ok(found === wanted || (close && found === 'Changing'), `${found}, not ${wanted}`)
         },
@@ -211,7 +211,7 @@ describe('ages', () => {
   })
 })
 
-// ActivePodsWithRanks.Less once more, straight from the Go text and without any window.
+// ActivePodsWithRanks.Less again, transcribed from the Go source and without any window.
 function goLess(pods: readonly ScalePod[], rank: readonly number[], i: number, j: number, nowMs: number): boolean {
   const a = pods[i] as ScalePod
   const b = pods[j] as ScalePod
@@ -238,7 +238,7 @@ function goLess(pods: readonly ScalePod[], rank: readonly number[], i: number, j
 
 type Swap = (i: number, j: number) => void
 
-/** The three sorts that Go's pdqsort is made of: which of them runs depends on the input. */
+/** The three sorts that Go's pdqsort is made of: which one runs depends on the input. */
 const SORTS: Readonly<Record<string, (length: number, less: (i: number, j: number) => boolean, swap: Swap) => void>> = {
   insertion: (length, less, swap) => {
     for (let i = 1; i < length; i++) for (let j = i; j > 0 && less(j, j - 1); j--) swap(j, j - 1)
@@ -282,7 +282,7 @@ function goSorted(pods: readonly ScalePod[], ranks: readonly number[], sort: str
   return list.map(({ name }) => name)
 }
 
-// Few values, so that rules tie often; whole seconds as in Kubernetes; ages around the edge of 2^43 ns (2.44 h).
+// Few values, so that rules often tie; whole seconds as in Kubernetes; ages around the edge of 2^43 ns (2.44 h).
 const EDGE = 8_796
 const seconds = fc.oneof(
   fc.integer({ min: 0, max: 4 }),
@@ -307,7 +307,7 @@ const somePods = fc
   .tuple(
     fc.array(somePod, { minLength: 1, maxLength: 14 }),
     fc.uniqueArray(uids, { minLength: 14, maxLength: 14 }),
-    // Often they differ in little: what was rolled out together.
+    // Pods rolled out together often differ little.
     fc.constantFrom('any', 'ready', 'twins'),
   )
   .map(([pods, ids, kind]): ScalePod[] => {

@@ -1,7 +1,7 @@
 // Which pods a ReplicaSet deletes when it has too many (getPodsToDelete, pkg/controller/replicaset/replica_set.go), as far as that is
-// determined. The controller sorts by a comparison that is not transitive, so pods that are equal, or beat one another in a circle, come
-// out in any sequence. What holds whatever the sort does: the strongly connected components of "a may come before b" stand in a
-// row, and each pod of one comes before each pod of the next.
+// determined. The controller sorts by a comparison that is not transitive, so pods that are equal, or beat one another in a cycle, come out
+// in any sequence. What holds for any sort: the strongly connected components of "a may come before b" form a chain, and each pod of one
+// comes before each pod of the next.
 
 import { boundariesMs } from './age-bucket.ts'
 import {
@@ -16,7 +16,7 @@ import type { ScalePod } from './scale-pod.ts'
 
 export interface PodVerdict {
   readonly pod: ScalePod
-  /** How many pods of its owner are on its node. */
+  /** Number of its owner's pods on its node. */
   readonly rank: number
   readonly decision: Decision
 }
@@ -24,33 +24,33 @@ export interface PodVerdict {
 export interface Decision {
   /** Everything, Nothing: all pods go, or none does, and the controller compares none. */
   readonly rule: Rule | Undetermined | 'Everything' | 'Nothing'
-  /** The one next to it on the other side of the line; of undetermined pods one that may go in its stead. */
+  /** Its neighbour on the other side of the line; for an undetermined pod, one that may go instead. */
   readonly against: Pick<PodVerdict, 'pod' | 'rank'> | undefined
 }
 
 /** Why it is open which pods of a component go. */
 export type Undetermined =
-  /** No rule tells them apart. */
+  /** No rule distinguishes them. */
   | 'Tie'
-  /** Which is first changes before the controller may look: an age crosses a power of two. */
+  /** Their order changes within the window: an age crosses a power of two. */
   | 'AgeBoundary'
   /** Other ReplicaSets of the same owner shrink at the same time, which changes how many pods share a node. */
   | 'SiblingDeletions'
-  /** Each beats another one. */
+  /** They beat one another in a cycle. */
   | 'Cycle'
   /** A ScaleDownPolicy chooses among them. */
   | 'Policy'
-  /** A ReplicaSet deletes 500 at a time and compares the rest again. */
+  /** A ReplicaSet deletes 500 at a time and then compares the rest again. */
   | 'LaterBatch'
 
 export interface DeletionRank {
   /** In the order of the controller. */
   readonly certain: readonly PodVerdict[]
   readonly possible: {
-    /** So many of `pods` go. 0 = none is undetermined. */
+    /** How many of `pods` go. 0 = none is undetermined. */
     readonly count: number
     readonly pods: readonly PodVerdict[]
-    /** Which ones, if the controller looks before then; absent = that is open even now. */
+    /** Which ones go, if the controller compares before `untilMs`; absent = that is open even now. */
     readonly soon?: Soon
   }
   readonly safe: readonly PodVerdict[]
@@ -68,7 +68,7 @@ export const MAX_DELETIONS_AT_ONCE = 500
 /**
  * Cost: the square of the largest number of pods that are equal by rules 1 to 5.
  * @param candidates active pods of one ReplicaSet
- * @param count how many of them are too many
+ * @param count how many of them are surplus
  */
 export function rankDeletions(
   candidates: readonly Candidate[],
@@ -102,10 +102,10 @@ function possible(open: readonly Candidate[], count: number, conditions: RankCon
   return { count, pods: openVerdicts(open, conditions), ...(soon !== undefined && { soon }) }
 }
 
-/** Beyond, each of so many boundaries would compare so many pods. */
+/** With more pods, each of that many boundaries would compare that many pods. */
 const MAX_SOON = 50
 
-/** If only ages make it open: which pods go now, and when that changes. */
+/** If only ages leave it open: which pods would go now, and when that changes. */
 function certainSoon(open: readonly Candidate[], count: number, conditions: RankConditions): Soon | undefined {
   const { window } = conditions
   if (open.length > MAX_SOON || window.fromMs === window.toMs) return undefined
@@ -124,7 +124,7 @@ function certainSoon(open: readonly Candidate[], count: number, conditions: Rank
   return { pods: now.map(({ pod }) => pod), untilMs }
 }
 
-/** Those that go, in their order; undefined = that is not determined. */
+/** The pods that go, in order; undefined = not determined. */
 function goingFirst(
   candidates: readonly Candidate[],
   count: number,
@@ -138,7 +138,7 @@ function goingFirst(
   return going.length === count ? going : undefined
 }
 
-/** Of the second batch on, ranks and ages are others. */
+/** For later batches, ranks and ages will have changed. */
 function laterBatches(
   certain: readonly Candidate[],
   others: readonly Candidate[],
@@ -152,7 +152,7 @@ function laterBatches(
   }
 }
 
-/** Components in the order in which the controller deletes them; pods that it cannot tell apart share one. */
+/** Components in the order of deletion; pods that the controller can't distinguish share one. */
 export function components(candidates: readonly Candidate[], conditions: RankConditions): Candidate[][] {
   const depth = candidates.every(isExact) ? ALL_KEYS : ALL_KEYS - 1
   const byKeys = (a: Candidate, b: Candidate): number => {
@@ -178,8 +178,8 @@ export function components(candidates: readonly Candidate[], conditions: RankCon
 const ALL_KEYS = 5
 
 /**
- * Two points for each pod that comes before, one for each that may: by points, components stand next to each other, and one ends
- * where the points are as many as the pods up to there have among themselves (Landau's theorem on tournaments, with draws).
+ * Each pod scores two points per pod that comes before it and one per pod that may. Sorted by score, components are contiguous, and one
+ * ends where the total score equals that of the pods up to there among themselves (Landau's theorem on tournaments, with draws).
  */
 function componentsOfGroup(group: readonly Candidate[], conditions: RankConditions): Candidate[][] {
   const scored = group.map((one) => ({ one, points: 0 }))
@@ -211,7 +211,7 @@ function verdict(one: Candidate, other: Candidate | undefined, conditions: RankC
   return decided(one, rule ?? 'Tie', other)
 }
 
-/** Each with one that may go in its stead, and why that is open. */
+/** Each with a pod that may go instead, and why that is open. */
 function openVerdicts(open: readonly Candidate[], conditions: RankConditions): PodVerdict[] {
   return open.map((one) => {
     for (const other of open) {

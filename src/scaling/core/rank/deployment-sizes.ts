@@ -1,6 +1,6 @@
-// How the Deployment controller spreads a new number of replicas over its ReplicaSets (scale(), pkg/controller/deployment/sync.go;
-// deployment/util/deployment_util.go). With one ReplicaSet that has pods it gets all of it; in the middle of a rollout each gets its
-// share. The rollout then goes on, and deletes more.
+// How the Deployment controller spreads new replicas over its ReplicaSets (scale(), pkg/controller/deployment/sync.go;
+// deployment/util/deployment_util.go). A single ReplicaSet with pods gets all of them; during a rollout each gets its share. The rollout
+// then continues, and deletes more.
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -10,7 +10,7 @@ import { countOf, type ReplicaSetFacts, replicaSetFacts } from './replica-set-po
 import { controllerUid } from './scale-pod.ts'
 
 export interface DeploymentSizes {
-  /** New spec.replicas of its ReplicaSets that have some. */
+  /** New spec.replicas of its ReplicaSets that have pods. */
   readonly sizes: readonly { readonly replicaSet: ReplicaSetFacts; readonly replicas: number }[]
   /** Some of its pods are of an older revision, or its newest ReplicaSet has no pods yet. */
   readonly rollout: boolean
@@ -37,7 +37,7 @@ export function deploymentSizes(
     .filter((object) => controllerUid(object) === uid)
     .map((object): OwnedSet => ({ facts: replicaSetFacts(object), object }))
     .sort((a, b) => a.facts.createdMs - b.facts.createdMs || (a.facts.name < b.facts.name ? -1 : 1))
-  // Of several with its template the oldest is the new one.
+  // If several have its template, the oldest is the new one.
   const newest = owned.find(({ object }) => sameJson(templateOf(object), templateOf(deployment)))
   const active = owned.filter(({ facts }) => facts.replicas > 0)
   const rollout = active.some((one) => one !== newest)
@@ -50,7 +50,7 @@ interface NewSize {
   readonly size: number
 }
 
-/** @param active from the oldest to the newest */
+/** @param active oldest first */
 function newSizes(
   deployment: JsonObject,
   active: readonly OwnedSet[],
@@ -59,14 +59,14 @@ function newSizes(
 ): readonly NewSize[] {
   const each = (sizeOf: (one: OwnedSet) => number): NewSize[] => active.map((one) => ({ one, size: sizeOf(one) }))
   const ended = (): NewSize[] => each((one) => (one === newest ? one.facts.replicas : 0))
-  // Nothing tells it that it is being scaled (isScalingEvent): the rollout goes on.
+  // The controller does not notice the scaling (isScalingEvent): the rollout continues.
   if (!isPaused(deployment) && !active.some(({ object }) => isScaling(object, replicas))) {
     return each((one) => (one === newest ? Math.min(one.facts.replicas, replicas) : one.facts.replicas))
   }
   if (active.length === 1) return each(() => replicas)
   if (newest !== undefined && isSaturated(newest, replicas)) return ended()
   const strategy = recordOf(recordOf(deployment['spec'])['strategy'])
-  // It waits until all old pods have gone.
+  // It waits until all old pods are gone.
   if (strategy['type'] === 'Recreate') return ended()
   return proportional(deployment, active, replicas)
 }
@@ -74,7 +74,7 @@ function newSizes(
 function proportional(deployment: JsonObject, active: readonly OwnedSet[], replicas: number): readonly NewSize[] {
   const most = replicas + maxSurge(deployment, replicas)
   const toAdd = (replicas > 0 ? most : 0) - active.reduce((all, { facts }) => all + facts.replicas, 0)
-  // The largest first; of equal ones what is added goes to newer ones, and what is taken is taken from older ones.
+  // Largest first; among equal ones, additions go to the newer and removals come from the older.
   const byAge = toAdd > 0 ? active.toReversed() : active
   let added = 0
   const sizes = byAge
@@ -91,7 +91,7 @@ function proportional(deployment: JsonObject, active: readonly OwnedSet[], repli
   return sizes.map(({ one, size }, at) => ({ one, size: at === 0 ? Math.max(0, size + leftover) : size }))
 }
 
-/** By how much a ReplicaSet is to grow, or below 0 to shrink (getReplicaSetFraction). */
+/** How much a ReplicaSet grows; negative = shrinks (getReplicaSetFraction). */
 function growth(
   deployment: JsonObject,
   size: number,
@@ -101,7 +101,7 @@ function growth(
 ): number {
   if (replicas === 0) return -size
   const before = readCount(annotation) || countOf(recordOf(deployment['status'])['replicas'], 0)
-  // As Go multiplies 32-bit integers, and rounds half away from zero.
+  // Like Go: 32-bit multiplication, rounding half away from zero.
   const wanted = Math.imul(size, most) / before
   return before === 0 ? 0 : Math.trunc(wanted + (wanted < 0 ? -0.5 : 0.5)) - size
 }
@@ -116,7 +116,7 @@ function isScaling(replicaSet: JsonObject, replicas: number): boolean {
   return desired !== undefined && desired !== replicas
 }
 
-/** It has all the replicas, available, and nothing of the old ones is needed any more. */
+/** It has all replicas, available, and the old ones are no longer needed. */
 function isSaturated({ facts, object }: OwnedSet, replicas: number): boolean {
   const desired = readCount(mapOf(object, 'annotations')[DESIRED_ANNOTATION])
   return facts.replicas === replicas && desired === replicas && facts.availableReplicas === replicas
@@ -131,7 +131,7 @@ function readCount(annotation: string | undefined): number | undefined {
   return count <= MAX_COUNT ? count : undefined
 }
 
-/** Without the label that only the ReplicaSet's has (EqualIgnoreHash). */
+/** Without the label that only the ReplicaSet's template has (EqualIgnoreHash). */
 function templateOf(object: JsonObject): JsonObject {
   const template = recordOf(recordOf(object['spec'])['template'])
   const metadata = recordOf(template['metadata'])

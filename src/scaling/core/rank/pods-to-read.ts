@@ -1,4 +1,4 @@
-// What has to be read of a cluster to tell which pods a workload loses.
+// Which pods must be read to tell which ones a workload loses.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,8 +7,8 @@ import type { ScalableKind } from './scale-down-plan.ts'
 import { controllerUid } from './scale-pod.ts'
 
 /**
- * Label selectors, as they go behind `?labelSelector=`: the pods that any of them selects are all that decide.
- * @param replicaSets of the namespace, at least the workload's and its siblings; of a ReplicationController those of its own kind
+ * Label selectors, as values of `?labelSelector=`: only pods selected by one of them matter.
+ * @param replicaSets of the namespace, at least the workload's and its siblings; for a ReplicationController those of its own kind
  */
 export function podSelectors(
   kind: ScalableKind,
@@ -17,7 +17,7 @@ export function podSelectors(
 ): readonly string[] {
   const owners = ownersOfPods(kind, workload, replicaSets)
   const texts = new Set(owners.map((owner) => podSelector(owner)?.text))
-  // What selects everything, or cannot be read, selects nothing here: controllers do not take it either.
+  // An empty or unreadable selector selects nothing here: controllers reject it too.
   return [...texts].filter((text): text is string => text !== undefined && text !== '')
 }
 

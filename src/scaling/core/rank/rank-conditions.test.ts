@@ -1,4 +1,4 @@
-// What is known of the controller and of the moment in which it looks changes what is certain.
+// How knowledge about the controller and about the time of its comparison changes what is certain.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-// Which pods are a ReplicaSet's, and how many of its owner's pods share a node with each (pkg/controller/replicaset/replica_set.go:
+// Which pods belong to a ReplicaSet, and how many of its owner's pods share a node with each (pkg/controller/replicaset/replica_set.go:
 // syncReplicaSet, getIndirectlyRelatedPods, getPodsRankedByRelatedPodsOnSameNode). ReplicationControllers run the same code.
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
@@ -12,9 +12,9 @@ import { controllerUid, isActive, type ScalePod, timeMs } from './scale-pod.ts'
 export interface ReplicaSetFacts {
   readonly name: string
   readonly uid: string
-  /** Of its Deployment; '' = it has no controller. */
+  /** UID of its Deployment; '' = it has no controller. */
   readonly controllerUid: string
-  /** undefined = it cannot be read, and selects no pods. */
+  /** undefined = unreadable: it selects no pods. */
   readonly selector: CompiledSelector | undefined
   /** spec.replicas. */
   readonly replicas: number
@@ -40,7 +40,7 @@ export function countOf(value: unknown, preset: number): number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : preset
 }
 
-/** What counts as a replica: active pods that it owns, and orphans that it will adopt. */
+/** Pods that count as replicas: active ones that it owns, and orphans that it will adopt. */
 export function replicasOf({ uid, selector }: ReplicaSetFacts, pods: readonly ScalePod[]): ScalePod[] {
   return pods.filter((pod) => {
     const owned = pod.controllerUid === uid || pod.controllerUid === ''
@@ -48,7 +48,7 @@ export function replicasOf({ uid, selector }: ReplicaSetFacts, pods: readonly Sc
   })
 }
 
-/** All of the same controller, itself among them. None when it has no controller: then no pods are related to its own. */
+/** ReplicaSets of the same controller, including itself. None without a controller: then no pods are related to its own. */
 export function siblings(
   { controllerUid: owner }: ReplicaSetFacts,
   replicaSets: readonly ReplicaSetFacts[],
@@ -56,23 +56,23 @@ export function siblings(
   return owner === '' ? [] : replicaSets.filter((other) => other.controllerUid === owner)
 }
 
-/** Pods that a sibling selects, whoever owns them. */
+/** Pods selected by a sibling, whoever owns them. */
 export function relatedPods(related: readonly ReplicaSetFacts[], pods: readonly ScalePod[]): ScalePod[] {
   return pods.filter(({ labels }) => related.some(({ selector }) => selector?.matches(labels) === true))
 }
 
 export interface ReplicaSetScale {
   readonly replicaSet: ReplicaSetFacts
-  /** Its replicas afterwards. */
+  /** Its replicas after the change. */
   readonly replicas: number
 }
 
 /**
  * Which pods a ReplicaSet deletes.
  * @param scale of this ReplicaSet
- * @param others siblings that are scaled at the same time
+ * @param others siblings scaled at the same time
  * @param replicaSets of the namespace
- * @param pods of the namespace, at least all that the ReplicaSet or a sibling selects
+ * @param pods of the namespace, at least all selected by the ReplicaSet or a sibling
  */
 export function rankReplicaSet(
   { replicaSet, replicas }: ReplicaSetScale,
@@ -93,7 +93,7 @@ export function rankReplicaSet(
   return rankDeletions(candidates, own.length - replicas, conditions)
 }
 
-/** @param mayLeave how many related pods may leave the node of that name at the same time; default none */
+/** @param mayLeave how many related pods may leave the named node at the same time; default none */
 export function ranked(
   own: readonly ScalePod[],
   related: readonly ScalePod[],
@@ -116,11 +116,11 @@ function countByNode(pods: readonly ScalePod[]): ReadonlyMap<string, number> {
 
 export interface PodSelector {
   readonly compiled: CompiledSelector
-  /** What goes behind `?labelSelector=`. */
+  /** Value of `?labelSelector=`. */
   readonly text: string
 }
 
-/** spec.selector, of a ReplicationController a plain map of labels. @returns undefined when it cannot be read */
+/** spec.selector; for a ReplicationController a plain map of labels. @returns undefined if unreadable */
 export function podSelector(workload: JsonObject): PodSelector | undefined {
   const value = recordOf(workload['spec'])['selector']
   if (!isRecord(value)) return undefined

@@ -1,4 +1,4 @@
-// Deployments, StatefulSets and ReplicationControllers: which of their pods a new number of replicas deletes.
+// Deployments, StatefulSets and ReplicationControllers: which of their pods a new replica count deletes.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-// What a new number of replicas does to the pods of a workload, of any kind that Kubernetes scales by itself.
+// What a new replica count does to the pods of a workload, for every kind that Kubernetes itself scales.
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -23,13 +23,13 @@ export type ScalableKind = 'Deployment' | 'ReplicaSet' | 'StatefulSet' | 'Replic
 interface ScaleDownInput {
   readonly kind: ScalableKind
   readonly workload: JsonObject
-  /** All of its namespace; of a ReplicationController those of its own kind. A StatefulSet needs none. */
+  /** All in its namespace; for a ReplicationController those of its own kind. A StatefulSet needs none. */
   readonly replicaSets: readonly JsonObject[]
-  /** Of its namespace, at least those that one of these selects. */
+  /** Pods in its namespace, at least those selected by one of these. */
   readonly pods: readonly JsonObject[]
   /** The new spec.replicas. */
   readonly replicas: number
-  /** When the controller may look, and what is known of it. */
+  /** When the controller may act, and what is known of its configuration. */
   readonly conditions: RankConditions
 }
 
@@ -44,28 +44,28 @@ export interface PlannedPod {
 /** The pods of one ReplicaSet or StatefulSet. */
 export interface PlannedSet {
   readonly name: string
-  /** Active pods now, and afterwards. */
+  /** Active pods before and after. */
   readonly from: number
   readonly to: number
-  /** In the order in which they go. */
+  /** In the order of deletion. */
   readonly certain: readonly PlannedPod[]
   /** `count` of `pods` go; 0 = nothing is undetermined. */
   readonly possible: {
     readonly count: number
     readonly pods: readonly PlannedPod[]
-    /** If only ages make it open: which ones go, by name, if the controller looks within so many seconds. */
+    /** If only ages leave it open: which ones go, by name, if the controller compares within this many seconds. */
     readonly soon?: { readonly pods: readonly string[]; readonly seconds: number }
   }
   readonly safe: readonly PlannedPod[]
 }
 
 export interface ScaleDownPlan {
-  /** spec.replicas now. */
+  /** Current spec.replicas. */
   readonly from: number
   readonly to: number
-  /** Only those that have pods. */
+  /** Only sets that have pods. */
   readonly sets: readonly PlannedSet[]
-  /** Whole sentences without a full stop. */
+  /** Sentences without a full stop. */
   readonly notes: readonly string[]
 }
 
@@ -188,7 +188,7 @@ function plain({ name, uid, nodeName }: ScalePod): Pick<PlannedPod, 'name' | 'ui
   return { name, uid, node: nodeName }
 }
 
-// Why a pod goes or stays, in words.
+// Words the reason why a pod goes or stays.
 function decisionText({ pod, rank, decision }: PodVerdict, window: ComparisonWindow): string {
   const { fromMs: nowMs } = window
   const { rule, against } = decision
@@ -234,7 +234,7 @@ function restartsText(pod: ScalePod, other: ScalePod): string {
   return `restarts of a sidecar: ${pod.sidecarRestarts}, ${other.name}: ${other.sidecarRestarts}`
 }
 
-/** Ages are compared by powers of two of their nanoseconds, and UIDs within one. */
+/** Ages are compared by powers of two of their nanoseconds, then by UID within one. */
 function ageText(what: string, own: number, other: number, name: string, nowMs: number): string {
   const text = (time: number): string => {
     return time === 0 ? 'unknown' : formatDuration(Math.max(0, Math.floor((nowMs - time) / 1000)) * 1000)
@@ -244,7 +244,7 @@ function ageText(what: string, own: number, other: number, name: string, nowMs: 
   return `${what} ${text(own)}, ${name}: ${text(other)}${byUid ? ' (about the same, so the UID decides)' : ''}`
 }
 
-/** Two ages that change places: from when on. */
+/** When two ages swap places. */
 function boundaryText(pod: ScalePod, other: ScalePod, window: ComparisonWindow): string {
   const [a = 0, b = 0] = comparedTimes(pod, other) ?? []
   const changeMs = firstChangeMs(Math.max(a, b), Math.min(a, b), window)

@@ -1,4 +1,4 @@
-// A Pod as it comes from an API server, reduced to what decides whether a scale-down deletes it. Parts of wrong types count as absent.
+// A Pod from an API server, reduced to what decides whether a scale-down deletes it. Parts of wrong types count as absent.
 
 import { type JsonObject, mapOf, nameOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -8,7 +8,7 @@ export interface ScalePod {
   readonly name: string
   readonly uid: string
   readonly labels: Readonly<Record<string, string>>
-  /** Of the owner with `controller: true`; '' = it is an orphan. */
+  /** UID of the owner with `controller: true`; '' = orphan. */
   readonly controllerUid: string
   /** '' = not assigned to a node. */
   readonly nodeName: string
@@ -17,13 +17,13 @@ export interface ScalePod {
   readonly ready: boolean
   /** lastTransitionTime of condition Ready, while it is True; milliseconds since the epoch, 0 = Go's zero time. */
   readonly readySinceMs: number
-  /** creationTimestamp, likewise. */
+  /** creationTimestamp, in the same form. */
   readonly createdMs: number
-  /** Of the annotation; 0 without one, and when it is invalid. */
+  /** Value of the annotation; 0 if absent or invalid. */
   readonly deletionCost: number
-  /** Most restarts of any one container. */
+  /** Highest restart count of any container. */
   readonly restarts: number
-  /** Likewise, of the init containers with restartPolicy Always. */
+  /** Same, for init containers with restartPolicy Always. */
   readonly sidecarRestarts: number
   /** It has a deletionTimestamp. */
   readonly terminating: boolean

@@ -1,4 +1,4 @@
-// Which pods a StatefulSet deletes when it is scaled down, and what holds it up (updateStatefulSet,
+// Which pods a StatefulSet deletes when scaled down, and what blocks it (updateStatefulSet,
 // pkg/controller/statefulset/stateful_set_control.go). Only ordinals count: no cost, no readiness.
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
@@ -7,12 +7,12 @@ import { countOf } from './replica-set-pods.ts'
 import type { ScalePod } from './scale-pod.ts'
 
 export interface StatefulSetScale {
-  /** Those that go, in this order: the highest ordinal first. */
+  /** The pods that go, in order: highest ordinal first. */
   readonly condemned: readonly ScalePod[]
   readonly safe: readonly ScalePod[]
-  /** Why nothing, or no more, is deleted for now; '' = nothing holds it up. */
+  /** Why nothing, or nothing more, is deleted for now; '' = not blocked. */
   readonly blocked: string
-  /** PersistentVolumeClaims of each condemned pod that are deleted with it. */
+  /** PersistentVolumeClaims deleted with each condemned pod. */
   readonly claimsDeleted: number
 }
 
@@ -49,13 +49,13 @@ export function statefulSetScale(
   }
 }
 
-/** -1 = its name has none, and the controller ignores it. */
+/** -1 = the name has no ordinal, and the controller ignores the pod. */
 export function ordinalOf({ name }: Pick<ScalePod, 'name'>): number {
   const ordinal = Number(NAME.exec(name)?.[1] ?? -1)
   return ordinal <= MAX_ORDINAL ? ordinal : -1
 }
 
-/** OrderedReady: one at a time, and only while all that stay are available. */
+/** OrderedReady: one at a time, and only while all remaining pods are available. */
 function whyBlocked(
   set: string,
   start: number,
@@ -71,7 +71,7 @@ function whyBlocked(
     const ordinal = start + (missing < 0 ? survivors.length : missing)
     return `${set}-${ordinal}, which stays, does not exist; nothing is deleted before it is available`
   }
-  // Of unavailable ones only the lowest is deleted in its turn.
+  // Among unavailable ones only the lowest is deleted in its turn.
   const lowest = condemned.findLast(isUnavailable)
   const stuck = condemned.find((pod) => pod.terminating || (isUnavailable(pod) && pod !== lowest))
   if (stuck === undefined) return ''

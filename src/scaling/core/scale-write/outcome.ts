@@ -1,27 +1,27 @@
-// What becomes of a write of replicas, each a label value.
+// Outcomes of a write of replicas; each is a label value.
 
 import type { UnknownReason } from './scale-change.ts'
 
 export type ScaleOutcome =
-  /** It lowers nothing, or nobody goes. */
+  /** It lowers nothing, or no pod goes. */
   | 'allowed'
-  /** It lowers the number, and the answer names the pods that go. */
+  /** It lowers the count, and the response names the pods that go. */
   | 'warned'
   | 'refused'
   /** Shadow mode: it would have been refused. */
   | 'shadow'
-  /** PodProtectors refuse it, and an annotation of the workload lets it pass. */
+  /** PodProtectors refuse it, and an annotation of the workload overrides them. */
   | 'overridden'
-  /** Nobody could tell; the failure policy decided. */
+  /** The effect is unknown; the failure policy decided. */
   | 'unchecked'
 
 export type UncheckedReason =
   | UnknownReason
-  /** Of a kind whose pods are not known here. */
+  /** The pods of this kind are unknown here. */
   | 'kind'
   /** More pods than are compared. */
   | 'too-many-pods'
-  /** The PodProtectors are not known, or nobody has counted their pods. */
+  /** The PodProtectors are unknown, or their pods have not been counted. */
   | 'stale'
   /** A limit of the gateway's own calls. */
   | 'limited'

@@ -1,4 +1,4 @@
-// What a body says about spec.replicas: a table for each format, and bodies that are meant to be misread.
+// Reading spec.replicas from a body: a table per format, and bodies crafted to be misread.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -28,7 +28,7 @@ function read(
   return readReplicas({ verb, contentType, body: Buffer.from(body), target })
 }
 
-/** What the table says for short: a number, or the kind. */
+/** Shorthand of the table: a number, or the kind. */
 function short(written: ReplicasWritten): string | number {
   return written.kind === 'replicas' ? written.value : written.kind
 }
@@ -36,7 +36,7 @@ function short(written: ReplicasWritten): string | number {
 type Row = readonly [name: string, type: string, body: string, expected: string | number, target?: ScaleWrite['target']]
 
 test("YAML in UTF-16 is upstream's to read, also where its bytes are another text", () => {
-  // In UTF-16 a comment, then no replicas; as bytes nine of them, then a comment.
+  // As UTF-16 a comment, then no replicas; as bytes nine of them, then a comment.
   const bytes = Buffer.concat([
     Buffer.from([0xff, 0xfe, 0x23, 0x00]),
     Buffer.from(': x\nspec:\n  replicas: 9\n#  ( ', 'latin1'),

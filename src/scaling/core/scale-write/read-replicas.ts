@@ -1,5 +1,5 @@
-// What the body of a write says about spec.replicas, in every format that kube-apiserver takes. What is not certain here is
-// upstream's to say, by a dry run: a reading of our own that differs from kube-apiserver's would be a way around every check.
+// Reads spec.replicas from the body of a write, in every format that kube-apiserver accepts. Whatever is uncertain is left to upstream, by
+// a dry run: a reading that differs from kube-apiserver's would be a way around every check.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
@@ -8,14 +8,14 @@ import { isPlainYaml } from '../../../kube/core/objects/yaml-plain.ts'
 import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
 import type { ScaleTarget } from './scale-target.ts'
 
-// What is known of the replicas that a write asks for.
+// The replicas that a write asks for, as far as the body tells.
 export type ReplicasWritten =
-  /** If it succeeds, spec.replicas is this. */
+  /** If the write succeeds, spec.replicas is this. */
   | { readonly kind: 'replicas'; readonly value: number }
   | { readonly kind: 'unchanged' }
-  /** Depends on what is there, or is not parsed here. */
+  /** Depends on the current object, or is not parsed here. */
   | { readonly kind: 'ask-upstream' }
-  /** No kube-apiserver can take it: why, for people. */
+  /** No kube-apiserver accepts it; `why` is for people. */
   | { readonly kind: 'unreadable'; readonly why: string }
 
 const ASK_UPSTREAM: ReplicasWritten = { kind: 'ask-upstream' }
@@ -26,28 +26,28 @@ const MAX_INT32 = 2 ** 31 - 1
 /** @param value of the field; present, and not null */
 function replicasValue(value: unknown): ReplicasWritten {
   if (typeof value !== 'number') return { kind: 'unreadable', why: 'spec.replicas is not a number' }
-  // Where patches are applied Go converts floats to int32, by ways of its own when they are too large.
+  // Where patches are applied Go converts floats to int32, in its own way if they are too large.
   return Number.isInteger(value) && value >= 0 && value <= MAX_INT32 ? { kind: 'replicas', value } : ASK_UPSTREAM
 }
 
 export interface ScaleWrite {
   readonly target: Pick<ScaleTarget, 'isScale' | 'builtIn'>
   readonly verb: 'update' | 'patch'
-  /** As sent, with its parameters; '' = none. */
+  /** As sent, including parameters; '' = none. */
   readonly contentType: string
   /**
-   * As sent. Content-Encoding does not matter: kube-apiserver decompresses no request, and reads these very bytes. What is larger than
-   * it takes (3 MiB) must not come here.
+   * As sent. Content-Encoding does not matter: kube-apiserver decompresses no request, and reads these very bytes. Bodies above its limit
+   * (3 MiB) must not come here.
    */
   readonly body: Buffer
 }
 
-/** Bytes; etcd takes no larger object (--max-request-bytes), and reading holds up the requests of others. */
+/** Bytes; etcd accepts no larger object (--max-request-bytes), and parsing delays other requests. */
 const MAX_READ_BYTES = 1536 * 1024
-/** Characters of YAML that is not JSON, which takes some fifteen times as long to read. */
+/** Characters of YAML that is not JSON, which takes about fifteen times as long to parse. */
 const MAX_READ_YAML = 32 * 1024
 
-/** In time linear to the body; what is larger than it may take is left to upstream. */
+/** Linear in the body; larger bodies are left to upstream. */
 export function readReplicas(write: ScaleWrite): ReplicasWritten {
   const { verb, contentType, body, target } = write
   if (body.length > MAX_READ_BYTES) return ASK_UPSTREAM
@@ -57,7 +57,7 @@ export function readReplicas(write: ScaleWrite): ReplicasWritten {
 
 function readUpdate(mediaType: string, body: Buffer, target: ScaleWrite['target']): ReplicasWritten {
   switch (mediaType) {
-    // HPA and other clients without the header: kube-apiserver takes its first format.
+    // HPA and other clients without the header: kube-apiserver uses its first format.
     case '':
     case 'application/json':
       return readObject(decoded(body, 'json'), target)
@@ -85,10 +85,10 @@ function readPatch(mediaType: string, body: Buffer, target: ScaleWrite['target']
   }
 }
 
-/** undefined = it is not certain that kube-apiserver reads the same: field given twice (Go merges structs), depth, odd numbers. */
+/** undefined = kube-apiserver might read it differently: duplicate field (Go merges structs), depth, odd numbers. */
 function decoded(body: Buffer, format: 'json' | 'yaml'): unknown {
   const text = body.toString('utf8')
-  // Clients send JSON, also where it says YAML.
+  // Clients send JSON even as YAML.
   const json = decodedAs(text, 'json')
   if (json !== undefined || format === 'json' || !isPlainYaml(body)) return json
   return decodedAs(text, 'yaml')
@@ -104,7 +104,7 @@ function decodedAs(text: string, format: 'json' | 'yaml'): unknown {
   }
 }
 
-/** A whole object: what is absent gets the default. */
+/** A whole object: absent fields get their defaults. */
 function readObject(object: unknown, target: ScaleWrite['target']): ReplicasWritten {
   if (!isRecord(object)) return ASK_UPSTREAM
   const spec = own(object, 'spec') ?? {}
@@ -113,7 +113,7 @@ function readObject(object: unknown, target: ScaleWrite['target']): ReplicasWrit
   return replicas === undefined ? absent(target) : replicasValue(replicas)
 }
 
-/** RFC 7396: null removes, and what is removed gets the default. */
+/** RFC 7396: null removes the field, which then gets its default. */
 function readMerge(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
   if (!isRecord(patch)) return ASK_UPSTREAM
   if (!Object.hasOwn(patch, 'spec')) return UNCHANGED
@@ -124,7 +124,7 @@ function readMerge(patch: unknown, target: ScaleWrite['target']): ReplicasWritte
   return replicas === null ? absent(target) : replicasValue(replicas)
 }
 
-/** As a merge patch, where no directive (`$patch: replace`, `$retainKeys`) makes it something else. */
+/** Like a merge patch, unless a directive (`$patch: replace`, `$retainKeys`) changes its meaning. */
 function readStrategic(patch: unknown, target: ScaleWrite['target']): ReplicasWritten {
   if (!isRecord(patch)) return ASK_UPSTREAM
   const spec = own(patch, 'spec')
@@ -132,7 +132,7 @@ function readStrategic(patch: unknown, target: ScaleWrite['target']): ReplicasWr
   return readMerge(patch, target)
 }
 
-/** What is absent may have been this manager's before, and is removed with that: only upstream knows. */
+/** If the field is absent, this manager may have owned it, and it is removed then: only upstream knows. */
 function readApply(configuration: unknown): ReplicasWritten {
   if (!isRecord(configuration)) return ASK_UPSTREAM
   const spec = own(configuration, 'spec')
@@ -140,12 +140,12 @@ function readApply(configuration: unknown): ReplicasWritten {
   return replicas === undefined ? ASK_UPSTREAM : replicasValue(replicas)
 }
 
-/** The order of lists says nothing of replicas. */
+/** List order directives do not affect replicas. */
 function hasDirective(record: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(record).some((key) => key.startsWith('$') && !key.startsWith('$setElementOrder/'))
 }
 
-/** Defaults of apps/v1 and v1 (pkg/apis/apps/v1/defaults.go): 1; a Scale has none, and Go's is 0. Other kinds have webhooks. */
+/** Defaults of apps/v1 and v1 (pkg/apis/apps/v1/defaults.go): 1; a Scale has none, and Go's zero is 0. Other kinds have webhooks. */
 function absent({ isScale, builtIn }: ScaleWrite['target']): ReplicasWritten {
   if (isScale) return { kind: 'replicas', value: 0 }
   return builtIn ? { kind: 'replicas', value: 1 } : ASK_UPSTREAM
@@ -155,24 +155,24 @@ function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
   return Object.hasOwn(record, key) ? record[key] : undefined
 }
 
-// spec.replicas in a JSON patch (RFC 6902), as kube-apiserver applies it (gopkg.in/evanphx/json-patch.v4).
+// spec.replicas in a JSON patch (RFC 6902), as applied by kube-apiserver (gopkg.in/evanphx/json-patch.v4).
 const REPLICAS = '/spec/replicas'
-/** What an operation on one of these does to the replicas depends on what is there. */
+/** The effect of an operation on one of these depends on the current object. */
 const ABOVE: ReadonlySet<string> = new Set(['', '/', '/spec', '/spec/'])
-/** They do what they do to the place that they name, and nowhere else. */
+/** They affect only the path they name. */
 const PLAIN: ReadonlySet<string> = new Set(['add', 'replace', 'remove'])
 
-/** Certain is only `add` or `replace` of the field itself, beside operations that cannot touch it. */
+/** Certain only if the field itself gets an `add` or `replace`, and other operations can't touch it. */
 function readJsonPatch(operations: unknown): ReplicasWritten {
   if (!Array.isArray(operations)) return ASK_UPSTREAM
   let written: ReplicasWritten = UNCHANGED
   for (const operation of operations as readonly unknown[]) {
     if (!isRecord(operation)) return ASK_UPSTREAM
     const op = textOf(operation['op'])
-    // Whether the patch is applied, and not what it does. As a dry run it could fail, and a moment later, as the write itself, succeed.
+    // Decides whether the patch applies, not what it does. It could fail as a dry run and succeed a moment later as the write itself.
     if (op === 'test') continue
     const path = operation['path']
-    // The library drops what stands before the first slash.
+    // The library drops what precedes the first slash.
     if (!PLAIN.has(op) || typeof path !== 'string' || !path.startsWith('/')) return ASK_UPSTREAM
     if (ABOVE.has(path) || path.startsWith(`${REPLICAS}/`)) return ASK_UPSTREAM
     if (path !== REPLICAS) continue
@@ -184,8 +184,8 @@ function readJsonPatch(operations: unknown): ReplicasWritten {
   return written
 }
 
-// spec.replicas in protocol buffers: of Deployments, ReplicaSets, StatefulSets, ReplicationControllers and Scales alike it is field 1
-// of field 2 (k8s.io/api/{apps/v1,core/v1,autoscaling/v1}/generated.proto).
+// spec.replicas in protobuf: in Deployments, ReplicaSets, StatefulSets, ReplicationControllers and Scales alike it is field 1 of field 2
+// (k8s.io/api/{apps/v1,core/v1,autoscaling/v1}/generated.proto).
 const SPEC_FIELD = 2
 const REPLICAS_FIELD = 1
 
@@ -193,9 +193,9 @@ function readProtobuf(body: Buffer, { isScale, builtIn }: Pick<ScaleTarget, 'isS
   if (!isScale && !builtIn) return ASK_UPSTREAM
   try {
     const replicas = readSpecs(new ProtobufReader(openEnvelope(body).raw))
-    // Go cuts a larger number down to 32 bits.
+    // Go truncates a larger number to 32 bits.
     if (replicas !== undefined && Math.abs(replicas) > MAX_INT32) return ASK_UPSTREAM
-    // A Scale has no default, and zero may be left out.
+    // A Scale has no default, and zero may be omitted.
     return replicasValue(replicas ?? (isScale ? 0 : 1))
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof UnreadableBody) return ASK_UPSTREAM
@@ -203,7 +203,7 @@ function readProtobuf(body: Buffer, { isScale, builtIn }: Pick<ScaleTarget, 'isS
   }
 }
 
-/** Several of them are merged, and the last field holds. */
+/** Several specs are merged, and the last field wins. */
 function readSpecs(object: ProtobufReader): number | undefined {
   let replicas: number | undefined
   while (object.next()) {

@@ -1,4 +1,4 @@
-// What a write does to spec.replicas of what it is for.
+// The effect of a write on its target's spec.replicas.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,25 +7,25 @@ import type { ScaleTarget } from './scale-target.ts'
 
 export interface ScaleChange {
   readonly target: ScaleTarget
-  /** spec.replicas as upstream has it; undefined = there is no such object, or `unknown` says why nobody knows. */
+  /** Current spec.replicas upstream; undefined = there is no such object, or it is unknown (see `unknown`). */
   readonly from: number | undefined
-  /** What it becomes if the write succeeds; undefined = `unknown` says why nobody knows. */
+  /** Its value if the write succeeds; undefined = unknown (see `unknown`). */
   readonly to: number | undefined
-  /** As upstream has it: of a kind that readsObject says the object, else its Scale. undefined = there is none, or it was not read. */
+  /** The current state upstream: the object if readsObject says so, else its Scale. undefined = there is none, or it was not read. */
   readonly current: JsonObject | undefined
-  /** Why `from` or `to` is not known, for people; absent = both are. */
+  /** Why `from` or `to` is unknown, for people; absent = both are known. */
   readonly unknown?: string
   /** The same for metrics; present with `unknown`. */
   readonly unknownReason?: UnknownReason
-  /** Upstream's answer, where it has refused the dry run. */
+  /** Upstream's answer, if it refused the dry run. */
   readonly answered?: RefusedWrite
-  /** What a ScaleDownPolicy does with it, once a filter has asked; undefined in it = there is none. */
+  /** What a ScaleDownPolicy does with it, once a filter has asked; resolves to undefined = no policy. */
   finding?: Promise<VictimFinding | undefined>
-  /** Left by the filter that names the pods that go, for the one that chooses them: called once that has set their costs. */
+  /** Left by the filter that names the leaving pods, for the one that chooses them: called once that one has set their costs. */
   nameLeaving?: (costs: Costs) => Promise<void>
 }
 
-/** Upstream refuses the write: its answer to a dry run of it. */
+/** Upstream refuses the write: its answer to a dry run. */
 export interface RefusedWrite {
   readonly kind: 'refused'
   readonly status: number
@@ -33,23 +33,23 @@ export interface RefusedWrite {
 }
 
 export type UnknownReason =
-  /** Upstream did not say whether the caller may. */
+  /** Upstream did not say whether the caller is allowed to. */
   | 'rights'
   | 'unreadable'
-  /** Upstream refused the dry run, or gave no answer to it. */
+  /** Upstream refused the dry run, or did not answer it. */
   | 'dry-run'
-  /** What is scaled could not be read. */
+  /** The target could not be read. */
   | 'not-read'
 
-/** Whether the object itself says what there is to know; of other kinds only their Scale can be read in one way for all. */
+/** Whether the object itself can be read; for other kinds only their Scale has a common form. */
 export function readsObject({ isScale, builtIn }: ScaleTarget): boolean {
   return builtIn || !isScale
 }
 
-/** spec.replicas of an object or a Scale. @returns undefined when it says none */
+/** spec.replicas of an object or a Scale. @returns undefined if absent */
 export function replicasOf(object: JsonObject, { isScale }: Pick<ScaleTarget, 'isScale'>): number | undefined {
   const { replicas } = recordOf(object['spec'])
   if (typeof replicas === 'number' && Number.isInteger(replicas)) return replicas
-  // A Scale leaves out zero.
+  // A Scale omits zero.
   return replicas === undefined && isScale ? 0 : undefined
 }

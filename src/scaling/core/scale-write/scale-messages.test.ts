@@ -1,4 +1,4 @@
-// What whoever lowers replicas is told, and for how long an annotation lets it pass.
+// Messages for callers that lower replicas, and how long an annotation overrides the refusal.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

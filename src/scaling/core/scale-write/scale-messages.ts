@@ -1,13 +1,13 @@
-// What the gateway says to whoever lowers replicas: which pods go, and which PodProtectors are against it.
+// Messages for callers that lower replicas: which pods go, and which PodProtectors object.
 
 import { ALLOW_UNTIL_ANNOTATION } from '../../../gateway/api/upstream-cluster/scale-protection.ts'
 import type { RefusalCause } from '../../../kit/core/refusal/refusal.ts'
 import type { ProtectorAnswer } from '../../../protection/api/protection.ts'
 import type { ScaleDownPlan } from '../rank/scale-down-plan.ts'
 
-/** Runes of one warning that kube-apiserver lets through where there are many. */
+/** Runes per warning that kube-apiserver allows when there are many. */
 const MAX_WARNING = 256
-/** Warnings that name pods: together with those of other filters they stay below 4,096 runes. */
+/** Maximum number of warnings that name pods: together with those of other filters they stay below 4,096 runes. */
 const MAX_WARNINGS = 12
 const MAX_CAUSES = 16
 const MAX_NAME = 80
@@ -24,7 +24,7 @@ function scaleText({ name, from, to }: ScaleDown): string {
 }
 
 /**
- * Which pods go: by name those that are certain, and of the others how many of which.
+ * Which pods go: certain ones by name, and how many of the others.
  * @param named false = the caller may not list pods, and is told only how many
  */
 export function leavingWarnings(change: ScaleDown, { sets }: ScaleDownPlan, named: boolean): readonly string[] {
@@ -47,7 +47,7 @@ export function leavingWarnings(change: ScaleDown, { sets }: ScaleDownPlan, name
   return [...lines.slice(0, MAX_WARNINGS - 1), more]
 }
 
-/** Names behind `head`, in as many texts as they need. */
+/** The names, after `head`, in as many texts as needed. */
 function packed(head: string, names: readonly string[]): string[] {
   const texts: string[] = []
   let text = head
@@ -63,7 +63,7 @@ function packed(head: string, names: readonly string[]): string[] {
   return [...texts, text]
 }
 
-/** Below 400 characters. @param against those that refuse, at least one */
+/** Below 400 characters. @param against the refusing protectors, at least one */
 export function refusalText(change: ScaleDown, against: readonly ProtectorAnswer[]): string {
   const [first] = against
   const others = against.length > 1 ? `, and ${against.length - 1} more` : ''
@@ -71,7 +71,7 @@ export function refusalText(change: ScaleDown, against: readonly ProtectorAnswer
   return `${scaleText(change)} refused${why}. To let it pass, annotate it first with ${ALLOW_UNTIL_ANNOTATION}, a time (RFC 3339)`
 }
 
-/** What the annotation does not lift. @param against at least one */
+/** States what the annotation overrides. @param against at least one */
 export function overriddenText({ name }: ScaleDown, [first]: readonly ProtectorAnswer[]): string {
   const protector = shortened(first?.protector ?? '')
   return `${shortened(name)}: ${ALLOW_UNTIL_ANNOTATION} lets this write pass, but PodProtector ${protector} still refuses deletions of pods`

@@ -1,20 +1,20 @@
-// Which requests may change spec.replicas of something. Cheap: asked of every request to a cluster that watches scale writes.
+// Which requests may change an object's spec.replicas. Cheap: runs for every request to a cluster that checks scale writes.
 
 import type { RequestInfo } from '../../../gateway/core/request/request-info.ts'
 import type { ScalableKind } from '../rank/scale-down-plan.ts'
 
-/** What a request writes the replicas of. */
+/** The object whose replicas a request writes. */
 export interface ScaleTarget {
   readonly apiGroup: string
   readonly apiVersion: string
   /** '' = it is cluster-scoped. */
   readonly namespace: string
-  /** Plural, of the scaled object also where `isScale`. */
+  /** Plural; the scaled object's even if `isScale`. */
   readonly resource: string
   readonly name: string
   /** The request is for the subresource `scale`. */
   readonly isScale: boolean
-  /** A kind of Kubernetes itself: its defaults and its body are known here. */
+  /** A built-in kind of Kubernetes: its defaults and body format are known here. */
   readonly builtIn: boolean
 }
 
@@ -25,15 +25,16 @@ const KINDS: Readonly<Record<string, ScalableKind>> = {
   replicationcontrollers: 'ReplicationController',
 }
 
-/** Of Cluster API, whose autoscaler writes the object itself or its /scale. */
+/** Group of Cluster API, whose autoscaler writes the object itself or its /scale. */
 export const CLUSTER_API_GROUP = 'cluster.x-k8s.io'
 
 const APPS: ReadonlySet<string> = new Set(['deployments', 'replicasets', 'statefulsets'])
 const CLUSTER_API: ReadonlySet<string> = new Set(['machinedeployments', 'machinesets', 'machinepools'])
 
 /**
- * PUT and PATCH of the workloads of Kubernetes and of Cluster API, and of any `/scale`. Nothing else writes spec.replicas of what exists.
- * @param clusterApiGroup of the machines, where somebody has renamed it
+ * PUT and PATCH of the workloads of Kubernetes and of Cluster API, and of any `/scale`. Nothing else writes the spec.replicas of an
+ * existing object.
+ * @param clusterApiGroup group of the machines, if it was renamed
  * @returns undefined = the request scales nothing
  */
 export function scaleTargetOf(info: RequestInfo, clusterApiGroup: string = CLUSTER_API_GROUP): ScaleTarget | undefined {
@@ -68,7 +69,7 @@ export function scaleName({ apiGroup, resource, name }: ScaleTarget): string {
   return apiGroup === '' || apiGroup === 'apps' ? `${resource}/${name}` : `${resource}.${apiGroup}/${name}`
 }
 
-/** @returns undefined = its pods are not known here */
+/** @returns undefined = its pods are unknown here */
 export function scalableKind({ builtIn, resource }: ScaleTarget): ScalableKind | undefined {
   return builtIn ? KINDS[resource] : undefined
 }

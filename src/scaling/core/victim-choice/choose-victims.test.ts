@@ -1,4 +1,4 @@
-// Which pods get a deletion cost: a table for each preference, and that the controller then deletes exactly these.
+// Which pods get a deletion cost: a table per preference, and that the controller then deletes exactly these.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -21,7 +21,7 @@ interface PodOptions {
   readonly ready?: boolean
   readonly annotations?: Readonly<Record<string, string>>
   readonly restarts?: number
-  /** Seconds that it has been ready. */
+  /** Seconds since it became ready. */
   readonly age?: number
 }
 
@@ -130,7 +130,7 @@ describe('preferences', () => {
 })
 
 test('among equal pods the choice does not depend on when it is made, nor on the order in which they are read', () => {
-  // Of the first two the controller deletes the lower UID while both are in one bucket of ages, and six seconds later the younger one.
+  // Of the first two the controller deletes the lower UID while both are in one age bucket, and six seconds later the younger one.
   const pods = [
     pod('a', { age: 8_790 }),
     pod('b', { age: 8_000 }),
@@ -246,7 +246,7 @@ test('with the costs the controller deletes exactly what was chosen, whatever th
           [...chosen].filter((name) => !goes.has(name)),
           [],
         )
-        // All that costs decide is decided: what is open is among pods that have costs of others.
+        // Everything that costs can decide is decided: only pods with foreign costs are left open.
         const open = new Set(possible.pods.map((one) => one.pod.name))
         const conflicts = new Set(choice.conflicts)
         if (chosen.size > 0) assert.ok([...open].every((name) => conflicts.has(name) || !chosen.has(name)))

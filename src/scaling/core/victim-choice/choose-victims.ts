@@ -1,6 +1,6 @@
-// Which pods of a ReplicaSet get a deletion cost before it is scaled down, so that it deletes those that a policy prefers. Costs are rule
-// 4 of the controller: pods without a node, pending and not ready ones go first whatever is preferred, and what others have set
-// as costs decides before us.
+// Which pods of a ReplicaSet get a deletion cost before it is scaled down, so that it deletes those that a policy prefers. Costs are rule 4
+// of the controller: unassigned, pending and unready pods go first whatever is preferred, and costs set by others take precedence over
+// ours.
 
 import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
@@ -10,7 +10,7 @@ import { ranked } from '../rank/replica-set-pods.ts'
 import { type ScalePod, scalePod } from '../rank/scale-pod.ts'
 import { type PodCost, podCost } from './own-cost.ts'
 
-/** Pods that get a cost in one scale-down. Of more victims the others are the controller's to choose. */
+/** Maximum number of pods that get a cost in one scale-down. The controller chooses any further victims. */
 export const MAX_VICTIMS = 50
 /** Unassigned, Phase, NotReady. */
 const KEYS_BEFORE_COST = 3
@@ -19,29 +19,29 @@ export interface NodeFacts {
   /** It is cordoned, or has a taint NoSchedule or NoExecute. */
   readonly unschedulable: boolean
   readonly labels: Readonly<Record<string, string>>
-  /** Pods on it that keep it from being empty: active ones of everybody, but for DaemonSets; undefined = not asked for. */
+  /** Pods that keep it from being empty: active ones of any owner, except DaemonSets; undefined = not requested. */
   readonly pods: number | undefined
 }
 
 export interface ChoiceInput {
   /** Active pods of the ReplicaSet. */
   readonly pods: readonly JsonObject[]
-  /** Pods of all ReplicaSets of the same owner, for the number of them on a node. */
+  /** Pods of all ReplicaSets of the same owner, to count them per node. */
   readonly related: readonly JsonObject[]
-  /** How many of `pods` are too many. */
+  /** How many of `pods` are surplus. */
   readonly count: number
   readonly prefer: readonly VictimPreference[]
   readonly nodes: ReadonlyMap<string, NodeFacts>
-  /** That of the cluster. */
+  /** The cluster's kube-controller-manager. */
   readonly controller: ControllerManager
 }
 
 export interface VictimChoice {
-  /** Those to be given a cost: all that decide nothing but by it. */
+  /** Pods to be given a cost: those whose deletion depends on it. */
   readonly victims: readonly JsonObject[]
-  /** Those with a cost of ours from before that stay now. */
+  /** Pods with a cost of ours from before that now stay. */
   readonly stale: readonly JsonObject[]
-  /** Names of pods with costs of others, where costs decide. */
+  /** Names of pods with foreign costs, where costs decide. */
   readonly conflicts: readonly string[]
 }
 
@@ -69,7 +69,7 @@ export function chooseVictims(input: ChoiceInput): VictimChoice {
   }
 }
 
-/** As the controller sees them without costs of ours. */
+/** The pods as the controller sees them without our costs. */
 function choosable(input: ChoiceInput): Choosable[] {
   const { pods, related } = input
   const costs = pods.map((pod) => podCost(pod).kind)
@@ -82,7 +82,7 @@ function choosable(input: ChoiceInput): Choosable[] {
   })
 }
 
-/** Pods that are equal by the rules before the cost, of which some go and some stay; `left` of them go. */
+/** Pods that are equal by the rules before the cost, and of which only some go: `left` of them. */
 function decidedByCost(
   all: readonly Choosable[],
   count: number,
@@ -109,7 +109,7 @@ interface Preferring extends Pick<ChoiceInput, 'prefer' | 'nodes' | 'controller'
   readonly all: readonly Choosable[]
 }
 
-/** One after the other: each changes how full its node and its zone are. */
+/** One at a time: each changes how full its node and its zone are. */
 function choose(open: readonly Choosable[], wanted: number, facts: Preferring): Choosable[] {
   const measures = facts.prefer.map((one) => measureOf(one, facts))
   const left = new Set(inOrderOfDeletion(open, conditionsOf(facts.controller)))
@@ -140,8 +140,8 @@ function isLess(a: readonly number[], b: readonly number[]): boolean {
 }
 
 /**
- * By the rules of the controller, but ages as they are: it compares powers of two of them, so two pods change places while time passes, and what was
- * said beforehand would not be what is chosen. Pods that are equal by all rules come by name.
+ * By the controller's rules, but with exact ages: it compares their powers of two, so two pods may swap places as time passes, and the
+ * choice would differ from what was announced. Pods that are equal by all rules are ordered by name.
  */
 function inOrderOfDeletion(open: readonly Choosable[], conditions: RankConditions): readonly Choosable[] {
   return open.toSorted((a, b) => {
@@ -198,7 +198,7 @@ function numberIn(text: string | undefined): number {
   return Number.isNaN(value) ? LAST : value
 }
 
-/** No age is compared with the time. */
+/** Without logarithmic comparison of ages. */
 function conditionsOf(controller: ControllerManager): RankConditions {
   return { ...controller, logarithmicScaleDown: false, window: { fromMs: 0, toMs: 0 } }
 }

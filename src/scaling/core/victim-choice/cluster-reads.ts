@@ -1,24 +1,24 @@
-// What choosing victims reads of a cluster, whoever reads it: the gateway for a write, or a command for the person who asks.
+// What choosing victims reads from a cluster, for the gateway on a write, or for a command on behalf of its user.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 
-/** The victims cannot be chosen; why, for people. */
+/** The victims can't be chosen; the message is for people. */
 export class UnavailableError extends Error {}
 
 export interface ClusterReads {
-  /** @returns undefined when there is none. @throws {UnavailableError} */
+  /** @returns undefined if it does not exist. @throws {UnavailableError} */
   get(path: string): Promise<JsonObject | undefined>
   /**
-   * @param query behind the question mark
-   * @throws {UnavailableError} also when there are more than `most`
+   * @param query the part after the question mark
+   * @throws {UnavailableError} also if there are more than `most`
    */
   list(path: string, query: string, most: number): Promise<readonly JsonObject[]>
 }
 
-/** Calls of one scale-down at a time. */
+/** Concurrent calls of one scale-down. */
 const AT_ONCE = 8
 
-/** Some at a time; after an error no more are begun, and those that run are waited for. @throws the first error */
+/** Runs `work` with bounded concurrency; after an error no more are started, and running ones are awaited. @throws the first error */
 export async function forEachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0
   const worker = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// Which pods a ScaleDownPolicy gives a cost: what it prefers is read from the cluster. The request path acts by it, and whoever says beforehand
-// which pods go asks the same.
+// Which pods a ScaleDownPolicy gives a cost; reads what its preferences need from the cluster. The request path acts on the result, and
+// forecasts of leaving pods use the same.
 
 import type { ControllerManager } from '../../../gateway/api/upstream-cluster/controller-manager.ts'
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
@@ -14,24 +14,24 @@ import type { ScaledPods, Unsteerable } from './scaled-pods.ts'
 /** What a ScaleDownPolicy does with one scale-down. */
 export type VictimFinding = { readonly policy: CompiledScaleDownPolicy; readonly workloadName: string } & (
   | { readonly kind: 'chosen'; readonly choice: VictimChoice; readonly leftMs: number }
-  /** The write of the Deployment has chosen for this one of its ReplicaSet; or a rollout lowers that one, and nobody scales. */
+  /** The write of the Deployment already chose for its ReplicaSet; or a rollout lowers this one, which does not count as a scale-down. */
   | { readonly kind: 'done' }
   | { readonly kind: 'unsteerable'; readonly why: string }
   | { readonly kind: 'unavailable'; readonly why: string }
 )
 
-/** What pods have costs when the controller looks. */
+/** Pod costs at the time the controller compares. */
 export type Costs =
   | (Pick<VictimChoice, 'victims' | 'stale'> & {
-      /** Pods that were found to be gone when they should have got their cost. */
+      /** Pods found to be gone when they should have got their cost. */
       readonly gone?: readonly JsonObject[]
     })
-  /** As they were read. */
+  /** As read. */
   | 'unchanged'
-  /** Victims were chosen, and which of them have their cost is not known. */
+  /** Victims were chosen, but which of them already have their cost is unknown. */
   | 'open'
 
-/** Without the feature gate the controller does not look at costs. */
+/** Without the feature gate the controller ignores costs. */
 export const COSTS_ARE_OFF: Unsteerable = {
   unsteerable: 'kube-controller-manager ignores deletion costs (spec.controllerManager.podDeletionCost is false)',
 }
@@ -43,14 +43,14 @@ export async function findVictims(
   { prefer }: Pick<CompiledScaleDownPolicy, 'prefer'>,
   controller: ControllerManager,
 ): Promise<VictimChoice> {
-  // Costs of ours from before are taken back all the same.
+  // Our earlier costs are taken back in any case.
   const needed = found.count <= 0 ? [] : prefer
   const nodes = await nodesOf(reads, found.pods, needed)
   const input: ChoiceInput = { ...found, prefer, nodes, controller }
   return chooseVictims(input)
 }
 
-/** The pods as the controller finds them. */
+/** The pods as the controller will find them. */
 export function withCosts(pods: readonly JsonObject[], costs: Costs): readonly JsonObject[] {
   if (typeof costs === 'string') return pods
   const { victims, stale, gone = [] } = costs
@@ -71,14 +71,14 @@ function uidOf(pod: JsonObject): string {
   return textOf(recordOf(pod['metadata'])['uid'])
 }
 
-// What preferences ask about the nodes of pods: whether they take pods, where they are, and how many pods keep them from being empty.
+// What preferences need to know of pods' nodes: whether they accept pods, where they are, and how many pods keep them from being empty.
 
-/** Nodes that are looked at. */
+/** Maximum number of nodes examined. */
 const MAX_NODES = 100
-/** Pods of one node: more do not run on one (kubelet's --max-pods is 110). */
+/** Pods per node: no node runs more (kubelet's --max-pods is 110). */
 const MAX_PODS_OF_NODE = 1_000
 
-/** What the preferences ask for of the nodes of these pods. @throws {UnavailableError} */
+/** Reads what the preferences need to know about the nodes of these pods. @throws {UnavailableError} */
 async function nodesOf(
   reads: ClusterReads,
   pods: readonly JsonObject[],
@@ -109,7 +109,7 @@ function nodeFacts(node: JsonObject | undefined): Omit<NodeFacts, 'pods'> {
   return { unschedulable: spec['unschedulable'] === true || tainted, labels: Object.fromEntries(texts) }
 }
 
-/** Those that keep it from being empty: as the cluster-autoscaler sees it, all but pods of DaemonSets and mirrors of static ones. */
+/** Pods that keep the node from being empty, by the cluster-autoscaler's rule: all but pods of DaemonSets and mirror pods. */
 async function podsOn(reads: ClusterReads, node: string): Promise<number> {
   const running = `spec.nodeName=${node},status.phase!=Succeeded,status.phase!=Failed`
   const pods = await reads.list('/api/v1/pods', `fieldSelector=${encodeURIComponent(running)}`, MAX_PODS_OF_NODE)

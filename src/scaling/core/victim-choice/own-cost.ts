@@ -1,4 +1,4 @@
-// The deletion costs that the gateway sets, and how it knows them again: by an annotation beside the cost, also after a crash.
+// Deletion costs set by the gateway, recognised by an annotation beside the cost, even after a crash.
 
 import { type JsonObject, mapOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -8,11 +8,11 @@ export const OWN_COST_ANNOTATION = 'scale.portcullis.io/deletion-cost'
 const OWN_VALUE = String(VICTIM_COST)
 
 export interface OwnCost {
-  /** Of the scale-down. */
+  /** Id of the scale-down. */
   readonly id: string
   /** `deployments/web`. */
   readonly workload: string
-  /** Its replicas afterwards. */
+  /** Its replicas after the scale-down. */
   readonly to: number
   /** RFC 3339; for people. */
   readonly at: string
@@ -21,7 +21,7 @@ export interface OwnCost {
 export type PodCost =
   | { readonly kind: 'none' }
   | { readonly kind: 'own'; readonly own: OwnCost }
-  /** Somebody else's, also where it has replaced ours. */
+  /** Set by another writer, possibly over ours. */
   | { readonly kind: 'foreign' }
 
 export function podCost(pod: JsonObject): PodCost {
@@ -32,7 +32,7 @@ export function podCost(pod: JsonObject): PodCost {
   return own !== undefined && cost === OWN_VALUE ? { kind: 'own', own } : { kind: 'foreign' }
 }
 
-/** Of the annotation alone, whatever the cost is now. */
+/** By the annotation alone, whatever the cost is now. */
 export function ownCost(pod: JsonObject): OwnCost | undefined {
   const text = mapOf(pod, 'annotations')[OWN_COST_ANNOTATION]
   if (text === undefined) return undefined
@@ -56,7 +56,7 @@ export function costAnnotations(own: OwnCost): Readonly<Record<string, string>> 
   return { [DELETION_COST_ANNOTATION]: OWN_VALUE, [OWN_COST_ANNOTATION]: JSON.stringify(own) }
 }
 
-/** For a merge patch; a cost that is not ours stays. */
+/** For a merge patch; a foreign cost stays. */
 export function withoutCost(cost: PodCost['kind']): Readonly<Record<string, null>> {
   return { [OWN_COST_ANNOTATION]: null, ...(cost === 'own' && { [DELETION_COST_ANNOTATION]: null }) }
 }
@@ -66,7 +66,7 @@ export function withCost(pod: JsonObject): JsonObject {
   return withAnnotations(pod, { ...mapOf(pod, 'annotations'), [DELETION_COST_ANNOTATION]: OWN_VALUE })
 }
 
-/** The pod as it will be once our cost is taken back, for a plan. */
+/** The pod as it will be once our cost is removed, for a plan. */
 export function withoutOwnCost(pod: JsonObject): JsonObject {
   if (podCost(pod).kind !== 'own') return pod
   const { [DELETION_COST_ANNOTATION]: _, ...others } = mapOf(pod, 'annotations')

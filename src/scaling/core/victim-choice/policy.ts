@@ -1,4 +1,4 @@
-// ScaleDownPolicies as the request path has them: plain data, because it crosses threads. One that is not valid is not in force.
+// ScaleDownPolicies as the request path uses them: plain data, because it crosses threads. An invalid one is not in force.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
@@ -30,7 +30,7 @@ export type ReadPolicy =
 
 const checkShape = createSchemaCheck(SCALE_DOWN_POLICY_SCHEMA)
 
-/** Never throws: objects that slipped in without validation are of any shape. */
+/** Never throws: unvalidated objects may have any shape. */
 export function readScaleDownPolicy(object: JsonObject): ReadPolicy {
   const errors = [...checkShape(object, '').problems, ...checkScaleDownPolicy(object)].filter(isError)
   const { spec } = object

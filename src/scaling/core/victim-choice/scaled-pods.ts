@@ -15,22 +15,22 @@ import { isActive, scalePod } from '../rank/scale-pod.ts'
 import { UnavailableError } from './cluster-reads.ts'
 
 export interface ScaledPods {
-  /** Active ones of the ReplicaSet that shrinks. */
+  /** Active pods of the shrinking ReplicaSet. */
   readonly pods: readonly JsonObject[]
-  /** Those of all ReplicaSets of its owner. */
+  /** Pods of all ReplicaSets of its owner. */
   readonly related: readonly JsonObject[]
-  /** How many of `pods` are too many. */
+  /** How many of `pods` are surplus. */
   readonly count: number
-  /** Of the workload, as text. */
+  /** Selector of the workload, as text. */
   readonly selector: string
 }
 
-/** Costs decide nothing here; why, for people. */
+/** Costs decide nothing here; the reason is for people. */
 export interface Unsteerable {
   readonly unsteerable: string
 }
 
-/** The workload, and what there is of it in its namespace. */
+/** The workload and its related objects in the namespace. */
 export interface ReadScaled {
   readonly kind: ScalableKind
   readonly workload: JsonObject

@@ -1,4 +1,4 @@
-// Durations of requests as counts by bucket: they can be added, quantiles cannot.
+// Request durations as counts per bucket: these can be added, quantiles can't.
 
 import { short } from '../../../../kit/core/text/figures.ts'
 import type { Durations } from '../../../api/parts.ts'
@@ -9,7 +9,7 @@ const MS = 1000
 
 /**
  * @param counts by bucket
- * @param total with what is above the last bound
+ * @param total including those above the last bound
  */
 export function durationsOf(counts: Float64Array, total: number): Durations {
   if (total <= 0) return NONE

@@ -1,9 +1,9 @@
-// Changes of several replicas: most are noticed by each of them, at slightly different times.
+// Merges the changes of several replicas: most are noticed by each of them, at slightly different times.
 
 import type { PartOf } from '../../../../kit/core/merge/merge.ts'
 import type { Change } from '../../../api/overview.ts'
 
-/** A replica may hear of a change so much later than another: by a probe of an endpoint, usually every 10 s. */
+/** A replica may notice a change this much later than another: by probing an endpoint, usually every 10 s. */
 const SAME_MS = 15_000
 
 interface Noticed {
@@ -12,8 +12,7 @@ interface Noticed {
 }
 
 /**
- * One entry for what several replicas have noticed, with the time of the first. An entry that only some noticed names them. The newest first.
- * @param replicas how many have been asked
+ * One entry per change noticed by several replicas, with the earliest time. Names the replicas if only some noticed it. Newest first.
  */
 export function mergeChanges(parts: readonly PartOf<readonly Change[]>[]): readonly Change[] {
   const all = parts.flatMap(({ replica, part }) => part.map((change) => ({ replica, change })))
@@ -23,7 +22,7 @@ export function mergeChanges(parts: readonly PartOf<readonly Change[]>[]): reado
   for (const { replica, change } of all) {
     const key = JSON.stringify([change.cluster, change.kind, change.text])
     const alike = open.get(key) ?? []
-    // What flaps is told by each replica as often as it happened.
+    // A flapping change is reported by each replica as often as it happened.
     const same = alike.find((one) => change.at - one.change.at <= SAME_MS && !one.replicas.includes(replica))
     if (same !== undefined) {
       same.replicas.push(replica)

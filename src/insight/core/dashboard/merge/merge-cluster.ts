@@ -1,4 +1,4 @@
-// The page of one cluster, of all replicas.
+// The page of one cluster, merged from all replicas.
 
 import type { PartOf } from '../../../../kit/core/merge/merge.ts'
 import {
@@ -29,9 +29,9 @@ import { mergeTile } from './merge-tile.ts'
 const MAX_ROWS = 200
 
 /**
- * @param parts of the replicas that know the cluster, the asked one first
- * @param missing replicas that have not answered
- * @param bounds of the buckets of durations, seconds
+ * @param parts of the replicas that know the cluster, starting with the one that was asked
+ * @param missing replicas that did not answer
+ * @param bounds of the duration buckets, seconds
  * @returns undefined without a part
  */
 export function mergeClusterPages(
@@ -69,7 +69,7 @@ function shapeOf(bounds: Float64Array): Shape<ClusterPart, Omit<ClusterPage, 're
 type Refusal = Omit<RefusalRow, 'cluster'> & Partial<Pick<RefusalRow, 'cluster'>>
 type Counts = Pick<RefusalRow, 'perSecond' | 'count'>
 
-/** The most frequent first. */
+/** Most frequent first. */
 export function mergeRefusals<T extends Refusal>(lists: Parts<readonly T[]>): readonly T[] {
   const merged = rows<T, T>(['cluster', 'reason', 'rule'], (same) => {
     return { ...first(same), ...merge<Refusal, Counts>({ perSecond: rate, count: sum }, same) }
@@ -77,10 +77,10 @@ export function mergeRefusals<T extends Refusal>(lists: Parts<readonly T[]>): re
   return merged(lists).toSorted((a, b) => b.count - a.count)
 }
 
-/** The worst first. */
+/** Worst first. */
 const STATES: readonly EndpointRow['state'][] = ['down', 'ejected', 'unknown', 'up', 'backup', 'disabled']
 
-/** As the replica sees it that sees it worst; named when others see it otherwise. */
+/** As seen by the replica that sees it worst, which is named if others see it differently. */
 function mergeEndpoint(same: Parts<EndpointRow>, lists: Parts<unknown>): EndpointRow {
   const { part: seen } = worst(same, ({ state }) => STATES.indexOf(state))
   const alike = same.filter(({ part }) => part.state === seen.state).map(({ replica }) => replica)
@@ -90,8 +90,7 @@ function mergeEndpoint(same: Parts<EndpointRow>, lists: Parts<unknown>): Endpoin
 }
 
 /**
- * Each replica has a limit of this size of its own: the fullest counts. Of one that is shared, what all of them use of the size for all
- * counts as well.
+ * Each replica has its own limit of this size: the fullest counts. For a shared limit, the total use of the shared size counts as well.
  */
 function mergeLimit(same: Parts<LimitRow>): LimitRow {
   const { shared, kind, size } = first(same)
@@ -102,15 +101,15 @@ function mergeLimit(same: Parts<LimitRow>): LimitRow {
     ...first(same),
     size: same.length === 1 || kind === 'exempt' ? size : `${size} (each of ${same.length} replicas)`,
     fill: fills.length === 0 ? null : Math.max(...fills),
-    // The same user may ask several replicas: the most of one are counted.
+    // The same user may use several replicas: the maximum is shown.
     ...merge({ inFlight: sum, watches: sum, users: max, admittedPerSecond: rate, rejectedPerSecond: rate }, same),
   }
 }
 
-/** Of states of a replica: the one that protects least first. */
+/** States of a replica, least protective first. */
 const PROTECTION_STATES: readonly string[] = ['Broken', 'Starting', 'Counting']
 
-/** Replicas count the same pods: of each protector, what the one counts that lets fewest go. */
+/** Replicas count the same pods: for each protector, uses the count that allows the fewest deletions. */
 function mergeProtection(all: Parts<ProtectionPane | null>): ProtectionPane | null {
   const panes = all.flatMap(({ replica, part }) => (part === null ? [] : [{ replica, part }]))
   if (!isSome(panes)) return null

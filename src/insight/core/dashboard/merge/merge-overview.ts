@@ -1,4 +1,4 @@
-// The overview of all replicas, out of what each of them tells. One alone is shown by the same function.
+// Merges the overviews of all replicas. A single one is shown by the same function.
 
 import {
   distinct,
@@ -20,15 +20,15 @@ import { mergeRefusals } from './merge-cluster.ts'
 import { mergeSeries } from './merge-series.ts'
 import { mergeTile } from './merge-tile.ts'
 
-/** Entries of each list. */
+/** Maximum entries per list. */
 const MAX_ROWS = 50
 
 type Lists = Pick<Overview, 'switches' | 'changes' | 'refusals' | 'certificates' | 'problems'>
 
 /**
- * @param parts of the replicas that have answered, the asked one first
- * @param missing replicas that have not
- * @param bounds of the buckets of durations, seconds
+ * @param parts of the replicas that answered, starting with the one that was asked
+ * @param missing replicas that did not
+ * @param bounds of the duration buckets, seconds
  */
 export function mergeOverviews(
   parts: Parts<OverviewPart>,
@@ -92,14 +92,14 @@ function shapeOf(bounds: Float64Array): Shape<OverviewPart, Merged> {
   }
 }
 
-/** Those that end next come first, then those without an end. */
+/** Those that end soonest come first, then those without an end. */
 function switchesOf(tiles: readonly ClusterTile[]): readonly SwitchInForce[] {
   const switches = tiles.flatMap(({ name, degrade }) => (degrade === null ? [] : [{ cluster: name, ...degrade }]))
   const end = ({ expiresAt }: SwitchInForce): number => (expiresAt === 0 ? Number.POSITIVE_INFINITY : expiresAt)
   return switches.sort((a, b) => (end(a) === end(b) ? (a.cluster < b.cluster ? -1 : 1) : end(a) - end(b)))
 }
 
-/** What is not shown here, and the most that a replica has left out of its part: others left out the same. */
+/** What is not shown here, plus the most that a replica left out of its part: others left out the same. */
 function omittedOf(
   lists: Readonly<Record<keyof Lists, readonly unknown[]>>,
   parts: Parts<OverviewPart>,

@@ -1,4 +1,4 @@
-// One line of time out of those of several replicas, which take their samples at different moments.
+// Merges the time series of several replicas, whose samples are taken at different moments.
 
 import { first, type Parts } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
@@ -13,7 +13,7 @@ export function mergeSeries(all: Parts<SeriesPart>, bounds: Float64Array): Serie
   const parts = all.map(({ part }) => part)
   const endsAt = Math.max(0, ...parts.map((part) => part.endsAt))
   const stepSeconds = first(all).stepSeconds
-  // Less than a step apart is the same step: a line whose newest value lacks a replica would fall at its end.
+  // Less than a step apart counts as the same step: a series whose newest value lacks a replica would drop at its end.
   const sampled = parts.filter(({ requests }) => requests.length > 0)
   const shifted = sampled.map((part) => ({
     part,

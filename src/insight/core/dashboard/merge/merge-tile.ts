@@ -1,4 +1,4 @@
-// A cluster in one glance, out of what each replica knows of it.
+// Merges the replicas' summaries of a cluster.
 
 import {
   first,
@@ -19,7 +19,7 @@ import { addDurations, quantileOf } from './durations.ts'
 
 type Merged = Omit<ClusterTile, 'troubles'> & Pick<TilePart, 'credentialFault'>
 
-/** @param bounds of the buckets of durations, seconds */
+/** @param bounds of the duration buckets, seconds */
 export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): ClusterTile {
   const durations = addDurations(parts.map(({ part }) => part.durations))
   const shape: Shape<TilePart, Merged> = {
@@ -31,7 +31,7 @@ export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): Cluster
     p99: () => quantileOf(0.99, durations, bounds),
     inFlight: sum,
     watches: sum,
-    // Of the replica that reaches fewest: its clients have no more.
+    // From the replica that reaches the fewest: its clients have no more.
     endpoints: (values) => ({
       up: Math.min(...values.map(({ part }) => part.up)),
       all: Math.max(...values.map(({ part }) => part.all)),
@@ -44,7 +44,7 @@ export function mergeTile(parts: Parts<TilePart>, bounds: Float64Array): Cluster
   return { ...tile, troubles: troublesOf(tile, credentialFault) }
 }
 
-/** A switch that is not in force at all of them, such as one thrown on a machine, names those where it is. */
+/** A switch that is not in force on all replicas, such as one set on a single machine, names those where it is. */
 function mergeDegrade(switches: Parts<TilePart['degrade']>): TilePart['degrade'] {
   const found = switches.find(({ part }) => part !== null)?.part ?? null
   if (found === null) return null
