@@ -1,4 +1,4 @@
-// `portcullis serve`: settings, start, one ready line, signals, exit code.
+// `portcullis serve`: settings, start, ready line, signals, exit code.
 
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
@@ -39,7 +39,7 @@ function openedAddress(address: ListenAddress, port: number): string {
   return address.inherited === undefined ? text : `${text} (port ${port})`
 }
 
-/** What somebody who has just started the gateway needs next. */
+/** What the user needs right after starting the gateway. */
 function readyLine(addresses: readonly string[], gateway: RunningGateway, config: Config): string {
   const { adminPort, healthPort, controlPort, webhookPort, adminKubeconfig } = gateway
   const control = openedAddress(config.controlListen, controlPort)
@@ -54,7 +54,7 @@ function readyLine(addresses: readonly string[], gateway: RunningGateway, config
   return `portcullis is ready: ${parts.join('; ')}`
 }
 
-/** Each SIGTERM or SIGINT is a call of `stop`. Listens from now on: a signal during the start counts too. */
+/** Each SIGTERM or SIGINT calls `stop`. Listens from now on: a signal during the start counts, too. */
 export function onStopSignal(): { stopped(running: { stop(): Promise<void> }): Promise<void> } {
   let signals = 0
   let stop = (): void => undefined

@@ -1,5 +1,5 @@
-// Where the embedded API server keeps its objects: what src/apiserver/ needs, and src/apiserver/io/store/store.ts provides.
-// Everything is synchronous: a call that has returned is on disk, and nothing happens between two of them.
+// Storage of the embedded API server: the interface that src/apiserver/ needs, implemented by src/io/store/store.ts. Everything is synchronous: when
+// a call returns, its data is on disk, and nothing happens between two calls.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 
@@ -13,14 +13,14 @@ export interface ObjectKey {
 
 /** metadata.resourceVersion of `object` is the decimal `revision`. */
 export interface StoredObject extends ObjectKey {
-  /** Revision of the store at which it was written. */
+  /** Store revision at which it was written. */
   readonly revision: number
   readonly object: JsonObject
 }
 
 export interface StoreEvent extends StoredObject {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
-  /** The state before; of DELETED, `object` is that state with the revision of the deletion. */
+  /** The state before; for DELETED, `object` is that state with the revision of the deletion. */
   readonly previous: JsonObject | undefined
 }
 
@@ -32,7 +32,7 @@ export interface StoreWrite extends ObjectKey {
   readonly expected: number
 }
 
-/** The object is not as `expected`: somebody else was faster. Nothing of the transaction was written. */
+/** The object is not at the `expected` revision: a concurrent write won. Nothing of the transaction was written. */
 export class StoreConflict extends Error {
   readonly key: ObjectKey
   /** 0 = the object does not exist. */
@@ -46,9 +46,9 @@ export class StoreConflict extends Error {
   }
 }
 
-/** The history that was asked for is no longer kept: 410 Expired. */
+/** The requested history has been compacted: 410 Expired. */
 export class StoreCompacted extends Error {
-  /** The oldest revision from which events, and states, are still known. */
+  /** The oldest revision whose state, and events since, are still available. */
   readonly oldest: number
 
   constructor(oldest: number) {
@@ -61,40 +61,39 @@ export class StoreCompacted extends Error {
 export interface ListRange {
   /** '' = all namespaces. */
   readonly namespace: string
-  /** Only what comes after this object, in the order of namespace and name (by UTF-8 bytes). */
+  /** Only objects after this one, ordered by namespace and name (UTF-8 bytes). */
   readonly after?: { readonly namespace: string; readonly name: string }
-  /** At most so many. */
+  /** Maximum number of objects. */
   readonly limit?: number
-  /** The state as of this revision; default: now. @throws {StoreCompacted} */
+  /** The state at this revision; default: now. @throws {StoreCompacted} */
   readonly revision?: number
 }
 
-/** What became of a task of `together`. */
+/** Result of one task of `together`. */
 export type TaskResult<T> = { readonly value: T } | { readonly error: unknown }
 
 export interface ObjectStore {
-  /** Of the newest write; grows by one with every write, over all kinds, and never goes back. A new store is at 1. */
+  /** Revision of the newest write; grows by one with every write, over all kinds, and never goes back. A new store is at 1. */
   readonly revision: number
   get(key: ObjectKey): StoredObject | undefined
   list(resource: string, range: ListRange): readonly StoredObject[]
-  /** Objects in the range, whatever its `limit`. */
+  /** Number of objects in the range, ignoring its `limit`. */
   count(resource: string, range: ListRange): number
   /**
-   * All or nothing, durable when it returns; watchers hear of it before it returns. One revision for each write.
+   * All or nothing, durable when it returns; watchers are notified before that. One revision per write.
    * @throws {StoreConflict}
    */
   write(writes: readonly StoreWrite[]): readonly StoredObject[]
   /**
-   * Runs the tasks one after the other; each reads what those before it have written. All that they write goes to disk
-   * in one transaction, and is durable when this returns; watchers hear of it only then. Each write of a task stands for itself,
-   * as ever: one that fails does not undo another. When the disk refuses, nothing of all was written, and each task is run again,
-   * alone. Within a task nobody can begin to watch, or write together.
+   * Runs the tasks in order; each sees the writes of those before it. All writes go to disk in one transaction and are durable when this returns;
+   * watchers are notified only then. Writes remain independent: a failed one does not undo another. If the disk fails, nothing is written and each
+   * task is run again on its own. Tasks must not start a watch or call `together`.
    */
   together<T>(tasks: Iterable<() => T>): readonly TaskResult<T>[]
   /**
-   * Calls `onEvent` for everything after revision `after`, what has happened already first, in order, without a gap.
+   * Calls `onEvent` for everything after revision `after`: first the history, in order, without a gap.
    * @param namespace '' = all
-   * @returns ends it
+   * @returns stops the watch
    * @throws {StoreCompacted}
    */
   watch(resource: string, namespace: string, after: number, onEvent: (event: StoreEvent) => void): () => void

@@ -1,10 +1,10 @@
-// Metrics of the OpenID provider of the embedded API server.
+// Metrics of the embedded API server's OpenID provider.
 
 import { CONTROL_OIDC_FETCHES, CONTROL_OIDC_KEYS_TIME, CONTROL_OIDC_TOKENS } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 
 export interface OidcCounts {
-  /** By what came of a token: `accepted`, or why it was refused. */
+  /** Tokens by result: `accepted`, or the reason for refusal. */
   readonly tokens: ReadonlyMap<string, number>
   readonly fetched: number
   readonly notFetched: number

@@ -42,7 +42,7 @@ function review(request: JsonObject, others: readonly JsonObject[] = []): Answer
     apiVersion: 'admission.k8s.io/v1',
     request: { uid: 'u1', operation: 'CREATE', resource: RESOURCE, ...request },
   }
-  // The answer goes out as JSON.
+  // The response is sent as JSON.
   const answer: Answer = JSON.parse(JSON.stringify(reviewAdmission(body, CHECKS, others)))
   assert.deepEqual(
     [answer.kind, answer.apiVersion, answer.response.uid],
@@ -152,7 +152,7 @@ test('anything but an AdmissionReview is answered with 400', () => {
   )
 })
 
-// Anybody who reaches the webhook may send it anything: what takes the square of its length takes minutes.
+// Every client that reaches the webhook may send it anything: quadratic work would take minutes.
 test('an object with thousands of errors costs next to nothing', { timeout: 60_000 }, () => {
   const many = <T>(make: (i: number) => T): T[] => Array.from({ length: 9_000 }, (_, i) => make(i))
   const servers = many((i) => ({ endpoint: `https://a${i}.example.com:6443` }))
@@ -164,7 +164,7 @@ test('an object with thousands of errors costs next to nothing', { timeout: 60_0
   ]) {
     const { allowed, status } = review({ object: cluster('a', { ...spec, default: 1 }) })
     assert.equal(allowed, false)
-    // And how many more there are.
+    // The last one says how many more there are.
     assert.ok((status?.details.causes.length ?? 0) <= 101)
   }
 })

@@ -23,16 +23,16 @@ export interface AdmissionChecks {
 }
 
 /**
- * The AdmissionReview to answer with.
- * @param others all objects of the kind as they are now; the one under review may be among them
- * @throws {StatusError} 400 when `body` is not an AdmissionReview with a request
+ * The AdmissionReview to respond with.
+ * @param others all current objects of the kind; the one under review may be among them
+ * @throws {StatusError} 400 if `body` is not an AdmissionReview with a request
  */
 export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: readonly JsonObject[]): JsonObject {
   const request = admissionRequest(body)
   const { uid, object, operation } = request
   const kind = kindOf(request, checks.scheme)
   const changes = operation === 'CREATE' || operation === 'UPDATE'
-  // Other kinds, deletions and subresources are allowed, in case the webhook is configured too widely.
+  // Other kinds, deletions and subresources are allowed, in case the webhook's configuration is too broad.
   if (kind === undefined || !changes || (request['subResource'] ?? '') !== '') return answer(uid, [], undefined)
   if (!isRecord(object)) throw malformedReview('request.object is not an object')
   const tooLarge = valuesRefusal(object)
@@ -42,7 +42,7 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   const errors = found.filter(({ severity }) => severity === 'error')
   const warnings = found.filter(({ severity }) => severity === 'warning').map(errorText)
   if (errors.length === 0) return answer(uid, warnings, undefined)
-  // Objects that were stored before the webhook was installed can still be labelled, and lose their finalizers.
+  // Objects stored before the webhook was installed can still be labelled, and lose their finalizers.
   if (before !== undefined && sameJson(object['spec'], before['spec'])) {
     return answer(uid, [...errors.map(errorText), ...warnings], undefined)
   }
@@ -50,7 +50,7 @@ export function reviewAdmission(body: unknown, checks: AdmissionChecks, others: 
   return answer(uid, warnings, invalid(kind.group, kind.kind, nameOf(object), causes).status)
 }
 
-/** As the API server of the gateway itself refuses such an object: checking it takes one turn of the event loop. */
+/** The gateway's own API server refuses such objects, too: checking one takes one turn of the event loop. */
 function valuesRefusal(object: JsonObject): Status | undefined {
   try {
     limitValues(object)
@@ -67,7 +67,7 @@ function kindOf(request: JsonObject, scheme: readonly ResourceKind[]): ResourceK
   return scheme.find((kind) => kind.group === group && kind.version === version && kind.plural === plural)
 }
 
-/** A dry run is reviewed as any write: a review changes nothing. */
+/** A dry run is reviewed like any write: a review has no side effects. */
 function problemsOf(
   kind: ResourceKind,
   object: JsonObject,

@@ -12,7 +12,7 @@ import type { PortMemory } from '../http/port-memory.ts'
 import { BodyReader, MAX_BODY_BYTES } from '../http/read-body.ts'
 
 const EMPTY = Buffer.alloc(0)
-/** Of a review: the object before and after, with its managedFields. */
+/** Values in a review: the object before and after, with its managedFields. */
 export const MAX_REVIEW_VALUES = 100_000
 
 export abstract class ReviewExchange implements StreamEvents {
@@ -39,7 +39,7 @@ export abstract class ReviewExchange implements StreamEvents {
   /** The body was received and is JSON. What is thrown becomes the response of `refusal`. */
   protected abstract review(review: unknown): void
 
-  /** A failure is a bug of ours. */
+  /** Called for bugs of ours. */
   protected abstract failed(error: unknown): void
 
   /** The response was sent. */
@@ -78,7 +78,7 @@ export abstract class ReviewExchange implements StreamEvents {
     this.#stream.headers([':status', String(code), ...headers, 'content-length', String(body.length)], empty)
     if (!empty) this.#stream.body(body, true)
     this.sent(code)
-    // The answer may wait for its client for long, and is not charged with them.
+    // The response may wait for its client for a long time, and these are not charged to it.
     this.path = ''
     this.query = ''
   }
@@ -116,7 +116,7 @@ export abstract class ReviewExchange implements StreamEvents {
   }
 
   onHeaders(): void {
-    // Of the client's side only.
+    // Only concerns the client's side.
   }
 
   onTrailers(): void {
@@ -124,7 +124,7 @@ export abstract class ReviewExchange implements StreamEvents {
   }
 
   onDrained(): void {
-    // Answers are small.
+    // Responses are small.
   }
 
   onReset(): void {

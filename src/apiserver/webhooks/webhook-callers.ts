@@ -1,5 +1,5 @@
-// Who may call the protection webhook: the kube-apiservers of the cell in the request. Whoever could call it for any cell could fill
-// admission histories, and so block deletions.
+// Authenticates callers of the protection webhook: only kube-apiservers of the cell in the request are accepted. A caller for arbitrary cells
+// could fill their admission histories, and so block deletions.
 
 import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
 import type { HeaderList, Peer } from '../../kit/api/stream.ts'
@@ -60,7 +60,7 @@ export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): Webh
       return isGood(own, bearer.token) ? trust(peer, cell) : 'nobody'
     }
     const caller = authenticate(peer, head)
-    // The certificate of a connection stays refused: a new connection may be verified by a CA that has come since.
+    // The certificate of a connection stays refused: a new connection may be verified by a CA added since.
     if (caller === 'invalid' && peer.certificate !== undefined) peer.drain()
     if (caller === 'invalid' || isRevoked(caller)) return 'nobody'
     if (caller !== 'anonymous') return isOf(cell, caller) ? trust(peer, cell) : 'other'
@@ -72,7 +72,7 @@ export function createWebhookAuthenticator(deps: WebhookAuthenticatorDeps): Webh
   }
 }
 
-/** Its connection is not a stranger's from here on. One with a token in its path stays with its address: others may know that token. */
+/** From here on the user pays for the connection, not the address. With a token in the path the address goes on paying: others may know that token. */
 function trust(peer: Peer, cell: string): 'trusted' {
   peer.charge = ownUserCharge(webhookUser(cell))
   return 'trusted'

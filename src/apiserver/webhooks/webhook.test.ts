@@ -15,23 +15,23 @@ class Answered implements Stream {
     this.code = list[1] ?? ''
   }
   body(): void {
-    // Of no interest.
+    // Unused.
   }
   trailers(): void {
-    // Of no interest.
+    // Unused.
   }
   credit(): void {
-    // Of no interest.
+    // Unused.
   }
   reset(): void {
-    // Of no interest.
+    // Unused.
   }
 }
 
 const quiet = (): void => undefined
 const PEER = { addressCharge: addressCharge('10.0.0.1') } as Peer
 const PIECE = Buffer.alloc(1024 * 1024, ' ')
-/** By the token of the path. */
+/** Keyed by the token in the path. */
 const CALLERS: Readonly<Record<string, WebhookCaller>> = { good: 'by-path', other: 'other' }
 let handler: ReturnType<typeof createWebhookHandler>
 
@@ -94,7 +94,7 @@ test('the body of an unauthenticated caller is not read', () => {
   ] as const) {
     const { stream, events } = ask('POST', path)
     assert.equal(stream.code, code, path)
-    // Nothing comes of what follows.
+    // Further input has no effect.
     events.onBody(PIECE, true)
   }
   assert.equal(ask('GET', '/readyz').stream.code, '200')

@@ -15,15 +15,15 @@ import { ReviewExchange } from './review-exchange.ts'
 import type { WebhookAuthenticator } from './webhook-callers.ts'
 
 export interface WebhookDeps {
-  /** Called for OBJECTS_WEBHOOK, as the protection webhook's is for a cell. */
+  /** Called with OBJECTS_WEBHOOK, as the protection webhook calls it with a cell. */
   readonly authenticate: WebhookAuthenticator
   readonly kinds: readonly ResourceKind[]
   /** Resolves the Secrets that an object refers to, for its checks. Never rejects. Default: references are not resolved. */
   kindsFor?(object: unknown): Promise<readonly ResourceKind[]>
   readonly pem: PemChecks
-  /** All UpstreamClusters as they are known now: no other kind's objects can be in each other's way. */
+  /** All known UpstreamClusters: objects of other kinds cannot conflict. */
   clusters(): readonly JsonObject[]
-  /** Default: refusals because of what others need are not counted. */
+  /** Default: refusals due to shares are not counted. */
   readonly onLimited?: CountLimited
   readonly log: Logger
 }

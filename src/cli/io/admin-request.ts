@@ -1,23 +1,23 @@
-// One request to the admin listener of a gateway, by a command or by another replica.
+// One request to a gateway's admin listener, from a command or another replica.
 
 import { X509Certificate } from 'node:crypto'
 import { type ConnectionOptions, rootCertificates } from 'node:tls'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { type BoundedReply, faultCode, faultText, fetchBounded } from '../../kube/io/answers/fetch-bounded.ts'
 
-/** Who asks, and whose certificate is accepted. */
+/** The caller's credential, and which server certificate is accepted. */
 export interface AdminCredential {
   readonly headers: Readonly<Record<string, string>>
-  /** PEM; '' = none beside. */
+  /** PEM of an additional CA; '' = none. */
   readonly ca: string
-  /** PEM; the certificate must be this very one, whatever its names are. Default: it need not. */
+  /** PEM; the server must present exactly this certificate, whatever its names. Default: not required. */
   readonly pinned?: string
-  /** Whether those of Node are accepted, too. */
+  /** Whether Node's CAs are accepted, too. */
   readonly publicCAs: boolean
   /** PEM; '' = none. */
   readonly cert: string
   readonly key: string
-  /** The name that the certificate has to be for; '' = the URL's. */
+  /** Name to verify in the certificate; '' = the URL's. */
   readonly serverName: string
 }
 
@@ -26,11 +26,11 @@ export interface AdminSend {
   /** JSON; undefined = none. */
   readonly body: string | undefined
   readonly credential: AdminCredential
-  /** Ends the request, and its answer. */
+  /** Aborts the request and its response. */
   readonly signal: AbortSignal
 }
 
-/** Resolves with the head of the answer. @throws (rejects) as fetchBounded; `adminFault` says it in words */
+/** Resolves with the response head. @throws (rejects) like fetchBounded; `adminFault` describes it */
 export function sendAdmin(url: URL, { method, body, credential, signal }: AdminSend): Promise<BoundedReply> {
   const headers = {
     ...credential.headers,
@@ -54,8 +54,8 @@ export function adminFault(error: unknown): string {
 }
 
 /**
- * How what was said and what is there do not fit: `plain`, TLS was spoken to a port without it; `hung-up`, the connection was closed or
- * answered with something else than HTTP, as a port with TLS does; `untrusted`, the certificate is of another CA.
+ * How client and server mismatch: `plain`, TLS was spoken to a port without it; `hung-up`, the connection was closed or the response was not HTTP, as
+ * from a TLS port; `untrusted`, the certificate comes from another CA.
  */
 export function mismatchOf(error: unknown): 'plain' | 'hung-up' | 'untrusted' | undefined {
   const code = faultCode(error)

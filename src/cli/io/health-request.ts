@@ -1,26 +1,26 @@
-// One GET of a health endpoint, of a gateway on this machine or behind a Service.
+// GETs a health endpoint of a gateway on this machine or behind a Service.
 
 import { readFileSync } from 'node:fs'
 import { faultText, fetchBounded } from '../../kube/io/answers/fetch-bounded.ts'
 
 export interface HealthAnswer {
   readonly code: number
-  /** Its first 64 KiB. */
+  /** The first 64 KiB. */
   readonly body: string
 }
 
 export interface HealthRequestOptions {
-  /** For the whole answer. */
+  /** For the whole response. */
   readonly timeoutMs: number
-  /** PEM; none: the authorities of Node. */
+  /** PEM; default: Node's CAs. */
   readonly caFile?: string
-  /** Accept any certificate, as the kubelet does in its probes. Default: no. */
+  /** Accept any certificate, like the kubelet's probes. Default: no. */
   readonly skipVerify?: boolean
 }
 
 const MAX_BODY_BYTES = 64 * 1024
 
-/** @returns the answer, or in words why there is none. Throws when `caFile` cannot be read. */
+/** @returns the response, or a description of why there is none. Throws if `caFile` cannot be read. */
 export function requestHealth(url: URL, options: HealthRequestOptions): Promise<HealthAnswer | string> {
   const { timeoutMs, caFile, skipVerify = false } = options
   const tls = { ...(caFile !== undefined && { ca: readFileSync(caFile) }), rejectUnauthorized: !skipVerify }

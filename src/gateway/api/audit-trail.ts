@@ -1,6 +1,6 @@
-// What is recorded of one request because an audit policy says so.
+// The audit record of one request that an audit policy selected.
 
-/** Sees the bodies as they pass; it never changes or delays them, and must not keep a chunk. */
+/** Sees the bodies as they pass; never changes or delays them, and must not retain a chunk. */
 export interface AuditTrail {
   requestBody(chunk: Buffer): void
   responseBody(chunk: Buffer): void

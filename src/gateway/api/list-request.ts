@@ -1,63 +1,63 @@
-// A list, or a watch that begins with one, as the request path and those who listen to it see it.
+// A list, or a watch that begins with one, as seen by the request path and its observers.
 
 /**
- * - passed: nothing is to be said against it; unknown: nothing is known of its size
- * - exempt: it would be refused, but for who asks; relearned: likewise, but what is known is old, and this one shows what is true now
- * - shadow: it would be refused, were it not for shadow mode
+ * - passed: no objection; unknown: its size is not known
+ * - exempt: would be refused, but the caller is exempt; relearned: would be refused, but the known size is stale, so this one measures it again
+ * - shadow: would be refused, but for shadow mode
  */
 export type ListOutcome = 'passed' | 'unknown' | 'exempt' | 'relearned' | 'shadow' | 'refused'
 
 export interface ListRequest {
   readonly isWatch: boolean
-  /** Items of a page; 0 = no limit. */
+  /** Page size; 0 = no limit. */
   readonly limit: number
-  /** It goes on where a page ended. */
+  /** Continues a paged list. */
   readonly continued: boolean
-  /** resourceVersion=0: from kube-apiserver's watch cache, which knows no limit. */
+  /** resourceVersion=0: served from kube-apiserver's watch cache, which ignores the limit. */
   readonly anyVersion: boolean
-  /** Of its selectors (gateway/core/list-cost/selector-shape.ts); '' = it has none. */
+  /** Shape of its selectors (core/list-cost/selector-shape.ts); '' = it has none. */
   readonly shape: string
-  /** What is known of the whole list; undefined = nothing. */
+  /** Known size of the whole list; undefined = none. */
   readonly size: ListSize | undefined
-  /** What it will probably be answered with, without compression; 0 = not known. */
+  /** Expected response size, uncompressed; 0 = unknown. */
   readonly bytes: number
   /** 1 to 100. */
   readonly seats: number
   /** Whether flow control has counted the seats. */
   charged: boolean
-  /** What the LIST guard has said; '' = it was not asked. */
+  /** Verdict of the LIST guard; '' = it was not asked. */
   outcome: ListOutcome | ''
-  /** What has come of the answer; undefined = none that counts. */
+  /** The response so far; undefined = none that counts. */
   answer: ListAnswer | undefined
 }
 
-/** What was seen of a list. Mutable: each thread has its own. */
+/** Observed size of a list. Mutable: each thread has its own. */
 export interface ListSize {
   readonly apiGroup: string
   readonly resource: string
   /** '' = all namespaces, or a cluster-scoped resource. */
   readonly namespace: string
   readonly shape: string
-  /** Of the whole list, without compression. */
+  /** Bytes of the whole list, uncompressed. */
   bytes: number
-  /** Of the whole list; 0 = not known. */
+  /** Items in the whole list; 0 = unknown. */
   items: number
-  /** Of one item, by pages; 0 = no page was seen. */
+  /** Bytes per item, learned from pages; 0 = no page seen. */
   itemBytes: number
   /** Milliseconds since the epoch. */
   seenMs: number
-  /** When this thread last let one pass to see what is true now. Milliseconds since the epoch; 0 = never. */
+  /** When this thread last let one pass to measure it again. Milliseconds since the epoch; 0 = never. */
   relearnMs: number
 }
 
-/** The body of an answer, as it passes. */
+/** The body of a response, as it passes. */
 export interface ListAnswer {
   see(chunk: Buffer): void
   /**
-   * So far, without compression where that is known.
-   * @param complete it came to its end
+   * Bytes so far, uncompressed where that is known.
+   * @param complete the body has ended
    */
   bytes(complete: boolean): number
-  /** How many items are behind this page; 0 = it does not say. */
+  /** Number of items after this page; 0 = not stated. */
   remainingItems(): number
 }

@@ -1,14 +1,14 @@
-// What is known about one request: the request path fills it step by step, `observe` turns it into metrics and logs.
-// One plain object of one hidden class per request: every field exists from the start.
+// Everything known about one request: the request path fills it in step by step, `observe` turns it into metrics and logs. One plain object of one
+// hidden class per request: every field exists from the start.
 
 import type { AuditTrail } from './audit-trail.ts'
 import type { ListRequest } from './list-request.ts'
 import type { RequestTrace } from './request-trace.ts'
 import type { LogMode } from './upstream-cluster/upstream-cluster.ts'
 
-/** One request, from its head to the end of its answer. Mutable on purpose; never kept after `observe`. */
+/** One request, from its head to the end of its response. Deliberately mutable; never retained after `observe`. */
 export interface RequestRecord {
-  /** Audit-ID: the client's, when it sent a usable one, else ours. */
+  /** Audit-ID: the client's if usable, else ours. */
   auditId: string
   /** Monotonic milliseconds at which the request head was complete. */
   startMs: number
@@ -21,16 +21,16 @@ export interface RequestRecord {
   /** `:authority` or Host, as received. */
   host: string
   protocol: 'h2' | 'http/1.1'
-  /** Peer.id of the connection it came on: another one for each of a thread. */
+  /** Peer.id of the client connection, unique within a thread. */
   connection: number
   remoteAddress: string
-  /** Of the load balancer that declared it in a PROXY header; '' = there is none. */
+  /** Address of the load balancer that sent a PROXY header; '' = none. */
   proxyAddress: string
-  /** Where the client's connection arrived: by it a cluster can be chosen. */
+  /** The local address of the client's connection, which can select a cluster. */
   localAddress: string
   localPort: number
   userAgent: string
-  /** Name of the UpstreamCluster; '' until one is found. */
+  /** Name of the UpstreamCluster; '' until determined. */
   cluster: string
   /** RequestInfo's fields, as in request-info.ts; '' until parsed. */
   verb: string
@@ -44,15 +44,15 @@ export interface RequestRecord {
   path: string
   /** watch, proxy, exec, attach, portforward, log with follow. */
   longRunning: boolean
-  /** The effective user: after impersonation asked by the client. '' until authenticated. */
+  /** The effective user, after client-requested impersonation. '' until authenticated. */
   user: string
   groups: readonly string[]
   uid: string
-  /** Who sent the request, when it asked for impersonation (kubectl --as); else ''. */
+  /** The original user if the request asked for impersonation (kubectl --as); else ''. */
   impersonator: string
   impersonatorUid: string
   impersonatorGroups: readonly string[]
-  /** Of the effective user, and of the one who sent the request as another: key to values, as in UserInfo. */
+  /** Extra of the effective user and of the impersonator: key to values, as in UserInfo. */
   extra: UserExtra
   impersonatorExtra: UserExtra
   /** Index of the dispatch policy that matched; -1 = none. */
@@ -61,29 +61,29 @@ export interface RequestRecord {
   rule: number
   /** Name of the flow control schema; '' = none. */
   flowControl: string
-  /** Its limit was reached, and the request passed all the same: a heartbeat, or what spec.degrade.exempt names. */
+  /** Its limit was reached, but the request passed as a heartbeat or by spec.degrade.exempt. */
   reserved: boolean
-  /** URL of the endpoint that served, or was tried last; '' = none. */
+  /** URL of the endpoint that served the request or was tried last; '' = none. */
   endpoint: string
-  /** How often the request was sent upstream, retries included. */
+  /** Number of times the request was sent upstream, including retries. */
   attempts: number
   /** Status code sent to the client; 0 = none was sent. */
   code: number
-  /** Reason of the refusal; '' when the request was not refused by the gateway. */
+  /** Reason for the refusal; '' if the gateway did not refuse the request. */
   refusal: string
-  /** What refused: rule, limit or mode by name; ''. */
+  /** Name of the rule, limit or mode that refused; ''. */
   refusalRule: string
   /** Message of the refusal; ''. */
   message: string
-  /** The body of a refusal that came before it was known whether the request is recorded. */
+  /** Body of a refusal that was sent before the audit decision. */
   refusalBody: Buffer
-  /** What would have refused, were it not in shadow mode: `filter/name`. */
+  /** Filters in shadow mode that would have refused: `filter/name`. */
   shadow: readonly string[]
-  /** Of a list, or a watch that begins with one, in a cluster that learns how large they are. */
+  /** Set for a list, or a watch that begins with one, if the cluster learns list sizes. */
   list: ListRequest | undefined
-  /** What pod protection said to a deletion or an eviction (ProtectionStatus); '' = it was not asked. */
+  /** Verdict of pod protection on a deletion or eviction (ProtectionStatus); '' = it was not asked. */
   protection: string
-  /** Audit annotations beside those of every request; undefined = none. */
+  /** Additional audit annotations; undefined = none. */
   auditAnnotations: Readonly<Record<string, string>> | undefined
   requestBytes: number
   responseBytes: number
@@ -91,28 +91,28 @@ export interface RequestRecord {
   ttfbMs: number
   /** From start to the end; -1 = not ended. */
   durationMs: number
-  /** From the sending upstream to the upstream's response head; -1 = none. */
+  /** From sending upstream to upstream's response head; -1 = none. */
   upstreamMs: number
-  /** Who broke off before the answer was complete. */
+  /** Which side aborted before the response was complete. */
   aborted: '' | 'client' | 'upstream'
-  /** logMode of the cluster and of the policy: two of the three switches of the access log. */
+  /** logMode of the cluster and of the policy: two of the access log's three switches. */
   clusterLogMode: LogMode
   policyLogMode: LogMode
-  /** Set by an audit policy, once the user is known: whether it was asked, and what it wants recorded; undefined = nothing. */
+  /** Set by an audit policy once the user is known: whether the policy was evaluated, and what to record; undefined = nothing. */
   auditDecided: boolean
   audit: AuditTrail | undefined
-  /** The gauge that counts this request while it runs; set and cleared by the metrics. */
+  /** The gauge that counts this request while it is running; set and cleared by the metrics. */
   active: ActiveCount | undefined
-  /** Of a request that is traced. */
+  /** Set if the request is traced. */
   trace: RequestTrace | undefined
 }
 
-/** How many requests of a kind are running. */
+/** Number of running requests of a kind. */
 export interface ActiveCount {
   value: number
 }
 
-/** A record with nothing known yet. */
+/** A record with no values yet. */
 export function createRecord(): RequestRecord {
   return {
     auditId: '',

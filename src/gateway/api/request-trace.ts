@@ -1,35 +1,35 @@
-// What is known about a request that is traced, beside its record: identifiers and times. The request path fills it; whoever exports it
-// makes spans of it. A request that is not traced has none.
+// Trace data of a request, beside its record: identifiers and times. The request path fills it in; the exporter makes spans of it. Untraced requests
+// have none.
 
-/** Mutable on purpose. Times are monotonic milliseconds; -1 = not reached. */
+/** Deliberately mutable. Times are monotonic milliseconds; -1 = not reached. */
 export interface RequestTrace {
   /** 32 hexadecimal digits. */
   readonly traceId: string
-  /** Of the server span: 16 hexadecimal digits. */
+  /** Id of the server span: 16 hexadecimal digits. */
   readonly spanId: string
-  /** The caller's span; '' = the trace begins here. */
+  /** The caller's span; '' = this is the root. */
   readonly parentId: string
   /** The caller's `tracestate`; ''. */
   readonly traceState: string
   authenticatedMs: number
-  /** Impersonation asked by the client was authorised, if there was any: from here it is decided whether the request is served. */
+  /** Authentication and any client-requested impersonation are done: admission starts here. */
   identifiedMs: number
   admittedMs: number
   readonly attempts: TraceAttempt[]
-  /** Its spans have been made. */
+  /** Its spans have been created. */
   ended: boolean
 }
 
-/** One sending of the request to an endpoint. */
+/** One attempt to send the request to an endpoint. */
 export interface TraceAttempt {
   readonly spanId: string
   readonly endpoint: string
-  /** An endpoint is looked for. */
+  /** Endpoint selection starts. */
   readonly pickMs: number
   readonly sentMs: number
   headMs: number
   endMs: number
-  /** Of upstream's answer; 0 = there was none. */
+  /** Status code of upstream's response; 0 = none. */
   code: number
   /** ResetReason, or another short name; '' = none. */
   error: string
@@ -38,11 +38,11 @@ export interface TraceAttempt {
 /** Decides which requests are traced. */
 export interface Tracer {
   /**
-   * For a request whose head was just read. Changes `fields`, which go upstream, where a traceparent in them is not to be believed.
-   * @param traceparent '' = there is none
-   * @returns undefined = it is not traced
+   * Called when a request head has been read. Modifies `fields`, which go upstream, if they contain an untrusted traceparent.
+   * @param traceparent '' = none
+   * @returns undefined = not traced
    */
   begin(traceparent: string, fields: string[], nowMs: number): RequestTrace | undefined
-  /** Of a new span. */
+  /** Id for a new span. */
   newSpanId(): string
 }

@@ -1,4 +1,4 @@
-// RevokedCredential: a user or credential that the embedded API server and the protection webhook refuse.
+// RevokedCredential: a user or credential that the embedded API server and the protection webhook reject.
 
 import { object, text, time, type ValueOf } from '../../kit/api/json/json-schema.ts'
 
@@ -10,8 +10,8 @@ export const REVOKED_CREDENTIAL_SPEC_SCHEMA = object(
       'SHA-256 of the DER of the client certificate, or (better) of the part of it that is signed; 64 lower-case hex digits.',
     ),
     tokenHash: text('SHA-256 of the header and claims of the token, as text; 64 lower-case hex digits.'),
-    // For a credential that is not at hand; a file is better, since whoever has a certificate may be able to rewrite its signature, and with it
-    // this fingerprint.
+    // For a credential that is not at hand; a file is better, since the owner of a certificate may be able to rewrite its signature, and with it this
+    // fingerprint.
     credentialID: text('X509SHA256=HEX or JTI=ID, as the extra of a user in audit events has it.'),
     subject: text('Whose it is, for people.'),
     reason: text('Why, for people.'),

@@ -170,7 +170,7 @@ test('errors become the causes that kube-apiserver would give', () => {
     ['FieldValueNotSupported', 'Unsupported value: "a": is odd'],
     ['FieldValueTooLong', 'is odd'],
   ]
-  // Whatever the message says: the reason is read nowhere else.
+  // Independent of the message: only the reason is read.
   for (const [reason, message] of kinds) {
     assert.deepEqual(cause('metadata.name', 'is odd', '', reason), { reason, message, path: 'metadata.name' })
     assert.equal(cause('metadata.name', 'is required', '', reason).reason, reason)

@@ -17,7 +17,7 @@ const COLUMNS: readonly PrinterColumn[] = [
   condition('Ready', 'Whether the cluster is served.', 'status'),
   { name: 'Endpoints', type: 'integer', description: 'Ready endpoints.', jsonPath: '.status.endpoints.ready' },
   { name: 'Total', type: 'integer', description: 'All endpoints.', jsonPath: '.status.endpoints.total' },
-  // Not spec.degrade.mode: that still stands there when the mode has expired.
+  // Not spec.degrade.mode: it still holds the mode after it has expired.
   condition('Degrade', 'The degrade mode in force: Off, ReadOnly ..., or Expired or Shadow.', 'reason', 'Degraded'),
   { name: 'Age', type: 'date', description: 'When it was created.', jsonPath: '.metadata.creationTimestamp' },
   {
@@ -31,21 +31,21 @@ function condition(name: string, description: string, field: string, type: strin
   return { name, type: 'string', description, jsonPath: `.status.conditions[?(@.type=="${type}")].${field}` }
 }
 
-/** What following the references of an object to Secrets has found. */
+/** Result of resolving an object's Secret references. */
 export interface ResolvedReferences {
-  /** The object with the bytes in the places of the references that could be followed. */
+  /** The object with inline bytes in place of every reference that could be resolved. */
   readonly object: unknown
   readonly problems: readonly FieldError[]
-  /** Paths of inline fields that came from references, and the paths of those. */
+  /** Paths of inline fields that came from references, mapped to the paths of the references. */
   readonly origins: ReadonlyMap<string, string>
 }
 
 interface ClusterKindOptions extends Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'> {
-  /** Follows references. Default: they are not followed. */
+  /** Resolves references. Default: they are left alone. */
   resolve?(object: JsonObject): ResolvedReferences
 }
 
-/** The row, where objects are checked for gateways that can do what `options` say. */
+/** The row, with objects checked for gateways that have the capabilities in `options`. */
 export function upstreamClusterKind(options: ClusterKindOptions = {}): ResourceKind {
   return {
     group: 'proxy.kubegateway.io',
@@ -79,7 +79,7 @@ export function upstreamClusterKind(options: ClusterKindOptions = {}): ResourceK
       ['spec', 'secureServing', 'certData'],
       ['spec', 'secureServing', 'clientCAData'],
     ],
-    // Files are the gateway's, and an object of an API server is not to name them.
+    // Files belong to the gateway; an object from an API server must not name them.
     check: (object, before, pem) => checkWritten(object, before, pem, options),
     claims: claimKeysOf,
     conflicts: conflictsWith,
@@ -96,12 +96,12 @@ function checkWritten(
   const shown = certificateShown(object, before)
   if (resolve === undefined) return [...checkUpstreamCluster(object, pem, options), ...shown]
   const { object: resolved, problems, origins } = resolve(object)
-  // The content of a Secret does not fail a write that leaves the references unchanged: the degrade switch keeps working.
+  // A Secret's content never fails a write that leaves the references unchanged, so the degrade switch keeps working.
   const isSame = before !== undefined && credentialsOf(before) === credentialsOf(object)
   const softened = (problem: FieldError): FieldError => (isSame ? { ...problem, severity: 'warning' } : problem)
   const checked = checkUpstreamCluster(resolved, pem, options)
   const isError = ({ path, severity }: FieldError): boolean => origins.has(path) && severity === 'error'
-  // But what this write causes with the same Secrets is its error: servers to which the token would be sent in clear.
+  // Errors that this write causes with the same Secrets do count: servers that would receive the token in clear text.
   const known = isSame && checked.some(isError) ? checkUpstreamCluster(resolve(before).object, pem, options) : []
   const wasThere = ({ path, message }: FieldError): boolean =>
     known.some((one) => one.path === path && one.message === message)
@@ -114,8 +114,8 @@ function checkWritten(
 }
 
 /**
- * A client that connects to a bare address says no name, so that the address alone decides which certificate it is shown, before
- * there is a path to look at. Told once, to whoever claims the address or gives the cluster a certificate.
+ * A client that connects to a bare address sends no SNI, so the address alone selects the certificate, before there is a path to look at. Warn once,
+ * when a write claims the address or adds the certificate.
  */
 function certificateShown(object: JsonObject, before: JsonObject | undefined): readonly FieldError[] {
   const out = new FieldErrors()

@@ -1,10 +1,10 @@
-// Metrics of certificates, and of files that are read again when they change. Only the main thread knows them.
+// Metrics of certificates, and of files that are reread when they change. Known only to the main thread.
 
 import { CERTIFICATE_EXPIRATION, FILE_RELOADED } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
 
 export interface CertificateEnd {
-  /** '' = it is the gateway's own. */
+  /** '' = the gateway's own. */
   readonly cluster: string
   readonly certificate: string
   /** Milliseconds since the epoch. */

@@ -1,4 +1,4 @@
-// Metrics of what the clusters in force say, made at a scrape: the degrade mode, the sizes of limits, and a hash of all objects.
+// Metrics derived from the clusters in force at each scrape: the degrade mode, the sizes of limits, and a hash of all objects.
 
 import { createHash } from 'node:crypto'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
@@ -6,7 +6,7 @@ import { effectiveMode } from '../core/policy/degrade.ts'
 import { CONFIG_HASH, DEGRADE_EXPIRATION, DEGRADE_MODE, FLOW_LIMIT } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
 
-/** Bytes of the hash: a number that a double holds exactly. */
+/** Hash bytes: few enough that a double holds it exactly. */
 const HASH_BYTES = 6
 
 /** @param nowMs wall clock */
@@ -17,10 +17,10 @@ export function exposeClusters(into: Exposition, clusters: Iterable<CompiledClus
     into.addMetric(DEGRADE_MODE, 1, name, mode, String(degrade.shadow))
     if (mode !== 'Off') into.addMetric(DEGRADE_EXPIRATION, degrade.expiresAtMs / 1000, name)
     for (const { name: schema, kind, max, perUser } of schemas) {
-      // Of a limit for each user there is no sum that could be full.
+      // A per-user limit has no total that could be full.
       if (kind === 'maxRequestsInflight' && !perUser) into.addMetric(FLOW_LIMIT, max, name, schema)
     }
-    // Behind the first space stand addresses, which each replica looks up by itself.
+    // Addresses follow the first space; each replica looks them up itself.
     revisions.push(`${name} ${revision.split(' ')[0] ?? ''}`)
   }
   const digest = createHash('sha256')

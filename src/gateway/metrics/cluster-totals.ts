@@ -1,4 +1,4 @@
-// The counts of a cluster as the dashboard needs them, summed over verbs and resources: read from the same rows as the metrics.
+// A cluster's counts for the dashboard, summed over verbs and resources: read from the same rows as the metrics.
 
 import { REFUSAL_TABLE } from '../../kit/core/refusal/refusal.ts'
 import { METRIC_SCOPES, VERB_WATCH } from '../core/cluster/metric-labels.ts'
@@ -16,32 +16,32 @@ import {
 } from './descriptors.ts'
 import { ROW_FIELDS, type StoreSnapshot } from './series.ts'
 
-/** Since the start of the process; the gauges of now. */
+/** Counters since the start of the process; current gauges. */
 export interface ClusterTotals {
   readonly requests: number
-  /** Answered with 5xx or not at all, by upstream or because it could not be reached. */
+  /** Requests with a 5xx or no response, from upstream or because it was unreachable. */
   readonly errors: number
   /** Refused by a rule of the gateway. */
   readonly refused: number
   readonly inFlight: number
   readonly watches: number
-  /** A count for each of DURATION_BOUNDS, and how many there are in all. */
+  /** One count per DURATION_BOUNDS entry, followed by the total. */
   readonly durations: Float64Array
   readonly durationCount: number
-  /** By reason and rule, with a line break between. */
+  /** Keyed by reason and rule, separated by a line break. */
   readonly refusals: ReadonlyMap<string, number>
   readonly endpoints: ReadonlyMap<string, { readonly requests: number; readonly errors: number }>
-  /** By name of the limit. */
+  /** Keyed by limit name. */
   readonly admitted: ReadonlyMap<string, number>
   readonly rejected: ReadonlyMap<string, number>
-  /** By index of the dispatch policy. */
+  /** Keyed by index of the dispatch policy. */
   readonly policies: ReadonlyMap<string, number>
 }
 
 /** Seconds. */
 export const DURATION_BOUNDS: Float64Array = DURATION.bounds
 const HISTOGRAM_HEAD = 2
-/** What the gateway says when upstream fails: errors, not refusals. */
+/** The gateway's own responses when upstream fails: errors, not refusals. */
 const FAILURES: ReadonlySet<string> = new Set(['no-endpoint', 'upstream-failed', 'upgrade-failed', 'internal'])
 const SERVER_ERROR = 500
 
@@ -117,7 +117,7 @@ export function clusterTotals({ rows, values, names }: StoreSnapshot): ClusterTo
   return totals
 }
 
-/** @param row the one that the gauge belongs to */
+/** @param row the row that the gauge belongs to */
 function isWatchRow(rows: Int32Array, row: number): boolean {
   const at = row * ROW_FIELDS
   if (rows[at] !== VERB.id) return false

@@ -12,9 +12,9 @@ import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
 
-/** With more names than a row has room for: the main thread keeps them itself (main-families.ts). */
+/** More labels than a row holds: the main thread keeps them itself (main-families.ts). */
 const NO_ROWS: readonly Metric[] = [BUILD_INFO, GUARD_ACTIONS]
-/** Those with rows that stand alone: what the rows of verbs have is tested with requests. */
+/** Metrics with independent rows: those attached to verb rows are tested with requests. */
 const ALONE: readonly Metric[] = METRICS.filter(
   (metric) => metric.first !== 'row' && metric !== WATCHERS && !NO_ROWS.includes(metric),
 )
@@ -27,7 +27,7 @@ async function textOf(snapshot: StoreSnapshot): Promise<string> {
   return into.text()
 }
 
-/** As a thread that has counted 3 of it. */
+/** The snapshot of a thread that counted it 3 times. */
 function counted(metric: Metric, id: number): StoreSnapshot {
   const store = new SeriesStore(metric.perCluster ? 'prod' : '', id)
   const at = store.table(metric).at('one', 'two')

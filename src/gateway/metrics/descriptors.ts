@@ -1,6 +1,6 @@
-// All metrics of the gateway, except those of pod protection (src/protection/metrics), of the process and its calls (process-descriptors.ts) and of Node
-// (node-descriptors.ts): name, labels, help. The rows in which threads count, how rows of several threads are merged, and the text follow from it;
-// test/repository/docs.test.ts compares docs/operating.md with it. Names are kube-apiserver's where it has one, after `portcullis_`.
+// All metrics of the gateway except those of pod protection (protection-descriptors.ts) and of Node (node-descriptors.ts): name, labels, help. The
+// rows in which threads count, how they are merged, and the text derive from it; test/repository/docs.test.ts compares docs/operating.md with it.
+// Names follow kube-apiserver where it has an equivalent, after `portcullis_`.
 
 import type { Step } from '../../kit/io/stalls/steps.ts'
 import type { ScaleDownOutcome } from '../../scaling/api/scale-down.ts'
@@ -8,12 +8,12 @@ import type { ScaleOutcome, UncheckedReason } from '../../scaling/core/scale-wri
 import type { ListOutcome } from '../api/list-request.ts'
 import { MAX_TABLE_ROWS, type Metric, MetricTable, type RowKind } from './metric.ts'
 
-/** Why a request is sent again: upstream has not processed it, or a read got no complete response. */
+/** Why a request is retried: upstream did not process it, or a read got no complete response. */
 export type RetryCause = 'refused' | 'read'
 export type ReviewResult = 'allowed' | 'denied' | 'error'
 
 const table = new MetricTable()
-/** Kinds of rows, by `id`. */
+/** Row kinds, by `id`. */
 export const KINDS: readonly RowKind[] = table.kinds
 export const METRICS: readonly Metric[] = table.metrics
 
@@ -26,12 +26,12 @@ const ADDED_BUCKETS = Float64Array.of(
   ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
 )
 
-// Requests: counted in request-metrics.ts and resource-series.ts, which keep offsets of their rows.
+// Requests: counted in request-metrics.ts and resource-series.ts, which keep offsets into their rows.
 const RESOURCE_LABELS = ['cluster', 'group', 'version', 'resource']
 const REQUEST_LABELS = ['cluster', 'verb', 'group', 'version', 'resource', 'subresource', 'scope']
-/** A resource: four names from `first` on (group, version, resource, subresource), `second` is its standing. */
+/** A resource: four names starting at `first` (group, version, resource, subresource), `second` is its standing. */
 export const RESOURCE: RowKind = table.labelRows([], 'none')
-/** Requests of one verb and scope to one resource: `first` = row of the resource, `second` = verb and scope. */
+/** Requests of one verb and scope on one resource: `first` = row of the resource, `second` = verb and scope. */
 export const VERB: RowKind = table.labelRows(REQUEST_LABELS, 'row')
 const OF_VERB = { of: VERB }
 
@@ -72,14 +72,14 @@ export const LONG_RUNNING: Metric = table.gauge(
   'Long-running requests open',
   OF_VERB,
 )
-/** Has no rows: it is the sum of LONG_RUNNING for the verb watch. */
+/** Has no rows: it is the sum of LONG_RUNNING over the verb watch. */
 export const WATCHERS: Metric = table.gauge('apiserver_registered_watchers', RESOURCE_LABELS, 'Watches open')
 export const REFUSALS: Metric<[string, string, string]> = table.counter(
   'refusals_total',
   ['cluster', 'reason', 'rule'],
   'Requests that the gateway refused, by reason and by the rule or limit',
 )
-/** The names are those of ShareLimit, and of other limits that are divided among sources. */
+/** The names of ShareLimit, and of other limits divided among sources. */
 export const LIMITED: Metric<[string, 'true' | 'false']> = table.counter(
   'limited_total',
   ['limit', 'known'],
@@ -121,7 +121,7 @@ export const ABORTS: Metric<[string, string]> = table.counter(
   'Requests aborted before the response was complete',
 )
 
-// Other than requests, in the threads that serve them: MetricsRecorder.add and .set.
+// Not about requests, counted in the threads that serve them: MetricsRecorder.add and .set.
 export const EJECTIONS: Metric<[string, string]> = table.counter(
   'endpoint_ejections_total',
   ['cluster', 'endpoint'],
@@ -155,7 +155,7 @@ export const UPSTREAM_CONNECTIONS: Metric<[string, string, string]> = table.gaug
   'Open connections to an endpoint, by class',
   { merge: 'perSnapshot', knownEndpoints: true },
 )
-/** Threads share this count, so only one of them reports it. */
+/** A count shared by threads, so only one of them reports it. */
 export const FLOW_INFLIGHT: Metric<[string, string]> = table.gauge(
   'flow_control_inflight_requests',
   ['cluster', 'schema'],
@@ -250,7 +250,7 @@ export const HANDSHAKES: Metric<['hello' | 'queued' | 'in-progress']> = table.ga
   ['stage'],
   'Connections of clients before the end of their TLS handshake',
 )
-/** The total so far: it keeps the dropped lines of threads that have died. */
+/** The total so far, including dropped lines of threads that have died. */
 export const TAPS: Metric<[]> = table.gauge('taps', [], 'Taps that run')
 export const TAP_EVENTS: Metric<['shown' | 'rate' | 'reader']> = table.counter(
   'tap_events_total',
@@ -330,7 +330,7 @@ export const BUILD_INFO: Metric<[string, string, string, string, string]> = tabl
   'Always 1; its labels say which build of the program runs, and on which Node',
 )
 
-// What plain objects count: which field is which of these stands in field-counters.ts.
+// Fields of plain counter objects; field-counters.ts maps each to one of these.
 export const UPSTREAM_OPENED: Metric<[string, string]> = table.counter(
   'upstream_connections_opened_total',
   ['cluster', 'endpoint'],
@@ -347,7 +347,7 @@ export const UPSTREAM_CLOSED: Metric<[string, string, string]> = table.counter(
   'upstream_connections_closed_total',
   ['cluster', 'endpoint', 'cause'],
   'Connections to an endpoint that ended, by cause',
-  // For the same endpoints as the metrics around it.
+  // Same endpoints as the surrounding metrics.
   { knownEndpoints: true, limit: 10 * MAX_TABLE_ROWS },
 )
 export const UPSTREAM_ENDED_BY_REQUESTS: Metric<[string, string]> = table.counter(
@@ -398,7 +398,7 @@ export const EARLY_ANSWERS: Metric<[string, string]> = table.counter(
   'Answers that were complete before the body of their request, by what became of the rest of it',
 )
 
-// What only the main thread knows: event-metrics.ts, guard-metrics.ts, and what is looked up at a scrape, *-series.ts.
+// Known only to the main thread: event-metrics.ts, guard-metrics.ts, and values computed at a scrape, *-series.ts.
 export const THREAD_ANSWERS: Metric<[string]> = table.gauge(
   'thread_answers',
   ['thread'],

@@ -13,17 +13,17 @@ import {
 } from './descriptors.ts'
 import type { MainFamilies } from './main-families.ts'
 
-/** What happens on the main thread. */
+/** Events on the main thread. */
 export interface MainEvents {
   endpointHealth(cluster: string, endpoint: string, healthy: boolean): void
   configApplied(state: ConfigState): void
-  /** The result of a check of the gateway's rights in a cluster. */
+  /** Result of checking the gateway's permissions in a cluster. */
   rightsAsked(cluster: string, state: RightsResult): void
 }
 
 export type RightsResult = 'unasked' | 'granted' | 'missing' | 'rejected' | 'unanswered'
 
-/** The state of the configuration after it was read. */
+/** The state of the configuration after a read. */
 export interface ConfigState {
   readonly generation: number
   /** Wall clock, milliseconds. */
@@ -37,11 +37,11 @@ export interface ConfigState {
 /** Clusters in force and their endpoints. */
 export type KnownEndpoints = ReadonlyMap<string, ReadonlySet<string>>
 
-/** The functions of `MainEvents`, and one that drops endpoints that left the configuration. */
+/** Implements `MainEvents`, and drops endpoints that left the configuration. */
 export function createMainEvents(families: MainFamilies): {
   events: MainEvents
   forget(cluster: string, endpoints: Iterable<string>): void
-  /** A cluster that was removed. */
+  /** A cluster was removed. */
   forgetCluster(cluster: string): void
 } {
   const healthy = families.of(ENDPOINT_HEALTHY)

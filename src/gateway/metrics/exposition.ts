@@ -1,21 +1,21 @@
-// The Prometheus text format, 0.0.4. Whatever has metrics adds them to one Exposition for each scrape; it puts them in order.
+// The Prometheus text format, 0.0.4. Each source adds its metrics to one Exposition per scrape, which sorts them.
 
 import { formatLabel } from '../core/cluster/metric-labels.ts'
 import type { Metric } from './metric.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Adds what it has to a scrape. */
+/** Adds its metrics to a scrape. */
 export type ExposeMetrics = (into: Exposition) => void | Promise<void>
 
-/** The text of what all of them have. */
+/** The combined text of all sources. */
 export async function textOf(...sources: readonly ExposeMetrics[]): Promise<string> {
   const exposition = new Exposition()
   await Promise.all(sources.map((expose) => expose(exposition)))
   return exposition.text()
 }
 
-/** Calls that come while a text is made get that text. */
+/** Calls made while a text is being rendered share it. */
 export function sharedText(make: () => Promise<string>): () => Promise<string> {
   let running: Promise<string> | undefined
   return () => {
@@ -30,23 +30,23 @@ export function sharedText(make: () => Promise<string>): () => Promise<string> {
 export class Exposition {
   readonly #lines = new Map<Metric, string[]>()
 
-  /** Its name, type and help are shown whether or not there is a series of it. */
+  /** Its name, type and help are shown even without series. */
   declare(metric: Metric): void {
     this.#linesOf(metric)
   }
 
-  /** `values`: those of its labels, in their order. */
+  /** `values`: its label values, in order. */
   addMetric<Values extends readonly string[]>(metric: Metric<Values>, value: number, ...values: Values): void {
     const labels = metric.labels.map((name, index) => formatLabel(name, values[index] ?? ''))
     this.add(metric, labels.length === 0 ? '' : `{${labels}}`, value)
   }
 
-  /** `labels` with its braces, or ''. `suffix` is `_bucket`, `_sum` or `_count` of a histogram. */
+  /** `labels` with braces, or ''. `suffix` is `_bucket`, `_sum` or `_count` of a histogram. */
   add(metric: Metric, labels: string, value: number, suffix = ''): void {
     this.#linesOf(metric).push(`${metric.name}${suffix}${labels} ${numberText(value)}`)
   }
 
-  /** `values` at `at`: count, sum, and a count for each bound; `labels` without braces. */
+  /** `values` from `at` on: count, sum, and a count per bound; `labels` without braces. */
   addHistogram(metric: Metric, labels: string, values: Float64Array, at: number): void {
     const count = values[at] ?? 0
     const braced = labels === '' ? '' : `{${labels}}`
@@ -61,7 +61,7 @@ export class Exposition {
     this.add(metric, braced, count, '_count')
   }
 
-  /** In the order of the names. */
+  /** Sorted by name. */
   text(): string {
     let text = ''
     const inOrder = [...this.#lines].sort(([a], [b]) => (a.name < b.name ? -1 : 1))

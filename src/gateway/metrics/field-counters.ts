@@ -1,4 +1,4 @@
-// The metric of each field of the plain counter objects. The compiler demands a line for each field.
+// The metric for each field of the plain counter objects. The compiler requires a line for each field.
 
 import { ABUSE_KINDS, type AbuseKind, type Http2Counters } from '../../http2/counters.ts'
 import {
@@ -19,7 +19,7 @@ import type { Metric } from './metric.ts'
 import type { SeriesStore } from './series.ts'
 import type { UpstreamCounters } from './upstream-counters.ts'
 
-/** The metric, and the value of its last label if it has one more than the name that the object belongs to. */
+/** The metric, and the value of its last label if it has another one besides the object's name. */
 type Counted = readonly [metric: Metric, label?: string]
 type FieldCounters<Fields extends string> = Readonly<Record<Fields, Counted>>
 
@@ -51,13 +51,13 @@ const UPSTREAM: FieldCounters<keyof UpstreamCounters> = {
   endedByRequests: [UPSTREAM_ENDED_BY_REQUESTS],
 }
 
-/** Writes what the connections of one side have counted. */
+/** Writes the counters of one side's connections. */
 export function writeHttp2(store: SeriesStore, side: 'client' | 'upstream', counters: Http2Counters): void {
   for (const kind of ABUSE_KINDS) store.set(store.table(HTTP2_ABUSE).at(side, kebabCase(kind)), counters[kind])
   writeFields(store, side, HTTP2, counters)
 }
 
-/** Writes what the connections to one endpoint have counted. */
+/** Writes the counters of one endpoint's connections. */
 export function writeUpstream(store: SeriesStore, endpoint: string, counters: UpstreamCounters): void {
   writeFields(store, endpoint, UPSTREAM, counters)
 }

@@ -1,9 +1,9 @@
-// Metrics of the limits that replicas share, which only the main thread knows.
+// Metrics of limits shared by replicas, known only to the main thread.
 
 import { GLOBAL_LIMIT_AT_HAND, GLOBAL_LIMIT_STATE, REDIS_UP, REPLICAS } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
 
-/** The state of one limit. */
+/** State of one limit. */
 export interface GlobalLimitState {
   readonly cluster: string
   readonly schema: string
@@ -11,14 +11,14 @@ export interface GlobalLimitState {
   readonly atHand: number
 }
 
-/** All of them. */
+/** State of all limits. */
 export interface GlobalLimitsState {
   readonly mode: 'shared' | 'returning' | 'parted'
   readonly replicas: readonly string[]
   readonly limits: readonly GlobalLimitState[]
 }
 
-/** @param state undefined = there is no Redis, and nothing to show */
+/** @param state undefined = there is no Redis, and nothing to expose */
 export function exposeGlobalLimits(into: Exposition, state: GlobalLimitsState | undefined): void {
   if (state === undefined) return
   into.addMetric(REDIS_UP, state.mode === 'parted' ? 0 : 1)

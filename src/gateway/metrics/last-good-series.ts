@@ -1,4 +1,4 @@
-// Metrics of the last good states that are kept on disk. Only the main thread knows them.
+// Metrics of the last good states on disk. Known only to the main thread.
 
 import type { LastGoodStatus } from '../io/last-good/keeper.ts'
 import { LAST_GOOD_AGE, LAST_GOOD_BYTES, LAST_GOOD_FAILURES, LAST_GOOD_WRITTEN } from './descriptors.ts'

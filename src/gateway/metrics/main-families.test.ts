@@ -15,7 +15,7 @@ const operation = fc.record({
 })
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
-/** A line for each series, computed again from all operations. */
+/** One line per series, recomputed from all operations. */
 function expectedLines(
   labels: readonly string[],
   hidden: readonly string[],

@@ -1,16 +1,16 @@
-// What only the main thread counts, and seldom: by any labels, in a row of numbers for each set of their values. The rows of what
-// requests count are in series.ts: there no labels are put together for each event.
+// Metrics that only the main thread counts, and rarely: with arbitrary labels, in a row of numbers per set of label values. Rows counted by requests
+// are in series.ts, which builds no labels per event.
 
 import { formatLabel } from '../core/cluster/metric-labels.ts'
 import type { Exposition } from './exposition.ts'
 import { type Metric, VALUE } from './metric.ts'
 import { observeAt } from './series.ts'
 
-/** The series of one metric. One without labels that are shown is there from the start. */
+/** The series of one metric. A metric without visible labels has its series from the start. */
 export class MainFamily<Values extends readonly string[] = readonly string[]> {
   readonly #metric: Metric<Values>
   readonly #hidden: ReadonlySet<string>
-  /** By the labels as the text format has them. */
+  /** Keyed by labels in text format. */
   readonly #rows = new Map<string, Float64Array>()
 
   constructor(metric: Metric<Values>, hidden: ReadonlySet<string>) {
@@ -19,7 +19,7 @@ export class MainFamily<Values extends readonly string[] = readonly string[]> {
     if (metric.labels.every((label) => hidden.has(label))) this.#rowOf([])
   }
 
-  /** Counts. `values`: those of its labels, in their order; those of hidden labels make no difference. */
+  /** Counts. `values`: its label values, in order; hidden labels make no difference. */
   add(by: number, ...values: Values): void {
     const row = this.#rowOf(values)
     row[VALUE] = (row[VALUE] ?? 0) + by
@@ -30,17 +30,17 @@ export class MainFamily<Values extends readonly string[] = readonly string[]> {
     this.#rowOf(values)[VALUE] = value
   }
 
-  /** Counts in a histogram. */
+  /** Observes a value in a histogram. */
   observe(value: number, ...values: Values): void {
     observeAt(this.#rowOf(values), 0, this.#metric.bounds, value)
   }
 
-  /** Its series is no longer shown. */
+  /** Removes its series. */
   remove(...values: Values): void {
     this.#rows.delete(this.#key(values))
   }
 
-  /** No series is shown any more. */
+  /** Removes all series. */
   clear(): void {
     this.#rows.clear()
   }
@@ -73,17 +73,17 @@ export class MainFamily<Values extends readonly string[] = readonly string[]> {
   }
 }
 
-/** Families that are shown together. */
+/** Families exposed together. */
 export class MainFamilies {
   readonly #hidden: ReadonlySet<string>
   readonly #families: ((into: Exposition) => void)[] = []
 
-  /** @param hidden labels that are left out: what differs in them alone is one series. Default: none */
+  /** @param hidden labels to omit: series that only differ in these are merged. Default: none */
   constructor(hidden: Iterable<string> = []) {
     this.#hidden = new Set(hidden)
   }
 
-  /** From now on it is shown. Once for each metric. */
+  /** Exposes the metric from now on. Once per metric. */
   of<Values extends readonly string[]>(metric: Metric<Values>): MainFamily<Values> {
     const family = new MainFamily(metric, this.#hidden)
     this.#families.push(family.expose)

@@ -1,25 +1,25 @@
-// The descriptor of a metric, and how its rows of numbers follow from it.
+// Metric descriptors, and how rows of numbers derive from them.
 
 /**
- * How the numbers of threads are merged: `kept` is summed and stays when the thread dies; `live` is summed and
- * goes with the thread; `perSnapshot` is `live`, but shown only if it was set again since the last snapshot.
+ * How threads' numbers are merged: `kept` is summed and survives the thread; `live` is summed and disappears with the thread; `perSnapshot` is
+ * `live`, but shown only if it was set again since the last snapshot.
  */
 export type Merge = 'kept' | 'live' | 'perSnapshot'
 
-/** How rows of one kind are named and merged: each metric is a kind. */
+/** Naming and merging of rows of one kind: each metric is a kind. */
 export interface RowKind {
-  /** Index into the kinds of the table. */
+  /** Index into the table's kinds. */
   readonly id: number
-  /** Numbers in a row. */
+  /** Numbers per row. */
   readonly width: number
   readonly merge: Merge
-  /** The meaning of `first` in a row: an index into the names, the row it belongs to, or nothing. */
+  /** Meaning of a row's `first`: an index into the names, the row it belongs to, or nothing. */
   readonly first: 'name' | 'row' | 'none'
-  /** The meaning of `second` in a row: an index into the names, or a number that is the same in every thread. */
+  /** Meaning of a row's `second`: an index into the names, or a number that is the same in every thread. */
   readonly second: 'name' | 'number'
-  /** Most rows of this kind in one store; the rest is counted together as `other`. */
+  /** Maximum rows of this kind per store; the rest is counted together as `other`. */
   readonly limit: number
-  /** Names of all labels, in order. */
+  /** All label names, in order. */
   readonly labels: readonly string[]
 }
 
@@ -30,17 +30,17 @@ export interface Family {
   readonly help: string
 }
 
-/** One metric. `Values`: the types of its label values, in the order of `labels`. */
+/** One metric. `Values`: types of its label values, in the order of `labels`. */
 export interface Metric<Values extends readonly string[] = readonly string[]> extends Family, RowKind {
-  /** The first label is the cluster: it is counted in the store of each cluster, else in that of the process. */
+  /** The first label is the cluster: it is counted in each cluster's store, else in that of the process. */
   readonly perCluster: boolean
-  /** Labels that each row has of its own: not the cluster, nor those of the row it belongs to. */
+  /** Labels of the row itself: not the cluster, nor those of the row it belongs to. */
   readonly ownLabels: readonly string[]
-  /** Upper bounds of the buckets; none unless it is a histogram. */
+  /** Upper bounds of the buckets; empty unless it is a histogram. */
   readonly bounds: Float64Array
-  /** Rows of endpoints that are not in the configuration are not shown. */
+  /** Rows of endpoints that are not in the configuration are hidden. */
   readonly knownEndpoints: boolean
-  /** Never set: it carries the types of the label values for the compiler. */
+  /** Type-only, never set: carries the types of the label values. */
   readonly values?: Values
 }
 
@@ -58,22 +58,22 @@ export interface MetricOptions {
 type LabelNames<Values extends readonly string[]> = NoInfer<{ readonly [K in keyof Values]: string }>
 
 const PREFIX = 'portcullis_'
-/** Rows of one metric in one store, for names that come from the configuration (rules, schemas, endpoints). */
+/** Maximum rows per metric and store, for names from the configuration (rules, schemas, endpoints). */
 export const MAX_TABLE_ROWS = 1000
 const NO_BOUNDS: Float64Array = new Float64Array(0)
-/** A histogram is its count, its sum, and one number for each bucket. */
+/** A histogram consists of its count, its sum, and one number per bucket. */
 const HISTOGRAM_HEAD = 2
 
-// Offsets in a row of a metric that is `perSnapshot`.
+// Offsets in a row of a `perSnapshot` metric.
 export const VALUE = 0
 export const IS_SET = 1
 
-/** Takes up descriptors, in the order of their definition. */
+/** Collects descriptors, in the order of their definition. */
 export class MetricTable {
   readonly kinds: RowKind[] = []
   readonly metrics: Metric[] = []
 
-  /** Rows without numbers: their labels are those of the rows that belong to them. */
+  /** Rows without numbers, whose labels apply to the rows that belong to them. */
   labelRows(labels: readonly string[], first: RowKind['first']): RowKind {
     const limit = Number.POSITIVE_INFINITY
     const kind: RowKind = { id: this.kinds.length, width: 0, merge: 'kept', first, second: 'number', limit, labels }

@@ -1,4 +1,4 @@
-// Several threads in one text.
+// Several threads rendered as one text.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ import {
 import { createMetrics, type GatewayMetrics, ThreadMetrics } from './metrics.ts'
 import { MetricsRecorder, type MetricsSnapshot } from './recorder.ts'
 
-/** The sums of snapshots of different threads. */
+/** Sums of snapshots of different threads. */
 function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const threads = new ThreadMetrics()
   for (const [thread, snapshot] of snapshots.entries()) threads.latest(thread, snapshot)
@@ -67,12 +67,12 @@ function mainMetrics(): GatewayMetrics {
   return metrics
 }
 
-/** As it arrives from another thread. */
+/** A snapshot as received from another thread. */
 function sent(from: MetricsRecorder): MetricsSnapshot {
   return structuredClone(from.snapshot())
 }
 
-/** Lines of the text by name and labels, without those about the process. Two lines of one name are an error. */
+/** Lines of the text by name and labels, without those about the process. Duplicate names are an error. */
 async function samples(metrics: GatewayMetrics): Promise<Map<string, number>> {
   const found = new Map<string, number>()
   for (const line of (await metrics.text()).split('\n')) {
@@ -84,7 +84,7 @@ async function samples(metrics: GatewayMetrics): Promise<Map<string, number>> {
   return found
 }
 
-/** Something of everything that a thread counts. */
+/** Counts something of everything that a thread counts. */
 function count(into: MetricsRecorder, seed: number): void {
   const pick = <T>(values: readonly T[], shift: number): T | undefined => values[(seed >> shift) % values.length]
   const verb = pick(['list', 'get', 'create', 'watch'], 0) ?? 'get'
@@ -172,7 +172,7 @@ test('when a thread dies its counters stay and its gauges go', async () => {
   metrics.threads.latest(2, sent(two))
   const before = await samples(metrics)
   metrics.threads.died(2)
-  // A message that was under way when the thread ended.
+  // A message in transit when the thread ended.
   metrics.threads.latest(2, sent(two))
   const after = await samples(metrics)
   const gauges = [
@@ -190,7 +190,7 @@ test('when a thread dies its counters stay and its gauges go', async () => {
   for (const [series, value] of before) if (!gauges.includes(series)) assert.equal(after.get(series), value, series)
   assert.equal(after.get(TOTAL), 2)
   assert.equal(after.get('portcullis_http2_timeouts_total{side="upstream",frame="ping"}'), 2)
-  // The successor counts on top.
+  // The successor's counts are added.
   const next = recorder()
   next.observe(record())
   metrics.threads.latest(3, sent(next))
@@ -263,7 +263,7 @@ test('series stay bounded over all threads, and nothing is lost', async () => {
     assert.equal(upstream.length, 1001)
     assert.equal(sum(upstream), 6 * 1200)
     assert.ok((found.get('portcullis_upstream_requests_total{cluster="stage",endpoint="other",code="other"}') ?? 0) > 0)
-    // The dead are counted as the living.
+    // Dead threads count like live ones.
     metrics.threads.died(2)
   }
 })
@@ -280,7 +280,7 @@ test('the series of a removed cluster are dropped, also those of dead threads', 
   assert.ok(stage !== undefined)
   metrics.clustersChanged([stage], ['prod'])
   assert.equal((await samples(metrics)).get(TOTAL), undefined)
-  // It comes back: both threads start from zero.
+  // It is added back: both threads start from zero.
   two.clustersChanged([], ['prod'])
   metrics.clustersChanged(CLUSTERS)
   two.clustersChanged(CLUSTERS)
@@ -336,7 +336,7 @@ test('counters of HTTP/2 and of upstream connections, by kind and by cause', asy
   metrics.recorder.http2Clients.goawaySent = 2
   metrics.recorder.http2Upstreams.madeYouReset = 1
   metrics.recorder.http2Upstreams.connectionsClosed = 4
-  // Before the cluster is known, as when its connections are made first.
+  // Before the cluster is known, as when its connections are created first.
   const early = metrics.recorder.upstream('new', ENDPOINT)
   early.closedBySettingsTimeout = 2
   early.connectFailed = 5

@@ -43,7 +43,7 @@ function metricsFor(...names: string[]): GatewayMetrics {
   return metrics
 }
 
-/** The value of a line, by its exact name and labels; undefined = no such line. */
+/** Value of a line, by its exact name and labels; undefined = no such line. */
 async function sampleOf(metrics: GatewayMetrics, series: string): Promise<number | undefined> {
   const line = (await metrics.text()).split('\n').find((candidate) => candidate.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
@@ -106,7 +106,7 @@ test('running requests: read-only, mutating, long-running', async () => {
   assert.equal(await sampleOf(metrics, `${inflight}"readOnly"}`), 1)
   assert.equal(await sampleOf(metrics, `${inflight}"mutating"}`), 1)
   assert.equal(await sampleOf(metrics, watchers), 1)
-  // A cluster that is replaced keeps its counts; what the request turns into later does not matter.
+  // A replaced cluster keeps its counts; later changes of the request's record do not matter.
   metrics.clustersChanged([{ name: 'prod', endpoints: [] }])
   write.cluster = ''
   write.verb = 'list'
@@ -135,7 +135,7 @@ test('refusals, limits, shadow decisions and aborts', async () => {
   assert.equal(await get('apiserver_request_aborts_total{cluster="prod",by="client"}'), 1)
 })
 
-// KubeGateway's metrics carry the raw host and path of requests nobody authenticated: its defect 5.
+// KubeGateway's metrics contain the raw host and path of unauthenticated requests: its defect 5.
 test('however odd the requests, the number of series is bounded and nothing of them leaks', async () => {
   const metrics = metricsFor('prod')
   const evil = 'evil"} 1\nportcullis_fake 1'
@@ -163,9 +163,9 @@ test('however odd the requests, the number of series is bounded and nothing of t
     assert.ok(!text.includes(leak), leak)
   }
   const totals = new Set(text.match(/^portcullis_apiserver_request_total\{[^}]*(?=,code)/gm))
-  // Two clusters ('prod' and none) of at most 100 invented resources each, twice: a known verb and `other`.
+  // Two clusters ('prod' and none) of at most 100 made-up resources each, twice: a known verb and `other`.
   assert.ok(totals.size <= 2 * 2 * 103, `${totals.size} series`)
-  // Real resources still find a place.
+  // Real resources still fit.
   metrics.observe(record(LIST_PODS, { apiGroup: 'real.io', resource: 'reals' }))
   assert.match(
     await metrics.text(),

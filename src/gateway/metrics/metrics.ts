@@ -1,5 +1,5 @@
-// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), what only the main thread
-// knows (event-metrics.ts), and the process itself (node-metrics.ts).
+// The metrics of the process, as the main thread exposes them: the counts of all threads (recorder.ts), what only the main thread knows
+// (event-metrics.ts), and the process itself (node-metrics.ts).
 
 import { inStep } from '../../kit/io/stalls/steps.ts'
 import type { RequestRecord } from '../api/request-record.ts'
@@ -12,7 +12,7 @@ import type { StoreSnapshot } from './series.ts'
 import { MergedStore } from './series-merge.ts'
 import { exposeCluster, exposeProcess } from './text.ts'
 
-/** Everything that is counted. What happens on the main thread is counted by `recorder` or reported here. */
+/** Everything that is counted. Events on the main thread are counted by `recorder` or reported here. */
 export interface GatewayMetrics extends MainEvents {
   /** Call it whenever clusters are added, changed or removed; unknown clusters are counted as ''. */
   clustersChanged(changed: readonly KnownCluster[], removed?: readonly string[]): void
@@ -20,28 +20,28 @@ export interface GatewayMetrics extends MainEvents {
   requestStarted(record: RequestRecord): void
   /** Once per request, at its end; also for requests that `requestStarted` was not called for. */
   observe(record: RequestRecord): void
-  /** Called before every scrape, to set gauges whose state lives elsewhere, or to ask threads for what they counted. */
+  /** Called before every scrape, to set gauges whose state lives elsewhere, or to collect the threads' counts. */
   beforeScrape(update: () => void | Promise<void>): void
-  /** Counts what happens on the main thread. */
+  /** Counts events on the main thread. */
   readonly recorder: MetricsRecorder
-  /** For what only the main thread counts, and is not among the events: a subject counts its own. */
+  /** Metrics of the scale-up guards. */
   readonly families: MainFamilies
-  /** The counts of the other threads. */
+  /** Counts of the other threads. */
   readonly threads: ThreadMetrics
-  /** What all threads have counted, as of their latest reports. */
+  /** Totals of all threads, from their latest reports. */
   totals(): Promise<MetricsSnapshot>
   expose(into: Exposition): Promise<void>
-  /** All of it in the Prometheus text format. Concurrent calls share one rendering. */
+  /** Everything in the Prometheus text format. Concurrent calls share one rendering. */
   text(): Promise<string>
   readonly contentType: string
 }
 
-/** Clusters that are summed up in one turn of the event loop: about a millisecond. */
+/** Clusters summed up per turn of the event loop: about a millisecond. */
 const CLUSTERS_AT_ONCE = 50
-/** The main thread, among threads. */
+/** The main thread's number. */
 const MAIN_THREAD = 0
 
-/** All counters at zero; instances share nothing but the process that they measure. */
+/** All counters at zero; instances share nothing but the process they measure. */
 export function createMetrics(): GatewayMetrics {
   const families = new MainFamilies()
   const exposeNode = nodeMetrics()
@@ -101,7 +101,7 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** The sums over all threads. Counters of a thread that died stay in the sum, its gauges do not. */
+/** Sums over all threads. Counters of a dead thread stay in the sum, its gauges do not. */
 export class ThreadMetrics {
   readonly #process = new MergedStore('')
   #clusters = new Map<string, MergedStore>()
@@ -120,7 +120,7 @@ export class ThreadMetrics {
     if (!this.#dead.has(thread)) this.#latest.set(thread, snapshot)
   }
 
-  /** The thread has ended: the counts of its last snapshot stay. */
+  /** The thread has ended: the counts of its last snapshot are kept. */
   died(thread: number): void {
     this.#dead.add(thread)
     const last = this.#latest.get(thread)
@@ -140,7 +140,7 @@ export class ThreadMetrics {
     }
   }
 
-  /** The same, some clusters in each turn of the event loop: thousands of them take tens of milliseconds. */
+  /** The same, a few clusters per turn of the event loop: thousands of them take tens of milliseconds. */
   async mergedInTurns(): Promise<MetricsSnapshot> {
     const steps = this.#merge()
     for (;;) {
@@ -167,9 +167,9 @@ export class ThreadMetrics {
     const sums: StoreSnapshot[] = []
     let left = CLUSTERS_AT_ONCE
     for (const [name, threads] of clusters) {
-      // Removed meanwhile.
+      // Removed in the meantime.
       if (!this.#takes(name)) continue
-      // Of a thread that has died meanwhile the store itself has the counts.
+      // If a thread has died in the meantime, the store itself has its counts.
       for (const thread of threads.keys()) if (this.#dead.has(thread)) threads.delete(thread)
       sums.push(this.#store(name).sum(threads))
       if (--left > 0) continue

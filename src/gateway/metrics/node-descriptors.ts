@@ -1,5 +1,4 @@
-// The metrics of the process itself, and of its Node, on the main thread: those that clients of Prometheus have by convention, after
-// `portcullis_`.
+// Metrics of the process and of its Node, on the main thread: the conventional ones of Prometheus clients, after `portcullis_`.
 
 import { type Metric, MetricTable } from './metric.ts'
 

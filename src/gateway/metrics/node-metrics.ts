@@ -1,5 +1,5 @@
-// What the operating system and Node say of the process, read at a scrape. The delay of the event loop and collections of garbage are
-// those of the main thread, which serves no requests.
+// Process metrics from the operating system and Node, read at each scrape. Event loop delay and garbage collections are those of the main thread,
+// which serves no requests.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks'
@@ -39,7 +39,7 @@ import {
   VIRTUAL_MEMORY,
 } from './node-descriptors.ts'
 
-/** The delay of the main thread is looked at so often, milliseconds. Each look wakes a core, on which a gateway thread may be working. */
+/** Interval for sampling the main thread's delay, milliseconds. Each sample wakes a core, on which a gateway thread may be running. */
 const LAG_LOOK_MS = 50
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
@@ -49,7 +49,7 @@ const GC_KINDS: ReadonlyMap<unknown, 'major' | 'minor' | 'incremental' | 'weakcb
   [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
   [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ])
-/** Of /proc/self/status, in KiB. */
+/** Fields of /proc/self/status, in KiB. */
 const MEMORY: readonly (readonly [field: string, metric: Metric<[]>])[] = [
   ['VmRSS', RESIDENT_MEMORY],
   ['VmSize', VIRTUAL_MEMORY],
@@ -87,14 +87,14 @@ function exposeProcess(into: Exposition): void {
     if (kib !== undefined) into.addMetric(metric, Number(kib) * 1024)
   }
   try {
-    // Without the one by which it is read.
+    // Excludes the one used for reading.
     into.addMetric(OPEN_FDS, readdirSync('/proc/self/fd').length - 1)
   } catch {
-    // There is no such folder on other systems than Linux.
+    // The directory only exists on Linux.
   }
 }
 
-/** '' = there is no such file: the system is not Linux. */
+/** '' = no such file: the system is not Linux. */
 function readProc(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -114,7 +114,7 @@ function exposeCounts(into: Exposition, metric: Metric<[string]>, names: readonl
   for (const [name, all] of Map.groupBy(names, (one) => one)) into.addMetric(metric, all.length, name)
 }
 
-/** Names of the classes of what a function of Node lists that is not documented, and may go. */
+/** Class names from an undocumented Node function, which may disappear. */
 function classesOf(name: '_getActiveHandles' | '_getActiveRequests'): string[] {
   const list: unknown = Reflect.get(process, name)
   const all: unknown = typeof list === 'function' ? Reflect.apply(list, process, []) : []
@@ -134,7 +134,7 @@ function exposeHeap(into: Exposition): void {
   }
 }
 
-/** How late the event loop was since the scrape before. */
+/** How late the event loop was since the last scrape. */
 function lagMetrics(): (into: Exposition) => Promise<void> {
   const delays = monitorEventLoopDelay({ resolution: LAG_LOOK_MS })
   delays.enable()

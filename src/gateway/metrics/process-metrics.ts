@@ -1,5 +1,4 @@
-// Metrics of the process as a whole, and of its calls to API servers: Podseidon's, by their names and labels. All of it happens on the
-// main thread.
+// Metrics of the process as a whole, and of its API server calls: Podseidon's, with their names and labels. All on the main thread.
 
 import type { KubeCallEvents, KubeCallTarget } from '../../kube/io/client-events.ts'
 import type { Exposition } from './exposition.ts'
@@ -15,7 +14,7 @@ import {
 } from './process-descriptors.ts'
 
 export interface ProcessMetrics {
-  /** Calls of all clients of API servers, except those that serve requests. */
+  /** Calls of all API server clients, except those that serve requests. */
   readonly calls: KubeCallEvents
   /** A health request found this check failing. */
   checkFailed(check: string): void

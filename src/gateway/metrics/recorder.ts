@@ -1,5 +1,5 @@
-// The counts of one thread. Nothing leaves the thread until a snapshot is taken: an event costs an addition, not
-// a message. The main thread merges the snapshots and renders the text (metrics.ts).
+// The counts of one thread. Nothing leaves the thread until a snapshot is taken: an event costs an addition, not a message. The main thread merges
+// the snapshots and renders the text (metrics.ts).
 
 import { createHttp2Counters, type Http2Counters } from '../../http2/counters.ts'
 import type { RequestRecord } from '../api/request-record.ts'
@@ -11,7 +11,7 @@ import { ClusterSeries } from './request-metrics.ts'
 import { SeriesStore, type StoreSnapshot } from './series.ts'
 import { createUpstreamCounters, type UpstreamCounters } from './upstream-counters.ts'
 
-/** A cluster and its endpoints: what may appear in labels. */
+/** A cluster and its endpoints: allowed label values. */
 export interface KnownCluster {
   readonly name: string
   readonly endpoints: readonly string[]
@@ -21,10 +21,10 @@ export function knownCluster({ name, endpoints }: CompiledCluster): KnownCluster
   return { name, endpoints: endpoints.map((endpoint) => endpoint.url) }
 }
 
-/** All that a thread has counted: plain data that can be sent to another thread. */
+/** Everything a thread has counted: plain data that can be sent to another thread. */
 export interface MetricsSnapshot {
   readonly process: StoreSnapshot
-  /** The first one counts requests for no known cluster. */
+  /** The first one counts requests without a known cluster. */
   readonly clusters: readonly StoreSnapshot[]
 }
 
@@ -34,16 +34,16 @@ const PER_SNAPSHOT: readonly Metric[] = METRICS.filter((metric) => metric.merge 
 const UNLABELLED: readonly Metric[] = METRICS.filter(({ type, labels }) => type === 'counter' && labels.length === 0)
 
 export class MetricsRecorder {
-  /** Shared by all HTTP/2 connections of clients. */
+  /** Shared by all HTTP/2 client connections. */
   readonly http2Clients: Http2Counters = createHttp2Counters()
   /** Shared by all HTTP/2 connections to endpoints. */
   readonly http2Upstreams: Http2Counters = createHttp2Counters()
   #nextId = 1
   readonly #process = new SeriesStore('', 0)
-  /** Requests that name no cluster, or a removed one. */
+  /** Requests for no cluster, or a removed one. */
   readonly #unknown: ClusterSeries
   readonly #clusters = new Map<string, ClusterSeries>()
-  // Successive requests of a thread are often for the same cluster.
+  // Consecutive requests of a thread are often for the same cluster.
   #last: ClusterSeries
   readonly #pools = new Map<string, Map<string, UpstreamCounters>>()
   readonly #updates: (() => void)[] = []
@@ -55,7 +55,7 @@ export class MetricsRecorder {
     for (const protocol of ['h2', 'http/1.1']) this.#process.table(CLIENT_CONNECTIONS).at(protocol, '')
   }
 
-  /** Makes room for clusters that are new or have changed, and forgets others, which are counted as '' from now on. */
+  /** Adds new and changed clusters, and forgets removed ones, which are counted as '' from now on. */
   clustersChanged(changed: Iterable<KnownCluster>, removed: Iterable<string> = []): void {
     for (const name of removed) {
       this.#clusters.delete(name)
@@ -85,8 +85,8 @@ export class MetricsRecorder {
   }
 
   /**
-   * Adds to what was counted with these label values, in the order of the descriptor. A cluster that is not known counts
-   * as ''. Allocates nothing once the values were seen.
+   * Adds to the count with these label values, in the descriptor's order. An unknown cluster counts as ''. Allocates nothing once the values have
+   * been seen.
    */
   add(metric: Metric<[]>, by: number): void
   add<A extends string>(metric: Metric<[A]>, by: number, a: NoInfer<A>): void
@@ -104,7 +104,7 @@ export class MetricsRecorder {
     store.add(metric.perCluster ? table.at(b, c) : table.at(a, b), by)
   }
 
-  /** As `add`, but sets the value; of a `perSnapshot` metric until the next snapshot. */
+  /** Like `add`, but sets the value; for a `perSnapshot` metric until the next snapshot. */
   set(metric: Metric<[]>, value: number): void
   set<A extends string>(metric: Metric<[A]>, value: number, a: NoInfer<A>): void
   set<A extends string, B extends string>(metric: Metric<[A, B]>, value: number, a: NoInfer<A>, b: NoInfer<B>): void
@@ -123,7 +123,7 @@ export class MetricsRecorder {
     if (metric.merge === 'perSnapshot') store.set(at + IS_SET, 1)
   }
 
-  /** The counters of the connections to an endpoint; may be asked for before `clustersChanged` names it. */
+  /** Counters of an endpoint's connections; may be requested before `clustersChanged` names the endpoint. */
   upstream(cluster: string, endpoint: string): UpstreamCounters {
     let pools = this.#pools.get(cluster)
     if (pools === undefined) {

@@ -1,6 +1,5 @@
-// The counts of each cluster. A request follows a few references to its counters and adds to them: no strings are
-// built and no labels hashed, which would cost more than routing the request does.
-// Whatever the requests, the number of series is bounded: see ClusterSeries.
+// The counts of each cluster. A request follows a few references to its counters and adds to them: no strings are built and no labels hashed, which
+// would cost more than routing the request. The number of series is bounded for any requests: see ClusterSeries.
 
 import type { ActiveCount, RequestRecord } from '../api/request-record.ts'
 import { isMutating, isWellFormedResource } from '../core/cluster/metric-labels.ts'
@@ -20,16 +19,15 @@ import { ResourceSeries } from './resource-series.ts'
 import { CodeCounts, type CounterTable, codeOf, observeAt, SeriesStore } from './series.ts'
 import { MAX_RESOURCES, MAX_UNPROVEN_RESOURCES, OTHER, OTHER_CODE, PATH, PROVEN, UNPROVEN } from './series-limits.ts'
 
-/** Resources that are found without a map lookup; a power of two. */
+/** Resources found without a map lookup; a power of two. */
 const RECENT = 128
 const ADDED_BOUNDS: Float64Array = ADDED.bounds
 
 type Nested<T> = Map<string, Map<string, Map<string, Map<string, T>>>>
 
 /**
- * The series of one cluster. Labels come from closed sets (verb, scope), from the configuration (cluster, endpoint,
- * rule, schema), or are names of resources, whose number is limited. Users, hosts, paths and user agents
- * are never labels.
+ * The series of one cluster. Labels come from closed sets (verb, scope), from the configuration (cluster, endpoint, rule, schema), or are resource
+ * names, whose number is limited. Users, hosts, paths and user agents are never labels.
  */
 export class ClusterSeries {
   readonly store: SeriesStore
@@ -53,7 +51,7 @@ export class ClusterSeries {
   readonly #reserved: CounterTable
   readonly #aborts: CounterTable
   readonly #policies: CounterTable
-  /** Offset of the row of each policy, by its index. */
+  /** Offset of each policy's row, by index. */
   readonly #policyAt: number[] = []
   #unproven = 0
 
@@ -100,7 +98,7 @@ export class ClusterSeries {
     }
   }
 
-  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  /** Writes the gauges of running requests, which are kept outside of the store. */
   writeActive(): void {
     this.store.set(this.#inflight.at('readOnly', ''), this.#readOnly.value)
     this.store.set(this.#inflight.at('mutating', ''), this.#mutating.value)
@@ -109,7 +107,7 @@ export class ClusterSeries {
     for (const series of this.#all) series.writeActive()
   }
 
-  /** Rows up to this one: the array stays packed. */
+  /** Creates rows up to this policy: the array stays packed. */
   #learnPolicies(policy: number): number {
     while (this.#policyAt.length <= policy) this.#policyAt.push(this.#policies.at(String(this.#policyAt.length), ''))
     return this.#policyAt[policy] ?? 0
@@ -166,7 +164,7 @@ export class ClusterSeries {
   }
 }
 
-/** The slot of a resource in the cache: names of equal length seldom agree in these letters. */
+/** A resource's cache slot: names of equal length rarely have the same letters here. */
 function slotOf(record: RequestRecord): number {
   const { resource, subresource, apiGroup } = record
   const { length } = resource

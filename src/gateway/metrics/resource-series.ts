@@ -13,9 +13,9 @@ import { DURATION, LONG_RUNNING, REQUESTS, RESOURCE, RESPONSE_SIZES, VERB } from
 import type { Metric } from './metric.ts'
 import { CodeCounts, codeOf, observeAt, type SeriesStore } from './series.ts'
 
-/** A row that is created when there is something to count. */
+/** Rows are created when there is something to count. */
 const NO_ROW = -1
-// As constants, which are cheaper in `observe` than fields of the descriptors.
+// Constants are cheaper in `observe` than the descriptors' fields.
 const DURATION_BOUNDS: Float64Array = DURATION.bounds
 const SIZE_BOUNDS: Float64Array = RESPONSE_SIZES.bounds
 
@@ -61,7 +61,7 @@ export class ResourceSeries {
     return series
   }
 
-  /** Writes the gauges of running requests, which are kept outside of the store, into it. */
+  /** Writes the gauges of running requests, which are kept outside of the store. */
   writeActive(): void {
     for (const series of this.#verbs) series?.writeActive()
   }
@@ -84,7 +84,7 @@ class VerbSeries {
     this.#store = store
     this.#row = row
     this.#codes = new CodeCounts(store, REQUESTS, row)
-    // Sizes of reads only, as kube-apiserver: the response to a write is about as long as its request.
+    // Sizes of reads only, like kube-apiserver: a write's response is about as long as its request.
     this.#hasSizes = verb === VERB_GET || verb === VERB_LIST
   }
 

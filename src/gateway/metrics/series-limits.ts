@@ -1,10 +1,10 @@
-// Whether a resource is known to exist, how many there may be, and what counts the rest.
+// Whether a resource is known to exist, how many there may be, and how the rest is counted.
 
-/** Number of names of a resource's row, from `first` on. */
+/** Number of names in a resource's row, starting at `first`. */
 export const RESOURCE_NAMES = 4
 
-// The standing of a resource.
-/** No upstream has answered successfully for it: requests may have invented it. */
+// Values of standing.
+/** No upstream has responded with success for it: the name may be made up. */
 export const UNPROVEN = 0
 export const PROVEN = 1
 /** Requests that name no resource. */
@@ -14,8 +14,8 @@ export const OTHER = 3
 
 /** Distinct resources that one cluster may have; what comes after is `other`. */
 export const MAX_RESOURCES = 500
-/** How many of them may be unproven, so that nobody fills the table with invented names. */
+/** How many of them may be unproven, so that made-up names cannot fill the table. */
 export const MAX_UNPROVEN_RESOURCES = 100
 
-/** The code of the row that counts what does not fit into the table of endpoints and codes. */
+/** Code of the row for whatever does not fit into the table of endpoints and codes. */
 export const OTHER_CODE = -1

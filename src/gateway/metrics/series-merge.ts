@@ -1,5 +1,5 @@
-// Sums of the rows of several threads. Each row of a thread is assigned a row here when first seen, and keeps it: a
-// count that has been shown under one name never moves to another, so that no counter goes back.
+// Sums the rows of several threads. Each row of a thread is mapped to a row here when first seen, permanently: a count shown under one name never
+// moves to another, so that no counter decreases.
 
 import { KINDS, RESOURCE, UPSTREAM } from './descriptors.ts'
 import type { RowKind } from './metric.ts'
@@ -16,14 +16,14 @@ import {
 
 interface Source {
   readonly id: number
-  /** Row here, for each row there. */
+  /** The row here, by row there. */
   readonly rows: number[]
 }
 
-/** The same store of several threads. The limits on rows are those of one thread, over all of them. */
+/** The same store of several threads. Row limits are those of one thread, over all of them. */
 export class MergedStore {
   readonly #store: SeriesStore
-  /** The counts of dead threads, at the same offsets as the sums. */
+  /** Counts of dead threads, at the same offsets as the sums. */
   #base = new Float64Array(0)
   readonly #sources = new Map<number, Source>()
   readonly #rows = new Map<string, number>()
@@ -35,7 +35,7 @@ export class MergedStore {
     this.#store = new SeriesStore(cluster, 0)
   }
 
-  /** The sums of the threads, and of those that are dead. */
+  /** Sums over the live and dead threads. */
   sum(snapshots: ReadonlyMap<number, StoreSnapshot>): StoreSnapshot {
     for (const [thread, snapshot] of snapshots) this.#adopt(thread, snapshot)
     const { values } = this.#store
@@ -69,7 +69,7 @@ export class MergedStore {
     }
   }
 
-  /** Assigns rows to the new ones. */
+  /** Maps new rows. */
   #adopt(thread: number, snapshot: StoreSnapshot): void {
     let source = this.#sources.get(thread)
     if (source === undefined || source.id !== snapshot.id) {
@@ -135,7 +135,7 @@ export class MergedStore {
     return row
   }
 
-  /** The row with these numbers; created when there is none. */
+  /** The row with these numbers; created if absent. */
   #add(kind: RowKind, first: number, second: number): number {
     const key = `${kind.id} ${first} ${second}`
     const known = this.#rows.get(key)

@@ -1,16 +1,16 @@
-// Where numbers are counted: rows of one array of doubles, so that counting allocates nothing, and so that a copy of
-// everything, for another thread to merge, is a copy of a few arrays.
+// Storage of counts: rows in one array of doubles, so that counting allocates nothing, and copying everything for another thread to merge is a copy
+// of a few arrays.
 
 import type { Metric, RowKind } from './metric.ts'
 
-/** The rows of a store at one moment: plain data that can be sent to another thread. */
+/** A store's rows at one moment: plain data that can be sent to another thread. */
 export interface StoreSnapshot {
-  /** Cluster that is counted; '' = requests of none, and what belongs to the process. */
+  /** The cluster; '' = requests without one, and what belongs to the process. */
   readonly cluster: string
-  /** Number of the store: under the same number, rows are only ever added. */
+  /** The store's number: for the same number, rows are only ever added. */
   readonly id: number
   readonly names: readonly string[]
-  /** ROW_FIELDS numbers for each row: kind, first, second (see `Kind`), offset in `values`. */
+  /** ROW_FIELDS numbers per row: kind, first, second (see `Kind`), offset in `values`. */
   readonly rows: Int32Array
   readonly values: Float64Array
 }
@@ -20,14 +20,14 @@ export const ROW_FIELDS = 4
 export class SeriesStore {
   readonly cluster: string
   readonly #id: number
-  /** `addRow` may replace the array: do not keep it. */
+  /** `addRow` may replace the array: do not retain it. */
   values: Float64Array = new Float64Array(64)
   #used = 0
   #rows: Int32Array = new Int32Array(16 * ROW_FIELDS)
   #rowCount = 0
   readonly #names: string[] = []
   readonly #nameIndex = new Map<string, number>()
-  /** By the id of the metric. */
+  /** Indexed by metric id. */
   readonly #tables: (CounterTable | undefined)[] = []
 
   constructor(cluster: string, id: number) {
@@ -41,7 +41,7 @@ export class SeriesStore {
   }
 
   #addTable(metric: Metric): CounterTable {
-    // No holes: it is read for every event and should stay a packed array.
+    // No holes: it is read for every event and must stay a packed array.
     while (this.#tables.length <= metric.id) this.#tables.push(undefined)
     const table = new CounterTable(this, metric)
     this.#tables[metric.id] = table
@@ -74,7 +74,7 @@ export class SeriesStore {
     return this.#rows[row * ROW_FIELDS + 3] ?? 0
   }
 
-  /** Index of the name; a new name is added. */
+  /** Index of the name, which is added if new. */
   nameIndex(name: string): number {
     const known = this.#nameIndex.get(name)
     if (known !== undefined) return known
@@ -83,7 +83,7 @@ export class SeriesStore {
     return index
   }
 
-  /** Adds names that belong together, one after the other; returns the index of the first. */
+  /** Adds names that belong together consecutively; returns the index of the first. */
   addNames(names: readonly string[]): number {
     const index = this.#names.length
     this.#names.push(...names)
@@ -110,7 +110,7 @@ export class SeriesStore {
   }
 }
 
-/** Counts in the histogram that begins at `at`: count, sum, a number for each bound; +Inf is the count. */
+/** Observes a value in the histogram at `at`: count, sum, a number per bound; +Inf is the count. */
 export function observeAt(values: Float64Array, at: number, bounds: Float64Array, value: number): void {
   values[at] = (values[at] ?? 0) + 1
   values[at + 1] = (values[at + 1] ?? 0) + value
@@ -122,7 +122,7 @@ export function observeAt(values: Float64Array, at: number, bounds: Float64Array
   }
 }
 
-/** The rows of one metric by two names, a limited number of them; the rest is counted together as `other`. */
+/** A limited number of rows of one metric, by two names; the rest is counted together as `other`. */
 export class CounterTable {
   readonly #store: SeriesStore
   readonly #metric: Metric
@@ -139,12 +139,12 @@ export class CounterTable {
     this.#metric = metric
   }
 
-  /** `first` and `second` are '' where the metric has no such label. */
+  /** `first` and `second` are '' if the metric has no such label. */
   count(first: string, second: string): void {
     this.#store.add(this.at(first, second), 1)
   }
 
-  /** Offset of the numbers of the row. */
+  /** Offset of the row's numbers. */
   at(first: string, second: string): number {
     if (first === this.#first && second === this.#second && this.#at !== -1) return this.#at
     const at = this.#rows.get(first)?.get(second) ?? this.#add(first, second)
@@ -182,7 +182,7 @@ export class CounterTable {
 /** Below every code, and below OTHER_CODE. */
 const NO_CODE = -2
 
-/** Counters by code below one row or name. */
+/** Counters by code under one row or name. */
 export class CodeCounts {
   readonly #store: SeriesStore
   readonly #metric: Metric
@@ -197,7 +197,7 @@ export class CodeCounts {
     this.#first = first
   }
 
-  /** False when the code has no row yet. */
+  /** False if the code has no row yet. */
   has(code: number): boolean {
     return code === this.#lastCode || this.#at.has(code)
   }

@@ -1,4 +1,4 @@
-// Metrics of servers whose names are looked up.
+// Metrics of servers whose names are resolved.
 
 import { SERVER_ADDRESSES, SERVER_LOOKUPS } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
@@ -7,7 +7,7 @@ export interface ServerSeries {
   readonly cluster: string
   readonly server: string
   readonly addresses: readonly string[]
-  /** Look-ups, by what came of them. */
+  /** Look-ups by result. */
   readonly counts: { readonly found: number; readonly empty: number; readonly error: number }
 }
 

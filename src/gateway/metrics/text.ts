@@ -1,4 +1,4 @@
-// A snapshot as lines of the Prometheus text format. Left out are gauges that were not set again, and endpoints that are gone.
+// Renders a snapshot in the Prometheus text format, without gauges that were not set again, and endpoints that are gone.
 
 import { formatLabel, METRIC_SCOPES, METRIC_VERBS, VERB_WATCH } from '../core/cluster/metric-labels.ts'
 import { LONG_RUNNING, METRICS, VERB, WATCHERS } from './descriptors.ts'
@@ -12,7 +12,7 @@ import { RESOURCE_NAMES } from './series-limits.ts'
 const ROWS_PER_TURN = 200
 const METRIC_OF: ReadonlyMap<number, Metric> = new Map(METRICS.map((metric) => [metric.id, metric]))
 
-/** The lines of one cluster; `pause` lets other work run in between. Endpoints that are not known are left out. */
+/** The lines of one cluster; `pause` lets other work run in between. Unknown endpoints are omitted. */
 export async function exposeCluster(
   into: Exposition,
   snapshot: StoreSnapshot,
@@ -27,7 +27,7 @@ export async function exposeCluster(
   text.end()
 }
 
-/** The lines of what belongs to no cluster. */
+/** The lines that belong to no cluster. */
 export function exposeProcess(into: Exposition, snapshot: StoreSnapshot): void {
   const text = new StoreText(into, snapshot, new Set())
   for (let row = 0; row < snapshot.rows.length / ROW_FIELDS; row++) text.row(row)
@@ -38,7 +38,7 @@ class StoreText {
   readonly #snapshot: StoreSnapshot
   readonly #endpoints: ReadonlySet<string>
   readonly #cluster: string
-  /** Labels of the rows of verbs, to which others belong. */
+  /** Labels of verb rows, to which other rows belong. */
   readonly #labels = new Map<number, string>()
   /** Labels of WATCHERS, for the rows of the verb watch. */
   readonly #watched = new Map<number, string>()
@@ -64,7 +64,7 @@ class StoreText {
     }
   }
 
-  /** The series that depend on all rows. */
+  /** Adds the series that depend on all rows. */
   end(): void {
     for (const [labels, count] of this.#watchers) this.#into.add(WATCHERS, labels, count)
   }

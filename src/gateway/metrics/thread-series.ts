@@ -1,4 +1,4 @@
-// Metrics about the gateway threads themselves, and about limits that only the main thread sees as a whole.
+// Metrics of the gateway threads themselves, and of limits that only the main thread sees as a whole.
 
 import {
   THREAD_ANSWERS,
@@ -11,20 +11,20 @@ import {
 } from './descriptors.ts'
 import type { Exposition } from './exposition.ts'
 
-/** The state of one gateway thread. */
+/** State of one gateway thread. */
 export interface ThreadState {
-  /** Counts from 0; its successor after a crash has the same. */
+  /** Counts from 0; a successor after a crash reuses the number. */
   readonly thread: number
-  /** It answered the last request for its metrics. */
+  /** It responded to the last request for its metrics. */
   readonly answers: boolean
-  /** Generation of the configuration that it has in force. */
+  /** Generation of its configuration in force. */
   readonly generation: number
   readonly restarts: number
-  /** Connections of clients. */
+  /** Client connections. */
   readonly connections: number
-  /** HTTP/2 requests a second, lately. */
+  /** Recent HTTP/2 requests per second. */
   readonly requestRate: number
-  /** Seconds, since it was started. */
+  /** Seconds since its start. */
   readonly busySeconds: number
 }
 

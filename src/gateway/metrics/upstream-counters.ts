@@ -1,12 +1,12 @@
-// Counters of the connections to one endpoint: a plain object that the pool adds to and the metrics read.
+// Counters of one endpoint's connections: a plain object that the pool adds to and the metrics read.
 
-/** Running totals of the connections to one endpoint since the thread started; they only grow. */
+/** Running totals of one endpoint's connections since the thread started; they only grow. */
 export interface UpstreamCounters {
   /** Connections that became usable. */
   opened: number
   /** Attempts that failed: refused, timed out, no TLS, no h2. */
   connectFailed: number
-  /** Closed because they had reached their maximum age. */
+  /** Closed because they reached their maximum age. */
   closedByAge: number
   /** Closed because they were idle. */
   closedByIdle: number
@@ -20,7 +20,7 @@ export interface UpstreamCounters {
   closedByPingTimeout: number
   /** Closed because the endpoint or its credential was removed, or the gateway stopped. */
   closedByDrain: number
-  /** Those that ended because of somebody's request, probably; also in one of the above. */
+  /** Connections probably broken by a request of some source; also counted in one of the above. */
   endedByRequests: number
 }
 

@@ -1,4 +1,4 @@
-// Metrics of spec.degrade.auto and of the nodes that it goes by, which only the main thread of the leading replica knows.
+// Metrics of spec.degrade.auto and of the nodes it considers, known only to the leading replica's main thread.
 
 import { AUTO_DEGRADE_ACTIONS, AUTO_DEGRADE_PHASE, CLUSTER_NODES } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
@@ -8,7 +8,7 @@ export interface AutoDegradeSeries {
   readonly cluster: string
   readonly phase: string
   readonly actions: ReadonlyMap<string, number>
-  /** By state; undefined = they are not known, or what is known is old. */
+  /** Keyed by state; undefined = unknown or stale. */
   readonly nodes: Readonly<Record<string, number>> | undefined
 }
 

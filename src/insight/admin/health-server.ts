@@ -1,12 +1,12 @@
-// The health listener, for probes, load balancers and Prometheus: /livez, /readyz and /metrics, nothing else of the admin listener. It may
-// be reached from other machines: /metrics asks for a credential there.
+// The health listener, for probes, load balancers and Prometheus: /livez, /readyz and /metrics, and nothing else of the admin listener. It may be
+// reachable from other machines, where /metrics requires a credential.
 
 import { type PlainServer, type PlainTls, startPlainServer } from '../../gateway/io/listener/http-plain.ts'
 import type { ListenAddress } from '../../kit/core/listen-address.ts'
 import { type AccessRefusal, type AdminAccess, answerRoute, NOBODY, refusalResponse } from './route.ts'
 import { type AdminState, healthRoutes, type MetricsText, metricsRoute } from './routes.ts'
 
-/** Who may read /metrics; undefined = whoever asks here may. Never rejects. */
+/** Decides who may read /metrics; undefined = allowed. Never rejects. */
 export type MetricsAccess = (authorization: string, remoteAddress: string) => Promise<AccessRefusal | undefined>
 
 export interface HealthServerOptions {
@@ -18,7 +18,7 @@ export interface HealthServerOptions {
   readonly access: MetricsAccess
 }
 
-/** Rejects with the system's error (EADDRINUSE ...) when it cannot listen. */
+/** Rejects with the system's error (EADDRINUSE ...) if it cannot listen. */
 export function startHealthServer({ listen, tls, state, metrics, access }: HealthServerOptions): Promise<PlainServer> {
   const routes = [...healthRoutes(state).filter(({ path }) => path !== '/healthz'), metricsRoute(metrics)]
   const admit: AdminAccess = async ({ authorization, remoteAddress }) => {

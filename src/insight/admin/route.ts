@@ -1,59 +1,56 @@
-// The table of routes of the admin listener: what is answered at a path, and who may ask.
+// Route table of the admin listener: what each path serves, and to whom.
 
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 
-/**
- * Who may ask. `health`: everybody who reaches the listener. `view`: what happens, names of users among it. `admin`: also what shows the
- * inside of the process, or changes it.
- */
+/** `health`: every client that reaches the listener. `view`: activity, including user names. `admin`: also process internals, and changes to them. */
 export type RouteAccess = 'health' | 'view' | 'admin'
 
 export interface AdminRoute {
-  /** As it is requested; with `*` at its end, every path that begins with what is before it, and is longer. */
+  /** The exact path; with a trailing `*`, every longer path with this prefix. */
   readonly path: string
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
   readonly access: RouteAccess
-  /** Whether replicas ask each other for it. Default: no. */
+  /** Whether replicas request it from each other. Default: no. */
   readonly replicas?: boolean
-  /** Whether the log and the audit log name who asks. Default: where `access` is `admin`. */
+  /** Whether the log and the audit log record the user. Default: if `access` is `admin`. */
   readonly audited?: boolean
-  /** A rejection is a bug, and answered with 500. */
+  /** A rejection is a bug, answered with 500. */
   answer(request: PlainRequest, user: AdminUser): AnyResponse | Promise<AnyResponse>
 }
 
-/** Who asks; the name is '' where nobody has to say. */
+/** The requesting user; the name is '' if no authentication is needed. */
 export interface AdminUser extends Pick<UserInfo, 'name' | 'groups'> {
-  /** Whether the credential is that of the replicas, which may ask on behalf of somebody else. Default: it is not. */
+  /** Whether the credential belongs to the replicas, which may ask on behalf of other users. Default: it does not. */
   readonly replica?: boolean
 }
 
-/** Who it is, or what to answer instead: the request is refused. */
+/** The user, or the response that refuses the request. */
 export type Admitted = { readonly user: AdminUser } | { readonly refused: PlainResponse }
 
-/** Who may ask. Never rejects. */
+/** Authenticates and authorizes. Never rejects. */
 export type AdminAccess = (request: PlainRequest, route: AdminRoute) => Promise<Admitted>
 
-/** Why somebody may not ask. */
+/** Why access is refused. */
 export interface AccessRefusal {
   readonly code: 401 | 403 | 429 | 503
   /** One line for people. */
   readonly message: string
-  /** 0 = another attempt would not help. */
+  /** 0 = retrying would not help. */
   readonly retryAfterSeconds: number
 }
 
 export const NOBODY: AdminUser = { name: '', groups: [] }
 export const TEXT = 'text/plain; charset=utf-8'
 
-/** Everybody, without a name. */
+/** Admits every client, without a name. */
 export const OPEN_ADMIN: AdminAccess = () => Promise.resolve({ user: NOBODY })
 
 export function jsonResponse(value: unknown): PlainResponse {
   return { code: 200, contentType: 'application/json', body: `${JSON.stringify(value)}\n` }
 }
 
-/** The answer that says so. */
+/** The response for a refusal. */
 export function refusalResponse({ code, message, retryAfterSeconds }: AccessRefusal): PlainResponse {
   const headers = {
     ...(code === 401 && { 'www-authenticate': 'Bearer' }),
@@ -62,7 +59,7 @@ export function refusalResponse({ code, message, retryAfterSeconds }: AccessRefu
   return { code, contentType: TEXT, body: `${message}\n`, headers }
 }
 
-/** The answer to one request; rejects only when a route does. */
+/** Answers one request; rejects only if a route does. */
 export async function answerRoute(
   request: PlainRequest,
   routes: readonly AdminRoute[],
@@ -84,7 +81,7 @@ export async function answerRoute(
   return 'refused' in admitted ? admitted.refused : route.answer(request, admitted.user)
 }
 
-/** Of an exact path and of one with `*`, the exact one. */
+/** An exact path takes precedence over one with `*`. */
 function routesAt(routes: readonly AdminRoute[], path: string): readonly AdminRoute[] {
   const exact = routes.filter((route) => route.path === path)
   if (exact.length > 0) return exact

@@ -1,28 +1,28 @@
-// The routes that the admin listener has of its own: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the
-// configuration in force without secrets.
+// The admin listener's built-in routes: health in kube-apiserver's format (apiserver/pkg/server/healthz), metrics, and the configuration in force
+// without secrets.
 
 import type { PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
 import { redact } from '../../kit/core/text/redact.ts'
 import { type AdminRoute, TEXT } from './route.ts'
 
-/** One condition of health. */
+/** One health check. */
 export interface Check {
-  /** Lower-case words with dashes; clients exclude it by this name. */
+  /** Lower-case words with dashes; clients exclude the check by this name. */
   readonly name: string
   readonly ok: boolean
   /** Why the check fails. */
   readonly message: string
-  /** What is unusual although it does not fail. Default: nothing. */
+  /** Something unusual that is not a failure. Default: nothing. */
   readonly note?: string
 }
 
 /** The state of the process, read at each request. */
 export interface AdminState {
-  /** If one fails, the process should be restarted. */
+  /** If one fails, the process should be restarted (liveness). */
   live(): readonly Check[]
-  /** If one fails, the process should get no traffic. */
+  /** If one fails, the process should receive no traffic (readiness). */
   ready(): readonly Check[]
-  /** Configuration in force: clusters, problems, endpoints with health, flow tables, threads. Secrets are removed here. */
+  /** Configuration in force: clusters, problems, endpoints with health, flow tables, threads. Callers get it without secrets. */
   describe(): object | Promise<object>
 }
 
@@ -54,7 +54,7 @@ export function configRoute({ describe }: Pick<AdminState, 'describe'>): AdminRo
   return { path: '/debug/config', method: 'GET', access: 'admin', answer }
 }
 
-/** `?verbose` lists every check; `?exclude=name` (repeatable) leaves one out. A failure is always listed. */
+/** `?verbose` lists every check; `?exclude=name` (repeatable) skips one. Failures are always listed. */
 function health(name: string, checks: readonly Check[], query: URLSearchParams): PlainResponse {
   const unmatched = new Set(query.getAll('exclude'))
   let lines = ''

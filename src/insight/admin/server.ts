@@ -1,5 +1,4 @@
-// The admin listener: HTTP for the operator and for probes, loopback unless configured otherwise. Nothing of it is reachable through the
-// proxy ports.
+// The admin listener: HTTP for the operator and for probes, on loopback unless configured otherwise. The proxy ports do not expose it.
 
 import {
   type AnyResponse,
@@ -19,17 +18,17 @@ interface AdminServerOptions {
   readonly listen: string
   readonly state: AdminState
   readonly metrics: MetricsText
-  /** Beside health, metrics and configuration. Default: none. */
+  /** Routes besides health, metrics and configuration. Default: none. */
   readonly routes?: readonly AdminRoute[]
-  /** Default: everybody. */
+  /** Default: every client. */
   readonly access?: AdminAccess
   /** Default: none. */
   readonly tls?: PlainTls | undefined
-  /** Hears of answers that failed. Default: nobody. */
+  /** Logs responses that failed. Default: none. */
   readonly log?: Pick<Logger, 'error'>
 }
 
-/** Rejects with one clear line when the address is invalid or in use. */
+/** Rejects with one clear line if the address is invalid or in use. */
 export async function startAdminServer(options: AdminServerOptions): Promise<PlainServer> {
   const address = parseListenAddress(options.listen)
   if ('error' in address) throw new Error(`admin listen address "${options.listen}" ${address.error}`)
@@ -49,10 +48,10 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Pla
   }
 }
 
-// What every answer of the admin listener says to a browser: nothing but the files of this page may run or load, no page may frame it, and no
-// other origin may read it. There are no CORS headers, so no other origin can.
+// Browser security headers of every response: only this page's own files may run or load, no page may frame it, and no other origin may read it
+// (there are no CORS headers).
 
-/** Inline code, eval, and strings that become markup are refused by the browser. */
+/** The browser refuses inline code, eval, and strings that become markup. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -70,7 +69,7 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  // Not no-referrer: browsers then send no origin along with forms.
+  // Not no-referrer: browsers would then omit the origin of forms.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',

@@ -1,13 +1,13 @@
-// What `/api/v1/clusters/NAME` answers: one cluster in full.
+// Response of `/api/v1/clusters/NAME`: one cluster in full.
 
 import type { Change, ClusterTile, Series } from './overview.ts'
 
 export interface ClusterPage {
   readonly sampledAt: number
   readonly version: string
-  /** Replicas whose numbers are in here, by name. */
+  /** Names of the replicas included in these numbers. */
   readonly replicas: readonly string[]
-  /** Replicas that did not answer. */
+  /** Replicas that did not respond. */
   readonly missing: readonly string[]
   readonly tile: ClusterTile
   readonly series: Series
@@ -26,14 +26,14 @@ export interface ClusterPage {
   readonly certificates: readonly { readonly certificate: string; readonly endsAt: number }[]
   readonly problems: readonly { readonly severity: 'error' | 'warning'; readonly message: string }[]
   readonly changes: readonly Change[]
-  /** Why upstream refuses the gateway's own credential; '' = it does not. */
+  /** Why upstream rejects the gateway's own credential; '' = it does not. */
   readonly credentialFault: string
 }
 
 export interface EndpointRow {
   readonly url: string
   readonly state: 'up' | 'down' | 'ejected' | 'disabled' | 'unknown' | 'backup'
-  /** What the last probe said; '' = nothing. */
+  /** Result of the last probe; '' = none. */
   readonly message: string
   readonly inFlight: number
   readonly requestsPerSecond: number
@@ -43,10 +43,10 @@ export interface EndpointRow {
 
 export interface PolicyRow {
   readonly index: number
-  /** In short, for people. */
+  /** Summary for people. */
   readonly matches: string
   readonly action: 'allow' | 'deny' | 'deny (shadow)'
-  /** Flow control schema; '' = none. */
+  /** Name of the flow control schema; '' = none. */
   readonly limit: string
   readonly strategy: string
   readonly perSecond: number
@@ -54,9 +54,9 @@ export interface PolicyRow {
 }
 
 export interface LimitRow {
-  /** In spec.flowControl.flowControlSchemas. */
+  /** Index in spec.flowControl.flowControlSchemas. */
   readonly index: number
-  /** Its main number, by its path in the schema; null = it has none. */
+  /** The main number of the limit, by its path in the schema; null = it has none. */
   readonly change: { readonly path: string; readonly value: number } | null
   readonly name: string
   readonly kind: string
@@ -64,9 +64,9 @@ export interface LimitRow {
   readonly shadow: boolean
   /** For people: `50/s, burst 100`. */
   readonly size: string
-  /** What all replicas together may, requests a second or at once; null = it is not shared, or each user has an own one. */
+  /** Total for all replicas, requests per second or in flight; null = not shared, or counted per user. */
   readonly shared: number | null
-  /** 0 to 1, of the replica where it is fullest; null = there is nothing to fill, or each user has an own one. */
+  /** 0 to 1, from the replica where it is fullest; null = no fill level, or counted per user. */
   readonly fill: number | null
   readonly inFlight: number
   readonly watches: number
@@ -78,11 +78,11 @@ export interface LimitRow {
 export interface ProtectionPane {
   readonly cell: string
   readonly shadow: boolean
-  /** Of the replica that protects least: Judging, Counting, Starting, Broken. */
+  /** The state of the replica that protects least: Judging, Counting, Starting, Broken. */
   readonly state: string
   readonly message: string
   readonly protectors: readonly ProtectorRow[]
-  /** How many more there are. */
+  /** Number of omitted entries. */
   readonly omitted: number
 }
 
@@ -91,13 +91,13 @@ export interface ProtectorRow {
   readonly name: string
   readonly minAvailable: number
   readonly available: number
-  /** Deletions that were let through, and are not counted yet. */
+  /** Deletions that were admitted but not counted yet. */
   readonly pending: number
-  /** Pods that may go now. */
+  /** Pods that may be deleted now. */
   readonly mayGo: number
-  /** Names of pods that cannot go, where this replica counts them. */
+  /** Names of pods that cannot be deleted, if this replica counts them. */
   readonly stuck: readonly string[]
-  /** How many cannot go. */
+  /** Number of pods that cannot be deleted. */
   readonly stuckCount: number
   readonly fault: string
 }

@@ -1,45 +1,45 @@
-// What `/api/v1/overview` answers: one look at all clusters, a page of tiles at a time, so that it stays small with a thousand of them.
-// All times are milliseconds since the epoch; rates are of the last step (STEP_SECONDS) of the gateway's own samples.
+// Response of `/api/v1/overview`: all clusters at a glance, one page of tiles at a time so that it stays small with a thousand clusters. Times are
+// milliseconds since the epoch; rates cover the last step (STEP_SECONDS) of the gateway's own samples.
 
-/** Between two samples of the counts, seconds. */
+/** Seconds between two samples of the counters. */
 export const STEP_SECONDS = 10
-/** Steps that are kept: half an hour. */
+/** Number of steps kept: half an hour. */
 export const STEPS = 180
-/** Tiles of one answer. */
+/** Tiles per page. */
 export const TILES_A_PAGE = 60
 
 export interface Overview {
-  /** When the counts were sampled last; 0 = not yet. */
+  /** Time of the last sample; 0 = none yet. */
   readonly sampledAt: number
   readonly version: string
-  /** Replicas whose numbers are in here, by name. */
+  /** Names of the replicas included in these numbers. */
   readonly replicas: readonly string[]
-  /** Replicas that did not answer. */
+  /** Replicas that did not respond. */
   readonly missing: readonly string[]
   readonly totals: Totals
-  /** The worst first, unless sorted otherwise. */
+  /** Worst first, unless sorted otherwise. */
   readonly clusters: readonly ClusterTile[]
-  /** How many there are on all pages. */
+  /** Number of matches on all pages. */
   readonly matching: number
-  /** From 1 on. */
+  /** 1-based. */
   readonly page: number
   readonly pages: number
   readonly switches: readonly SwitchInForce[]
-  /** Of the last 30 minutes, the newest first. */
+  /** Changes in the last 30 minutes, newest first. */
   readonly changes: readonly Change[]
-  /** Of the last five minutes, the most frequent first. */
+  /** Refusals in the last five minutes, most frequent first. */
   readonly refusals: readonly RefusalRow[]
-  /** Those that end within 30 days, the next first. */
+  /** Certificates that expire within 30 days, soonest first. */
   readonly certificates: readonly CertificateRow[]
-  /** Errors and warnings of the configuration. */
+  /** Configuration errors and warnings. */
   readonly problems: readonly ProblemRow[]
-  /** Entries that are left out above, by list. */
+  /** Number of omitted entries, by list. */
   readonly omitted: Readonly<Record<string, number>>
 }
 
 export interface Totals {
   readonly clusters: number
-  /** Those with a trouble. */
+  /** Clusters with at least one trouble. */
   readonly hurting: number
   readonly switched: number
   readonly requestsPerSecond: number
@@ -47,12 +47,12 @@ export interface Totals {
   readonly refusedPerSecond: number
   readonly inFlight: number
   readonly watches: number
-  /** One value for each step, the newest last. */
+  /** One value per step, newest last. */
   readonly series: Series
 }
 
 export interface Series {
-  /** Of the newest value. */
+  /** Time of the newest value. */
   readonly endsAt: number
   readonly stepSeconds: number
   readonly requests: readonly number[]
@@ -62,7 +62,7 @@ export interface Series {
   readonly p99: readonly (number | null)[]
 }
 
-/** Why a cluster hurts, the worst first. */
+/** Why a cluster hurts, worst first. */
 export type Trouble = 'down' | 'errors' | 'endpoints' | 'credentials' | 'refused' | 'slow' | 'degraded'
 
 export interface ClusterTile {
@@ -70,34 +70,34 @@ export interface ClusterTile {
   /** [] = none. */
   readonly troubles: readonly Trouble[]
   readonly requestsPerSecond: number
-  /** Answered with 5xx, or not at all; 0 to 1. */
+  /** Share of requests that got a 5xx or no response; 0 to 1. */
   readonly errorRatio: number
-  /** Refused by the gateway; 0 to 1. */
+  /** Share of requests refused by the gateway; 0 to 1. */
   readonly refusedRatio: number
   /** Milliseconds; null = no requests. */
   readonly p50: number | null
   readonly p99: number | null
   readonly inFlight: number
   readonly watches: number
-  /** Available and all, at the replica that reaches fewest. */
+  /** Available and total, from the replica that reaches fewest. */
   readonly endpoints: { readonly up: number; readonly all: number }
   readonly degrade: DegradeInForce | null
-  /** Requests a second in the last half hour, a value a minute, the newest last. */
+  /** Requests per second over the last half hour, one value per minute, newest last. */
   readonly spark: readonly number[]
 }
 
 export interface DegradeInForce {
   readonly mode: string
   readonly reason: string
-  /** Who set it: a person on this machine, a controller, or the program that wrote the object; '' = not known. */
+  /** Who set it: a person on this machine, a controller, or the program that wrote the object; '' = unknown. */
   readonly by: string
-  /** 0 = not known. */
+  /** 0 = unknown. */
   readonly since: number
-  /** 0 = until it is switched off. */
+  /** 0 = until switched off. */
   readonly expiresAt: number
-  /** It refuses nothing, and only counts. */
+  /** Shadow mode: counts but refuses nothing. */
   readonly shadow: boolean
-  /** Where it is in force, if not at all replicas that have answered. */
+  /** Replicas where it is in force, unless all that responded. */
   readonly replicas?: readonly string[]
 }
 
@@ -115,26 +115,26 @@ export interface Change {
   readonly severity: 'good' | 'neutral' | 'bad'
   /** One line for people. */
   readonly text: string
-  /** Who did it; '' = not known. */
+  /** Who did it; '' = unknown. */
   readonly by: string
-  /** Who noticed it, if not all replicas that have answered. */
+  /** Replicas that noticed it, unless all that responded. */
   readonly replicas?: readonly string[]
 }
 
 export interface RefusalRow {
   readonly cluster: string
   readonly reason: string
-  /** Name of the policy, limit or list that decided; '' = none did. */
+  /** Name of the policy, limit or list that refused the requests; '' = none. */
   readonly rule: string
   /** HTTP status. */
   readonly code: number
   readonly perSecond: number
-  /** In the last five minutes. */
+  /** Count over the last five minutes. */
   readonly count: number
 }
 
 export interface CertificateRow {
-  /** '' = the gateway's own. */
+  /** '' = the gateway's own certificate. */
   readonly cluster: string
   readonly certificate: string
   readonly endsAt: number

@@ -1,29 +1,29 @@
-// What one replica tells another of the overview and of a cluster: sums and counts, out of which those of all replicas can be made. Only
-// replicas of one version understand each other.
+// What replicas exchange about the overview and a cluster page: sums and counts that add up across replicas. Only replicas of the same version
+// understand each other.
 
 import type { ClusterPage } from './cluster-page.ts'
 import type { ClusterTile, Overview, Series, Totals } from './overview.ts'
 
-/** Changes with the shape of what follows. */
+/** Bump whenever the shapes below change. */
 export const PART_FORMAT = 1
-/** Entries of each list; what is beyond is counted. */
+/** Maximum entries per list; the rest is only counted. */
 export const MAX_PART_ROWS = 1000
 
-/** How many requests took how long: index of the bucket and count, in turn; the index after the last bound = longer. */
+/** Duration histogram: bucket index and count, alternating; the index after the last bound is the overflow bucket. */
 export type Durations = readonly number[]
 
-/** A time series without quantiles, which cannot be added. */
+/** A time series without quantiles, which cannot be added up. */
 export interface SeriesPart extends Omit<Series, 'p99'> {
-  /** One for each step. */
+  /** One per step. */
   readonly durations: readonly Durations[]
 }
 
 export interface TilePart extends Omit<ClusterTile, 'troubles' | 'errorRatio' | 'refusedRatio' | 'p50' | 'p99'> {
   readonly errorsPerSecond: number
   readonly refusedPerSecond: number
-  /** Of the newest step. */
+  /** Durations of the newest step. */
   readonly durations: Durations
-  /** Why upstream refuses the gateway's own credential; '' = it does not. */
+  /** Why upstream rejects the gateway's own credential; '' = it does not. */
   readonly credentialFault: string
 }
 
@@ -39,7 +39,7 @@ export interface OverviewPart extends OverviewLists {
   readonly version: string
   readonly totals: TotalsPart
   readonly tiles: readonly TilePart[]
-  /** Entries that are left out, by list. */
+  /** Number of omitted entries, by list. */
   readonly omitted: Readonly<Record<string, number>>
 }
 
@@ -50,7 +50,7 @@ export interface ClusterPart extends Omit<ClusterPage, Derived> {
   readonly series: SeriesPart
 }
 
-/** `cluster` null = this replica does not know it. */
+/** `cluster` null = unknown to this replica. */
 export interface ClusterPartAnswer {
   readonly format: typeof PART_FORMAT
   readonly cluster: ClusterPart | null

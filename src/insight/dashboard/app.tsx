@@ -1,4 +1,4 @@
-// The frame of every view: skip link, navigation, and a banner when the gateway is away.
+// The frame of every view: skip link, navigation, and a banner if the gateway is unreachable.
 
 import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
@@ -9,7 +9,7 @@ import { OverviewView } from './views/overview.tsx'
 import { TapView } from './views/tap.tsx'
 
 interface Session {
-  /** '' = nobody has to say. */
+  /** '' = no authentication required. */
   readonly user: string
   readonly canLogOut: boolean
 }
@@ -23,7 +23,7 @@ export function App(): VNode {
   const first = useRef(true)
   useEffect(() => {
     document.title = `${place} · Portcullis`
-    // A new view is read from its beginning, also by those who do not see it.
+    // A new view starts at its top, also for screen readers.
     if (!first.current) {
       main.current?.focus()
       scrollTo(0, 0)
@@ -89,7 +89,7 @@ function Header({ route }: { readonly route: Route }): VNode {
   )
 }
 
-/** Nothing where nobody has to log in, or a client certificate does it. */
+/** Nothing if no login is required, or a client certificate does it. */
 function LogOut(): VNode | null {
   const [session, setSession] = useState<Session | undefined>()
   useEffect(() => {
@@ -122,12 +122,12 @@ function Mark(): VNode {
   )
 }
 
-// Light or dark: as the system has it, unless another one was chosen in this browser.
+// Light or dark: follows the system, unless another theme was chosen in this browser.
 type Theme = 'auto' | 'light' | 'dark'
 const THEMES: readonly Theme[] = ['auto', 'light', 'dark']
 const KEY = 'portcullis-theme'
 
-/** The theme, and what switches to the next one. */
+/** The theme, and a function that switches to the next one. */
 function useTheme(): readonly [Theme, () => void] {
   const [theme, setTheme] = useState<Theme>(readTheme)
   useLayoutEffect(() => {
@@ -135,9 +135,9 @@ function useTheme(): readonly [Theme, () => void] {
     try {
       localStorage.setItem(KEY, theme)
     } catch {
-      // Storage is switched off: it is forgotten when the page closes.
+      // Storage is disabled: the choice lasts until the page closes.
     }
-    // For charts, which draw with the colours of the moment.
+    // For charts, which draw with the current colours.
     dispatchEvent(new Event('themechange'))
   }, [theme])
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'auto'

@@ -1,4 +1,4 @@
-// The dashboard's first file: puts the page into the document.
+// Entry point of the dashboard: renders the page.
 
 import { render } from 'preact'
 import { App } from './app.tsx'

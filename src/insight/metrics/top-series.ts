@@ -1,5 +1,5 @@
-// The first ten users, resources and so on as metrics. The only labels that come from requests: they are switched on by name
-// (--top-metrics), and there are never more than ten of each.
+// The top ten users, resources and so on as metrics. The only labels taken from requests: each must be enabled by name (--top-metrics), and is
+// limited to ten values.
 
 import { TOP_BYTES, TOP_REFUSED, TOP_REQUESTS, TOP_UPSTREAM_SECONDS } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
@@ -7,7 +7,7 @@ import type { TopReport } from '../core/top/report.ts'
 
 const MAX_NAMES = 10
 
-/** Rates over the time that a report is of. */
+/** Rates over the period of a report. */
 export function exposeTop(into: Exposition, reports: readonly TopReport[]): void {
   for (const { by, rows, seconds } of reports) {
     if (seconds === 0) continue

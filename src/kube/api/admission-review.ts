@@ -1,4 +1,4 @@
-// AdmissionReview (admission.k8s.io/v1): what kube-apiserver asks a webhook with, and what it is answered.
+// AdmissionReview (admission.k8s.io/v1): what kube-apiserver sends to a webhook, and the response.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
@@ -15,9 +15,9 @@ export interface AdmissionRequest extends JsonObject {
 export interface AdmissionResponse {
   /** undefined = allowed. */
   readonly refusal: Status | undefined
-  /** Each one line (`oneLine`). */
+  /** One line each (`oneLine`). */
   readonly warnings: readonly string[]
-  /** Keys without the webhook's name, which kube-apiserver puts before them. */
+  /** Keys without the webhook's name; kube-apiserver adds that prefix. */
   readonly audit?: Readonly<Record<string, string>>
 }
 
@@ -34,7 +34,7 @@ export function admissionRequest(body: unknown): AdmissionRequest {
   return { ...request, uid, operation }
 }
 
-/** 400. */
+/** 400 Bad Request. */
 export function malformedReview(what: string): Error {
   return statusError('BadRequest', `malformed AdmissionReview: ${what}`)
 }
@@ -54,7 +54,7 @@ export function admissionAnswer(uid: string, { refusal, warnings, audit = {} }: 
   }
 }
 
-/** A warning becomes a header. */
+/** A warning is sent as a header, so it must be a single line. */
 export function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ').toWellFormed()
 }

@@ -1,13 +1,13 @@
-// Names that Portcullis itself has in a cluster and in its own API server.
+// Portcullis' own names in a cluster and in its API server.
 
-/** The namespace of the gateway: its Secrets, its Leases, and Secrets of UpstreamClusters. */
+/** The gateway's namespace: its Secrets and Leases, and Secrets of UpstreamClusters. */
 export const OWN_NAMESPACE = 'portcullis-system'
 
-/** The groups that may do everything, and read everything, in the embedded API server. */
+/** Members have full access to the embedded API server. */
 export const ADMIN_GROUP = 'portcullis:admins'
 export const VIEWER_GROUP = 'portcullis:viewers'
 
-/** The API group of what is about scaling. */
+/** API group of the scaling kinds. */
 export const SCALE_GROUP = 'scale.portcullis.io'
 
 /** Label of a CRD: the version of Portcullis that wrote it. An older one leaves it alone. */

@@ -1,4 +1,4 @@
-// What Portcullis knows of a kind of object: one row of the scheme (scheme.ts) for each.
+// The definition of a kind: one row of the scheme (scheme.ts).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -14,7 +14,7 @@ export interface PrinterColumn {
   /** Above 0: only with `-o wide`. Default 0. */
   readonly priority?: number
   readonly jsonPath: string
-  /** What the cell is made of, where no JSONPath can say it: of a column of type `date` the time, else what is shown. */
+  /** Computes the cell where JSONPath cannot: for a column of type `date` the time, else the displayed value. */
   readonly cell?: (object: JsonObject) => unknown
 }
 
@@ -29,37 +29,37 @@ export interface ResourceKind {
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
   readonly namespaced: boolean
-  /** Whether there is a `/status` subresource; then the main endpoint ignores status. */
+  /** Whether there is a `/status` subresource; if so, the main endpoint ignores status. */
   readonly hasStatus: boolean
-  /** Whether metadata.generation counts changes of what is not metadata (nor status). Core kinds such as Secret have none. */
+  /** Whether metadata.generation counts changes outside metadata (and status). Core kinds such as Secret have none. */
   readonly hasGeneration: boolean
-  /** Beside `/status`. Default: none. */
+  /** Subresources other than `/status`. Default: none. */
   readonly subresources?: readonly KindSubresource[]
-  /** Of the whole object; `metadata` is just `{ type: 'object' }`. */
+  /** Schema of the whole object; `metadata` is just `{ type: 'object' }`. */
   readonly schema: JsonSchema
   readonly columns: readonly PrinterColumn[]
-  /** What may stand in a fieldSelector beside metadata.name and metadata.namespace. */
+  /** Fields allowed in a fieldSelector besides metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[]
-  /** Paths of fields that hold keys and tokens themselves: role view does not see them, and the store encrypts them. Default: none. */
+  /** Paths of fields that hold keys and tokens inline: hidden from the view role, and encrypted by the store. Default: none. */
   readonly inlineSecrets?: readonly (readonly string[])[]
-  /** Paths of fields that hold certificates, beside which somebody may have left a private key. Default: none. */
+  /** Paths of certificate fields, in which a private key may have been left by mistake. Default: none. */
   readonly certificateFields?: readonly (readonly string[])[]
   /**
-   * The rules that no schema can express, of an object that fits the schema: every error and warning at once. Never throws.
-   * @param before the object that is replaced; undefined for a new one
+   * Rules that no schema can express, for an object that fits the schema: returns every error and warning. Never throws.
+   * @param before the object being replaced; undefined for a new one
    */
   check(object: JsonObject, before: JsonObject | undefined, pem: PemChecks): readonly FieldError[]
-  /** Fills in what the server decides of a new object (PrepareForCreate of registry/rest). Default: nothing. */
+  /** Fills in what the server decides for a new object (PrepareForCreate of registry/rest). Default: nothing. */
   prepare?(object: JsonObject): JsonObject
   /**
-   * Seconds that an object which is deleted has to end, before somebody deletes it with none (CheckGracefulDelete of registry/rest).
-   * Default: 0, it goes at once.
+   * Grace period in seconds before the object is removed, unless it is deleted again with none (CheckGracefulDelete of registry/rest). Default: 0,
+   * immediate removal.
    * @param asked by the DeleteOptions; undefined = the object's own
    */
   gracePeriod?(object: JsonObject, asked: number | undefined): number
-  /** What only one object of the kind may have; malformed parts claim nothing. */
+  /** Claims that are unique within the kind; malformed parts claim nothing. */
   claims?(object: JsonObject): readonly string[]
-  /** Errors that only two objects together make; `others` are those, beside this one, that have a claim of its own. */
+  /** Errors that involve two objects; `others` share a claim with this one. */
   conflicts?(object: JsonObject, others: readonly JsonObject[]): readonly FieldError[]
 }
 
@@ -68,20 +68,20 @@ export type KindSubresource = ViewSubresource | ConnectSubresource
 interface SubresourceNames {
   /** The last part of the path. */
   readonly name: string
-  /** Of what is sent and answered, as discovery tells clients. */
+  /** Group of the request and response bodies, as discovery reports it. */
   readonly group: string
   readonly version: string
   readonly kind: string
 }
 
-/** The object in another shape, which is read, replaced and patched: `scale`. */
+/** Another representation of the object that can be read, replaced and patched: `scale`. */
 export interface ViewSubresource extends SubresourceNames {
   show(object: JsonObject): JsonObject
-  /** The object with what was written; the checks of its kind follow. */
+  /** The object with the written view applied; the checks of its kind follow. */
   withView(object: JsonObject, view: JsonObject): JsonObject
 }
 
-/** What is done to the object, or answered of it: `eviction`, `log`. */
+/** An action on the object, or data derived from it: `eviction`, `log`. */
 export interface ConnectSubresource extends SubresourceNames {
   readonly methods: readonly ('GET' | 'POST')[]
   /** @throws {StatusError} */
@@ -91,7 +91,7 @@ export interface ConnectSubresource extends SubresourceNames {
 export interface ConnectCall {
   readonly object: JsonObject
   readonly query: URLSearchParams
-  /** The object that was sent; empty when there is none. */
+  /** The request body; empty if there is none. */
   readonly body: JsonObject
   /** Deletes the object. @param options DeleteOptions as clients send them @throws {StatusError} */
   remove(options: JsonObject): void
@@ -99,13 +99,13 @@ export interface ConnectCall {
 
 export interface ConnectAnswer {
   readonly code: number
-  /** Text is sent as it is. */
+  /** Text is sent verbatim. */
   readonly body: JsonObject | string
-  /** What comes after the body, until the client goes. @returns ends it. Default: nothing comes. */
+  /** Streams more output after the body until the client disconnects. @returns stops it. Default: nothing follows. */
   follow?(write: (text: string) => void): () => void
 }
 
-/** `upstreamclusters.proxy.kubegateway.io`, `secrets`: how messages, the store and access rules name a resource. */
+/** `upstreamclusters.proxy.kubegateway.io`, `secrets`: the name used in messages, the store and access rules. */
 export function resourceName({ group, plural }: Pick<ResourceKind, 'group' | 'plural'>): string {
   return group === '' ? plural : `${plural}.${group}`
 }

@@ -1,5 +1,5 @@
-// metav1.Status, as a kube-apiserver answers with it, and the errors that become one
-// (k8s.io/apimachinery/pkg/apis/meta/v1/types.go, pkg/api/errors/errors.go).
+// metav1.Status, as kube-apiserver responds with it, and the errors that map to it (k8s.io/apimachinery/pkg/apis/meta/v1/types.go,
+// pkg/api/errors/errors.go).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 
@@ -50,7 +50,7 @@ export interface StatusCause {
 export interface StatusDetails {
   readonly name?: string
   readonly group?: string
-  /** The resource (plural), or for Invalid the kind, as kube-apiserver has it. */
+  /** The resource (plural), or for Invalid the kind, as in kube-apiserver. */
   readonly kind?: string
   readonly uid?: string
   readonly causes?: readonly StatusCause[]
@@ -63,13 +63,13 @@ export interface Status {
   readonly metadata: Readonly<Record<string, unknown>>
   readonly status: 'Success' | 'Failure'
   readonly message?: string
-  /** '' only in answers of other servers. */
+  /** '' only in responses of other servers. */
   readonly reason?: StatusReason | ''
   readonly details?: StatusDetails
   readonly code?: number
 }
 
-/** What a server refuses, or a client is refused. */
+/** An error that a server responds with, or a client receives, as a Status. */
 export class StatusError extends Error {
   readonly status: Status
 
@@ -106,19 +106,19 @@ export function statusError(reason: StatusReason, message: string, details?: Sta
 }
 
 /**
- * Whether the object of this name is certainly not there. A 404 that names none comes from a server that knows no such objects:
- * a CRD that is lost, or something else that answers in the place of the API server.
+ * Whether the named object definitely does not exist. A 404 without a name comes from a server that does not know the resource: a lost CRD, or
+ * something else responding in place of the API server.
  */
 export function isMissing(error: unknown, name: string): boolean {
   return error instanceof StatusError && error.reason === 'NotFound' && error.status.details?.name === name
 }
 
-/** Errors that one answer lists: an object may have as many as it has members, each with its path and value. */
+/** Most errors listed in one response: an object may have one per member, each with its path and value. */
 const MOST_CAUSES = 250
 
 /**
- * 422: `<Kind.group> "<name>" is invalid: ...`, with every error (errors.NewInvalid); of very many with the first, and how many
- * more there are at least.
+ * 422: `<Kind.group> "<name>" is invalid: ...`, with every error (errors.NewInvalid); if there are very many, the first ones and at least how many
+ * more there are.
  */
 export function invalid(group: string, kind: string, name: string, all: readonly FieldError[]): StatusError {
   const errors = all.slice(0, MOST_CAUSES)
@@ -134,7 +134,7 @@ export function invalid(group: string, kind: string, name: string, all: readonly
   })
 }
 
-/** The cause that an answer lists for an error in the words of kube-apiserver. */
+/** The cause listed for an error, in kube-apiserver's words. */
 export function causeOf({ reason, message, path }: FieldError): StatusCause {
   return { reason, message, field: path }
 }

@@ -1,6 +1,6 @@
-// Who sends a request: the nouns of authentication (apiserver/pkg/authentication/user/user.go).
+// The user who sends a request: terms of authentication (apiserver/pkg/authentication/user/user.go).
 
-/** An authenticated user, as kube-apiserver's user.Info. */
+/** An authenticated user, like kube-apiserver's user.Info. */
 export interface UserInfo {
   readonly name: string
   readonly uid: string

@@ -3,7 +3,7 @@
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
 import { type Status, StatusError } from '../api/status.ts'
 
-/** Reasons that client-go gives responses without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
+/** Reasons that client-go assigns to responses without a Status (apimachinery/pkg/api/errors NewGenericServerResponse). */
 const REASONS: Readonly<Record<number, Status['reason']>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -23,7 +23,7 @@ const REASONS: Readonly<Record<number, Status['reason']>> = {
 }
 const MAX_TEXT = 300
 
-/** The error for a response that is not a success; `retryAfter` is the header, '' = none. */
+/** The error for an unsuccessful response; `retryAfter` is the header, '' = none. */
 export function statusErrorOf(code: number, body: string, retryAfter: string): StatusError {
   const status = readStatus(body)
   const seconds = /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined
@@ -54,7 +54,7 @@ function readStatus(body: string): Status | undefined {
   }
 }
 
-/** A metav1.Status with the fields that we rely on, or undefined. */
+/** A metav1.Status with the fields we rely on, or undefined. */
 export function statusOf(value: unknown): Status | undefined {
   if (!isRecord(value) || value['kind'] !== 'Status') return undefined
   const { message, reason, code, details } = value
@@ -64,7 +64,7 @@ export function statusOf(value: unknown): Status | undefined {
     metadata: {},
     status: 'Failure',
     message: textOf(message),
-    // Other servers have reasons of their own; they are only compared.
+    // Other servers have their own reasons, which are only compared.
     reason: textOf(reason) as NonNullable<Status['reason']>,
     ...(isRecord(details) && { details }),
     ...(typeof code === 'number' && { code }),
@@ -98,7 +98,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
 }
 
-/** Why no answer came: one line, without a stack. */
+/** Why there was no response: one line, without a stack. */
 export function faultOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof AggregateError && error.errors.length > 0) return faultOf(error.errors[0])

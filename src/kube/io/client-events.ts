@@ -1,4 +1,4 @@
-// What clients of API servers report about their calls, for metrics.
+// Events of API server calls, for metrics.
 
 export interface KubeCallTarget {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -6,17 +6,17 @@ export interface KubeCallTarget {
   readonly server: string
 }
 
-/** Called synchronously: they return at once and never throw. */
+/** Called synchronously; implementations return at once and never throw. */
 export interface KubeCallEvents {
   /** An attempt has a response head, or has failed. @param code '<error>' = failed, as in client-go */
   answered(target: KubeCallTarget, code: string): void
   /** A call has its whole response, a watch its response head. @param answerBytes undefined = a watch */
   ended(target: KubeCallTarget, durationMs: number, requestBytes: number, answerBytes: number | undefined): void
-  /** The call is sent again because the server sent Retry-After. */
+  /** The call is retried because the server sent Retry-After. */
   resent(target: KubeCallTarget, code: number): void
 }
 
-/** For callers that need no metrics. */
+/** For callers without metrics. */
 export const NO_KUBE_CALL_EVENTS: KubeCallEvents = {
   answered: () => undefined,
   ended: () => undefined,

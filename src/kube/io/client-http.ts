@@ -1,6 +1,6 @@
-// HTTP to one API server, with undici over connections of our own. client-node itself opens a new agent, and with it a new
-// TLS connection, for every request, reads certificates from disk each time, and gives no control over deadlines.
-// HTTP/1.1: a watch has a connection to itself, so that TCP keep-alive detects a dead path without PINGs.
+// HTTP to one API server, with undici over our own connections. client-node opens a new agent, and thus a new TLS connection, for every request,
+// rereads certificates from disk each time, and gives no control over deadlines. HTTP/1.1: each watch has its own connection, so that TCP keep-alive
+// detects a dead path without PINGs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
@@ -21,17 +21,17 @@ import { faultOf, statusErrorOf } from './client-errors.ts'
 import { type KubeCallEvents, type KubeCallTarget, NO_KUBE_CALL_EVENTS } from './client-events.ts'
 import type { KubeAccess } from './config-access.ts'
 
-/** Where requests go and who we are there; called for each attempt of each request. */
+/** Provides server and credentials; called for each attempt of each request. */
 export interface KubeAccessSource {
-  /** For messages that name no particular request. */
+  /** For messages that concern no particular request. */
   readonly server: string
-  /** Who pays for the memory of its answers while they come. Default: the server, as one that a setting names. */
+  /** Who pays for the memory of responses while they arrive. Default: the server, as one named by a setting. */
   readonly charge?: Charge
-  /** @throws (rejects) an Error for people when there is no server or no credential */
+  /** @throws (rejects) an Error for people if there is no server or no credential */
   access(): Promise<KubeAccess>
-  /** After a 401: true when there may be new credentials now. */
+  /** After a 401: true if there may be new credentials now. */
   renew(): boolean
-  /** Whether a watch to this server may go on; called every second. Default: always. */
+  /** Whether a watch to this server may continue; called every second. Default: always. */
   stillGood?(access: KubeAccess): boolean
 }
 
@@ -40,27 +40,27 @@ export interface KubeHttpRequest {
   /** Raw path below the server's URL, with the query. */
   readonly path: string
   readonly body?: unknown
-  /** Of `body`. Default application/json. */
+  /** Content type of `body`. Default application/json. */
   readonly contentType?: string
-  /** Of the answer. Default: those of one object. */
+  /** Limits of the response. Default: those of one object. */
   readonly limits?: AnswerLimits
 }
 
-/** A call fails without its whole response after this time; kube-apiserver itself gives up after 60 s. */
+/** Deadline of a call including its response; kube-apiserver itself gives up after 60 s. */
 const CALL_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000
-/** The response head of a watch comes at once. It takes this long to find that a kept connection is dead. */
+/** A watch's response head arrives at once, so this is how long it takes to detect a dead kept connection. */
 const WATCH_HEAD_TIMEOUT_MS = 10_000
-/** The kernel probes after this long without a byte, then every second; ten probes without an answer end the connection (libuv). */
+/** The kernel probes after this long without data, then every second; ten unanswered probes end the connection (libuv). */
 const KEEP_ALIVE_MS = 15_000
-/** Below kube-apiserver's 90 s: a request never meets a connection that is being closed. */
+/** Below kube-apiserver's 90 s, so that no request meets a closing connection. */
 const IDLE_MS = 30_000
 const MAX_CONNECTIONS = 32
-/** How often a server's `Retry-After` is followed. */
+/** How often a server's `Retry-After` is honoured. */
 const MAX_RESENDS = 3
 const LONGEST_RETRY_AFTER_S = 10
 const USER_AGENT = 'portcullis'
-/** How often to check whether a watch may go on. */
+/** How often a watch is checked for whether it may continue. */
 const LOOK_MS = 1_000
 
 interface Answer {
@@ -74,7 +74,7 @@ interface Call extends KubeCallTarget {
   readonly contentType: string
   readonly payload: string | null
   readonly limits: AnswerLimits
-  /** Where the last attempt went; '' = there was none. */
+  /** Server of the last attempt; '' = none yet. */
   server: string
   /** When it began. */
   beganMs: number
@@ -108,15 +108,15 @@ export class KubeHttp {
     return this.#source.server
   }
 
-  /** Who pays for the memory of answers while they come. */
+  /** Who pays for the memory of responses while they arrive. */
   get charge(): Charge {
     return this.#source.charge ?? this.#serverCharge
   }
 
   /**
-   * @throws {StatusError} (rejects) when the server refuses
-   * @throws {AnswerTooLargeError} (rejects) when the answer is larger than `limits`
-   * @throws {Error} (rejects) when no answer came
+   * @throws {StatusError} (rejects) if the server refuses
+   * @throws {AnswerTooLargeError} (rejects) if the response exceeds `limits`
+   * @throws {Error} (rejects) if there is no response
    */
   async call(request: KubeHttpRequest, end?: AbortSignal): Promise<JsonObject> {
     const timeout = AbortSignal.timeout(this.#timeoutMs)
@@ -136,7 +136,7 @@ export class KubeHttp {
     }
   }
 
-  /** The body of an answer without an end. Rejects as `call`; iterating throws plain Errors. */
+  /** The body of an endless response. Rejects like `call`; iterating throws plain Errors. */
   async open(path: string, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const call = callOf({ method: 'GET', path })
     const headMs = Math.min(this.#timeoutMs, WATCH_HEAD_TIMEOUT_MS)
@@ -148,8 +148,8 @@ export class KubeHttp {
   }
 
   /**
-   * POSTs JSON to the URL of the server itself, for webhooks; of the answer only the code counts, and some text of an error.
-   * Rejects as `call`, and never sends again.
+   * POSTs JSON to the server's URL itself, for webhooks; only the status code of the response counts, and some text of an error. Rejects like `call`,
+   * and never retries.
    */
   async post(payload: string, end: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([AbortSignal.timeout(this.#timeoutMs), end])
@@ -157,7 +157,7 @@ export class KubeHttp {
     const answer = await this.#send(call, signal, this.#timeoutMs, this.#timeoutMs)
     const { statusCode, body } = answer.response
     if (statusCode >= 300) throw await this.#refusal(call, answer)
-    // It has them, whatever becomes of the rest of its answer.
+    // Delivered, whatever happens to the rest of the response.
     await body.dump({ limit: SHORT_TEXT_BYTES, signal }).catch(() => undefined)
     this.#ended(call, 0)
   }
@@ -189,7 +189,7 @@ export class KubeHttp {
         if (response.statusCode !== 401 || !this.#source.renew()) return { response, access }
         await response.body.dump({ limit: SHORT_TEXT_BYTES, signal })
       } catch (error) {
-        // That the server closed an idle connection says nothing about the server.
+        // The server closing an idle connection says nothing about the server.
         if (call.method !== 'GET' || brokenBefore || !isBroken(error)) throw noAnswer(access, error)
         brokenBefore = true
       }
@@ -215,7 +215,7 @@ export class KubeHttp {
     }
   }
 
-  /** @param answerBytes undefined = of a watch, of which only the head is here */
+  /** @param answerBytes undefined = a watch, of which only the head has arrived */
   #ended(call: Call, answerBytes: number | undefined): void {
     const requestBytes = call.payload === null ? 0 : Buffer.byteLength(call.payload)
     this.#events.ended(call, systemClock.monotonic() - call.beganMs, requestBytes, answerBytes)
@@ -247,7 +247,7 @@ export class KubeHttp {
     })
   }
 
-  /** A new one when the certificates change; running requests finish on the old one. */
+  /** A new one if the certificates change; running requests finish on the old one. */
   #agentFor(access: KubeAccess): Dispatcher {
     const { tls, proxyUrl, guard } = access
     const key = JSON.stringify([tls, proxyUrl])
@@ -278,7 +278,7 @@ export class KubeHttp {
     return this.#agent
   }
 
-  /** Its code is what counts: of a long text the beginning is read. */
+  /** Only the code matters: a long text is truncated. */
   async #refusal(call: Call, { response, access }: Answer): Promise<StatusError> {
     const { statusCode, headers, body } = response
     const retryAfter = textOf(headers['retry-after'])
@@ -288,7 +288,7 @@ export class KubeHttp {
     }
     const reader = new AnswerReader(SHORT_TEXT_BYTES, new AnswerBytes(this.charge))
     let text = ''
-    // The signal of a watch has no deadline.
+    // A watch's signal has no deadline.
     const late = setTimeout(() => body.destroy(new Error('no answer in time')), this.#timeoutMs)
     try {
       for await (const chunk of body) {
@@ -306,7 +306,7 @@ export class KubeHttp {
     return statusErrorOf(statusCode, text, retryAfter)
   }
 
-  /** It may be parsed. */
+  /** The text may be parsed. */
   async #text(call: Call, answer: Answer): Promise<string> {
     refuseEncoded(answer)
     const { response, access } = answer
@@ -328,7 +328,7 @@ export class KubeHttp {
     }
   }
 
-  /** A watch lasts for minutes; the credentials that it was opened with may be out of date by then. */
+  /** A watch lasts for minutes; meanwhile its credentials may become outdated. */
   #lookAfter({ body }: Dispatcher.ResponseData, access: KubeAccess): NodeJS.Timeout | undefined {
     if (this.#source.stillGood === undefined) return undefined
     const look = setInterval(() => {
@@ -339,14 +339,14 @@ export class KubeHttp {
   }
 }
 
-/** @throws {KubeCallError} when it is compressed: nothing asks for it, and what it becomes would have to be counted, too */
+/** @throws {KubeCallError} if it is compressed: we never ask for that, and the decoded size would have to be counted, too */
 function refuseEncoded({ response, access }: Answer): void {
   if (!isEncoded(response.headers)) return
   discard(response.body)
   throw new KubeCallError(`${access.server} sent a compressed answer, which was not asked for`)
 }
 
-/** Ends the response, with its connection. */
+/** Ends the response and its connection. */
 function discard(body: Dispatcher.ResponseData['body']): void {
   body.on('error', () => undefined)
   body.destroy()
@@ -366,7 +366,7 @@ function isBroken(error: unknown): boolean {
   return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
 }
 
-/** As client-go: after 429 and 5xx with Retry-After a request is sent again, whatever the verb. */
+/** Like client-go: after 429 and 5xx with Retry-After a request is retried, whatever the verb. */
 function retryAfterOf(error: unknown): number | undefined {
   if (!(error instanceof StatusError) || (error.code !== 429 && error.code < 500)) return undefined
   const seconds = error.status.details?.retryAfterSeconds

@@ -22,7 +22,7 @@ import { listAll, type ResourcePages } from './list.ts'
 import { type FollowTiming, followResource } from './watch.ts'
 
 export interface KubeClientOptions {
-  /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
+  /** '' = like kubectl: $KUBECONFIG, ~/.kube/config, or the pod's service account. */
   readonly kubeconfigFile: string
   /** Default: the kubeconfig's current one. */
   readonly context?: string
@@ -35,21 +35,21 @@ export interface KubeClientOptions {
 }
 
 export interface KubeClient extends ObjectClient {
-  /** undefined = the credentials have another source. */
+  /** undefined = the credentials come from elsewhere. */
   readonly kubeconfig: FollowedKubeconfig | undefined
   /** URL of the API server, for messages. */
   readonly server: string
-  /** POST of a review (TokenReview and the like), whose answer is not an object that exists. Rejects as `create`. */
+  /** POSTs a review (TokenReview and the like), whose response is not a stored object. Rejects like `create`. */
   review(path: string, body: string): Promise<{ readonly status: number; readonly body: string }>
   /** Closes all connections; stop followers first. */
   close(): Promise<void>
 }
 
-/** As kube-apiserver's webhook authenticator: a review that takes longer has failed. */
+/** Like kube-apiserver's webhook authenticator: a slower review has failed. */
 const REVIEW_TIMEOUT_MS = 10_000
 const FIELD_MANAGER = 'portcullis'
 
-/** Nothing is sent yet. @throws {UserError} when the kubeconfig cannot be used */
+/** Sends nothing yet. @throws {UserError} if the kubeconfig is unusable */
 export function createKubeClient({ kubeconfigFile, context, ...options }: KubeClientOptions): KubeClient {
   const chosen = { kubeconfigFile, ...(context !== undefined && { context }) }
   const kubeconfig = new FollowedKubeconfig(chosen, options.log)
@@ -106,7 +106,7 @@ export function clientOf(
   }
 }
 
-/** @param name of the one object; '' = all */
+/** @param name of a single object; '' = all */
 function pagesOf(
   http: KubeHttp,
   kind: ResourceKind,
@@ -141,7 +141,7 @@ function objectPath(kind: ResourceKind, { namespace, name }: ObjectName, subreso
   return subresource === undefined ? path : `${path}/${subresource}`
 }
 
-/** A segment of a path; a name that would change the path is not found. */
+/** A path segment; a name that would change the path is not found. */
 function segment(kind: ResourceKind, name: string): string {
   if (name === '' || name === '.' || name === '..') {
     throw statusError('NotFound', `${resourceName(kind)} ${JSON.stringify(name)} not found`)
@@ -151,7 +151,7 @@ function segment(kind: ResourceKind, name: string): string {
 
 function patchQuery(type: PatchType, { fieldManager, force = false }: PatchOptions): URLSearchParams {
   const query = new URLSearchParams({ fieldManager })
-  // Only with apply: otherwise 422.
+  // Only valid with apply: otherwise 422.
   if (force && type === 'application/apply-patch+yaml') query.set('force', 'true')
   return query
 }

@@ -1,14 +1,14 @@
-// How to reach an API server and who we are there, now: credentials expire, are rotated on disk, and come from plugins, which
-// @kubernetes/client-node runs.
+// Current server and credentials of an API server: credentials expire, are rotated on disk, and come from plugins, which @kubernetes/client-node
+// runs.
 
 import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import type { DialGuard } from '../../kit/io/dial/dial-guard.ts'
 import { type KubeConfigOptions, loadKubeConfig } from './config.ts'
 
-/** Everything that a connection and its requests need. */
+/** Everything needed to connect and send requests. */
 export interface KubeAccess {
-  /** `https://host:port`, and a path where the cluster is served under one. */
+  /** `https://host:port`, with a path if the cluster is served below one. */
   readonly server: string
   /** '' = none. */
   readonly proxyUrl: string
@@ -20,18 +20,18 @@ export interface KubeAccess {
     readonly serverName: string
     readonly insecure: boolean
   }
-  /** Checks the address of the server, which an object names. Absent: the operator names it. */
+  /** Checks the server's address if an object names it. Absent: the operator names it. */
   readonly guard?: DialGuard
   /** authorization, impersonate-user. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** How long credentials are used before client-node is asked again: it reads files, and a plugin's credential may expire. */
+/** How long credentials are reused before client-node is asked again: it reads files, and a plugin's credential may expire. */
 const KEEP_MS = 10_000
-/** A plugin that hangs must not hang every request for ever. */
+/** A hanging plugin must not block all requests forever. */
 const PLUGIN_TIMEOUT_MS = 30_000
 
-/** Credentials that stay current: rotated files, tokens that expire, a kubeconfig that was replaced. */
+/** Credentials that stay current: rotated files, expiring tokens, a replaced kubeconfig. */
 export class KubeCredentials {
   readonly server: string
   readonly #options: KubeConfigOptions
@@ -47,7 +47,7 @@ export class KubeCredentials {
     this.server = this.#config.getCurrentCluster()?.server ?? ''
   }
 
-  /** @throws (rejects) an Error for people when files cannot be read or a plugin fails */
+  /** @throws (rejects) an Error for people if files cannot be read or a plugin fails */
   access(): Promise<KubeAccess> {
     const now = performance.now()
     if (this.#reading !== undefined && now - this.#readAt < KEEP_MS) return this.#reading
@@ -61,7 +61,7 @@ export class KubeCredentials {
     return reading
   }
 
-  /** After a 401: drops what is cached. False when that was done a moment ago: it would not help. */
+  /** After a 401: drops the cache. False if that was done a moment ago: it would not help. */
   renew(): boolean {
     const now = performance.now()
     if (now - this.#renewedAt < KEEP_MS) return false
@@ -69,7 +69,7 @@ export class KubeCredentials {
     try {
       this.#config = loadKubeConfig(this.#options)
     } catch {
-      // It is being written at this moment: the previous one may still work.
+      // It is just being written: the previous one may still work.
     }
     this.#reading = undefined
     return true
@@ -117,7 +117,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Never what a plugin printed on stdout: that is the credential. */
+/** Never includes a plugin's stdout: that is the credential. */
 function credentialFault(error: unknown): string {
   if (error instanceof SyntaxError || error instanceof TypeError) return 'the plugin printed no ExecCredential'
   if (!(error instanceof Error)) return 'the plugin failed'

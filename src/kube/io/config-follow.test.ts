@@ -46,7 +46,7 @@ interface Followed {
   readonly config: FollowedKubeconfig
   readonly said: string[]
   write(content: string): void
-  /** Looks until it has been decided; who it is then. */
+  /** Polls until the change has been decided; returns the token in force. */
   token(): Promise<string | undefined>
 }
 
@@ -105,7 +105,7 @@ test('what cannot be used is refused with one line, and the one before goes on',
     assert.equal(await token(), 'old')
     write(content)
     await waitFor(`a refusal: ${expected}`, async () => (await token()) === 'old' && said.length > 0)
-    // Looked at again and again, said once.
+    // Checked repeatedly, reported once.
     for (let i = 0; i < 5; i++) await token()
     assert.equal(said.length, 1, said.join())
     assert.match(said[0] ?? '', expected)

@@ -1,6 +1,6 @@
-// A kubeconfig that changes while the program runs: read again, checked, and only then used. What cannot be used is refused with one
-// line, and what was used before goes on. Another server may be another cluster, whose objects are not those that are in force:
-// that takes a restart.
+// Follows a kubeconfig that changes while the program runs: rereads it, checks it, and only then uses it. An unusable version is refused with one log
+// line, and the previous one stays in use. A different server may be a different cluster, with other objects than those in force: that requires a
+// restart.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { type KubeAccessSource, KubeHttp } from './client-http.ts'
 import { type KubeConfigOptions, kubeConfigFiles } from './config.ts'
 import { type KubeAccess, KubeCredentials } from './config-access.ts'
 
-/** Between two looks at the files. */
+/** Interval between checks of the files. */
 const LOOK_MS = 10_000
 const CHECK_TIMEOUT_MS = 5_000
 
@@ -27,9 +27,9 @@ export class FollowedKubeconfig implements KubeAccessSource {
   readonly #log: Logger
   readonly #lookMs: number
   #current: KubeCredentials
-  /** Of the files that were looked at last, used or refused. */
+  /** Content of the files at the last check, used or refused. */
   #seen: string
-  /** Of those that are used. */
+  /** Content of those in use. */
   #used: string
   #problem = ''
   #certificate = ''
@@ -47,12 +47,12 @@ export class FollowedKubeconfig implements KubeAccessSource {
     this.#lookedAt = performance.now()
   }
 
-  /** Why what the files say now is not used; '' = it is. */
+  /** Why the files' current content is not in use; '' = it is. */
   get problem(): string {
     return this.#problem
   }
 
-  /** PEM, as of the last access; '' = the user is known by something else. */
+  /** PEM, from the last access; '' = the user authenticates by other means. */
   get clientCertificate(): string {
     return this.#certificate
   }
@@ -69,13 +69,13 @@ export class FollowedKubeconfig implements KubeAccessSource {
     return access
   }
 
-  /** What an access does by the way, for one that is seldom used: reads the client certificate, and looks for changes. */
+  /** Done on every access; call it if accesses are rare: reads the client certificate, and looks for changes. */
   refresh(): void {
     this.access().catch(() => undefined)
   }
 
   renew(): boolean {
-    // Unchanged files: those that they name, and plugins, may have something newer. Changed ones are checked first.
+    // The files are unchanged, but files they name, or plugins, may have something newer. Changed files are checked first.
     if (textOfFiles(this.#options) === this.#used) return this.#current.renew()
     void this.#look()
     return false
@@ -93,7 +93,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
   }
 
   async #take(text: string): Promise<void> {
-    // One that was refused because its server did not answer is tried again.
+    // Retries one that was refused because its server did not respond.
     if (text === this.#used) this.#seen = text
     if (text === this.#used || (text === this.#seen && this.#problem === '')) {
       this.#problem = ''
@@ -116,7 +116,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
     }
   }
 
-  /** @throws (rejects) why it cannot take the place of the one in use */
+  /** @throws (rejects) why it cannot replace the one in use */
   async #check(next: KubeCredentials): Promise<void> {
     const [before, after] = await Promise.all([this.#current.access().catch(() => undefined), next.access()])
     if (after.server !== this.server) {
@@ -134,10 +134,10 @@ export class FollowedKubeconfig implements KubeAccessSource {
       CHECK_TIMEOUT_MS,
     )
     try {
-      // For every user who is known, whatever the rights.
+      // Allowed for every authenticated user, whatever the permissions.
       await http.call({ method: 'GET', path: '/api' })
     } catch (error) {
-      // 403: known, without this right.
+      // 403: authenticated, without this permission.
       if (!(error instanceof StatusError && error.code === 403)) throw error
     } finally {
       await http.close()
@@ -145,7 +145,7 @@ export class FollowedKubeconfig implements KubeAccessSource {
   }
 }
 
-/** @throws {Error} which repeats nothing of them */
+/** @throws {Error} that quotes nothing from them */
 export function checkPems({ ca, cert, key }: Pick<KubeAccess['tls'], 'ca' | 'cert' | 'key'>): void {
   certificateOf('its CA', ca)
   const certificate = certificateOf('its client certificate', cert)
@@ -159,7 +159,7 @@ export function checkPems({ ca, cert, key }: Pick<KubeAccess['tls'], 'ca' | 'cer
   if (!fits) throw new Error('its client key does not belong to its client certificate')
 }
 
-/** The first one; undefined = there is none. */
+/** The first certificate; undefined = none. */
 function certificateOf(what: string, pem: string): X509Certificate | undefined {
   if (pem === '') return undefined
   try {
@@ -169,7 +169,7 @@ function certificateOf(what: string, pem: string): X509Certificate | undefined {
   }
 }
 
-/** Another text after each change; a file that cannot be read is one, too. */
+/** Differs after each change; an unreadable file has a text, too. */
 function textOfFiles(options: KubeConfigOptions): string {
   return kubeConfigFiles(options)
     .map((file) => {

@@ -1,5 +1,5 @@
-// A kubeconfig, or a pod's service account. @kubernetes/client-node reads it; this file adds what that leaves out:
-// `tokenFile`, plugins next to the kubeconfig, KUBERNETES_EXEC_INFO, and error messages that do not repeat the file's content.
+// A kubeconfig, or a pod's service account. @kubernetes/client-node reads it; this file adds what it lacks: `tokenFile`, plugins next to the
+// kubeconfig, KUBERNETES_EXEC_INFO, and error messages that do not quote the file's content.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,25 +14,25 @@ import { PROGRAM_FILES } from '../../kit/io/program/build.ts'
 
 const load = createRequire(import.meta.url)
 
-/** Loaded on demand: it takes a second, and a gateway whose objects live elsewhere does not need it. */
+/** Loaded on demand: it takes a second, and is unnecessary if the gateway's objects live elsewhere. */
 function newKubeConfig(): KubeConfig {
   const { KubeConfig: Loaded } = load(PROGRAM_FILES.clientNode) as typeof ClientNode
   return new Loaded()
 }
 
 export interface KubeConfigOptions {
-  /** '' = as kubectl: $KUBECONFIG, ~/.kube/config, or the service account of the pod. */
+  /** '' = like kubectl: $KUBECONFIG, ~/.kube/config, or the pod's service account. */
   readonly kubeconfigFile: string
   /** Default: the kubeconfig's current one. */
   readonly context?: string
 }
 
-/** The files that it is read from; none = the service account of the pod. */
+/** The files it is read from; none = the pod's service account. */
 export function kubeConfigFiles({ kubeconfigFile }: KubeConfigOptions): readonly string[] {
   return kubeconfigFile !== '' ? [resolve(kubeconfigFile)] : defaultFiles()
 }
 
-/** @throws {UserError} when there is none, or it cannot be used */
+/** @throws {UserError} if there is none, or it is unusable */
 export function loadKubeConfig({ kubeconfigFile, context = '' }: KubeConfigOptions): KubeConfig {
   const files = kubeConfigFiles({ kubeconfigFile })
   const config = newKubeConfig()
@@ -52,7 +52,7 @@ export function loadKubeConfig({ kubeconfigFile, context = '' }: KubeConfigOptio
 
 function defaultFiles(): string[] {
   const named = (process.env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '')
-  // kubectl skips files of the list that do not exist.
+  // kubectl skips files in the list that do not exist.
   if (named.length > 0) return named.length === 1 ? named : named.filter((file) => existsSync(file))
   const home = join(homedir(), '.kube', 'config')
   return existsSync(home) ? [home] : []
@@ -80,7 +80,7 @@ function loadFile(config: KubeConfig, file: string): void {
   try {
     config.loadFromString(text)
   } catch (error) {
-    // A YAML parser's message repeats the line, and with it a token; `clusters[0].name is missing` does not.
+    // A YAML parser's message quotes the line, and with it a token; `clusters[0].name is missing` does not.
     const message = error instanceof Error && / is missing$/.test(error.message) ? `: ${error.message}` : ''
     throw new UserError(`kubeconfig ${file} is not valid${message}`, 'write it with: kubectl config')
   }
@@ -106,7 +106,7 @@ function rawUsers(text: string, file: string): ReadonlyMap<string, Readonly<Reco
   return users
 }
 
-/** What client-node does not read: `tokenFile`, and for plugins what client-go passes to them and where it looks for them. */
+/** Adds what client-node does not read: `tokenFile`, and for plugins the environment and search path that client-go uses. */
 function completeUser(user: User, raw: Readonly<Record<string, unknown>> | undefined, dir: string): void {
   const { tokenFile, exec } = raw ?? {}
   if (typeof tokenFile === 'string' && tokenFile !== '') {
@@ -128,7 +128,7 @@ function completeUser(user: User, raw: Readonly<Record<string, unknown>> | undef
   })
 }
 
-/** As kubectl merges: earlier files win. */
+/** Merges like kubectl: earlier files win. */
 function mergeMissing(config: KubeConfig, next: KubeConfig): void {
   const missing = <T extends { readonly name: string }>(have: readonly T[], more: readonly T[]): T[] =>
     more.filter(({ name }) => !have.some((one) => one.name === name))

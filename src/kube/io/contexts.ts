@@ -1,4 +1,4 @@
-// Which contexts of a kubeconfig lead to an API server that has a kind of object: tries a few, in parallel, for a short time.
+// Finds kubeconfig contexts whose API server has a given kind: tries a few, in parallel, for a short time.
 
 import type { Logger } from '../../kit/api/ports.ts'
 import type { ResourceKind } from '../api/resource-kind.ts'
@@ -15,7 +15,7 @@ export interface KubeContexts {
   readonly contexts: readonly { readonly name: string; readonly server: string }[]
 }
 
-/** Contexts whose credentials need no plugin, which might ask somebody to log in. */
+/** Contexts whose credentials need no plugin, which might prompt for a login. */
 export function otherContexts(options: KubeConfigOptions): KubeContexts {
   const config = loadKubeConfig(options)
   const current = config.currentContext ?? ''

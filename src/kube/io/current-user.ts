@@ -1,5 +1,4 @@
-// The user of a kubeconfig's current context and its credentials in the file. No plugin is run: what it would print is not
-// in the file.
+// The user of a kubeconfig's current context, with its credentials from the file. Plugins are not run: their output is not in the file.
 
 import { dirname, resolve } from 'node:path'
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
@@ -20,8 +19,8 @@ export interface KubeconfigUser {
 
 /**
  * @param text of the file
- * @returns undefined when it is not a kubeconfig
- * @throws {UserError} when it has several users and current-context selects none of them: nothing is guessed
+ * @returns undefined if it is not a kubeconfig
+ * @throws {UserError} if it has several users and current-context selects none of them: nothing is guessed
  */
 export function currentUserIn(text: string, file: string): KubeconfigUser | undefined {
   if (!/["']?kind["']?[ \t]*:[ \t]*["']?Config\b/.test(text)) return undefined
@@ -31,7 +30,7 @@ export function currentUserIn(text: string, file: string): KubeconfigUser | unde
     if (duplicates.length > 0) throw new SyntaxError('a key is given twice')
     config = value
   } catch {
-    // The parser's message repeats the line, and with it a token.
+    // The parser's message quotes the line, and with it a token.
     throw new UserError(`${file} is not YAML`, 'write it with: kubectl config')
   }
   if (!isRecord(config) || config['kind'] !== 'Config') return undefined
@@ -39,7 +38,7 @@ export function currentUserIn(text: string, file: string): KubeconfigUser | unde
   return { owner: `user ${JSON.stringify(name)} of ${file}`, file, user }
 }
 
-/** PEM. As client-go: inline data takes precedence over the file. @throws {UserError} when there is none */
+/** PEM. Like client-go: inline data takes precedence over the file. @throws {UserError} if there is none */
 export function certificateOfUser({ user, file, owner }: KubeconfigUser, read: ReadFile): string {
   const data = textOf(user['client-certificate-data'])
   if (data !== '') return Buffer.from(data, 'base64').toString('utf8')
@@ -48,7 +47,7 @@ export function certificateOfUser({ user, file, owner }: KubeconfigUser, read: R
   throw new UserError(`${owner} has no client certificate`, 'give the certificate itself, as PEM')
 }
 
-/** As client-go: the file takes precedence over an inline token. @throws {UserError} when there is none */
+/** Like client-go: the file takes precedence over an inline token. @throws {UserError} if there is none */
 export function tokenOfUser({ user, file, owner }: KubeconfigUser, read: ReadFile): string {
   const path = textOf(user['tokenFile'])
   const token = path === '' ? textOf(user['token']) : read(resolve(dirname(file), path))

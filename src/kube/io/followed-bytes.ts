@@ -1,5 +1,5 @@
-// The memory of what is kept of objects that are followed: pods, nodes, workloads of all clusters together, divided among these, so that no cluster
-// takes the memory of the process by objects without end.
+// Memory of followed objects: pods, nodes and workloads of all clusters together, divided among the clusters, so that none can exhaust the process's
+// memory with an endless number of objects.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { Charge } from '../../kit/api/stream.ts'
@@ -7,29 +7,29 @@ import { SharedResource } from '../../kit/core/shares/shared-resource.ts'
 import { keptBytes } from '../core/answers/kept-bytes.ts'
 import { AnswerBytes } from './answers/thread-answers.ts'
 
-/** Until a setting says otherwise: of commands, which follow little. */
+/** Default for commands, which follow little; the gateway has a setting. */
 const DEFAULT_BYTES = 256 * 1024 * 1024
 
 let shared = new SharedResource('followed-bytes', DEFAULT_BYTES)
 
-/** As it is now. */
+/** The current resource. */
 export function followedBytes(): SharedResource {
   return shared
 }
 
-/** For what is followed from now on. @param bytes 0 = any number */
+/** Applies to what is followed from now on. @param bytes 0 = unlimited */
 export function limitFollowedBytes(bytes: number): void {
   shared = new SharedResource('followed-bytes', bytes)
 }
 
-/** What is followed takes more memory than there is for it. */
+/** Followed objects take more memory than is available for them. */
 export class OutgrownError extends Error {}
 
-/** What one follower may keep. It is counted exactly by a list, and from then on what a watch brings is added to it: what the follower has replaced is not known here. */
+/** The memory of one follower. A list counts it exactly; later watch events are added to it: which of them replace known objects is unknown here. */
 export class FollowedBytes {
   readonly #memory: AnswerBytes
   #held = 0
-  /** Of the list before. */
+  /** Size of the previous list. */
   #kept = 0
   #listed = 0
 
@@ -37,24 +37,24 @@ export class FollowedBytes {
     this.#memory = new AnswerBytes(charge, shared)
   }
 
-  /** A list begins; what is kept stays until all of it is there. */
+  /** A list begins; the previous objects stay until it is complete. */
   begin(): void {
     this.#listed = 0
     this.#kept = this.#held
   }
 
-  /** A part of the list. While it comes, what was there before is in memory, too: the larger one of both is counted. @throws {OutgrownError} */
+  /** A part of the list. Meanwhile the previous objects are in memory, too: the larger of both is counted. @throws {OutgrownError} */
   list(objects: readonly JsonObject[]): void {
     for (const object of objects) this.#listed += keptBytes(object)
     if (this.#listed > this.#held) this.#take(this.#listed - this.#held)
   }
 
-  /** The list is whole, and replaces what was kept; or it is not, and nothing has changed. */
+  /** The list is complete, and replaces the previous objects; or it is not, and nothing has changed. */
   end(whole: boolean): void {
     this.#give(this.#held - (whole ? this.#listed : this.#kept))
   }
 
-  /** A new object, or a new version of one. @throws {OutgrownError} only another list tells how much there is */
+  /** A new object, or a new version of one. @throws {OutgrownError} only another list can tell the actual size */
   add(object: JsonObject): void {
     this.#take(keptBytes(object))
   }

@@ -1,5 +1,5 @@
-// Two versions of Portcullis at one API server: the newer one brings the CRDs up to date, the older one leaves them alone. On a real
-// kube-apiserver: test/e2e/control/kubernetes-source.test.ts.
+// Two versions of Portcullis at one API server: the newer one updates the CRDs, the older one leaves them alone. With a real kube-apiserver:
+// test/e2e/control/kubernetes-source.test.ts.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -13,7 +13,7 @@ import { installCrds } from './install-crds.ts'
 const ESTABLISHED = { conditions: [{ type: 'Established', status: 'True' }] }
 const OURS = '1.10.0'
 
-/** A CRD as another version has written it. */
+/** A CRD as written by another version. */
 function crdBy(version: string | undefined, change: (spec: JsonObject) => JsonObject = (spec) => spec): JsonObject {
   const { metadata, spec, ...rest } = crdOf(UPSTREAM_CLUSTERS, version ?? '') as Record<string, JsonObject>
   const { name } = metadata ?? {}
@@ -26,7 +26,7 @@ function crdBy(version: string | undefined, change: (spec: JsonObject) => JsonOb
   } as JsonObject
 }
 
-/** As if a field were removed, or another one added, in the schema of spec. */
+/** Simulates a field removed from, or added to, the schema of spec. */
 function withProperties(change: (properties: Record<string, unknown>) => void): (spec: JsonObject) => JsonObject {
   return (spec) => {
     const text = JSON.stringify(spec)

@@ -1,5 +1,5 @@
-// The CRDs in a cluster: created when absent, updated when an older version wrote them or fields are missing, and left alone when a newer
-// version did, so that the older one of two never takes fields away. Without the right to write they are checked.
+// Installs CRDs in a cluster: creates them if absent, updates them if an older version wrote them or fields are missing, and leaves them alone if a
+// newer version wrote them, so that the older of two versions never removes fields. Without write permission it only checks them.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
@@ -13,12 +13,12 @@ import { StatusError } from '../api/status.ts'
 
 export interface InstallCrdsOptions {
   readonly client: ObjectClient
-  /** As upstreamClusterCrd() makes them. */
+  /** As built by upstreamClusterCrd(). */
   readonly crds: readonly JsonObject[]
   readonly log: Logger
-  /** Milliseconds until the API server must serve them. Default 30 s. */
+  /** Deadline for the API server to serve them, milliseconds. Default 30 s. */
   readonly timeoutMs?: number
-  /** What an operator runs instead. Default `kubectl apply --server-side -f deploy/crds`. */
+  /** The command an operator runs instead. Default `kubectl apply --server-side -f deploy/crds`. */
   readonly command?: string
 }
 
@@ -46,9 +46,8 @@ const SEMVER = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-|$)/
 
 /**
  * Resolves when the API server serves every CRD with all fields.
- *
- * @throws {UserError} (rejects) when one is missing or too old and may not be written: names the command to run
- * @throws {Error} (rejects) when the server does not answer
+ * @throws {UserError} (rejects) if one is missing or too old and must not be written: names the command to run
+ * @throws {Error} (rejects) if the server does not respond
  */
 export async function installCrds(options: InstallCrdsOptions): Promise<void> {
   for (const crd of options.crds) {
@@ -57,7 +56,7 @@ export async function installCrds(options: InstallCrdsOptions): Promise<void> {
   }
 }
 
-/** @throws {UserError} when it no longer serves what this version reads */
+/** @throws {UserError} if it no longer serves what this version reads */
 function leaveAlone({ log }: InstallCrdsOptions, crd: JsonObject, found: JsonObject): true {
   const name = nameOf(crd)
   const version = versionOf(found)
@@ -72,7 +71,7 @@ function leaveAlone({ log }: InstallCrdsOptions, crd: JsonObject, found: JsonObj
   return true
 }
 
-/** False when the CRD cannot be read, but its objects can. */
+/** False if the CRD cannot be read, but its objects can. */
 async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolean> {
   const { client, log, command = DEFAULT_COMMAND } = options
   const name = nameOf(crd)
@@ -100,7 +99,7 @@ async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolea
       return true
     } catch (error) {
       if (!(error instanceof StatusError)) throw error
-      // Another replica was faster.
+      // A concurrent write by another replica won.
       if ((error.reason === 'Conflict' || error.reason === 'AlreadyExists') && attempt < 10) continue
       if (error.code !== 403) throw error
       if (doing === 'read') return await isServed(options, crd)
@@ -112,7 +111,7 @@ async function put(options: InstallCrdsOptions, crd: JsonObject): Promise<boolea
   }
 }
 
-/** For somebody who may not read CRDs: tries to list its objects. */
+/** Without permission to read CRDs: tries to list its objects. */
 async function isServed(
   { client, log, command = DEFAULT_COMMAND }: InstallCrdsOptions,
   crd: JsonObject,
@@ -159,7 +158,7 @@ function conditionsOf(crd: JsonObject): ReadonlyMap<unknown, JsonObject> {
   return new Map(list.filter(isRecord).map((condition) => [condition['type'], condition]))
 }
 
-/** The existing CRD with our versions and names; other metadata and versions stay. */
+/** The existing CRD with our versions and names; other metadata and versions are kept. */
 function renewed(found: JsonObject, crd: JsonObject): JsonObject {
   const theirs = specOf(found)
   const ours = specOf(crd)
@@ -171,13 +170,13 @@ function renewed(found: JsonObject, crd: JsonObject): JsonObject {
   return { ...found, metadata: { ...metadata, labels }, spec: { ...theirs, ...ours, versions } }
 }
 
-/** Which version of Portcullis wrote it; '' = unknown: by hand, or before versions were written. */
+/** The Portcullis version that wrote it; '' = unknown: written by hand, or before versions were recorded. */
 function versionOf(crd: JsonObject): string {
   const version = recordOf(recordOf(crd['metadata'])['labels'])[VERSION_LABEL]
   return typeof version === 'string' && SEMVER.test(version) ? version : ''
 }
 
-/** Less than 0: `a` is older; 0 also when one is unknown. A pre-release is as old as its release. */
+/** Less than 0: `a` is older; 0 also if one is unknown. A pre-release counts as its release. */
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => SEMVER.exec(version)?.slice(1).map(Number))
   for (const [i, part] of (left ?? []).entries()) {
@@ -187,7 +186,7 @@ function compareVersions(a: string, b: string): number {
   return 0
 }
 
-/** Paths of fields that `found` does not have: `v1alpha1 spec.degrade`. `v1alpha1` alone: the version is not served. */
+/** Paths of fields that `found` lacks: `v1alpha1 spec.degrade`. `v1alpha1` alone: the version is not served. */
 function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
   const missing: string[] = []
   for (const version of versionsOf(crd)) {
@@ -207,7 +206,7 @@ function missingFields(crd: JsonObject, found: JsonObject): readonly string[] {
 function collectMissing(ours: unknown, theirs: unknown, path: string, version: string, missing: string[]): void {
   if (!isRecord(ours)) return
   const other = recordOf(theirs)
-  // A schema that preserves unknown fields misses none.
+  // A schema that preserves unknown fields lacks none.
   if (other['x-kubernetes-preserve-unknown-fields'] === true) return
   if (isRecord(ours['items'])) collectMissing(ours['items'], other['items'], `${path}[]`, version, missing)
   const known = recordOf(other['properties'])

@@ -1,5 +1,5 @@
-// Leader election on a Lease (coordination.k8s.io/v1), with the semantics of client-go (tools/leaderelection): clocks of
-// other machines are never compared with ours; what counts is how long ago the Lease was seen to change here.
+// Leader election on a Lease (coordination.k8s.io/v1), with client-go's semantics (tools/leaderelection): other machines' clocks are never compared
+// with ours; what counts is how long ago we observed the Lease change.
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,16 +17,16 @@ import { StatusError } from '../api/status.ts'
 export interface LeaseOptions {
   readonly namespace: string
   readonly name: string
-  /** Different from every other candidate's, and from this one's after a restart. */
+  /** Unique among candidates, including this one before a restart. */
   readonly identity: string
   readonly log: Logger
-  /** Called when leadership was acquired or lost. */
+  /** Called when leadership is acquired or lost. */
   readonly onChange?: (leader: boolean) => void
-  /** A Lease that did not change for this long may be taken. Default 15 s. */
+  /** A Lease unchanged for this long may be taken over. Default 15 s. */
   readonly leaseDurationMs?: number
   /** A leader that could not renew for this long stops leading; less than the duration. Default 10 s. */
   readonly renewDeadlineMs?: number
-  /** Between two attempts, up to 1.2 times that. Default 2 s. */
+  /** Interval between attempts, up to 1.2 times that. Default 2 s. */
   readonly retryPeriodMs?: number
   readonly clock?: Clock
   /** In [0, 1). */
@@ -34,7 +34,7 @@ export interface LeaseOptions {
 }
 
 export interface LeaderElection {
-  /** Whether no other candidate can be leader now, provided that clocks run equally fast. */
+  /** True if no other candidate can be leader now, provided that clocks run equally fast. */
   isLeader(): boolean
   /** Releases the Lease, so that another candidate acquires it at once. */
   stop(): Promise<void>
@@ -64,7 +64,7 @@ export function startLeaderElection(client: LeaseClient, options: LeaseOptions):
   }
 }
 
-/** Of a candidate in this process. @param replica its name, which another process may have, too */
+/** Identity of a candidate in this process. @param replica its name, which another process may share */
 export function candidateIdentity(replica: string): string {
   return `${replica}_${randomUUID()}`
 }
@@ -78,10 +78,10 @@ class Candidate {
   readonly #deadlineMs: number
   readonly #periodMs: number
   readonly #stopping = new AbortController()
-  /** The Lease as last seen, and when it was first seen in that state: monotonic. */
+  /** The Lease as last observed, and when that state was first observed: monotonic. */
   #seen: LeaseRecord | undefined
   #seenAt = 0
-  /** When the last successful acquire or renewal was sent: monotonic; nobody can count from an earlier moment. */
+  /** When the last successful acquire or renewal was sent: monotonic; other candidates cannot count from an earlier time. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #reported = false
   #fault = ''
@@ -96,7 +96,7 @@ class Candidate {
     this.#periodMs = options.retryPeriodMs ?? 2_000
   }
 
-  /** Read from the clock, so that a process that was suspended knows before it does anything else. */
+  /** Computed from the clock, so that a process that was suspended notices before doing anything else. */
   isLeader(): boolean {
     return this.#holds() && this.#clock.monotonic() - this.#renewedAt < this.#deadlineMs
   }
@@ -124,7 +124,7 @@ class Candidate {
     this.#report()
   }
 
-  /** Reports the loss of leadership when it happens, whatever is being waited for. */
+  /** Reports the loss of leadership when it happens, whatever is pending. */
   #expiryTimer(): NodeJS.Timeout | undefined {
     if (!this.isLeader()) return undefined
     const leftMs = this.#renewedAt + this.#deadlineMs - this.#clock.monotonic()
@@ -136,7 +136,7 @@ class Candidate {
       await this.#acquireOrRenew()
       this.#fault = ''
     } catch (error) {
-      // Another candidate was faster, to change it or to create it (Conflict, AlreadyExists): not an error.
+      // Another candidate won the update or creation (Conflict, AlreadyExists): not an error.
       if (error instanceof StatusError && error.code === 409) return
       const why = errorMessage(error)
       if (why === this.#fault) return
@@ -205,7 +205,7 @@ class Candidate {
       const given = { ...record, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now }
       await this.#write(lease, given)
     } catch {
-      // It expires by itself.
+      // It expires on its own.
     }
   }
 

@@ -1,4 +1,4 @@
-// Everything in a collection of an API server, read in pages.
+// Reads a whole collection from an API server, in pages.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../kit/api/json/object-shape.ts'
@@ -8,28 +8,28 @@ import { StatusError } from '../api/status.ts'
 import type { AnswerLimits } from '../core/answers/answer-limits.ts'
 import { itemsOf, listPages } from '../core/answers/paged-list.ts'
 
-/** One collection of an API server. Both reject with a StatusError, or an Error when no answer came. */
+/** One collection of an API server. Both methods reject with a StatusError, or an Error if there is no response. */
 export interface ResourcePages {
-  /** Who pays for the memory of what comes. */
+  /** Who pays for the memory of responses. */
   readonly charge: Charge
   page(query: Readonly<Record<string, string>>, limits: AnswerLimits, signal?: AbortSignal): Promise<JsonObject>
-  /** Resolves with the response's head. The body fails when it is silent for `silenceMs`. */
+  /** Resolves with the response's head. The body fails after `silenceMs` of silence. */
   watch(query: Readonly<Record<string, string>>, silenceMs: number, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
 }
 
-/** Objects of one collection: a cluster has 150,000 pods at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+/** Limit per collection: a cluster has at most 150,000 pods (kubernetes.io/docs/setup/best-practices/cluster-large). */
 const MAX_OBJECTS = 500_000
 
 export interface ListOptions {
   readonly signal?: AbortSignal
   readonly transform?: (object: JsonObject) => JsonObject
-  /** Told of each page as it is kept. @throws to end the list */
+  /** Accounts for each page as it is kept. @throws to end the list */
   readonly memory?: { begin(): void; list(objects: readonly JsonObject[]): void }
-  /** As FollowEvents. */
+  /** Like FollowEvents. */
   readonly onPage?: (objects: readonly JsonObject[], first: boolean) => void
 }
 
-/** Everything in the collection, in pages; a list that expires between two pages begins again, once. */
+/** The whole collection, in pages; a list that expires between two pages is restarted, once. */
 export async function listAll(pages: ResourcePages, options: ListOptions = {}): Promise<ObjectList> {
   try {
     return await listOnce(pages, options)
@@ -71,7 +71,7 @@ export function identity(object: JsonObject): JsonObject {
   return object
 }
 
-/** Items in a list of a built-in kind have neither kind nor apiVersion. */
+/** List items of built-in kinds have neither kind nor apiVersion. */
 function itemHead({ kind, apiVersion }: JsonObject): JsonObject {
   return typeof kind === 'string' ? { apiVersion, kind: kind.replace(/List$/, '') } : {}
 }

@@ -10,7 +10,7 @@ import { sharedFollow } from './shared-follow.ts'
 
 class Follower implements FollowEvents {
   readonly lines: string[] = []
-  /** Called with each line, before it is noted. */
+  /** Called with each line, before it is recorded. */
   onLine: (line: string) => void = () => undefined
 
   onReplace(objects: readonly JsonObject[]): void {
@@ -67,7 +67,7 @@ function shown(object: JsonObject): string {
   return value === '' ? nameOf(object) : `${nameOf(object)}=${value}`
 }
 
-/** All have heard of the last list: there are fewer of them than turns here. */
+/** Waits until all have received the last list: there are fewer of them than turns here. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -218,7 +218,7 @@ test('those who follow a large kind from the beginning share a watch; whoever co
   for (const { heard } of early) assert.deepEqual(heard.told, ['list a', 'current', 'ADDED b', 'ADDED c'])
   assert.deepEqual(late.heard.told, ['list a b', 'current', 'ADDED c'])
   assert.equal(world.server.followers(PODS), 2)
-  // A gap: all hear the new list from the watch that they have.
+  // A gap: all receive the new list from their existing watch.
   world.server.comeBack()
   await turns()
   for (const { heard } of early) assert.deepEqual(heard.told.slice(4), ['list a b c', 'current'])

@@ -1,5 +1,5 @@
-// One list and watch for everybody in the process who follows the same objects, as client-go's shared informers: each change is sent and
-// parsed once, and each object is in memory once.
+// Shares one list and watch among all followers of the same objects in the process, like client-go's shared informers: each change is sent and parsed
+// once, and each object is in memory once.
 
 import { type JsonObject, nameOf, namespaceOf } from '../../kit/api/json/json-object.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -7,10 +7,9 @@ import type { FollowChoice, FollowEvents, Following, ObjectClient } from '../api
 import { type ResourceKind, resourceName } from '../api/resource-kind.ts'
 
 /**
- * `follow` of the client, shared by those who follow the same selection of one of `kinds`. Each hears what it would hear of a watch of its
- * own, but for `onPage`; whoever comes late, first what the objects are now. All objects of these kinds are kept as they come: what a
- * `transform` leaves out saves memory in its follower only. Those of the `large` kinds are kept until all followers have heard of the list:
- * whoever comes later has a watch of its own.
+ * The client's `follow`, shared by followers of the same selection of one of `kinds`. Each receives what its own watch would deliver, except
+ * `onPage`; a late one first receives the current objects. All objects of these kinds are kept as received: what a `transform` drops saves memory in
+ * its follower only. `large` kinds are kept until all followers have received the list: later followers get their own watch.
  */
 export function sharedFollow(
   client: Pick<ObjectClient, 'follow'>,
@@ -39,9 +38,9 @@ export function sharedFollow(
 interface Follower {
   readonly events: FollowEvents
   readonly transform: NonNullable<FollowChoice['transform']>
-  /** It has heard of the last list, and hears of changes; until then they reach it as part of the list. */
+  /** It has received the last list, and now receives changes; before that, changes reach it as part of the list. */
   begun: boolean
-  /** It threw at the last list or event, which does not count as delivered. */
+  /** It threw on the last list or event, which does not count as delivered. */
   failed: boolean
 }
 
@@ -49,19 +48,19 @@ class SharedWatch implements FollowEvents {
   readonly #resource: string
   readonly #log: Logger
   readonly #keeps: boolean
-  /** Nobody can join any more. */
+  /** No follower can join any more. */
   isClosed = false
   readonly #followers = new Set<Follower>()
   readonly #following: Following
-  /** By namespace and name; undefined = not listed yet. */
+  /** Keyed by namespace and name; undefined = not listed yet. */
   #objects: Map<string, JsonObject> | undefined
   #version = ''
   #state: { readonly current: boolean; readonly message: string } | undefined
-  /** Those that have not begun. */
+  /** Followers that have not begun. */
   readonly #waiting = new Set<Follower>()
   #turnIsDue = false
 
-  /** @param keeps whether objects are kept for those who join late */
+  /** @param keeps whether objects are kept for late followers */
   constructor(open: (events: FollowEvents) => Following, keeps: boolean, resource: string, log: Logger) {
     this.#resource = resource
     this.#log = log
@@ -116,7 +115,7 @@ class SharedWatch implements FollowEvents {
     this.#nextTurn()
   }
 
-  /** Each has a turn of the event loop for itself: thousands of objects take a while. */
+  /** Each gets its own turn of the event loop: thousands of objects take a while. */
   #nextTurn(): void {
     if (this.#turnIsDue || this.#waiting.size === 0) return
     this.#turnIsDue = true
@@ -131,7 +130,7 @@ class SharedWatch implements FollowEvents {
     })
   }
 
-  /** With what is known by now. */
+  /** Starts a follower with the current objects. */
   #begin(follower: Follower): void {
     const { events, transform } = follower
     follower.begun = true
@@ -152,9 +151,9 @@ class SharedWatch implements FollowEvents {
     else this.#tell(follower, () => follower.events.onVersion?.(this.#version))
   }
 
-  /** An error of one follower must not keep others from hearing. @returns false when it threw */
+  /** One follower's error must not keep others from receiving. @returns false if it threw */
   #tell(follower: Follower, call: () => void): boolean {
-    // Another one's call may have stopped it.
+    // Another follower's callback may have stopped it.
     if (!follower.begun || !this.#followers.has(follower)) return true
     try {
       call()

@@ -14,18 +14,18 @@ export interface WatchEvent {
 
 const NEWLINE = 0x0a
 
-/** What was sent is not to be read, and would not be the next time. */
+/** The data is unreadable, and would be the next time. */
 export class BadWatchError extends Error {}
 
 export class WatchLines {
   readonly #line: AnswerReader
 
-  /** @param memory of the line that comes, from which `drop` has to free it at the end */
+  /** @param memory of the current line, which `drop` must release at the end */
   constructor(memory: AnswerMemory) {
     this.#line = new AnswerReader(OBJECT.bytes, memory)
   }
 
-  /** The events that `chunk` completes. @throws {BadWatchError} when this is not a watch, or a line is too large */
+  /** The events completed by `chunk`. @throws {BadWatchError} if this is not a watch, or a line is too large */
   push(chunk: Buffer): WatchEvent[] {
     const events: WatchEvent[] = []
     let start = 0

@@ -26,7 +26,7 @@ function line(type: string, subject: JsonObject): Buffer {
 
 const GONE = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' }
 
-/** What the server does with the next watch: sends chunks, then ends, breaks, or goes on for ever. */
+/** The server's behaviour on the next watch: sends chunks, then ends, breaks, or stays open. */
 interface Step {
   readonly refuse?: Error
   readonly chunks?: readonly Buffer[]
@@ -139,7 +139,7 @@ test('watches that end at once, or send something else, are not repeated in a ti
   const steps: Step[] = nonsense.map((chunk) => ({ chunks: [chunk] }))
   const { received, follow, asked } = script(t, [{}, ...steps, {}, {}], [[object('a', 9)]])
   follow({ awayMs: 5 })
-  // What is not an event leads to a list; whether it was away for long enough to be told depends on the moment.
+  // Anything but an event leads to a list; whether the outage is long enough to be reported depends on timing.
   await waitFor('the watch that stays', () => asked.length >= 7 && ['true', 'all a'].includes(received.at(-1) ?? ''))
   assert.ok(received.length < 40)
 })

@@ -1,5 +1,5 @@
-// List and watch for ever, as client-go's reflector: a list in pages, then a watch from its resourceVersion, resumed
-// where it broke; and a new list where the history has a gap (410) or nothing arrived for long.
+// Endless list and watch, like client-go's reflector: a list in pages, then a watch from its resourceVersion, resumed where it broke; and a new list
+// if the history has a gap (410) or nothing arrived for long.
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -15,15 +15,15 @@ import { identity, listAll, type ResourcePages } from './list.ts'
 import { BadWatchError, type WatchEvent, WatchLines } from './watch-lines.ts'
 
 export interface FollowTiming {
-  /** Wait after the first failure, milliseconds; doubles with each in a row. Default 200. */
+  /** Wait after the first failure, milliseconds; doubles with each consecutive one. Default 200. */
   readonly firstDelayMs: number
   /** Default 10,000. */
   readonly longestDelayMs: number
-  /** Disconnected for this long: `onState(false)`. Default 5,000. */
+  /** `onState(false)` after being disconnected for this long. Default 5,000. */
   readonly awayMs: number
-  /** A watch without a byte for this long is dead: bookmarks come every minute. Default 90,000. */
+  /** A watch without any data for this long is dead: bookmarks arrive every minute. Default 90,000. */
   readonly silenceMs: number
-  /** The least timeoutSeconds that a watch asks for, in milliseconds; at most twice that. Default 240 s. */
+  /** Minimum timeoutSeconds that a watch requests, in milliseconds; at most twice that. Default 240 s. */
   readonly watchSeconds: number
   /** In [0, 1). */
   random(): number
@@ -38,11 +38,11 @@ export interface FollowOptions extends Partial<FollowTiming> {
 }
 
 /**
- * Bytes of a watch that are read in one turn of the event loop. A server can send faster than its events are handled: without a pause, all that
- * the socket has received would be one turn.
+ * Bytes of a watch read per turn of the event loop. A server can send faster than its events are handled: without a pause, everything the socket has
+ * received would be processed in one turn.
  */
 const TURN_BYTES = 32 * 1024
-/** A watch that ends sooner, and without an event, is a failure: the server must not be asked in a tight loop. */
+/** A watch that ends sooner, without an event, counts as a failure: the server must not be called in a tight loop. */
 const SHORT_WATCH_MS = 1_000
 
 export function followResource(pages: ResourcePages, events: FollowEvents, options: FollowOptions): Following {
@@ -64,9 +64,9 @@ class Follower {
   readonly #timing: FollowTiming
   readonly #transform: (object: JsonObject) => JsonObject
   readonly #stopping = new AbortController()
-  /** Of the last event or list; '' = a list is due. */
+  /** resourceVersion of the last event or list; '' = a list is due. */
   #version = ''
-  /** The last state that was reported. */
+  /** The last reported state. */
   #reported: { readonly current: boolean; readonly message: string } | undefined
   #fault = ''
   #away: NodeJS.Timeout | undefined
@@ -118,7 +118,7 @@ class Follower {
     this.#stopping.abort()
   }
 
-  /** Listeners on one signal would pile up over the life of a follower: each attempt has a signal of its own. */
+  /** Each attempt has its own signal: listeners on a shared one would accumulate over the follower's life. */
   async #untilStopped(attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const end = new AbortController()
     const abort = (): void => end.abort()
@@ -136,11 +136,11 @@ class Follower {
     if (this.#stopping.signal.aborted) return
     this.#deliver(() => {
       this.#events.onReplace(items)
-      // What the listener could not take does not count as delivered.
+      // An event on which the listener threw does not count as delivered.
       if (resourceVersion !== '') this.#events.onVersion?.(resourceVersion)
     })
     this.#version = resourceVersion
-    // The time starts again: when the watch cannot be opened either, the list brings the changes.
+    // The timer restarts: if the watch cannot be opened either, the list brings the changes.
     clearTimeout(this.#away)
     this.#away = undefined
   }
@@ -219,14 +219,14 @@ class Follower {
       this.#version = ''
       return 0
     }
-    // A watch from there would send it again; a list says what the objects are now.
+    // Resuming the watch would bring it again; a list has the current objects.
     if (error instanceof BadWatchError) this.#version = ''
     if (error instanceof OutgrownError) {
-      // A list says how much there really is. A server that sends objects without end must not be listed in a tight loop.
+      // A list tells the actual size. A server that sends endless objects must not be listed in a tight loop.
       this.#version = ''
       this.#lively = false
     }
-    // A refusal is an answer that waiting will not change.
+    // A refusal is a response that waiting will not change.
     const refused = error instanceof StatusError && error.code < 500 && error.code !== 429
     this.#log.debug('a watch failed', { resource: this.#resource, why: message })
     if (refused) {
@@ -261,7 +261,7 @@ class Follower {
     if (this.#reported?.current === false) this.#report(false, why)
     if (this.#away !== undefined) return
     this.#away = setTimeout(() => {
-      // Only a list says when we have caught up; after this long the history is mostly gone anyway.
+      // Only a list tells when we have caught up; by then the history is mostly gone anyway.
       this.#version = ''
       this.#report(false, this.#fault)
     }, this.#timing.awayMs)
@@ -274,7 +274,7 @@ class Follower {
     this.#deliver(() => this.#events.onState(current, message))
   }
 
-  /** An error of the listener must not end the follower. */
+  /** A listener's error must not end the follower. */
   #deliver(call: () => void): void {
     try {
       call()

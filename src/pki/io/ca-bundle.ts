@@ -1,16 +1,15 @@
-// A CA that is kept as PEM text: the first certificate signs, those after it are trusted as well. In such a bundle an old and a new CA
-// overlap while one takes the place of the other.
+// A CA stored as PEM text: the first certificate signs, the others are trusted, too. In such a bundle the old and new CA overlap during a rotation.
 
 import { X509Certificate } from 'node:crypto'
 import { CERTIFICATE, nodePemChecks } from './pem-checks.ts'
 import { isIssuedBy, type KeyPair } from './pki.ts'
 
-/** Each certificate of a PEM text, in order. */
+/** All certificates of a PEM text, in order. */
 export function certificatesOf(pem: string): readonly string[] {
   return pem.match(CERTIFICATE) ?? []
 }
 
-/** Why clients cannot be verified with a bundle; '' = they can. One that has expired verifies nobody, and does no harm. */
+/** Why clients cannot be verified with a bundle; '' = they can. An expired certificate verifies nothing, and does no harm. */
 export function caBundleError(pem: string): string {
   const problem = nodePemChecks.certificatesError(pem)
   if (problem !== '') return problem
@@ -22,7 +21,7 @@ export function caBundleError(pem: string): string {
     : `certificate ${at + 1} of ${others.length} is not a CA certificate`
 }
 
-/** Whether one of these CAs has signed it. */
+/** Whether one of these CAs signed it. */
 export function isIssuedByOneOf(leaf: Pick<KeyPair, 'certPem'>, cas: readonly string[]): boolean {
   return cas.some((certPem) => isIssuedBy(leaf, { certPem }))
 }

@@ -7,7 +7,7 @@ import { createCA, issueCertificate } from './pki.ts'
 
 const ca = createCA({ commonName: 'ca' })
 
-/** What printing could hide: each character that separates, escapes or quotes in some form of a printed name. */
+/** Characters that printing could hide: each that separates, escapes or quotes in some printed form of a name. */
 const NAMES = [
   'system:node:ip-10-0-0-1.ec2.internal',
   'alice@example.com',

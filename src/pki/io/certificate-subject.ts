@@ -1,11 +1,11 @@
-// The subject of a certificate, attribute by attribute.
+// Parses a certificate's subject, attribute by attribute.
 
 import type { X509Certificate } from 'node:crypto'
 import type { CertificateSubject } from '../core/user-from-cert.ts'
 
 /**
- * A printed subject that can be read in one way only: each attribute on a line of its own, of a type with one name, and with a value in
- * which nothing is escaped, quoted or joined.
+ * A printed subject with only one reading: each attribute on its own line, of a type with one name, and with a value in which nothing is escaped,
+ * quoted or joined.
  */
 const PLAIN_SUBJECT = /^(?:CN|O|OU)=[\w:.@-]+(?:\n(?:CN|O|OU)=[\w:.@-]+)*$/
 
@@ -24,7 +24,7 @@ function plainAttributes(printed: string): Attributes {
   })
 }
 
-/** Read from the DER, because the printed form is ambiguous; it takes 0.15 ms, for keys and fingerprints that come with it. */
+/** Read from the DER, because the printed form is ambiguous; takes 0.15 ms, because keys and fingerprints are parsed, too. */
 function parsedAttributes(certificate: X509Certificate): Attributes {
   const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[]>
   const attributes: { type: string; value: string }[] = []

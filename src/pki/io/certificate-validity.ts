@@ -9,7 +9,7 @@ export interface CertificateTimes {
   readonly endsMs: number
 }
 
-/** The times of each certificate in a PEM text, in order; what cannot be parsed is left out. */
+/** Validity of each certificate in a PEM text, in order; unparseable ones are omitted. */
 export function certificateTimes(pem: string): readonly CertificateTimes[] {
   return [...pem.matchAll(CERTIFICATE)].flatMap(([block]) => {
     try {

@@ -1,4 +1,4 @@
-// The CA of a cluster's client certificates, as its kube-apiserver publishes it for extension API servers
+// The CA of a cluster's client certificates, as published by its kube-apiserver for extension API servers
 // (kubernetes/pkg/controlplane/controller/clusterauthenticationtrust).
 
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
@@ -12,8 +12,7 @@ const TIMEOUT_MS = 5_000
 
 /**
  * PEM; '' = the cluster accepts no client certificates.
- *
- * @throws (rejects) an Error for people when the cluster does not answer in 5 s, or does not publish it
+ * @throws (rejects) an Error for people if the cluster does not respond within 5 s, or does not publish it
  */
 export async function readClientCA(options: KubeConfigOptions, log: Logger): Promise<string> {
   const client = createKubeClient({ ...options, log, timeoutMs: TIMEOUT_MS })

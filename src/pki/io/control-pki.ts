@@ -1,6 +1,5 @@
-// The PKI of the embedded control plane, in one directory: its CA, its serving certificate, the key that signs tokens, and
-// the credentials of the first administrator. Created when missing; only certificates of our own CA that are about to expire, or
-// no longer fit the host names, are replaced.
+// The embedded control plane's PKI, in one directory: its CA, serving certificate, token signing key, and the first administrator's credentials.
+// Created if missing; only certificates issued by our own CA are replaced, if they expire soon or no longer match the host names.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -25,19 +24,19 @@ import {
 import { makePrivateDirectory, readKeyPair, readTextFile, replaceFile, writeKeyPair } from './pki-files.ts'
 
 export interface ControlPki {
-  /** PEM; clients verify the server with it, and the server its clients. The first one signs, others overlap with it. */
+  /** PEM; clients verify the server with it, and the server its clients. The first one signs, the others overlap with it. */
   readonly caPem: string
   readonly servingCert: string
   readonly servingKey: string
-  /** PEM of the key that signs tokens (control-tokens.ts). */
+  /** PEM of the token signing key (control-tokens.ts). */
   readonly tokenKey: string
   readonly adminKubeconfigFile: string
 }
 
 export interface ControlPkiOptions {
-  /** `https://HOST:PORT`: what admin.kubeconfig points to. Default: the first host, port 9443. */
+  /** `https://HOST:PORT`: the server in admin.kubeconfig. Default: the first host, port 9443. */
   readonly server?: string
-  /** PEM of the CAs that were in force before: what they have issued is issued again. Default: none. */
+  /** PEM of the previous CAs: certificates issued by them are reissued. Default: none. */
   readonly formerCaPem?: string
 }
 
@@ -60,21 +59,20 @@ const KUBECONFIG_FILE = 'admin.kubeconfig'
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 /** A certificate that expires within this time is replaced. */
 const RENEW_BEFORE_MS = 30 * MS_PER_DAY
-/** First line of a kubeconfig that may be overwritten; without it the file is the user's own. */
+/** First line of a kubeconfig that may be overwritten; without it the file belongs to the user. */
 const OURS = '# Written by portcullis, and again when it changes; remove this line to keep the file as it is.'
 
 /**
- * Creates what is missing, renews what is about to expire. Call it again from time to time: the serving certificate lasts a
- * year.
- * @param hosts names and addresses that clients reach the server by; at least one
- * @throws {UserError} when a file cannot be read or written, is damaged, or the CA has expired
+ * Creates what is missing, renews what expires soon. Call it periodically: the serving certificate lasts a year.
+ * @param hosts names and addresses by which clients reach the server; at least one
+ * @throws {UserError} if a file cannot be read or written, is damaged, or the CA has expired
  */
 export function ensureControlPki(dir: string, hosts: readonly string[], options: ControlPkiOptions = {}): ControlPki {
   const [first] = hosts
   if (first === undefined) throw new UserError('the control plane has no host name', 'name at least one')
   checkHosts(hosts)
   makePrivateDirectory(dir)
-  // A damaged file is found before another one is replaced.
+  // Detect damaged files before replacing any.
   const [knownServing, knownAdmin] = [readKeyPair(dir, SERVING_NAME), readKeyPair(dir, ADMIN_NAME)]
   const ca = ensureCA(dir)
   const former = [...certificatesOf(ca.certPem).slice(1), ...certificatesOf(options.formerCaPem ?? '')]
@@ -90,8 +88,8 @@ export function ensureControlPki(dir: string, hosts: readonly string[], options:
 }
 
 /**
- * A client certificate for the control plane in `dir`.
- * @throws {UserError} when there is no CA in `dir`
+ * Issues a client certificate for the control plane in `dir`.
+ * @throws {UserError} if there is no CA in `dir`
  */
 export function issueControlCertificate(dir: string, { user, groups, days }: ControlUser): KeyPair {
   if (user === '') throw new UserError('no user given', 'name one')
@@ -104,16 +102,14 @@ export function issueControlCertificate(dir: string, { user, groups, days }: Con
 }
 
 /**
- * The key that signs tokens, of a control plane that has been started before.
+ * The token signing key of a control plane that has been started before.
  * @throws {UserError}
  */
 export function readControlTokenKey(dir: string): string {
   return readTextFile(join(dir, TOKEN_KEY_FILE))
 }
 
-/**
- * The address of the control plane in `dir`, which its last start wrote into the administrator's kubeconfig; '' = unknown.
- */
+/** The address of the control plane in `dir`, which its last start wrote into the administrator's kubeconfig; '' = unknown. */
 export function readControlServer(dir: string): string {
   const file = join(dir, KUBECONFIG_FILE)
   if (!existsSync(file)) return ''
@@ -125,7 +121,7 @@ export function readControlServer(dir: string): string {
   }
 }
 
-/** The first administrator's files, as a start wrote them; the certificate is '' where there is none. */
+/** The first administrator's files, as written at a start; the certificate is '' if there is none. */
 export function readControlAdmin(dir: string): { readonly kubeconfig: string; readonly certificate: string } {
   const kubeconfig = join(dir, KUBECONFIG_FILE)
   return { kubeconfig, certificate: readKeyPair(dir, ADMIN_NAME)?.certPem ?? '' }
@@ -160,7 +156,7 @@ export function controlKubeconfig({ server, caPem, user, credential }: Kubeconfi
 
 function ensureCA(dir: string): KeyPair {
   if (readKeyPair(dir, CA_NAME) === undefined) {
-    // The directory is its own root of trust: a new CA next to old certificates would lock out whoever has them.
+    // The directory is its own root of trust: a new CA next to old certificates would lock out their owners.
     writeKeyPair(dir, CA_NAME, createCA({ commonName: CONTROL_CA_NAME }))
   }
   return readCA(dir)
@@ -183,7 +179,7 @@ function readCA(dir: string): KeyPair {
   return ca
 }
 
-/** @throws {UserError} when certificates cannot be issued with it; those that exist go on */
+/** @throws {UserError} if it cannot issue certificates; existing ones remain valid */
 function signing(dir: string, ca: KeyPair): KeyPair {
   if (createPrivateKey(ca.keyPem).asymmetricKeyType === 'rsa') return ca
   throw new UserError(
@@ -201,8 +197,8 @@ function ensureServing(
 ): KeyPair {
   const fits = (certificate: X509Certificate): boolean => hosts.every((host) => coversHost(certificate, host))
   if (known !== undefined && !isToRenew(known, ca, former, fits)) return known
-  // The names that it had stay: clients may use them, and another process, with other hosts, may use this directory for a while. Each
-  // would otherwise replace the certificate of the other one again and again.
+  // Keeps existing names: clients may use them, and another process, with other hosts, may share this directory for a while. Otherwise the two would
+  // keep replacing each other's certificate.
   const kept = known === undefined ? [] : hostsOf(known.certPem)
   const all = [...new Set([...hosts, ...kept])].slice(0, Math.max(MOST_HOSTS, hosts.length))
   const pair = issueServingCertificate(signing(dir, ca), all)
@@ -221,7 +217,7 @@ function ensureAdmin(dir: string, known: KeyPair | undefined, ca: KeyPair, forme
   return pair
 }
 
-/** Certificates of former CAs would soon be trusted by nobody. Those of other CAs were put there on purpose: they stay. */
+/** Certificates of former CAs will soon be untrusted. Those of other CAs were placed there on purpose and are kept. */
 function isToRenew(
   { certPem }: KeyPair,
   ca: KeyPair,
@@ -245,7 +241,7 @@ function mayWrite(file: string, text: string): boolean {
   return old.startsWith(OURS) && old !== text
 }
 
-/** @throws {UserError} when one cannot be in a certificate */
+/** @throws {UserError} if one cannot appear in a certificate */
 export function checkHosts(hosts: readonly string[]): void {
   for (const host of hosts) checkHost(host)
 }

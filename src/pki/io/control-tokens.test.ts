@@ -13,7 +13,7 @@ const verifier = createTokenVerifier(KEY)
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Signed with the right key, whatever it says. */
+/** Signs arbitrary content with the right key. */
 function forge(header: unknown, claims: unknown, keyPem = KEY): string {
   const signed = `${encode(header)}.${encode(claims)}`
   const key = createPrivateKey(keyPem)
@@ -32,7 +32,7 @@ test('a token names its user until it ends', () => {
   assert.match(user?.extra['authentication.kubernetes.io/credential-id']?.[0] ?? '', /^JTI=[0-9a-f-]{36}$/)
   assert.ok(verifier.verify(token, NOW + 59_999))
   assert.equal(verifier.verify(token, NOW + 60_000), undefined)
-  // The clock of whoever verifies may be a little behind.
+  // The verifier's clock may be slightly behind.
   assert.ok(verifier.verify(token, NOW - 60_000))
   assert.equal(verifier.verify(token, NOW - 61_000), undefined)
 })

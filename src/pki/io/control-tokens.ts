@@ -1,5 +1,5 @@
-// Bearer tokens of the control plane: JSON Web Tokens that it signs itself (RFC 7519), with ECDSA on P-256 and SHA-256
-// (ES256, RFC 7518 section 3.4) and nothing else. The algorithm in a token's header is only compared, never followed.
+// Bearer tokens of the control plane: JSON Web Tokens signed by itself (RFC 7519), only with ECDSA on P-256 and SHA-256 (ES256, RFC 7518 section
+// 3.4). The algorithm in a token's header is only compared, never followed.
 
 import {
   createPrivateKey,
@@ -35,7 +35,7 @@ const SIGNATURE_ENCODING = 'ieee-p1363'
 const HEADER = encodePart({ alg: ALGORITHM, typ: 'JWT' })
 /** Characters; longer ones are not even parsed. */
 export const MAX_TOKEN_LENGTH: number = 16 * 1024
-/** Clocks of replicas that issue and verify may differ by this. */
+/** Tolerated clock difference between issuing and verifying replicas. */
 const CLOCK_SKEW_SECONDS = 60
 
 /** A new key, PKCS #8 PEM. */
@@ -47,14 +47,14 @@ export function generateTokenKey(): string {
   }).privateKey
 }
 
-/** @throws {UserError} when the key is none */
+/** @throws {UserError} if the key is invalid */
 export function checkTokenKey(keyPem: string): void {
   readTokenKey(keyPem)
 }
 
 /**
  * @param keyPem from generateTokenKey()
- * @throws {UserError} when the key or the user's name is invalid
+ * @throws {UserError} if the key or the user's name is invalid
  */
 export function issueControlToken(keyPem: string, options: ControlTokenOptions): string {
   const { user, groups, ttlSeconds } = options
@@ -69,7 +69,7 @@ export function issueControlToken(keyPem: string, options: ControlTokenOptions):
   return `${signed}.${signature.toString('base64url')}`
 }
 
-/** @throws {UserError} when the key is none */
+/** @throws {UserError} if the key is invalid */
 export function createTokenVerifier(keyPem: string): TokenVerifier {
   const key = createPublicKey(readTokenKey(keyPem))
   return { verify: (token, nowMs) => verifyToken(token, key, nowMs) }
@@ -84,11 +84,11 @@ function verifyToken(token: string, key: KeyObject, nowMs: number): UserInfo | u
 }
 
 function isOurHeader(header: Jwt['header']): boolean {
-  // `crit` would name extensions that have to be understood (RFC 7515 section 4.1.11); there are none here.
+  // `crit` would name extensions that must be understood (RFC 7515 section 4.1.11); we support none.
   return header['alg'] === ALGORITHM && (header['typ'] ?? 'JWT') === 'JWT' && !Object.hasOwn(header, 'crit')
 }
 
-/** The claims of a token whose signature is good. */
+/** Claims of a token with a valid signature. */
 function userOf(claims: Jwt['claims'], now: number): UserInfo | undefined {
   if (claims['iss'] !== ISSUER) return undefined
   const { sub, groups, iat, exp, jti } = claims as { sub?: unknown; groups?: unknown; iat?: unknown } & {

@@ -1,14 +1,14 @@
-// The parts of a JSON Web Token in the compact form (RFC 7515 section 7.1): three texts in base64url, in the one spelling that counts.
+// Splits a JSON Web Token in compact form (RFC 7515 section 7.1): three base64url texts, accepted only in their canonical spelling.
 
 export interface Jwt {
   readonly header: Readonly<Record<string, unknown>>
   readonly claims: Readonly<Record<string, unknown>>
-  /** What the signature is of. */
+  /** The signed bytes. */
   readonly signed: Buffer
   readonly signature: Buffer
 }
 
-/** Nothing is verified. undefined = it is not a token in this form. */
+/** Verifies nothing. undefined = not a token in this form. */
 export function readJwt(token: string): Jwt | undefined {
   const parts = token.split('.', 4)
   const [first = '', second = '', third = ''] = parts
@@ -37,7 +37,7 @@ function decodePart(part: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Only the one way to write the bytes counts; Buffer alone would take many. */
+/** Accepts only the canonical encoding of the bytes; Buffer alone would accept many. */
 function decodeBase64Url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return bytes.length > 0 && bytes.toString('base64url') === text ? bytes : undefined

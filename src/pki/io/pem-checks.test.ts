@@ -30,7 +30,7 @@ test('private keys', () => {
     privateKeyEncoding: { type: 'sec1', format: 'pem' },
   })
   assert.equal(privateKeyError(ec.privateKey), '')
-  // As `openssl ecparam -genkey` writes it.
+  // The output of `openssl ecparam -genkey`.
   const parameters = '-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n'
   assert.equal(privateKeyError(parameters + ec.privateKey), '')
   const rsa = (modulusLength: number, more = {}): string =>

@@ -4,13 +4,13 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
 
-/** A certificate of a PEM text. */
+/** A certificate in a PEM text. */
 export const CERTIFICATE: RegExp = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 const BEGIN_CERTIFICATE = /-----BEGIN CERTIFICATE-----/g
-/** OpenSSL's security level 2, Node's default, refuses shorter keys in a handshake. */
+/** OpenSSL's security level 2, Node's default, rejects shorter keys in a handshake. */
 const MIN_RSA_BITS = 2048
 
-/** Thousands of clusters share CAs, and a cluster is checked when it is written and when it is read. */
+/** Thousands of clusters share CAs, and a cluster is checked on each write and read. */
 const REMEMBERED = 10_000
 const certificates = new LRUCache<string, X509Certificate>({ max: REMEMBERED })
 const keys = new LRUCache<string, KeyObject>({ max: REMEMBERED })
@@ -50,13 +50,13 @@ function parseKey(pem: string): KeyObject | undefined {
   return remembered(keys, pem, createPrivateKey)
 }
 
-/** What does not parse is not cached. */
+/** Parse failures are not cached. */
 function remembered<T extends object>(
   known: LRUCache<string, T>,
   pem: string,
   parse: (pem: string) => T,
 ): T | undefined {
-  // Keyed by the whole text, so that the result for one key is never used for another.
+  // Keyed by the whole text, so that one key's result is never used for another.
   const before = known.get(pem)
   if (before !== undefined) return before
   try {

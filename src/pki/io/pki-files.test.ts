@@ -1,4 +1,4 @@
-// A process that is killed while it writes or removes a pair: at every step, the next start finds the old pair or the new one.
+// A process killed while it writes or removes a pair: at every step, the next start finds the old pair or the new one.
 
 import assert from 'node:assert/strict'
 import fs, { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ function newDir(context: TestContext): string {
   return dir
 }
 
-/** Calls `action`, and lets nothing reach the disk after so many changes of it. Returns whether it ran to its end. */
+/** Calls `action`, and stops writing to disk after this many changes. Returns whether it ran to completion. */
 function killedAfter(changes: number, action: () => void): boolean {
   let made = 0
   for (const name of ['renameSync', 'rmSync'] as const) {
@@ -49,7 +49,7 @@ function killedAfter(changes: number, action: () => void): boolean {
   }
 }
 
-/** What is found after each possible end of `action`, the last being its own. */
+/** What is found after each possible abort of `action`, ending with a complete run. */
 function foundAfterEachKill(
   context: TestContext,
   before: KeyPair | undefined,
@@ -118,7 +118,7 @@ test('a directory is made with its parents, for its owner only; what cannot be m
   for (const [path, why] of [
     [join(dir, 'file'), 'EEXIST'],
     [join(dir, 'file/below'), 'EEXIST'],
-    // Node's own recursive mkdir never comes back from here.
+    // Node's own recursive mkdir never returns from here.
     ['/proc/portcullis/data', 'ENOENT'],
   ] as const) {
     assert.throws(() => makePrivateDirectory(path), {
@@ -147,7 +147,7 @@ test('a directory without permission: the advice is about permissions, not about
   )
 })
 
-/** Root ignores permissions. */
+/** Runs as another user: root ignores permissions. */
 function asOtherUser(action: () => void): void {
   if (process.getuid?.() !== 0) {
     action()

@@ -1,5 +1,5 @@
-// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written or removed as a whole: what
-// a killed process has left half done is finished by the next one that reads the pair.
+// Certificates and keys as files: NAME.crt (world-readable) and NAME.key (0600). A pair is written or removed as a whole: if a process is killed
+// halfway, the next one that reads the pair finishes the job.
 
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { KeyPair } from './pki.ts'
 
 /**
- * Creates `dir` (0700) when it is missing. Existing files are replaced; readKeyPair() finds either the old pair or the new one.
+ * Creates `dir` (0700) if missing. Existing files are replaced; readKeyPair() finds either the old pair or the new one.
  * @throws {UserError}
  */
 export function writeKeyPair(dir: string, name: string, pair: KeyPair): void {
@@ -19,7 +19,7 @@ export function writeKeyPair(dir: string, name: string, pair: KeyPair): void {
   finishWrite(dir, name, pair)
 }
 
-/** Does nothing when there is no pair. @throws {UserError} when it is damaged, or cannot be removed */
+/** Does nothing if there is no pair. @throws {UserError} if it is damaged, or cannot be removed */
 export function removeKeyPair(dir: string, name: string): void {
   const pair = readKeyPair(dir, name)
   if (pair === undefined) return
@@ -27,12 +27,12 @@ export function removeKeyPair(dir: string, name: string): void {
   finishRemoval(dir, name)
 }
 
-/** With its parents, all 0700. @throws {UserError} */
+/** Includes parents, all 0700. @throws {UserError} */
 export function makePrivateDirectory(dir: string): void {
   inFileSystem(`cannot create ${dir}`, () => makeDirectory(resolve(dir)))
 }
 
-/** mkdirSync with `recursive` never returns where a parent exists that can have no directories, as /proc (Node 24). */
+/** mkdirSync with `recursive` never returns if an existing parent cannot have directories, like /proc (Node 24). */
 function makeDirectory(dir: string): void {
   if (isDirectory(dir)) return
   const parent = dirname(dir)
@@ -40,7 +40,7 @@ function makeDirectory(dir: string): void {
   try {
     mkdirSync(dir, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it in the meantime.
     if (!isDirectory(dir)) throw error
   }
 }
@@ -49,15 +49,15 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** Where readKeyPair() looks: certificate and key. */
+/** The files that readKeyPair() reads: certificate and key. */
 export function keyPairFiles(dir: string, name: string): readonly [string, string] {
   const { certFile, keyFile } = filesOf(dir, name)
   return [certFile, keyFile]
 }
 
 /**
- * undefined when there is neither file.
- * @throws {UserError} when one of the two is missing, unreadable or not PEM, or they do not belong together
+ * undefined if neither file exists.
+ * @throws {UserError} if one of the two is missing, unreadable or not PEM, or they do not match
  */
 export function readKeyPair(dir: string, name: string): KeyPair | undefined {
   const { certFile, keyFile } = filesOf(dir, name)
@@ -71,7 +71,7 @@ export function readKeyPair(dir: string, name: string): KeyPair | undefined {
       finishRemoval(dir, name)
       return undefined
     }
-    // Somebody has put another key there since.
+    // Another key has been placed there since.
     if (unfinished.removed || !existsSync(keyFile) || readTextFile(keyFile) !== unfinished.keyPem) throw error
     finishWrite(dir, name, unfinished)
     return checkedPair(certFile, keyFile)
@@ -95,7 +95,7 @@ function filesOf(dir: string, name: string): { readonly certFile: string; readon
 
 // === unfinished writes and removals ===
 
-/** The pair that is being written or removed, because two files cannot be replaced at once. It exists while that lasts. */
+/** Holds the pair being written or removed, because two files cannot be replaced at once. Exists only during that time. */
 function unfinishedFile(dir: string, name: string): string {
   return join(dir, `${name}.unfinished`)
 }
@@ -130,12 +130,12 @@ function removeFile(file: string): void {
 
 // === files ===
 
-/** The existing ones of NAME.crt and NAME.key. */
+/** The existing ones among NAME.crt and NAME.key. */
 export function existingPairFiles(dir: string, name: string): string[] {
   return Object.values(filesOf(dir, name)).filter((file) => existsSync(file))
 }
 
-/** @throws {UserError} when one does not exist */
+/** @throws {UserError} if one does not exist */
 export function requireFiles(files: readonly string[]): void {
   const missing = files.find((file) => !existsSync(file))
   if (missing !== undefined) throw new UserError(`${missing} is missing`, 'put it back')
@@ -146,7 +146,7 @@ export function readTextFile(file: string): string {
   return inFileSystem(`cannot read ${file}`, () => readFileSync(file, 'utf8'))
 }
 
-/** A file that a setting names. @throws {UserError} */
+/** A file named by a setting. @throws {UserError} */
 export function readNamedFile(flag: string, file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -155,7 +155,7 @@ export function readNamedFile(flag: string, file: string): string {
   }
 }
 
-/** Written to a temporary file and renamed, so that nobody reads half of it; `mode` applies whatever the old file had. */
+/** Written to a temporary file and renamed, so that readers never see half of it; `mode` applies regardless of the old file's. */
 export function replaceFile(file: string, text: string, mode: number): void {
   const temporary = `${file}.${randomBytes(6).toString('hex')}`
   inFileSystem(`cannot write ${file}`, () => {
@@ -173,7 +173,7 @@ function inFileSystem<T>(failure: string, action: () => T): T {
   }
 }
 
-/** By the code of the system's error. */
+/** Keyed by system error code. */
 const FIXES: Readonly<Record<string, string>> = {
   EACCES: 'fix its permissions or its owner, so that the user that the gateway runs as may use it',
   EPERM: 'fix its permissions or its owner, so that the user that the gateway runs as may use it',

@@ -1,4 +1,4 @@
-// Certificates as OpenSSL reads them: what is put into a name comes out of it, and chains verify.
+// Certificates as OpenSSL reads them: names round-trip, and chains verify.
 
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
@@ -9,7 +9,7 @@ import { createCA, generateKey, issueCertificate } from './pki.ts'
 
 const ca = createCA({ commonName: 'Prüf-CA, a/b' })
 const caCertificate = new X509Certificate(ca.certPem)
-/** Keys take longer than all the rest. */
+/** Key generation takes longer than everything else. */
 const keyPem = generateKey()
 
 function subjectOf(certPem: string): Record<string, unknown> {
@@ -74,7 +74,7 @@ test('names survive: spaces, commas, slashes, percent signs, UTF-8, several orga
 })
 
 test('any name survives', () => {
-  // Directory strings hold no NUL, and OpenSSL refuses an empty one.
+  // Directory strings cannot contain NUL, and OpenSSL rejects an empty one.
   const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => !text.includes('\0'))
   fc.assert(
     fc.property(name, fc.array(name, { minLength: 2, maxLength: 4 }), (commonName, organizations) => {

@@ -1,6 +1,5 @@
-// Issues certificates for the demo, for `portcullis certs` and for tests. Keys and signatures come from OpenSSL (node:crypto),
-// which is fast; certificates are put together by node-forge, because node:crypto cannot. Nothing is verified
-// here: verification is OpenSSL's, through node:tls.
+// Issues certificates for the demo, for `portcullis certs` and for tests. Keys and signatures come from OpenSSL (node:crypto), which is fast;
+// node-forge assembles certificates, because node:crypto cannot. Nothing is verified here: OpenSSL does that, through node:tls.
 
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -36,7 +35,7 @@ export interface CertificateOptions {
   readonly usage: 'client' | 'server' | 'both' | 'none'
   /** Validity from `notBefore`, unless `notAfter` is given. Default 365. */
   readonly days?: number
-  /** Default: five minutes ago, so that a peer whose clock is a little behind accepts it. */
+  /** Default: five minutes ago, so that a peer with a slightly slow clock accepts it. */
   readonly notBefore?: Date
   readonly notAfter?: Date
   /** An intermediate CA. Default false. */
@@ -58,7 +57,7 @@ export function createCA(options: CAOptions): KeyPair {
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
 }
 
-/** A certificate signed by `ca`. Throws when `ipAddresses` holds an invalid address. */
+/** A certificate signed by `ca`. Throws if `ipAddresses` contains an invalid address. */
 export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyPair {
   const issuer = forge.pki.certificateFromPem(ca.certPem)
   const keyPem = options.keyPem ?? generateKey()
@@ -73,7 +72,7 @@ export function issueCertificate(ca: KeyPair, options: CertificateOptions): KeyP
   return { certPem: forge.pki.certificateToPem(certificate), keyPem }
 }
 
-/** The serving certificate of these names and addresses; the first is its common name. */
+/** A serving certificate for these names and addresses; the first is its common name. */
 export function issueServingCertificate(ca: KeyPair, hosts: readonly string[]): KeyPair {
   return issueCertificate(ca, {
     commonName: hosts[0] ?? '',
@@ -82,10 +81,10 @@ export function issueServingCertificate(ca: KeyPair, hosts: readonly string[]): 
   })
 }
 
-/** Names of a certificate at most: it is sent in every handshake. */
+/** Maximum names per certificate: it is sent in every handshake. */
 export const MOST_HOSTS = 100
 
-/** The names and addresses of a certificate, as far as another one can be issued for them. */
+/** Names and addresses of a certificate, as far as a new one can be issued for them. */
 export function hostsOf(certPem: string): readonly string[] {
   const names = new X509Certificate(certPem).subjectAltName?.split(', ') ?? []
   return names.flatMap((name) => {
@@ -95,7 +94,7 @@ export function hostsOf(certPem: string): readonly string[] {
   })
 }
 
-/** Names and addresses, as a certificate has them. */
+/** Splits into DNS names and IP addresses, as certificates do. */
 export function splitHosts(hosts: readonly string[]): Required<Pick<CertificateOptions, 'dnsNames' | 'ipAddresses'>> {
   return {
     dnsNames: hosts.filter((host) => canonicalIp(host) === undefined),
@@ -103,20 +102,20 @@ export function splitHosts(hosts: readonly string[]): Required<Pick<CertificateO
   }
 }
 
-/** Whether clients that connect to `host`, a name or an address, accept it. A wildcard counts where it is written so. */
+/** Whether clients that connect to `host`, a name or an address, accept it. A wildcard only counts if spelled identically. */
 export function coversHost(certificate: X509Certificate, host: string): boolean {
   if (canonicalIp(host) !== undefined) return certificate.checkIP(host) !== undefined
   return certificate.checkHost(host.replace(/^\*\./, 'any.')) !== undefined
 }
 
-/** Whether `ca` has signed it. */
+/** Whether `ca` signed it. */
 export function isIssuedBy({ certPem }: Pick<KeyPair, 'certPem'>, ca: Pick<KeyPair, 'certPem'>): boolean {
   const certificate = new X509Certificate(certPem)
   const issuer = new X509Certificate(ca.certPem)
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
-/** A new RSA key of 2048 bits, PKCS #8 PEM, for the `keyPem` options, so that many certificates may share one. */
+/** A new 2048-bit RSA key, PKCS #8 PEM, for the `keyPem` options, so that many certificates may share one. */
 export function generateKey(): string {
   return generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -154,7 +153,7 @@ function newCertificate(key: forge.pki.rsa.PrivateKey, { notBefore, notAfter }: 
   return certificate
 }
 
-/** By OpenSSL: the same bytes as forge's own signature, without 50 ms of JavaScript. Throws unless it is an RSA key. */
+/** Signs with OpenSSL: the same bytes as forge's own signature, without 50 ms of JavaScript. Throws unless it is an RSA key. */
 function signWith(keyPem: string, certificate: forge.pki.Certificate): void {
   const key = forge.pki.privateKeyFromPem(keyPem)
   const signature = (): string => {
@@ -171,12 +170,12 @@ function serialNumber(): string {
   return bytes.toString('hex')
 }
 
-/** As UTF8String: forge's default, PrintableString, would mangle every name that is not plain ASCII. */
+/** As UTF8String: forge's default, PrintableString, would mangle non-ASCII names. */
 function attribute(type: string, value: string): forge.pki.CertificateField {
   return { type, value, valueTagClass: UTF8_STRING }
 }
 
-/** forge keeps the bytes of a UTF8String when it parses one and would encode them again when it writes it. */
+/** forge keeps a UTF8String's raw bytes when parsing and would encode them again when writing. */
 function decoded(field: forge.pki.CertificateField): forge.pki.CertificateField {
   if (field.valueTagClass !== UTF8_STRING || typeof field.value !== 'string') return field
   return { ...field, value: forge.util.decodeUtf8(field.value) }

@@ -1,4 +1,4 @@
-// The Secret by which replicas share a CA, and whether it can be used: checked before any of it is written.
+// The Secret through which replicas share a CA, and checks of its contents before any of it is written.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -15,27 +15,27 @@ export interface SharedCA {
   readonly dir: string
   /** Common name of a new CA. */
   readonly commonName: string
-  /** Other files of `dir` that must be the same in all replicas. */
+  /** Other files in `dir` that must be identical in all replicas. */
   readonly files?: Readonly<Record<string, SharedFile>>
-  /** What an operator can do instead of granting the missing rights to share it. */
+  /** What an operator can do instead of granting the missing permissions. */
   readonly otherwise: string
-  /** Whether a start without those rights is refused; otherwise this replica logs it and uses a CA of its own. */
+  /** Whether a start without those permissions fails; otherwise this replica logs it and uses its own CA. */
   readonly required: boolean
 }
 
 export interface SharedFile {
   make(): string
-  /** @throws {Error} when the text is not such a file */
+  /** @throws {Error} if the text is not such a file */
   check(text: string): void
 }
 
-/** The content of the Secret. */
+/** The contents of the Secret. */
 export interface Shared {
   readonly ca: KeyPair
   readonly files: Readonly<Record<string, string>>
 }
 
-/** @throws {UserError} when it holds no CA that replicas can share */
+/** @throws {UserError} if it contains no CA that replicas can share */
 export function parseShared(secret: JsonObject, shared: SharedCA): Shared {
   const data = recordOf(secret['data'])
   const text = (key: string): string => {
@@ -55,7 +55,7 @@ export function parseShared(secret: JsonObject, shared: SharedCA): Shared {
   return { ca, files: Object.fromEntries(files) }
 }
 
-/** A broken file must not replace a good one. '' = it can be used. */
+/** A broken file must not replace a good one. '' = it is usable. */
 function faultOf(ca: KeyPair): string {
   let certificate: X509Certificate
   let key: KeyObject
@@ -72,12 +72,12 @@ function faultOf(ca: KeyPair): string {
   const problem = caBundleError(ca.certPem)
   if (problem !== '') return `tls.crt ${problem}`
   if (hasExpired(ca)) return `it expired on ${certificate.validTo}`
-  // issueCertificate() signs with RSA keys only.
+  // issueCertificate() only signs with RSA keys.
   if (key.asymmetricKeyType !== 'rsa') return 'tls.key is not an RSA key'
   return certificate.checkPrivateKey(key) ? '' : 'tls.key does not belong to tls.crt'
 }
 
-/** '' = it can be used. */
+/** '' = it is usable. */
 export function fileFault(text: string, { check }: SharedFile): string {
   try {
     check(text)

@@ -1,6 +1,5 @@
-// One CA for all replicas: a Secret where the objects are, created by the first replica, used by all. Each keeps a copy in its own
-// directory, which the rest of the process uses as if the CA had been created there; a start falls back to it while that
-// API server is unavailable.
+// One CA for all replicas: a Secret next to the objects, created by the first replica and used by all. Each keeps a copy in its own directory, which
+// the rest of the process uses as if the CA had been created there; a start falls back to it while that API server is unavailable.
 
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -26,24 +25,24 @@ import { fileFault, hasExpired, parseShared, type Shared, type SharedCA, type Sh
 
 export type SecretClient = Pick<ObjectClient, 'get' | 'create'>
 
-/** The copy of a replica. */
+/** This replica's copy. */
 interface LocalCA {
-  /** undefined = there is none, or it is damaged. */
+  /** undefined = absent or damaged. */
   readonly pair: KeyPair | undefined
-  /** Why it cannot be used; undefined = it can, or there is none. */
+  /** Why it is unusable; undefined = it is usable, or absent. */
   readonly damage: unknown
 }
 
-/** Certificates of the previous CA, which nobody would trust any more. */
+/** Certificates issued by the previous CA, which are no longer trusted. */
 const LEAVES = ['tls', 'admin']
 /** An API server that has just started refuses its first requests, until it has read its RBAC objects. */
 const ATTEMPTS = 5
 const FIRST_WAIT_MS = 250
 
 /**
- * Makes the CA in `dir` the one that all replicas share.
- * @param hasCopy the one in `dir` is known to have been shared: it is used when the Secret cannot be read at once, for whatever reason
- * @throws {UserError} when it cannot be shared: replicas with CAs of their own would each be trusted by some clients only
+ * Makes the CA in `dir` the one shared by all replicas.
+ * @param hasCopy the one in `dir` is known to have been shared: it is used if the Secret cannot be read immediately, for whatever reason
+ * @throws {UserError} if it cannot be shared: with separate CAs, each replica would be trusted by some clients only
  */
 export async function shareCA(client: SecretClient, shared: SharedCA, log: Logger, hasCopy = false): Promise<void> {
   const local = readLocal(shared.dir)
@@ -77,16 +76,16 @@ export async function shareCA(client: SecretClient, shared: SharedCA, log: Logge
 }
 
 /**
- * Reads the Secret again while the gateway runs: a CA that has changed there replaces the one in `dir`. Other files stay as they
- * are until the next start, which uses them all at once.
- * @throws {UserError} (rejects) when the Secret cannot be used; {Error} when it cannot be read; the one in `dir` stays
+ * Rereads the Secret while the gateway runs: a changed CA replaces the one in `dir`. Other files are kept until the next start, which applies them
+ * together.
+ * @throws {UserError} (rejects) if the Secret is unusable; {Error} if it cannot be read; the CA in `dir` is kept
  */
 export async function refreshCA(client: Pick<SecretClient, 'get'>, shared: SharedCA, log: Logger): Promise<void> {
   const found = await read(client, shared)
   if (found !== undefined) take(shared, readLocal(shared.dir), found.ca, log)
 }
 
-/** What the one before has issued is dropped: nobody will trust it. */
+/** Drops certificates issued by the previous CA: they will no longer be trusted. */
 function take(shared: SharedCA, local: LocalCA, ca: KeyPair, log: Logger): void {
   if (ca.certPem === local.pair?.certPem && ca.keyPem === local.pair.keyPem) return
   if (local.pair !== undefined || local.damage !== undefined) {
@@ -97,7 +96,7 @@ function take(shared: SharedCA, local: LocalCA, ca: KeyPair, log: Logger): void 
   writeKeyPair(shared.dir, 'ca', ca)
 }
 
-/** A copy that is damaged matters only where the Secret cannot be read. */
+/** A damaged copy only matters if the Secret cannot be read. */
 function readLocal(dir: string): LocalCA {
   try {
     return { pair: readKeyPair(dir, 'ca'), damage: undefined }
@@ -124,7 +123,7 @@ async function settled(
   }
 }
 
-/** undefined = there is none yet. */
+/** undefined = none yet. */
 async function read(client: Pick<SecretClient, 'get'>, shared: SharedCA): Promise<Shared | undefined> {
   try {
     return parseShared(await client.get(SECRETS, shared), shared)
@@ -134,7 +133,7 @@ async function read(client: Pick<SecretClient, 'get'>, shared: SharedCA): Promis
   }
 }
 
-/** Rejects with AlreadyExists (409) when another replica was faster. */
+/** Rejects with AlreadyExists (409) if another replica created it first. */
 async function create(client: SecretClient, shared: SharedCA, local: LocalCA, log: Logger): Promise<Shared> {
   const { namespace, name, commonName } = shared
   // Clients may trust it: a new one would lock them out.
@@ -143,7 +142,7 @@ async function create(client: SecretClient, shared: SharedCA, local: LocalCA, lo
   const texts = Object.entries(shared.files ?? {}).map(([file, kind]): [string, string] => {
     return [file, knownFile(join(shared.dir, file), kind) ?? kind.make()]
   })
-  // ca.crt is where cert-manager's CA injector looks, in Secrets that allow it: for the caBundle of webhooks.
+  // cert-manager's CA injector reads ca.crt, in Secrets that allow it, for the caBundle of webhooks.
   const data = { 'tls.crt': ca.certPem, 'tls.key': ca.keyPem, 'ca.crt': ca.certPem, ...Object.fromEntries(texts) }
   const secret = {
     apiVersion: 'v1',
@@ -163,7 +162,7 @@ async function create(client: SecretClient, shared: SharedCA, local: LocalCA, lo
   return { ca, files: Object.fromEntries(texts) }
 }
 
-/** This replica's existing file becomes that of all. @throws {UserError} when it is damaged */
+/** This replica's existing file becomes the shared one. @throws {UserError} if it is damaged */
 function knownFile(file: string, kind: SharedFile): string | undefined {
   if (!existsSync(file)) return undefined
   const text = readTextFile(file)
@@ -172,9 +171,7 @@ function knownFile(file: string, kind: SharedFile): string | undefined {
   return text
 }
 
-/**
- * Only what the previous CA has issued: others were put there on purpose. A damaged CA is recognised by its name.
- */
+/** Drops only certificates issued by the previous CA: others were placed there on purpose. A damaged CA is recognised by its name. */
 function dropLeaves({ dir, commonName }: SharedCA, before: KeyPair | undefined, ca: KeyPair): void {
   for (const name of LEAVES) {
     const leaf = readKeyPair(dir, name)

@@ -1,7 +1,7 @@
-// Tokens with which the kube-apiservers of one cell authenticate to the protection webhook, where they present no client
-// certificate. A token is a MAC of the cell's name, so it is the same whenever it is computed; it does not expire, because a webhook
-// that refuses its callers blocks all deletions. Replacing the key revokes it. Hexadecimal, because kube-apiserver allows only DNS
-// names in the path of a webhook that is a Service (apiserver/pkg/util/webhook/validation.go).
+// Tokens with which one cell's kube-apiservers authenticate to the protection webhook if they present no client certificate. A token is a MAC of the
+// cell's name, so it is always the same; it does not expire, because a webhook that rejects its callers blocks all deletions. Replacing the key
+// revokes it. Hexadecimal, because kube-apiserver only allows DNS names in the path of a webhook that is a Service
+// (apiserver/pkg/util/webhook/validation.go).
 
 import { createHmac, createPrivateKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -16,8 +16,8 @@ const PURPOSE = 'portcullis protection webhook token v1'
 const KEY_BYTES = 32
 
 /**
- * @param keyPem of control-tokens.ts
- * @throws {UserError} when the key is none
+ * @param keyPem from control-tokens.ts
+ * @throws {UserError} if the key is invalid
  */
 export function createWebhookTokens(keyPem: string): WebhookTokens {
   const secret = Buffer.from(String(readKey(keyPem).export({ format: 'jwk' }).d), 'base64url')
@@ -26,7 +26,7 @@ export function createWebhookTokens(keyPem: string): WebhookTokens {
   return {
     tokenOf: (cell) => macOf(cell).toString('hex'),
     isTokenOf: (cell, token) => {
-      // Only the canonical spelling counts.
+      // Only the canonical spelling is valid.
       if (!/^[0-9a-f]{64}$/.test(token)) return false
       return timingSafeEqual(macOf(cell), Buffer.from(token, 'hex'))
     },
@@ -38,7 +38,7 @@ function readKey(pem: string): KeyObject {
     const key = createPrivateKey(pem)
     if (key.asymmetricKeyType === 'ec') return key
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new UserError('the token key is not an EC key', 'remove the file, and a new one is made')
 }

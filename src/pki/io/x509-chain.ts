@@ -1,5 +1,5 @@
-// Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the cluster that a request selects,
-// and is it still valid? Checked once for each connection, cluster and CA bundle; the result says until when it holds.
+// Client certificates: does a chain that OpenSSL verified in the handshake lead to the CAs of the selected cluster, and is it still valid? Checked
+// once per connection, cluster and CA bundle; the result includes how long it holds.
 
 import { X509Certificate } from 'node:crypto'
 import type { PeerCertificate } from '../../kit/api/stream.ts'
@@ -11,17 +11,17 @@ export interface VerifiedCertificate {
   readonly subject: CertificateSubject
   /** SHA-256 of the leaf's DER, lower-case hex. */
   readonly sha256: string
-  /** The first moment at which a certificate of the chain is no longer valid; milliseconds since the epoch. */
+  /** When the first certificate of the chain expires; milliseconds since the epoch. */
   readonly notAfterMs: number
 }
 
-/** A PEM bundle, parsed once for each text. */
+/** PEM bundles, each text parsed once. */
 const bundles = new Map<string, readonly X509Certificate[]>()
 const MAX_BUNDLES = 1024
-/** Of what a client presents, its own first; a real chain has two or three. */
+/** Presented certificates, including the leaf; a real chain has two or three. */
 const MAX_CHAIN = 8
 
-/** Parsed in the handshake, until they have been verified: parsing one again costs as much as checking its signature. */
+/** Parsed in the handshake and kept until verified: parsing again costs as much as checking the signature. */
 const parsed = new WeakMap<Buffer, X509Certificate>()
 
 /** The DER of a certificate that is about to be verified. */
@@ -31,7 +31,7 @@ export function derOf(certificate: X509Certificate): Buffer {
   return der
 }
 
-/** Once; nothing is kept for the life of a connection but the DER. */
+/** Can be taken once; for the connection's life only the DER is kept. */
 function takeParsed(der: Buffer): X509Certificate {
   const certificate = parsed.get(der)
   if (certificate === undefined) return new X509Certificate(der)
@@ -40,8 +40,8 @@ function takeParsed(der: Buffer): X509Certificate {
 }
 
 /**
- * The walk checks what selects the root: signatures, issuer flags and validity. Purpose, path length and name constraints
- * were checked by OpenSSL in the handshake, which also refused what it could not verify.
+ * The walk checks what selects the root: signatures, issuer flags and validity. OpenSSL checked purpose, path length and name constraints in the
+ * handshake, and rejected what it could not verify.
  */
 export function verifyClientCertificate(
   certificate: PeerCertificate,
@@ -62,13 +62,13 @@ export function verifyClientCertificate(
   }
 }
 
-/** Looks for a way from a certificate to a root. */
+/** Searches a path from a certificate to a root. */
 class Walk {
   readonly #roots: readonly X509Certificate[]
   readonly #nowMs: number
   /**
-   * Intermediate certificates that no way has led through yet. From each there is a way, or there is none, however it was reached: who
-   * presents certificates that have all issued each other, which costs nothing, must not have every order of them tried.
+   * Intermediate certificates not visited yet. Whether a path leads on from one does not depend on how it was reached, so each is visited once: a
+   * client that presents certificates which all issued each other, which costs it nothing, must not make us try every order.
    */
   readonly #left: Set<X509Certificate>
 
@@ -78,7 +78,7 @@ class Walk {
     this.#nowMs = nowMs
   }
 
-  /** The moment until which a path from `certificate` to one of the roots holds; 0 when there is none. */
+  /** How long a path from `certificate` to one of the roots holds; 0 if there is none. */
   from(certificate: X509Certificate): number {
     const nowMs = this.#nowMs
     const notAfterMs = certificate.validToDate.getTime()
@@ -112,7 +112,7 @@ function parseBundle(pem: string): readonly X509Certificate[] {
     try {
       parsed.push(new X509Certificate(block))
     } catch {
-      // A damaged CA verifies nobody; the others in the bundle still count.
+      // A damaged CA verifies nothing; the others in the bundle still count.
     }
   }
   if (bundles.size >= MAX_BUNDLES) bundles.clear()

@@ -1,5 +1,5 @@
-// Who may use the admin listener. On a loopback address without TLS and token: everybody on this machine, but no page of another site in a
-// browser. Otherwise whoever has the token of --admin-token-file, or is a user who is known to the API server of the objects, and allowed there.
+// Access to the admin listener. On a loopback address without TLS and token: every client on this machine, except pages of other sites in a browser.
+// Otherwise holders of the --admin-token-file token, and users whom the objects' API server authenticates and authorizes.
 
 import { isIP } from 'node:net'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
@@ -17,29 +17,29 @@ import { addressSource } from '../../kit/core/shares/call-source.ts'
 import { bearerOf, isSameToken } from './bearer-token.ts'
 import { refusal } from './review-access.ts'
 
-/** The user of --admin-token-file, which the other replicas have, too. */
+/** The user of the --admin-token-file token, which the replicas share. */
 export const TOKEN_FILE_USER: AdminUser = { name: 'portcullis:admin-token', groups: [], replica: true }
 
-/** How the API server of the objects knows users, and what they may do. Never rejects. */
+/** Authentication and authorization by the objects' API server. Never rejects. */
 export interface AdminLogin {
-  /** PEM; who signs client certificates, as it is now. '' = nobody. */
+  /** PEM of the current CAs of client certificates. '' = none are accepted. */
   clientCA(): string
   /** @param token of the request; undefined = none */
   admit(request: PlainRequest, token: string | undefined, route: AdminRoute): Promise<AdminUser | AccessRefusal>
 }
 
-/** For those who reach a loopback address. */
+/** For clients of a loopback address. */
 export const localAccess: AdminAccess = (request, route) => {
   const why = forwarded(request) || foreignHost(request.header('host')) || foreignPage(request, route)
   return Promise.resolve(why === '' ? { user: NOBODY } : { refused: refusalResponse(refusal(403, why)) })
 }
 
 export interface LoginDeps {
-  /** Of --admin-token-file, as it is now; '' = none. */
+  /** Current token of --admin-token-file; '' = none. */
   token(): string
-  /** undefined = only the token counts. */
+  /** undefined = only the token is accepted. */
   readonly login: AdminLogin | undefined
-  /** Default: credentials that fail are not counted. */
+  /** Default: failed credentials are not counted. */
   readonly failures?: FailureCounts
 }
 
@@ -58,7 +58,7 @@ export function loginAccess({ token, login, failures }: LoginDeps): AdminAccess 
   }
 }
 
-/** A blocked address gets 429 in the place of 401; whoever presents nothing is only asked to. */
+/** A blocked address gets 429 instead of 401; a client without credentials is merely asked for them. */
 function countFailure(
   failures: FailureCounts,
   { certificate, remoteAddress }: PlainRequest,
@@ -76,9 +76,9 @@ function countFailure(
 }
 
 /**
- * Fields that a client on this machine has no reason to send, and proxies add. The gateway itself adds x-forwarded-for, audit-id and
- * impersonate-user to whatever it forwards, and no client can have them removed: what a cluster's server receives is never from this
- * machine, even where that server is this listener.
+ * Fields that a client on this machine has no reason to send, but proxies add. The gateway itself adds x-forwarded-for, audit-id and impersonate-user
+ * to everything it forwards, and no client can have them removed: so what a cluster's server receives is never taken for a local request, even if
+ * that server is this listener.
  */
 const FIELDS_OF_PROXIES = [
   'x-forwarded-for',
@@ -91,7 +91,7 @@ const FIELDS_OF_PROXIES = [
   'x-remote-user',
 ] as const
 
-/** '' = no proxy has forwarded it. */
+/** '' = not forwarded by a proxy. */
 function forwarded(request: PlainRequest): string {
   const field = FIELDS_OF_PROXIES.find((name) => request.header(name) !== '')
   if (field === undefined) return ''
@@ -99,8 +99,8 @@ function forwarded(request: PlainRequest): string {
 }
 
 /**
- * DNS rebinding: a page of another site whose name has come to mean this machine may read what this machine answers. An address cannot be
- * rebound, and neither can localhost. '' = it is fine.
+ * DNS rebinding: a page of another site whose name now resolves to this machine could read its responses. Addresses and localhost cannot be rebound.
+ * '' = allowed.
  */
 function foreignHost(host: string): string {
   const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
@@ -108,7 +108,7 @@ function foreignHost(host: string): string {
   return 'ask for localhost or an address: pages of other sites may have any other name'
 }
 
-/** What another site lets a browser ask: only to show a page. '' = it is fine. */
+/** Other sites may only make a browser show a page. '' = allowed. */
 function foreignPage(request: PlainRequest, { access, method }: AdminRoute): string {
   const site = request.header('sec-fetch-site')
   const shown = method === 'GET' && access !== 'admin' && request.header('sec-fetch-mode') === 'navigate'

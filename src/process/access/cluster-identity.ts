@@ -1,5 +1,5 @@
-// What the cluster that holds the objects says of itself: the CA of its client certificates, as kube-apiserver publishes it for extension
-// API servers, and who the gateway is there. Asked again now and then: CAs are rotated.
+// Facts about the cluster that holds the objects: the CA of its client certificates, as kube-apiserver publishes it for extension API servers, and
+// the gateway's own user there. Refreshed regularly: CAs are rotated.
 
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -29,12 +29,12 @@ export class ClusterIdentity {
     this.#log = log
   }
 
-  /** PEM; '' = not known, or the cluster accepts no client certificates. */
+  /** PEM; '' = unknown, or the cluster accepts no client certificates. */
   get clientCA(): string {
     return this.#clientCA
   }
 
-  /** '' = not known. */
+  /** '' = unknown. */
   get ownUser(): string {
     return this.#ownUser
   }
@@ -77,7 +77,7 @@ export class ClusterIdentity {
       this.#ownUser = textOf(isRecord(info) ? info['username'] : undefined)
       return this.#ownUser !== ''
     } catch {
-      // Before Kubernetes 1.28: other replicas need a right of their own.
+      // Before Kubernetes 1.28: other replicas need a permission of their own.
       return false
     }
   }

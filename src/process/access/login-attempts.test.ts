@@ -1,4 +1,4 @@
-// Failed logins: of one address, and of all together.
+// Failed logins: per address, and in total.
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
@@ -6,7 +6,7 @@ import { createLoginAttempts } from './login-attempts.ts'
 
 type Attempts = ReturnType<typeof createLoginAttempts>
 
-/** How long it would have to wait; an attempt that is allowed succeeds. */
+/** The required wait; an allowed attempt succeeds. */
 async function waitSeconds(attempts: Attempts, address: string): Promise<number> {
   const wait = await attempts.begin(address)
   if (wait === 0) await attempts.ended(address, false)
@@ -30,7 +30,7 @@ test('five failures of an address make it wait for the rest of a minute, and nob
   const wait = await waitSeconds(attempts, '10.0.0.1')
   assert.ok(wait > 0 && wait <= 60, `${wait}`)
   assert.equal(await waitSeconds(attempts, '10.0.0.2'), 0)
-  // More of them do no harm.
+  // Further failures have no effect.
   await fail(attempts, '10.0.0.1', 10)
   assert.ok((await waitSeconds(attempts, '10.0.0.1')) <= 60)
 })

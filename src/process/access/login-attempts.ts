@@ -1,6 +1,6 @@
-// How often somebody may try to log in: failed attempts of an IPv4 address or IPv6 network of 64 bits, and of all together. Guessing a token is
-// hopeless anyway; this keeps the API server of the objects from being asked about guesses. An address that is blocked for failures at any
-// port waits here, too; sessions that are open, and credentials that come with a request, go on.
+// Limits login attempts: failed ones per IPv4 address or IPv6 /64 network, and in total. Guessing a token is hopeless anyway; this protects the
+// objects' API server from requests about guesses. An address blocked for failures at any port also waits here; open sessions, and credentials sent
+// with a request, are unaffected.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
@@ -12,11 +12,11 @@ const OF_AN_ADDRESS = 5
 const OF_ALL = 100
 const EVERYBODY = 'everybody'
 
-/** @param failures of the other ports; what fails here is counted there by who looks at the token. Default: none */
+/** @param failures of the other ports; failures here are counted there by the code that checks the token. Default: none */
 export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'>): LoginAttempts {
   const each = new RateLimiterMemory({ points: OF_AN_ADDRESS, duration: MINUTE_S })
   const all = new RateLimiterMemory({ points: OF_ALL, duration: MINUTE_S })
-  // Attempts that are looked at now count as failed, so that many at once do not pass the count.
+  // Pending attempts count as failed, so that concurrent ones cannot exceed the limit.
   const underway = new Map<string, number>()
   const count = (key: string, by: 1 | -1): number => {
     const before = underway.get(key) ?? 0
@@ -46,13 +46,13 @@ export function createLoginAttempts(failures?: Pick<FailureCounts, 'waitSeconds'
   }
 }
 
-/** @param points that are left beside what is under way */
+/** @param points left in addition to pending attempts */
 function waitOf(state: RateLimiterRes | null, points: number): number {
   if ((state?.consumedPoints ?? 0) < points) return 0
   return Math.max(1, Math.ceil((state?.msBeforeNext ?? 0) / 1000))
 }
 
-/** It rejects with a result where nothing is left. */
+/** It rejects with a result if nothing is left. */
 async function consume(limiter: RateLimiterMemory, key: string): Promise<void> {
   try {
     await limiter.consume(key)

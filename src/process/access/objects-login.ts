@@ -1,5 +1,5 @@
-// How the API server of the objects says who uses the admin listener: the embedded one by its own authenticators and roles, a cluster's by
-// reviews, and by the CA that it publishes for client certificates.
+// Authenticates users of the admin listener with the objects' API server: the embedded one by its own authenticators and roles, a cluster's by
+// reviews, and by the CA it publishes for client certificates.
 
 import { type Caller, isRevoked } from '../../apiserver/access/authenticate.ts'
 import { type RoleBindings, roleOf } from '../../apiserver/access/authorize.ts'
@@ -17,12 +17,12 @@ const NO_CREDENTIAL = refusal(401, 'needs a bearer token, or a client certificat
 export interface EmbeddedLoginDeps {
   clientCA(): string
   authenticate(peer: Pick<Peer, 'certificate' | 'memo'>, head: HeaderList): Caller
-  /** To be awaited first; undefined = nothing to wait for. */
+  /** Await it first; undefined = nothing to wait for. */
   before(head: HeaderList): Promise<void> | undefined
   readonly bindings: RoleBindings
 }
 
-/** Users with the role admin may do everything, those with view what only shows. */
+/** The admin role may do everything, the view role may only read. */
 export function embeddedLogin({ clientCA, authenticate, before, bindings }: EmbeddedLoginDeps): AdminLogin {
   return {
     clientCA,
@@ -43,13 +43,13 @@ export function embeddedLogin({ clientCA, authenticate, before, bindings }: Embe
 export interface ReviewedLoginDeps {
   readonly reviews: AccessReviews
   clientCA(): string
-  /** The name of the gateway's own user: other replicas have it. '' = not known. */
+  /** Name of the gateway's own user, shared by other replicas. '' = unknown. */
   ownUser(): string
   /** Wall clock, milliseconds since the epoch. */
   readonly now: () => number
 }
 
-/** As kube-apiserver's own components do it: the path and the verb decide. */
+/** Like kube-apiserver's own components: path and verb decide. */
 export function reviewedLogin({ reviews, clientCA, ownUser, now }: ReviewedLoginDeps): AdminLogin {
   const who = async (request: PlainRequest, token: string | undefined): Promise<UserInfo | AccessRefusal> => {
     const presented = certificateUser(request, clientCA(), now())
@@ -69,14 +69,14 @@ export function reviewedLogin({ reviews, clientCA, ownUser, now }: ReviewedLogin
 }
 
 /**
- * ClusterRole system:discovery, bound to every user that is authenticated, has `get` of /api/*: under its own name the API would be open to
- * every ServiceAccount.
+ * ClusterRole system:discovery, bound to every authenticated user, has `get` on /api/*: under its real path the API would be open to every
+ * ServiceAccount.
  */
 function reviewedPath(path: string): string {
   return path.startsWith('/api/') ? `/portcullis${path}` : path
 }
 
-/** undefined = it has none that says a name: other credentials decide. */
+/** undefined = there is none with a name: other credentials decide. */
 function certificateUser(
   { certificate }: PlainRequest,
   clientCA: string,
@@ -89,7 +89,7 @@ function certificateUser(
   return user !== undefined && 'error' in user ? refusal(401, 'the client certificate is not accepted') : user
 }
 
-/** What replicas ask each other: everything that is merged. */
+/** Requests between replicas: everything that is merged. */
 function isOfReplicas({ replicas }: AdminRoute): boolean {
   return replicas === true
 }

@@ -1,5 +1,5 @@
-// Who sends a request, and whether they may, as the API server that holds the objects says (TokenReview, then SubjectAccessReview of the
-// path), as kube-apiserver's own components do. Answers are remembered for a while; what is sent is limited, and addresses take turns.
+// Authentication and authorization of requests by the API server that holds the objects (TokenReview, then SubjectAccessReview of the path), like
+// kube-apiserver's own components. Results are cached; reviews are rate-limited, and addresses take turns.
 
 import { CallTurns } from '../../gateway/core/limits/call-turns.ts'
 import { createAccessReviewer, type NonResourceAttributes } from '../../gateway/io/reviews/access-review.ts'
@@ -10,38 +10,38 @@ import type { Logger } from '../../kit/api/ports.ts'
 import { addressCharge } from '../../kit/core/shares/charge.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 
-/** A token that is revoked works for this much longer. */
+/** A revoked token keeps working for up to this long. */
 const TOKEN_TTL_MS = 60_000
 const INVALID_TTL_MS = 10_000
-/** Reviews at a time. */
+/** Concurrent reviews. */
 const MAX_REVIEWS = 8
-/** Requests that wait for one; each has a connection of the listener meanwhile. */
+/** Requests waiting for one; each occupies a connection of the listener. */
 const MAX_WAITING = 32
 const LONGEST_WAIT_MS = 2_000
-/** Prometheus asks every few seconds, and results are cached. */
+/** Prometheus scrapes every few seconds, and results are cached. */
 const REVIEW_RATE = { qps: 10, burst: 20 } as const
-/** The reviewers' name for whose tokens these are. */
+/** The reviewers' name for the owner of these tokens. */
 const REVIEWER = 'own'
 const PATHS = {
   token: '/apis/authentication.k8s.io/v1/tokenreviews',
   access: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
 } as const
 
-/** POST to the API server that holds the objects. */
+/** POSTs to the API server that holds the objects. */
 export type PostReview = (path: string, body: string) => ReturnType<ReviewCall>
 
 export interface AccessReviews {
-  /** Whose token it is. Never rejects. */
+  /** The token's user. Never rejects. */
   who(token: string, remoteAddress: string): Promise<UserInfo | AccessRefusal>
-  /** undefined = they may. Never rejects. */
+  /** undefined = allowed. Never rejects. */
   may(user: UserInfo, attributes: NonResourceAttributes, remoteAddress: string): Promise<AccessRefusal | undefined>
 }
 
-/** @param what nobody can be allowed while the API server does not answer: for the log */
+/** @param what access that is refused while the API server does not respond: for the log */
 export function accessReviews(post: PostReview, monotonic: () => number, log: Logger, what: string): AccessReviews {
   const tokens = createTokenReviewer(monotonic, () => undefined)
   const rights = createAccessReviewer(monotonic, () => undefined)
-  // Invented tokens do not keep out the reviews of others: addresses take turns.
+  // Made-up tokens cannot crowd out the reviews of others: addresses take turns.
   const turns = new CallTurns(MAX_REVIEWS, MAX_WAITING)
   const world = { clock: { monotonic }, random: Math.random }
   let reported = ''

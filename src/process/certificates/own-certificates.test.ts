@@ -8,7 +8,7 @@ import { warnOfExpiry } from './own-certificates.ts'
 const DAY_MS = 86_400_000
 const ca = createCA({ commonName: 'ca' })
 
-/** What is said, and how loudly, of a certificate of so many days, so many days after it was issued. */
+/** Log messages and levels for a certificate with this lifetime, this many days after it was issued. */
 function warnings(days: number, afterDays: number): readonly string[] {
   const { certPem } = issueCertificate(ca, { commonName: 'gateway', usage: 'server', days })
   const said: string[] = []

@@ -1,5 +1,5 @@
-// When certificates expire: those of the gateway itself and of its clusters, as metrics, and of its own as warnings in the log. What is
-// said of a cluster's in its status is in gateway/controllers/status/certificates.ts.
+// Certificate expiry: the gateway's own and its clusters' as metrics, its own also as warnings in the log. controllers/status/certificates.ts reports
+// a cluster's in its status.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { certificateEnds, endsSoon } from '../../gateway/controllers/status/certificates.ts'
@@ -10,7 +10,7 @@ import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { certificateTimes } from '../../pki/io/certificate-validity.ts'
 
-/** A certificate of the gateway, not of a cluster. */
+/** A certificate of the gateway, as opposed to a cluster's. */
 export interface OwnCertificate {
   readonly name:
     | 'serving'
@@ -25,11 +25,11 @@ export interface OwnCertificate {
     | 'kubeconfig-client'
     | 'protection-kubeconfig-client'
     | 'protection-workloads-kubeconfig-client'
-  /** PEM; the first one counts. */
+  /** PEM; only the first one matters. */
   readonly pem: string
 }
 
-/** Clusters between two turns of the event loop: the first look parses their certificates. */
+/** Clusters processed per turn of the event loop: the first pass parses their certificates. */
 const CLUSTERS_AT_ONCE = 100
 const WARN_EVERY_MS = 12 * 60 * 60 * 1000
 
@@ -54,14 +54,14 @@ export async function exposeCertificateEnds(
   exposeCertificates(into, ends, reloads)
 }
 
-/** Says at once and twice a day which certificates of the gateway expire soon. @returns ends it */
+/** Warns now and twice a day about certificates of the gateway that expire soon. @returns stops it */
 export function warnOfExpiry(own: () => readonly OwnCertificate[], clock: Clock, log: Logger): () => void {
   const look = (): void => {
     for (const { name, pem } of own()) {
       const [times] = certificateTimes(pem)
       if (times === undefined || !endsSoon(times, clock.now())) continue
       const fields = { certificate: name, at: metaTime(times.endsMs) }
-      // Clients refuse it.
+      // Clients reject it.
       if (times.endsMs <= clock.now()) log.error('a certificate of the gateway has expired', fields)
       else log.warn('a certificate of the gateway expires soon', fields)
     }

@@ -1,5 +1,4 @@
-// Certificate and token of a listener for health or administration, from the files that settings name: read before it opens, and again
-// whenever they change.
+// Certificate and token of the health or admin listener, from files named by settings: read before it opens, and again whenever they change.
 
 import type { ServingPair } from '../../gateway/io/listener/tls-contexts.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -9,12 +8,12 @@ import type { OwnCertificate } from './own-certificates.ts'
 import { type NamedFile, readPairFiles } from './serving-pair.ts'
 
 export interface PortFilesOptions {
-  /** Of the certificate, among those of the process. */
+  /** The certificate's name among those of the process. */
   readonly name: OwnCertificate['name']
-  /** A file of '' = no TLS. */
+  /** File '' = no TLS. */
   readonly cert: NamedFile
   readonly key: NamedFile
-  /** A file of '' = there is no token. */
+  /** File '' = no token. */
   readonly token: NamedFile
   readonly log: Logger
 }
@@ -25,7 +24,7 @@ export class PortFiles {
   #serving: ServingPair | undefined
   #token = ''
 
-  /** @throws {UserError} when a file cannot be used */
+  /** @throws {UserError} if a file is unusable */
   constructor(options: PortFilesOptions) {
     this.#options = options
     const { cert, key, token } = options
@@ -33,12 +32,12 @@ export class PortFiles {
     if (token.file !== '') this.#token = readTokenFile(token.flag, token.file)
   }
 
-  /** As it is now; undefined = no TLS. */
+  /** Current certificate; undefined = no TLS. */
   get serving(): ServingPair | undefined {
     return this.#serving
   }
 
-  /** As it is now; '' = there is none. */
+  /** Current token; '' = none. */
   get token(): string {
     return this.#token
   }
@@ -47,12 +46,12 @@ export class PortFiles {
     return this.#serving === undefined ? [] : [{ name: this.#options.name, pem: this.#serving.cert }]
   }
 
-  /** By the flag that names the file: whether its content is in force. */
+  /** Keyed by file flag: whether its content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     return new Map(this.#reloaded.map(({ label, inForce }) => [label, inForce]))
   }
 
-  /** Reads them again when they change. @param onServing hears of another certificate */
+  /** Rereads them when they change. @param onServing called with another certificate */
   follow(onServing: (serving: ServingPair) => void): void {
     const { cert, key, token } = this.#options
     if (cert.file !== '') {
@@ -72,7 +71,7 @@ export class PortFiles {
     for (const reloaded of this.#reloaded) reloaded.stop()
   }
 
-  /** @param read throws when the content cannot be used */
+  /** @param read throws if the content is unusable */
   #follow(flag: string, files: readonly string[], read: () => void): void {
     const { log } = this.#options
     const label = flag.slice('--'.length)

@@ -1,4 +1,4 @@
-// The gateway's own certificate: from the configured files, or one that it creates itself.
+// The gateway's own certificate: from the configured files, or self-made.
 
 import { createSecureContext } from 'node:tls'
 import { machineHosts } from '../../gateway/io/listener/machine-hosts.ts'
@@ -11,7 +11,7 @@ import { readNamedFile } from '../../pki/io/pki-files.ts'
 import type { Config } from '../config/config.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
-/** @throws {UserError} for what the operator can fix */
+/** @throws {UserError} for errors that the operator can fix */
 export function loadServingPair(config: Config): ServingPair {
   const given = readServingPair(config)
   if (given !== undefined) return given
@@ -32,22 +32,22 @@ export function readServingPair(config: Config): ServingPair | undefined {
   )
 }
 
-/** What the certificate of the gateway's own making is for. */
+/** Hosts of the self-made certificate. */
 export function servingHosts({ servingHosts: hosts, listen }: Config): readonly string[] {
   return [...new Set([...hosts, ...machineHosts(listen)])]
 }
 
-/** A file, and the flag that names it. */
+/** A file, and its flag. */
 export interface NamedFile {
   readonly flag: string
   readonly file: string
 }
 
-/** @throws {UserError} when they are not a certificate and its key */
+/** @throws {UserError} if they are not a certificate and its key */
 export function readPairFiles(certFile: NamedFile, keyFile: NamedFile): ServingPair {
   const cert = readPem(certFile)
   const key = readPem(keyFile)
-  // What OpenSSL does not accept is found here, not in the first handshake.
+  // Detects here what OpenSSL would reject, not in the first handshake.
   checkPem(certFile, nodePemChecks.certificatesError(cert))
   checkPem(keyFile, nodePemChecks.privateKeyError(key))
   if (!nodePemChecks.keyMatches(cert, key)) {
@@ -58,7 +58,7 @@ export function readPairFiles(certFile: NamedFile, keyFile: NamedFile): ServingP
   return { cert, key }
 }
 
-/** OpenSSL's security level, for instance, refuses signatures with SHA-1, of the certificate and of its chain. */
+/** For example, OpenSSL's security level rejects SHA-1 signatures in the certificate and its chain. */
 function checkTls({ flag, file }: NamedFile, pair: ServingPair): void {
   try {
     createSecureContext(pair)

@@ -1,5 +1,5 @@
-// The gateway's own certificate while it runs: read again when its files change, replaced before it expires. One that cannot be used
-// leaves the one before in force, and says so.
+// The gateway's own certificate at run time: reread when its files change, replaced before it expires. An unusable one leaves the previous one in
+// force, and is reported.
 
 import { existsSync } from 'node:fs'
 import { isServingOutdated, servingPkiDir } from '../../gateway/io/listener/serving-certificate.ts'
@@ -13,7 +13,7 @@ import type { OwnCertificate } from './own-certificates.ts'
 import { loadServingPair, servingHosts } from './serving-pair.ts'
 import { makesServingCertificate } from './shared-pki.ts'
 
-/** How often a certificate of the gateway's own making is looked at: a machine may get an address, or a VIP, at any time. */
+/** How often a self-made certificate is checked: the machine may get an address, or a VIP, at any time. */
 const RENEWAL_CHECK_MS = 60_000
 
 export class ServingReload {
@@ -39,7 +39,7 @@ export class ServingReload {
     return [{ name: 'serving', pem: this.#pair.cert }]
   }
 
-  /** By the flag that names the file: whether its content is in force. Empty when the gateway makes its own. */
+  /** Keyed by file flag: whether its content is in force. Empty if the gateway makes its own. */
   get reloads(): ReadonlyMap<string, boolean> {
     const file = makesServingCertificate(this.#config) ? 'serving-pki' : 'tls-cert-file'
     return new Map(this.#followed === undefined ? [] : [[file, this.#problem === '']])
@@ -47,7 +47,7 @@ export class ServingReload {
 
   start(): void {
     if (makesServingCertificate(this.#config)) {
-      // The files are the gateway's own: were they gone, a look would make another CA, which no client knows.
+      // The gateway's own files: if they were missing, the check would create another CA, unknown to clients.
       const ca = keyPairFiles(servingPkiDir(this.#config.dataDir), 'ca')
       const read = (): void => {
         if (ca.every((file) => existsSync(file))) this.#read()

@@ -1,21 +1,21 @@
-// The CAs that replicas share may change in their Secrets while the gateway runs. They are written into the data directory, whose files
-// are followed; what cannot be used is refused with one line, and the CA before stays in force.
+// Follows the shared CAs' Secrets while the gateway runs. Changes are written to the data directory, whose files are followed; unusable ones are
+// refused with one log line, and the previous CA stays in force.
 
 import type { Logger } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { refreshCA, type SecretClient } from '../../pki/io/shared-ca.ts'
 import type { SharedCA } from '../../pki/io/shared-ca-secret.ts'
 
-/** Between two looks, in milliseconds: one read of a Secret each. */
+/** Interval in milliseconds: each check reads one Secret per CA. */
 const LOOK_MS = 30_000
 
 export interface FollowedPki {
-  /** By Secret: whether its content is in force. */
+  /** Keyed by Secret: whether its content is in force. */
   readonly reloads: ReadonlyMap<string, boolean>
   stop(): void
 }
 
-/** @param lookMs default 30 s; a tenth of it differs by chance, so that replicas do not ask together */
+/** @param lookMs default 30 s; jittered by a tenth, so that replicas do not read in sync */
 export function followSharedPki(
   client: Pick<SecretClient, 'get'>,
   cas: readonly SharedCA[],
@@ -29,7 +29,7 @@ export function followSharedPki(
     for (const ca of cas) {
       const problem = await refresh(client, ca, log)
       if (stopped) return
-      // Whether it is good cannot be told while it cannot be read.
+      // Its validity is unknown while it cannot be read.
       if (problem === undefined) continue
       const before = problems.get(ca.name)
       if (problem !== '' && problem !== before) {

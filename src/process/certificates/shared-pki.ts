@@ -1,4 +1,4 @@
-// With --source kubernetes there may be several replicas: clients and API servers verify all of them by the same CA.
+// With --source kubernetes there may be several replicas: clients and API servers verify all of them with the same CA.
 
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import { SERVING_CA_NAME, servingPkiDir } from '../../gateway/io/listener/serving-certificate.ts'
@@ -13,8 +13,8 @@ import type { SharedCA } from '../../pki/io/shared-ca-secret.ts'
 import type { Config } from '../config/config.ts'
 
 /**
- * Call it before anything is created in the data directory. Does nothing where objects are not in a cluster.
- * @param copyWithinMs where this replica has shared them before: how long its copies wait for the API server
+ * Call it before anything is created in the data directory. Does nothing if objects are not in a cluster.
+ * @param copyWithinMs if this replica has shared them before: how long to wait for the API server before using the copies
  * @throws {UserError}
  */
 export async function sharePki(config: Config, log: Logger, copyWithinMs?: number): Promise<void> {
@@ -23,13 +23,13 @@ export async function sharePki(config: Config, log: Logger, copyWithinMs?: numbe
   const client = createKubeClient({ kubeconfigFile, log, ...(context !== '' && { context }) })
   const hasCopy = copyWithinMs !== undefined
   try {
-    // One that waits for an answer must not make the other late.
+    // One that waits for a response must not delay the other.
     const sharing = sharedCAs(config).map((ca) => () => shareCA(impatient(client, copyWithinMs), ca, log, hasCopy))
     if (hasCopy) await Promise.all(sharing.map((share) => share()))
     else for (const share of sharing) await share()
   } finally {
     const closing = client.close()
-    // A connection that is being opened to a server that hangs takes ten seconds to end.
+    // Closing a connection that is still being opened to a hanging server takes ten seconds.
     if (hasCopy) void closing.catch(() => undefined)
     else await closing
   }
@@ -63,7 +63,7 @@ export function sharedCAs(config: Config): readonly SharedCA[] {
   return [serving, control]
 }
 
-/** A call does not end before its connection is open or has failed, which a server that hangs puts off for ten seconds. */
+/** A call does not end before its connection is open or has failed, which a hanging server delays for ten seconds. */
 function impatient(client: SecretClient, withinMs: number | undefined): SecretClient {
   if (withinMs === undefined) return client
   return {

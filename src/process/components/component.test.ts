@@ -5,7 +5,7 @@ import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { SILENT } from '../../kit/api/ports.ts'
 import { type Component, Components, Started, stopInReverse } from './component.ts'
 
-/** Writes down what it is told. */
+/** Records the calls it receives. */
 function recorded(name: string, calls: string[], fails: 'start' | 'stop' | 'never' = 'never'): Component {
   const call = async (what: 'start' | 'stop'): Promise<void> => {
     await Promise.resolve()

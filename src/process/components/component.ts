@@ -1,29 +1,29 @@
-// A part of the gateway as the process sees it. All parts stand in one list: they start in its order and stop in the reverse order, and
-// what the process tells about itself (readiness, metrics, certificates, files that it reads again) is collected over the list.
+// A part of the gateway from the process' point of view. All parts are in one list: they start in this order and stop in reverse, and what the
+// process reports about itself (readiness, metrics, certificates, reloaded files) is collected over the list.
 
 import { type Exposition, sharedText, textOf } from '../../gateway/metrics/exposition.ts'
 import type { Check } from '../../insight/admin/routes.ts'
 import type { Logger } from '../../kit/api/ports.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 
-/** What a part does once it runs. */
+/** Capabilities of a running part. */
 export interface Running {
-  /** Also called when the part has not started, or not completely. */
+  /** Also called if the part has not started, or not completely. */
   stop?(): void | Promise<void>
-  /** What must be true before /readyz succeeds. */
+  /** Conditions for /readyz to succeed. */
   checks?(): readonly Check[]
   /** Adds its metrics to a scrape. */
   exposeMetrics?(into: Exposition): void | Promise<void>
   /** The certificates in use. */
   readonly certificates?: readonly OwnCertificate[]
-  /** Files that are read again when they change, by label: whether their content is in force. */
+  /** Files that are reread when they change, by label: whether their content is in force. */
   readonly reloads?: ReadonlyMap<string, boolean>
 }
 
 export interface Component extends Running {
   /** For the log. */
   readonly name: string
-  /** @throws {UserError} when the gateway cannot start */
+  /** @throws {UserError} if the gateway cannot start */
   start?(): void | Promise<void>
 }
 
@@ -33,13 +33,13 @@ export class Started<T extends Running> implements Component {
   readonly #create: () => T | undefined | Promise<T | undefined>
   #running: T | undefined
 
-  /** @param create undefined = it is switched off */
+  /** @param create undefined = disabled */
   constructor(name: string, create: () => T | undefined | Promise<T | undefined>) {
     this.name = name
     this.#create = create
   }
 
-  /** undefined = it has not started, or is switched off. */
+  /** undefined = not started, or disabled. */
   get running(): T | undefined {
     return this.#running
   }
@@ -77,17 +77,17 @@ export class Components {
     this.#log = log
   }
 
-  /** Adds them behind those that are there. @param components undefined = switched off */
+  /** Appends them to the list. @param components undefined = disabled */
   add(...components: readonly (Component | undefined)[]): void {
     this.#list.push(...components.filter((one) => one !== undefined))
   }
 
-  /** @throws what the first one throws that cannot start; those behind it are not started, and nothing is stopped */
+  /** @throws the first error; later components are not started, and nothing is stopped */
   async start(): Promise<void> {
     for (const component of this.#list) await component.start?.()
   }
 
-  /** Stops each of them, whether or not another one fails. @throws the first error */
+  /** Stops each of them, even if another one fails. @throws the first error */
   stop(): Promise<void> {
     return stopInReverse(this.#list, this.#log)
   }
@@ -96,7 +96,7 @@ export class Components {
     return this.#list.flatMap((one) => one.checks?.() ?? [])
   }
 
-  /** The metrics of all of them in the Prometheus text format. Concurrent calls share one rendering. */
+  /** The metrics of all components in the Prometheus text format. Concurrent calls share one rendering. */
   readonly metricsText: () => Promise<string> = sharedText(() =>
     textOf(...this.#list.map((one) => (into: Exposition) => one.exposeMetrics?.(into))),
   )
@@ -110,7 +110,7 @@ export class Components {
   }
 }
 
-/** One after the other, the last first, each whether or not another one fails. @throws the first error */
+/** Stops them sequentially, last first, each even if another one fails. @throws the first error */
 export async function stopInReverse(
   parts: readonly ({ readonly name?: string; stop?(): void | Promise<void> } | undefined)[],
   log: Logger,

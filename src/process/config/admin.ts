@@ -1,4 +1,4 @@
-// The settings of the admin listener where other machines reach it, TLS and login, and of the health listener.
+// Settings of the admin listener for access from other machines, TLS and login, and of the health listener.
 
 import { isLoopback, type ListenAddress } from '../../kit/core/listen-address.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
@@ -12,20 +12,20 @@ export const ADMIN = settings({
   adminTlsPrivateKeyFile: file('private key (PEM) of --admin-tls-cert-file'),
   /** '' = none. */
   adminTokenFile: file('file with a bearer token that may use all of --admin-listen; default: none'),
-  /** undefined = the address of --admin-listen, if others reach it. */
+  /** undefined = the address of --admin-listen, if reachable from other machines. */
   adminAdvertise: optional(
     '<host:port>',
     parseHostPort,
     'address at which other replicas reach --admin-listen; default: that address, unless it is a loopback one or means all',
   ),
-  /** Empty = the replicas whose Leases tell of an address. */
+  /** Empty = the replicas whose Leases contain an address. */
   adminPeers: list(
     '<host:port>',
     '',
     parseHostPorts,
     'admin listeners of the other replicas; may be repeated; default: those that their Leases tell of',
   ),
-  /** '' = their certificate is that of this replica. */
+  /** '' = they use this replica's certificate. */
   adminCaFile: file(
     'CAs (PEM) that verify the admin listeners of other replicas; default: they have the certificate of this one',
   ),
@@ -33,7 +33,7 @@ export const ADMIN = settings({
 
 type AdminConfig = ValuesOf<typeof ADMIN>
 
-/** Errors in combinations of settings. @param listen with its address; undefined = reported before */
+/** Errors in combinations of settings. @param listen with its address; undefined = already reported */
 export function checkAdmin(
   { adminTlsCertFile, adminTlsPrivateKeyFile, adminTokenFile }: AdminConfig,
   listen: { readonly setting: Setting; readonly address: ListenAddress | undefined },
@@ -54,9 +54,9 @@ export function checkAdmin(
   addProblem(reader, listen.setting, 'is not a loopback address, and has no TLS and no login', fix)
 }
 
-// The settings of the health listener: what probes, load balancers and Prometheus reach from other machines.
+// Settings of the health listener: reached by probes, load balancers and Prometheus from other machines.
 export const HEALTH = settings({
-  /** undefined = it is not opened. */
+  /** undefined = not opened. */
   healthListen: optional(
     '<host:port>',
     parseHostPort,
@@ -88,7 +88,7 @@ export function checkHealth(
       [healthTlsPrivateKeyFile, key],
       [metricsTokenFile, token],
     ]
-    // An address that is wrong has been reported.
+    // An invalid address has already been reported.
     if (reader.isGiven(HEALTH.healthListen)) return
     for (const [value, at] of given) if (value !== '') needs(at, HEALTH.healthListen, 'remove it')
     return

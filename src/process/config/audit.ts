@@ -1,6 +1,5 @@
-// The settings of the audit log beside its path (the policy, the size of events, the rotation of the file), and of the audit webhook. Names
-// and defaults are kube-apiserver's, but for the size at which the file is rotated, where 0 is what the audit log did before, and for
-// truncation: the size alone switches it on.
+// Settings of the audit log besides its path (policy, event size, file rotation), and of the audit webhook. Names and defaults are kube-apiserver's,
+// except for the rotation size, where 0 keeps the audit log's former behaviour, and for truncation, which the size alone enables.
 
 import { MAX_BATCH_BYTES } from '../../insight/core/audit/truncation.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
@@ -28,25 +27,25 @@ const MOST_EVENT_BYTES = 64 * 1024 * 1024
 export const AUDIT = settings({
   /** '' = every request, at level Metadata. */
   auditPolicyFile: file('audit policy (audit.k8s.io/v1); default: every request at level Metadata'),
-  /** Of one body of a request or an answer that the policy wants recorded. */
+  /** Limit of one request or response body that the policy records. */
   auditMaxBodyBytes: bytes(
     '102400',
     1024,
     MOST_BODY_BYTES,
     'largest body that the levels Request and RequestResponse record; of a larger one an annotation says so',
   ),
-  /** Days; 0 = any age. */
+  /** Days; 0 = unlimited. */
   auditLogMaxage: integer('366', 0, MOST_DAYS, 'how long rotated files of the audit log are kept; 0: for ever', {
     argument: '<days>',
   }),
-  /** Files; 0 = any number. */
+  /** Files; 0 = unlimited. */
   auditLogMaxbackup: integer('100', 0, MOST_FILES, 'how many rotated files of the audit log are kept; 0: any number'),
   /** Mebibytes; 0 = the file is not rotated. */
   auditLogMaxsize: integer('0', 0, MOST_MEBIBYTES, 'size at which the file of the audit log is rotated; 0: never', {
     argument: '<MiB>',
   }),
   auditLogCompress: toggle(false, 'whether rotated files of the audit log are compressed by gzip'),
-  /** Bytes; 0 = any size. */
+  /** Bytes; 0 = unlimited. */
   auditLogTruncateMaxEventSize: maxEventSize('the audit log', MOST_EVENT_BYTES, [
     'auditLogTruncateEnabled',
     'auditLogTruncateMaxBatchSize',
@@ -55,13 +54,13 @@ export const AUDIT = settings({
 
 type AuditConfig = ValuesOf<typeof AUDIT>
 
-/** @param where events go @param replaces settings of before */
+/** @param where events go @param replaces former settings */
 function maxEventSize(where: string, most: number, replaces: readonly string[]): Row<number> {
   const help = `largest event for ${where}; a larger one loses its bodies, and is dropped if it is too large even so; default: any size`
   return bytes('', LEAST_EVENT_BYTES, most, help, { replaces })
 }
 
-/** Errors in combinations of settings. @param backends the settings that say where events go */
+/** Errors in combinations of settings. @param backends the settings that define destinations */
 export function checkAudit(
   config: AuditConfig,
   backends: readonly Setting[],
@@ -73,7 +72,7 @@ export function checkAudit(
   addProblem(reader, AUDIT.auditPolicyFile, message, `give ${backends.map(namesOf).join(', or ')} too`)
 }
 
-// The settings of the audit webhook. Names and defaults are kube-apiserver's.
+// Settings of the audit webhook. Names and defaults are kube-apiserver's.
 const HOUR_MS = 3_600_000
 const MOST_WAITING = 1_000_000
 const MOST_IN_BATCH = 100_000
@@ -95,7 +94,7 @@ export const AUDIT_WEBHOOK = settings({
   auditWebhookBatchMaxSize: integer('400', 1, MOST_IN_BATCH, 'largest number of events in one request to the webhook'),
   auditWebhookBatchMaxWaitMs: duration('30s', 1, HOUR_MS, 'how long events for the webhook wait for others'),
   auditWebhookBatchThrottleEnable: toggle(true, 'whether the rate of requests to the webhook is limited'),
-  /** Batches a second. */
+  /** Batches per second. */
   auditWebhookBatchThrottleQps: decimal('10', LEAST_QPS, MOST_QPS, 'requests to the webhook a second'),
   auditWebhookBatchThrottleBurst: integer(
     '15',
@@ -103,7 +102,7 @@ export const AUDIT_WEBHOOK = settings({
     MOST_QPS,
     'requests to the webhook at once, when fewer were sent before',
   ),
-  /** Bytes; 0 = any size. */
+  /** Bytes; 0 = unlimited. */
   auditWebhookTruncateMaxEventSize: maxEventSize('the audit webhook', MAX_BATCH_BYTES, [
     'auditWebhookTruncateEnabled',
     'auditWebhookTruncateMaxBatchSize',

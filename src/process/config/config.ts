@@ -1,5 +1,5 @@
-// The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of
-// precedence. All errors are reported at once, each with its origin, the value and the fix.
+// The settings of the process: one table, read from flags, PORTCULLIS_* variables and a YAML file, in this order of precedence. All errors are
+// reported at once, each with its origin, the value and the fix.
 
 import { formatListenAddress, type ListenAddress, parseSocketAddress } from '../../kit/core/listen-address.ts'
 import { ADMIN, checkAdmin, checkHealth, HEALTH } from './admin.ts'
@@ -15,7 +15,7 @@ import { file, nameRow, type Setting, type ValuesOf } from './setting-rows.ts'
 import { type SettingError, type SettingsInput, SettingsReader } from './settings-reader.ts'
 import { checkTracing, TRACING } from './tracing.ts'
 
-/** Settings that are read as they are. */
+/** Settings that are used as read. */
 const PLAIN = {
   ...CONTROL_OIDC,
   ...REPLICAS,
@@ -28,14 +28,14 @@ const PLAIN = {
   ...TRACING,
 }
 
-/** What `serve` runs with. Frozen. */
+/** Configuration of `serve`. Frozen. */
 export interface Config extends ObjectsConfig, MemoryConfig, ValuesOf<typeof PLAIN> {
   readonly protection: ProtectionConfig
-  /** What is questionable but does not stop the gateway; one line each. */
+  /** Suspicious but not fatal; one line each. */
   readonly warnings: readonly string[]
 }
 
-/** All errors; `message` is one line for each. */
+/** All errors; `message` has one line for each. */
 export class ConfigError extends Error {
   readonly problems: readonly SettingError[]
 
@@ -46,7 +46,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** The headings of help, in its order, with the name by which each is asked for. */
+/** Headings of the help, in order, with the name by which each can be requested. */
 const GROUPS: readonly (readonly [
   name: string,
   heading: string,
@@ -63,7 +63,7 @@ const GROUPS: readonly (readonly [
   ['protection', 'Pod protection', [PROTECTION, PROTECTION_LEDGER]],
 ]
 
-/** A setting under its heading. */
+/** A setting with its heading. */
 export interface GroupedSetting extends Setting {
   readonly group: string
   readonly heading: string
@@ -74,13 +74,13 @@ export const SETTINGS: readonly GroupedSetting[] = GROUPS.flatMap(([group, headi
   tables.flatMap((table) => Object.values(table).map((row): GroupedSetting => ({ ...row, group, heading }))),
 )
 
-/** The setting that names the configuration file; a flag and a variable only. */
+/** The setting that names the configuration file; only a flag and a variable. */
 export const CONFIG_FILE: Setting<string> = nameRow(
   'config',
   file('YAML file of settings, keys as the flags in camelCase'),
 )
 
-/** Throws a ConfigError that holds every error. */
+/** @throws a ConfigError with all errors */
 export function loadConfig(input: SettingsInput): Config {
   const reader = new SettingsReader(input, SETTINGS, CONFIG_FILE)
   const values: Omit<Config, 'warnings'> = {
@@ -104,13 +104,13 @@ export function loadConfig(input: SettingsInput): Config {
   return Object.freeze({ ...values, warnings: Object.freeze(reader.warnings) })
 }
 
-/** A port that the process opens, and the flag that names it. */
+/** A port opened by the process, and its flag. */
 export interface NamedPort {
   readonly address: ListenAddress
   readonly flag: string
 }
 
-/** All that a start opens. */
+/** All ports opened at startup. */
 export function portsOf(config: Omit<Config, 'warnings'>): readonly NamedPort[] {
   const { listen, admin, others } = listenersOf(config)
   const single = [admin, ...others].flatMap(({ setting: { flag }, address }): NamedPort[] =>
@@ -137,7 +137,7 @@ function readAddress(text: string): ListenAddress | undefined {
   return 'error' in address ? undefined : address
 }
 
-// Addresses that the process listens on: all different.
+// Listening addresses of the process: all different.
 interface Listener {
   readonly setting: Setting
   /** undefined = not opened, or invalid, which was already reported. */

@@ -4,7 +4,7 @@ import { ConfigError, loadConfig } from './config.ts'
 
 const GIVEN = { controlOidcIssuerUrl: 'https://login.example.com', controlOidcClientId: 'kubernetes' }
 
-/** The settings that are wrong. */
+/** The invalid settings. */
 function wrong(flags: Readonly<Record<string, unknown>>): string[] {
   try {
     loadConfig({ flags, env: {}, readFile: () => '' })

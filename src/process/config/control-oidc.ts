@@ -1,5 +1,5 @@
-// The settings of OpenID Connect for the embedded API server: names, defaults and meaning of kube-apiserver's --oidc-* flags, with
-// `--control` in front.
+// OpenID Connect settings of the embedded API server: names, defaults and meaning are those of kube-apiserver's --oidc-* flags, with the prefix
+// `--control`.
 
 import { SIGNING_ALGS, type SigningAlg } from '../../apiserver/io/oidc/signing-keys.ts'
 import type { SourceKind } from './objects.ts'
@@ -9,7 +9,7 @@ import { type Parsed, parseTexts, someOf } from './setting-values.ts'
 import type { SettingsReader } from './settings-reader.ts'
 
 export const CONTROL_OIDC = settings({
-  /** '' = no tokens of an OpenID provider. */
+  /** '' = no tokens from an OpenID provider. */
   controlOidcIssuerUrl: text(
     '<url>',
     '',

@@ -1,4 +1,4 @@
-// The settings of the objects: where UpstreamClusters and other objects live, and who may edit them in our own API server.
+// Settings of the objects: where UpstreamClusters and other objects are stored, and who may edit them in the embedded API server.
 
 import { OWN_NAMESPACE } from '../../kube/api/own-names.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
@@ -25,7 +25,7 @@ export const OBJECTS = settings({
   ),
   /** '' unless the source is files. */
   configDir: text('<dir>', '', 'directory of UpstreamCluster files, for --source files'),
-  /** Of the embedded API server, or of the webhook that validates CRDs of a cluster. */
+  /** Port of the embedded API server, or of the webhook that validates a cluster's CRDs. */
   controlListen: required(
     '<host:port>',
     '0.0.0.0:9443',
@@ -33,7 +33,7 @@ export const OBJECTS = settings({
     { host: '', port: 0 },
     'address of the embedded API server, and of the webhook for CRDs; TLS with client certificates or tokens',
   ),
-  /** Names and addresses in the serving certificate of `controlListen`, in addition to those of this machine. */
+  /** Names and addresses in the serving certificate of `controlListen`, in addition to this machine's. */
   controlHosts: list(
     '<host>',
     '',
@@ -41,7 +41,7 @@ export const OBJECTS = settings({
     'name or address by which the embedded API server is reached, for its certificate; may be repeated',
     { setting: 'controlHost' },
   ),
-  /** Connections to `controlListen` and to the webhook of pod protection together. */
+  /** Connections to `controlListen` and to the pod protection webhook together. */
   maxControlConnections: integer(
     '512',
     16,
@@ -63,20 +63,20 @@ export const OBJECTS = settings({
     'who may read objects (no Secrets), in addition to group:portcullis:viewers; may be repeated',
     { setting: 'controlViewer' },
   ),
-  /** Audit log of requests to the embedded API server. '' = as `auditLogPath`, '-' = stdout. */
+  /** Audit log of requests to the embedded API server. '' = like `auditLogPath`, '-' = stdout. */
   controlAuditLogPath: file(
     'file for audit events of requests to the embedded API server; - is stdout; default: as --audit-log-path',
   ),
   /** Key that encrypts Secrets at rest; '' = one in dataDir. */
   storeKeyFile: file('key that encrypts Secrets in the store, 32 bytes; default: one created in --data-dir'),
-  /** Of the cluster whose CRDs are the source; '' = the service account of this pod. */
+  /** Kubeconfig of the cluster whose CRDs are the source; '' = this pod's service account. */
   kubeconfig: file('cluster that holds the objects, for --source kubernetes; default: the one the gateway runs in'),
   context: text('<name>', '', 'context in --kubeconfig; default: its current one'),
   installCrds: toggle(
     true,
     'whether --source kubernetes creates and updates the CustomResourceDefinitions; otherwise they must exist',
   ),
-  /** Namespaces whose Secrets are watched, and released to all UpstreamClusters where they have no annotation. */
+  /** Namespaces whose Secrets are watched, and released to all UpstreamClusters unless annotated. */
   secretNamespaces: list(
     '<namespace>',
     '',
@@ -102,7 +102,7 @@ export interface ObjectsConfig extends ValuesOf<typeof OBJECTS> {
 export function readObjects(reader: SettingsReader): ObjectsConfig {
   const values = reader.read(OBJECTS)
   const { source = values.configDir === '' ? 'embedded' : 'files' } = values
-  // In a cluster `default` holds other people's Secrets; in our own API server it does not.
+  // In a cluster, `default` may hold Secrets of others; in the embedded API server it does not.
   const namespaces = source === 'embedded' ? [OWN_NAMESPACE, 'default'] : [OWN_NAMESPACE]
   return {
     ...values,

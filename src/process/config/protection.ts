@@ -1,4 +1,4 @@
-// The settings of pod protection: where PodProtectors live, and how the ledger works.
+// Settings of pod protection: where PodProtectors are stored, and how the ledger works.
 
 import { parseDuration } from '../../kit/core/text/duration.ts'
 import {
@@ -24,32 +24,32 @@ import type { SettingsReader } from './settings-reader.ts'
 const SECOND = 1_000
 const MINUTE = 60_000
 const HOUR = 3_600_000
-/** Below it a slow list or a new connection would look like a dead cluster. */
+/** Below it, a slow list or a new connection would look like a dead cluster. */
 const LEAST_STALE_AFTER = 30_000
-/** Default of kube-apiserver's --request-timeout: a deletion may take this long. */
+/** Default of kube-apiserver's --request-timeout, and so the duration of a deletion. */
 const REQUEST_TIMEOUT = 60_000
 
 /** Names begin with `protection`. */
 export const PROTECTION = settings(
   {
-    /** Of the core cluster, which holds the PodProtectors; '' = the API server that holds all other objects. */
+    /** Kubeconfig of the core cluster, which holds the PodProtectors; '' = the API server of all other objects. */
     kubeconfig: file('cluster that holds the PodProtectors; default: the API server of all the other objects'),
-    /** In `kubeconfig`; '' = its current one. */
+    /** Context in `kubeconfig`; '' = its current one. */
     context: text('<name>', '', 'context in --protection-kubeconfig; default: its current one'),
-    /** `host:port` of the admission webhook for clusters; undefined = it is not opened. */
+    /** `host:port` of the admission webhook for clusters; undefined = not opened. */
     listen: optional(
       '<host:port>',
       parseSocketText,
       'address of the admission webhook by which clusters ask about deletions that do not come through the gateway; default: none',
     ),
-    /** The workloads that PodProtectors are generated for; '' = none. */
+    /** Workloads for which PodProtectors are generated; '' = none. */
     generatorConfigFile: file('YAML file of the workloads that PodProtectors are made of; default: none are made', {
       setting: 'generatorConfig',
     }),
-    /** Of the cluster that holds these workloads; '' = the core cluster. */
+    /** Kubeconfig of the cluster with these workloads; '' = the core cluster. */
     workloadsKubeconfig: file('cluster that holds these workloads; default: the one that holds the PodProtectors'),
     workloadsContext: text('<name>', '', 'context in --protection-workloads-kubeconfig; default: its current one'),
-    /** Whether metrics have a label for the namespace, or the user. */
+    /** Whether metrics have a namespace label, or a user label. */
     metricsByNamespace: toggle(false, 'whether metrics of pod protection have a label for the namespace'),
     metricsByUser: toggle(
       false,
@@ -59,7 +59,7 @@ export const PROTECTION = settings(
   'protection',
 )
 
-/** How the ledger works. Names begin with `protection`. */
+/** Settings of the ledger. Names begin with `protection`. */
 export const PROTECTION_LEDGER = settings(
   {
     maxConcurrentLag: integer(
@@ -119,7 +119,7 @@ export function readProtection(reader: SettingsReader): ProtectionConfig {
   return Object.freeze({ ...reader.read(PROTECTION), settings })
 }
 
-/** `0s`, or what `parse` takes. */
+/** `0s`, or what `parse` accepts. */
 function zeroOr(parse: ValueParser<number>): ValueParser<number> {
   return (raw) => {
     if (parseDuration(String(raw).trim()) === 0) return { value: 0 }
@@ -161,7 +161,7 @@ function warnOfTimes(settings: ProtectionSettings, reader: SettingsReader): void
   const { staleAfterMs, aggregationRateMs, clockSkewMs, reservationTimeoutMs } = settings
   const warn = (at: Setting, text: string): void => void reader.warnings.push(`${reader.where(at)}: ${text}`)
   const { staleAfterMs: stale, reservationTimeoutMs: timeout } = PROTECTION_LEDGER
-  // A live cluster writes its time every third of this.
+  // A live cluster writes its time three times in this period.
   if (staleAfterMs > 0 && (aggregationRateMs > staleAfterMs / 3 || clockSkewMs > staleAfterMs / 3)) {
     warn(
       stale,

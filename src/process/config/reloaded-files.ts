@@ -1,20 +1,19 @@
-// Files that settings name, read again whenever they change. What cannot be used is refused with one line, and what was read before
-// stays in force.
+// Files named by settings, reread whenever they change. Unusable content is refused with one log line, and the previous content stays in force.
 
 import type { Logger } from '../../kit/api/ports.ts'
 import { errorWithFix } from '../../kit/api/validation/error-message.ts'
 import { type FollowedFiles, followFiles } from '../../kit/io/world/follow-files.ts'
 
 export interface ReloadedFilesOptions {
-  /** Of the metric `portcullis_file_last_reload_successful`: the label `file`. */
+  /** Label `file` of the metric `portcullis_file_last_reload_successful`. */
   readonly label: string
   /** In the log, before `cannot be used`. */
   readonly what: string
   readonly files: readonly string[]
-  /** Puts their content in force. @throws when it cannot be used, without having changed anything */
+  /** Puts their content in force. @throws if it is unusable, without having changed anything */
   readonly read: () => void
   readonly log: Logger
-  /** Milliseconds between two looks. Default 1 s. */
+  /** Milliseconds between two checks. Default 1 s. */
   readonly lookMs?: number
 }
 
@@ -30,7 +29,7 @@ export class ReloadedFiles {
     this.#followed = followFiles(options.files, () => this.#read(), options.lookMs)
   }
 
-  /** Whether what they hold now is in force. */
+  /** Whether their current content is in force. */
   get inForce(): boolean {
     return this.#error === ''
   }

@@ -1,4 +1,4 @@
-// The settings of a replica among others: its name, and the Redis by which they share limits.
+// Settings of a replica among others: its name, and the Redis through which they share limits.
 
 import { hostname } from 'node:os'
 import { parseRedisAddress, type RedisAddress } from '../../gateway/io/redis/address.ts'
@@ -25,13 +25,13 @@ export const REPLICAS = settings({
   redisCaFile: file('CAs (PEM) that verify Redis and its Sentinels; default: those of the system'),
   redisCertFile: file('client certificate (PEM) shown to Redis'),
   redisKeyFile: file('private key (PEM) of --redis-cert-file'),
-  /** '' = the host of each connection. */
+  /** '' = each connection's host. */
   redisTlsServerName: text(
     '<name>',
     '',
     'name that certificates of Redis must have; default: the host that is connected to',
   ),
-  /** Number of replicas, until Redis has answered once. */
+  /** Number of replicas, until Redis has responded once. */
   expectedReplicas: integer('1', 1, 1_000, 'how many replicas share global limits, until Redis has answered once'),
 })
 
@@ -53,7 +53,7 @@ const OF_SENTINELS = ['redisSentinelUser', 'redisSentinelPasswordFile'] as const
 const OF_TLS = ['redisCaFile', 'redisCertFile', 'redisKeyFile', 'redisTlsServerName'] as const
 const BESIDE_URL = ['redisPasswordFile', ...OF_SENTINELS, ...OF_TLS] as const
 
-/** What the URL does not say has no settings. */
+/** Rejects settings that do not apply to the topology of the URL. */
 function checkTopology(config: ReplicasConfig, address: RedisAddress, reader: SettingsReader): void {
   const table = REPLICAS
   const { flag } = table.redisUrl

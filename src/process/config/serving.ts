@@ -1,4 +1,4 @@
-// The settings of serving: where clients connect, the number of threads, and what is logged. Limits for clients are in client-limits.ts.
+// Settings of serving: listening addresses, number of threads, and logging. client-limits.ts has the limits for clients.
 
 import { availableParallelism } from 'node:os'
 import { CIPHER_SUITES, TLS_VERSIONS } from '../../gateway/io/listener/tls-policy.ts'
@@ -14,7 +14,7 @@ import type { SettingsReader } from './settings-reader.ts'
 const PROXY_PROTOCOL_OTHERS = ['refuse', 'plain'] as const
 
 const HOUR = 3_600_000
-/** More than the processors of any machine. */
+/** More than any machine has processors. */
 const MOST_THREADS = 1024
 
 export const SERVING = settings({
@@ -24,7 +24,7 @@ export const SERVING = settings({
     parseAddresses,
     'address that clients connect to; may be repeated; with /proxy-protocol behind it, a PROXY header comes first',
   ),
-  /** Who sends PROXY headers; others are not believed. */
+  /** Trusted senders of PROXY headers. */
   proxyProtocolFrom: list(
     '<cidr>',
     '',
@@ -44,7 +44,7 @@ export const SERVING = settings({
     { parse: parseAddress },
   ),
   dataDir: text('<dir>', 'data', 'directory for what the gateway writes'),
-  /** From the signal to the drain; meanwhile only readyz has changed. */
+  /** From the signal to the drain; meanwhile only readyz changes. */
   shutdownDelayMs: duration(
     '0s',
     0,
@@ -57,10 +57,10 @@ export const SERVING = settings({
     24 * HOUR,
     'how long a stopping gateway waits for running requests; watches end in half of it at most',
   ),
-  /** Both '' or both set. */
+  /** Either both or none set. */
   tlsCertFile: file('certificate (PEM) for clients whose cluster has none of its own'),
   tlsPrivateKeyFile: file('private key (PEM) of --tls-cert-file'),
-  /** Names and addresses in the certificate that the gateway makes itself, in addition to those of this machine. */
+  /** Names and addresses in the self-made certificate, in addition to this machine's. */
   servingHosts: list(
     '<host>',
     '',
@@ -74,7 +74,7 @@ export const SERVING = settings({
     TLS_VERSIONS,
     `oldest version of TLS that clients may use, on every port with TLS: ${TLS_VERSIONS.join(' or ')}`,
   ),
-  /** Names of kube-apiserver's; [] = those of Node. */
+  /** kube-apiserver's names; [] = Node's. */
   tlsCipherSuites: list(
     '<suite>',
     '',
@@ -85,9 +85,9 @@ export const SERVING = settings({
   /** '' = no audit log, '-' = stdout. */
   auditLogPath: file('file for audit events of all requests; - is stdout'),
   logLevel: choice('<level>', 'info', LOG_LEVELS, 'debug, info, warn or error'),
-  /** Whether who asks most is counted. */
+  /** Whether top talkers are counted. */
   top: toggle(true, 'count requests by user, resource and so on, for portcullis top'),
-  /** What has metrics of its first ten. */
+  /** Dimensions whose top ten become metrics. */
   topMetrics: list(
     '<dimension>',
     '',
@@ -98,7 +98,7 @@ export const SERVING = settings({
   threads: integer('', 1, MOST_THREADS, 'threads that serve requests; default: one for each processor', {
     absent: availableParallelism(),
   }),
-  /** A turn of an event loop of at least this long is reported. */
+  /** Event loop turns of at least this length are reported. */
   stallThresholdMs: duration(
     '50ms',
     10,
@@ -133,7 +133,7 @@ function checkProxyProtocol(
   reader: SettingsReader,
 ): void {
   const { listen: address, proxyProtocolFrom: from, proxyProtocolOthers: others } = SERVING
-  // An address that is wrong has been reported.
+  // An invalid address has already been reported.
   if (listen.length === 0 || isWrong(reader, from)) return
   const used = listen.some(({ proxyProtocol }) => proxyProtocol === true)
   if (used && proxyProtocolFrom.length === 0) {

@@ -1,4 +1,4 @@
-// How checks of combinations of settings report problems.
+// Helpers for checks of combinations of settings.
 
 import type { Setting } from './setting-rows.ts'
 import type { SettingsReader } from './settings-reader.ts'
@@ -7,7 +7,7 @@ export function addProblem(reader: SettingsReader, at: Setting, message: string,
   reader.problems.push({ where: reader.where(at), message, fix })
 }
 
-/** Whether a problem with its value was reported already. */
+/** Whether a problem with its value has already been reported. */
 export function isWrong(reader: SettingsReader, setting: Setting): boolean {
   return reader.problems.some((known) => known.where === reader.where(setting))
 }

@@ -1,5 +1,5 @@
-// A setting is one row of a table: its key is its name, its function says the kind and the unit, then come default, range and help. The type
-// of the configuration, flags, variables, keys of the file, `--help` and the chart's values follow from it.
+// A setting is one row of a table: its key is its name, its function states kind and unit, followed by default, range and help. The configuration
+// type, flags, variables, file keys, `--help` and the chart's values derive from it.
 
 import {
   bytesBetween,
@@ -12,7 +12,7 @@ import {
   type ValueParser,
 } from './setting-values.ts'
 
-/** The ways to give a setting. */
+/** The ways to set it. */
 interface SettingNames {
   /** Key in the configuration file, and of the flag's value in commander's options. */
   readonly name: string
@@ -22,25 +22,25 @@ interface SettingNames {
 }
 
 export interface Setting<T = unknown> extends SettingNames {
-  /** How help shows the flag's value: `<dir>`; in square brackets when it may be left out. */
+  /** The flag's value in the help: `<dir>`; in square brackets if optional. */
   readonly argument: string
-  /** The flag may be given several times; a variable holds a list with commas, the file a list. */
+  /** The flag may be repeated; a variable contains a comma-separated list, the file a list. */
   readonly repeatable: boolean
-  /** As one would write it; '' = none. */
+  /** As a user would write it; '' = none. */
   readonly defaultText: string
   readonly help: string
   readonly parse: ValueParser<T>
-  /** The value while there is neither a valid one nor a default. */
+  /** The value if there is neither a valid one nor a default. */
   readonly absent: T
-  /** Settings of before that it has replaced: whoever gives one is told so. */
+  /** Former settings that it replaced: using one is an error that says so. */
   readonly replaced: readonly SettingNames[]
 }
 
-/** What a row says; `settings` names it after its key. */
+/** Content of a row; `settings` adds a name derived from its key. */
 export interface Row<T> extends Omit<Setting<T>, keyof SettingNames | 'replaced'> {
-  /** Its name, where that is not the key (without the unit `Ms`). */
+  /** Its name, if it differs from the key (without the unit `Ms`). */
   readonly setting?: string
-  /** Names of settings that it has replaced. */
+  /** Names of settings that it replaced. */
   readonly replaces?: readonly string[]
 }
 
@@ -54,7 +54,7 @@ interface RowOptions<T> {
 
 export type Settings<Rows> = { readonly [Key in keyof Rows]: Rows[Key] extends Row<infer T> ? Setting<T> : never }
 
-/** What is read of a table of settings. */
+/** The values read from a table of settings. */
 export type ValuesOf<Table> = { readonly [Key in keyof Table]: Table[Key] extends Setting<infer T> ? T : never }
 
 /** @param prefix of all names */
@@ -68,7 +68,7 @@ function prefixed(prefix: string, key: string): string {
   return prefix === '' ? name : `${prefix}${name.charAt(0).toUpperCase()}${name.slice(1)}`
 }
 
-/** The flag and the variable of a row follow from its name. */
+/** Flag and variable of a row derive from its name. */
 export function nameRow<T>(name: string, { setting: _, replaces = [], ...row }: Row<T>): Setting<T> {
   return { ...row, ...namesFor(name), replaced: replaces.map(namesFor) }
 }
@@ -89,7 +89,7 @@ function row<T>(
   return { argument, defaultText, parse, absent, help, repeatable: false, ...options }
 }
 
-/** '' = none. @param parse what it may be; default: any text */
+/** '' = none. @param parse what is allowed; default: any text */
 export function text(
   argument: string,
   defaultText: string,
@@ -99,7 +99,7 @@ export function text(
   return row(argument, defaultText, parse, '', help, options)
 }
 
-/** The path of a file. '' = none. */
+/** A file path. '' = none. */
 export function file(help: string, options?: RowOptions<string>): Row<string> {
   return row('<file>', '', parseText, '', help, options)
 }
@@ -120,7 +120,7 @@ function ranged(argument: string, between: (min: number, max: number) => ValuePa
 export const duration: Ranged = ranged('<duration>', durationBetween)
 export const integer: Ranged = ranged('<n>', integerBetween)
 export const decimal: Ranged = ranged('<n>', numberBetween)
-/** Written plain or with a unit of Kubernetes quantities. */
+/** Plain, or with a Kubernetes quantity unit. */
 export const bytes: Ranged = ranged('<bytes>', bytesBetween)
 
 /** One of a few words. */
@@ -133,7 +133,7 @@ export function choice<const Word extends string>(
   return row(argument, defaultWord, oneOf(words), defaultWord, help)
 }
 
-/** Something that a default says, where nothing else does. @param absent while the value is invalid */
+/** A setting that always has a default. @param absent the value while the given one is invalid */
 export function required<T>(
   argument: string,
   defaultText: string,

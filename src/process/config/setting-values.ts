@@ -1,5 +1,5 @@
-// How the text of a setting becomes its value. A parser returns the value, or what is wrong and what to write
-// instead; it accepts what a flag or variable (text) and what a YAML file (text, number, boolean, list) can hold.
+// Parsers of setting values. A parser returns the value, or the error and the fix; it accepts what a flag or variable (text) and a YAML file (text,
+// number, boolean, list) can contain.
 
 import { parseRedisAddress } from '../../gateway/io/redis/address.ts'
 import type { FieldError } from '../../kit/api/json/field-error.ts'
@@ -19,15 +19,15 @@ import { formatDuration, parseDuration } from '../../kit/core/text/duration.ts'
 
 export type Parsed<T> = { readonly value: T } | InvalidValue
 
-/** The message follows the value: `"x" is not a duration`; of a list, one that begins with `: ` has the entry itself and stands alone. */
+/** The message follows the value: `"x" is not a duration`; for lists, a message that begins with `: ` contains the entry itself and stands alone. */
 export interface InvalidValue extends Pick<FieldError, 'message' | 'fix'> {
-  /** The value may hold a password and is not shown. */
+  /** The value may contain a password and is not shown. */
   readonly hidden?: boolean
 }
 
 export type ValueParser<T> = (raw: unknown) => Parsed<T>
 
-/** Any text that is not empty. */
+/** Any non-empty text. */
 export function parseText(raw: unknown): Parsed<string> {
   if (typeof raw === 'number') return { value: String(raw) }
   if (typeof raw === 'string' && raw.trim() !== '') return { value: raw }
@@ -37,7 +37,7 @@ export function parseText(raw: unknown): Parsed<string> {
   }
 }
 
-/** true, false, on, off, yes, no, 1, 0. A flag without a value is true. */
+/** true, false, on, off, yes, no, 1, 0. A flag without a value means true. */
 export function parseSwitch(raw: unknown): Parsed<boolean> {
   if (typeof raw === 'boolean') return { value: raw }
   const text = String(raw).toLowerCase()
@@ -72,7 +72,7 @@ export function parseOneAddress(raw: unknown): Parsed<ListenAddress> {
   return 'error' in address ? invalidAddress(address.error, INHERITED) : { value: address }
 }
 
-/** One text or several: a list, or a text with commas. */
+/** One text or several: a list, or a comma-separated text. */
 export function parseTexts(raw: unknown): Parsed<readonly string[]> {
   const texts = textsOf(raw)
   return texts.length > 0 ? { value: texts } : { message: 'names nothing', fix: 'give at least one name' }
@@ -81,7 +81,7 @@ export function parseTexts(raw: unknown): Parsed<readonly string[]> {
 /** A certificate is sent in every handshake. */
 const MOST_HOSTS = 50
 
-/** Names that a certificate can have, and addresses. */
+/** Names that a certificate can contain, and addresses. */
 export function parseHosts(raw: unknown): Parsed<readonly string[]> {
   const hosts = textsOf(raw).map((host) => canonicalIp(host) ?? host.toLowerCase().replace(/\.$/, ''))
   const wrong = hosts.find((host) => canonicalIp(host) === undefined && !isServerName(host))
@@ -102,7 +102,7 @@ export function parseSubjects(raw: unknown): Parsed<readonly string[]> {
   return { message: subjects.length > 1 ? `: "${wrong ?? ''}" names no user` : 'names no user', fix }
 }
 
-/** Names of namespaces: a list, or a text with commas. */
+/** Namespace names: a list, or a comma-separated text. */
 export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   const namespaces = textsOf(raw)
   const wrong = namespaces.find((namespace) => !isDnsLabel(namespace))
@@ -112,7 +112,7 @@ export function parseNamespaces(raw: unknown): Parsed<readonly string[]> {
   return { message, fix: 'write the name of a namespace, for example portcullis-system; there are no patterns' }
 }
 
-/** Neither the message nor what is shown of the value repeats a password. */
+/** Neither the message nor the value as shown contains a password. */
 export function parseRedisUrl(raw: unknown): Parsed<string> {
   const text = String(raw)
   try {
@@ -125,7 +125,7 @@ export function parseRedisUrl(raw: unknown): Parsed<string> {
   }
 }
 
-/** One `host:port` or several: a list, or a text with commas. */
+/** One `host:port` or several: a list, or a comma-separated text. */
 export function parseHostPorts(raw: unknown): Parsed<readonly ListenAddress[]> {
   const addresses: ListenAddress[] = []
   for (const text of textsOf(raw)) {
@@ -136,7 +136,7 @@ export function parseHostPorts(raw: unknown): Parsed<readonly ListenAddress[]> {
   return { value: addresses }
 }
 
-/** One `host:port` or inherited socket, with `/proxy-protocol` or without, or several: a list, or a text with commas. */
+/** One or more of `host:port` or inherited socket, optionally with `/proxy-protocol`: a list, or a comma-separated text. */
 export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   const addresses: ListenAddress[] = []
   for (const text of textsOf(raw)) {
@@ -149,7 +149,7 @@ export function parseAddresses(raw: unknown): Parsed<readonly ListenAddress[]> {
   return { value: addresses }
 }
 
-/** One range of addresses or several: a list, or a text with commas. */
+/** One address range or several: a list, or a comma-separated text. */
 export function parseCidrs(raw: unknown): Parsed<readonly CompiledCidr[]> {
   const cidrs: CompiledCidr[] = []
   for (const text of textsOf(raw)) {
@@ -165,7 +165,7 @@ export function parseCidrs(raw: unknown): Parsed<readonly CompiledCidr[]> {
   return { message: 'names no range of addresses', fix: 'write at least one, for example 10.0.0.0/24' }
 }
 
-/** One local server or several: a list, or a text with commas. */
+/** One local server or several: a list, or a comma-separated text. */
 export function parseAllowedServers(raw: unknown): Parsed<readonly AllowedServers[]> {
   const fix =
     'write an address or a range, with a port or without, for example 127.0.0.1:6443, 127.0.0.0/8 or [::1]:6443'
@@ -242,7 +242,7 @@ const BYTE_UNITS: ReadonlyMap<string, number> = new Map([
   ['GiB', 1024 ** 3],
 ])
 
-/** Bytes, plain or with a unit of Kubernetes quantities. */
+/** Bytes, plain or with a Kubernetes quantity unit. */
 export function bytesBetween(min: number, max: number): ValueParser<number> {
   const fix = `write bytes from ${min} to ${max}, for example 1048576 or 1Mi`
   return (raw) => {
@@ -263,7 +263,7 @@ export function oneOf<T extends string>(words: readonly T[]): ValueParser<T> {
   }
 }
 
-/** Some of a few words: a list, or a text with commas. */
+/** Some of a few words: a list, or a comma-separated text. */
 export function someOf<Word extends string>(words: readonly Word[]): ValueParser<readonly Word[]> {
   const known = new Set<string>(words)
   const fix = `write some of ${words.join(', ')}`

@@ -1,4 +1,4 @@
-// Finds the value of each setting: flag, then variable, then file, then default. Collects every error on the way.
+// Determines the value of each setting: flag, then variable, then file, then default. Collects every error.
 
 import { isCollection, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { nearestName } from '../../kit/api/validation/nearest-name.ts'
@@ -9,11 +9,11 @@ export interface SettingsInput {
   /** Commander's options: camelCase names; undefined = not given. Names that are not settings are ignored. */
   readonly flags: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Text of a file; throws when it cannot be read. */
+  /** Text of a file; throws if it cannot be read. */
   readonly readFile: (path: string) => string
 }
 
-/** An error in a setting, with its place. */
+/** An error in a setting, with its location. */
 export interface SettingError extends InvalidValue {
   /** `--listen`, `PORTCULLIS_LISTEN` or `gateway.yaml:3 listen`. */
   readonly where: string
@@ -31,7 +31,7 @@ export class SettingsReader {
   readonly #settings: readonly Setting[]
   #file: ReadonlyMap<string, Found> = new Map()
 
-  /** `configFile` is the setting that names the file; `settings` are all the others. */
+  /** `configFile` is the setting that names the file; `settings` are all others. */
   constructor(input: SettingsInput, settings: readonly Setting[], configFile: Setting<string>) {
     this.#input = input
     this.#settings = settings
@@ -46,7 +46,7 @@ export class SettingsReader {
     return Object.fromEntries(Object.entries(table).map(([key, row]) => [key, this.take(row)])) as ValuesOf<Table>
   }
 
-  /** The value in force; `absent` of the row when there is none, or when it is invalid and a problem was added. */
+  /** The value in force; the row's `absent` if there is none, or if it is invalid and a problem was added. */
   take<T>(setting: Setting<T>): T {
     const found = this.#find(setting)
     if (found === undefined) return setting.absent
@@ -60,18 +60,18 @@ export class SettingsReader {
     return setting.absent
   }
 
-  /** Where the value of a setting comes from; the flag, when it is the default. */
+  /** Origin of a setting's value; the flag, if it is the default. */
   where(setting: Setting): string {
     const found = this.#find(setting)
     return found === undefined ? setting.flag : found.where
   }
 
-  /** Whether it is set, to whatever. */
+  /** Whether it is set, to any value. */
   isGiven(setting: Setting): boolean {
     return this.#find(setting) !== undefined
   }
 
-  /** Whether nobody has set it. */
+  /** Whether it is not set anywhere. */
   isDefault(setting: Setting): boolean {
     return this.#given(setting) === undefined
   }
@@ -90,7 +90,7 @@ export class SettingsReader {
     return this.#file.get(setting.name)
   }
 
-  /** An old name without effect would change what the gateway does. In the file it is found with the unknown keys. */
+  /** Ignoring an old name would silently change the gateway's behaviour. In the file it is detected as an unknown key. */
   #refuseReplaced({ flag, replaced }: Setting): void {
     for (const old of replaced) {
       const given = [
@@ -101,7 +101,7 @@ export class SettingsReader {
     }
   }
 
-  /** A warning only: in a pod, Kubernetes itself sets variables that begin like ours (those of a Service portcullis). */
+  /** A warning only: in a pod, Kubernetes itself sets variables with our prefix (those of a Service portcullis). */
   #warnOfUnknownVariables(settings: readonly Setting[]): void {
     const names = settings.flatMap((setting) => [setting, ...setting.replaced])
     const known = new Set([...names.map(({ env }) => env), OF_COMMANDS])
@@ -156,7 +156,7 @@ export class SettingsReader {
         fix: hint === '' ? `known keys: ${known.join(', ')}` : 'correct or remove it',
       })
     }
-    // `key:` with nothing after it is as if the line were absent.
+    // `key:` with nothing after it counts as absent.
     else if (value !== null && value !== undefined) {
       values.set(name, { where, raw: isCollection(value) ? value.toJSON() : value })
     }
@@ -169,10 +169,10 @@ function replacedBy(name: string): InvalidValue {
 
 const NOT_SINGLE: InvalidValue = { message: 'is not a single value', fix: 'give one value' }
 
-/** Where commands find the admin listener: an environment that both share may have it. */
+/** Used by commands to find the admin listener: an environment shared with the gateway may contain it. */
 const OF_COMMANDS = 'PORTCULLIS_ADMIN'
 
-/** Variables that kubelet sets for Services called portcullis or portcullis-something. */
+/** Variables that kubelet sets for Services named portcullis or portcullis-something. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/
 
 function didYouMean(name: string, known: Iterable<string>): string {

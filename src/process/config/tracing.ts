@@ -1,4 +1,4 @@
-// The settings of traces: where spans go, and of which requests.
+// Settings of tracing: where spans are sent, and which requests are traced.
 
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { decimal, file, integer, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
@@ -11,7 +11,7 @@ const MOST_CALLERS = 10_000
 const parseCollector: ValueParser<string> = (raw) => {
   const parsed = parseText(raw)
   if (!('value' in parsed) || parsed.value === '') return parsed
-  // Credentials belong into the file of header fields: a URL is shown.
+  // Credentials belong in the file of header fields: URLs are shown.
   if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/.test(parsed.value) && URL.canParse(parsed.value)) return parsed
   return {
     message: 'is not an HTTP URL without credentials and query',
@@ -21,14 +21,14 @@ const parseCollector: ValueParser<string> = (raw) => {
 }
 
 export const TRACING = settings({
-  /** Base URL of a collector; '' = nothing is traced. */
+  /** Base URL of a collector; '' = no tracing. */
   tracingOtlpEndpoint: text(
     '<url>',
     '',
     'collector that takes spans by OTLP over HTTP, such as http://127.0.0.1:4318; default: nothing is traced',
     { parse: parseCollector },
   ),
-  /** '' = the CAs of the system. */
+  /** '' = the system's CAs. */
   tracingOtlpCaFile: file('CAs (PEM) that verify the collector; default: those of the system'),
   /** '' = none. */
   tracingOtlpHeadersFile: file('header fields for the collector, such as a token: one a line, NAME: VALUE'),
@@ -38,7 +38,7 @@ export const TRACING = settings({
     MILLION,
     'requests of a million that are traced; those with a traceparent as that says',
   ),
-  /** Of all threads together. */
+  /** Over all threads. */
   tracingCallersPerSecond: decimal(
     '10',
     0,

@@ -1,19 +1,19 @@
-// Credentials and handshakes that fail, counted in the main thread for each source (an address, or an IPv6 network of 64 bits): some are free in
-// each minute, then the source is blocked, each time for twice as long. Shared by replicas where there is a Redis.
+// Failed credentials and handshakes, counted in the main thread per source (an address, or an IPv6 /64 network): some are free per minute, then the
+// source is blocked, each time for twice as long. Shared by replicas if there is a Redis.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { blockedSources } from '../../gateway/state/blocked-sources.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { type PenaltyScale, penaltyMs } from '../../kit/core/penalties/penalties.ts'
 
-/** What is used of rate-limiter-flexible's limiters. */
+/** The used part of rate-limiter-flexible's limiters. */
 export type FailureCounter = Pick<RateLimiterMemory, 'consume' | 'get' | 'set'>
 
 export interface FailureOptions {
-  /** Failures in a minute that have no consequence; 0 = nothing is counted. */
+  /** Failures per minute without consequences; 0 = nothing is counted. */
   readonly free: number
   readonly longestBlockMs: number
-  /** Counters that replicas share; must answer when there is no Redis, too. Default: of this process. */
+  /** Counters shared by replicas; must also work without Redis. Default: local to this process. */
   shared?(name: string, points: number, durationSeconds: number): () => FailureCounter
   nowMs(): number
   /** A failure could not be counted. Default: ignored. */
@@ -27,11 +27,11 @@ export interface Block {
 }
 
 const MINUTE_S = 60
-/** After this time without a failure what has failed before is forgotten. */
+/** After this time without a failure, earlier failures are forgotten. */
 export const QUIET_MS: number = 600_000
-/** Addresses that are counted at a time; failures of more have no consequence, and cost no memory. */
+/** Concurrently counted addresses; failures of further ones have no consequences, and cost no memory. */
 export const MAX_COUNTED: number = 16_384
-/** Addresses whose blocks are remembered, with a key in Redis each; each block of any other one is as short as the first. */
+/** Addresses whose blocks are remembered, each with a key in Redis; other addresses are blocked as briefly as the first time. */
 export const MAX_KNOWN: number = 16_384
 const FIRST_BLOCK_MS = 1_000
 
@@ -41,10 +41,10 @@ export class AddressFailures {
   readonly #window: () => FailureCounter
   readonly #strikes: () => FailureCounter
   readonly #blocked = blockedSources()
-  /** Failures that wait for the answer to those before, of the same source. */
+  /** Failures waiting for the result of earlier ones of the same source. */
   readonly #underway = new Map<string, { count: number; ended: Promise<void> }>()
   readonly #counted = new Set<string>()
-  /** Addresses whose blocks this process has remembered, and until when; the latest last. */
+  /** Addresses whose blocks this process remembers, and until when; latest last. */
   readonly #known = new Map<string, number>()
   readonly #listeners: ((blocks: readonly Block[]) => void)[] = []
   #renewedMs = 0
@@ -57,22 +57,22 @@ export class AddressFailures {
     this.#strikes = shared('blocks', Number.MAX_SAFE_INTEGER, QUIET_MS / 1000)
   }
 
-  /** @param listener is called with every block */
+  /** @param listener called with every block */
   onBlocked(listener: (blocks: readonly Block[]) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** For how long the source is blocked; 0 = it is not. */
+  /** How long the source is still blocked; 0 = it is not. */
   blockedMs(source: string): number {
     return this.#blocked.leftMs(source, this.#options.nowMs())
   }
 
-  /** All that are blocked now. */
+  /** All current blocks. */
   blocks(): readonly Block[] {
     return [...this.#blocked.all(this.#options.nowMs())]
   }
 
-  /** Something of this source has failed, so many times. Resolves when it is counted; never rejects. */
+  /** This source has failed this many times. Resolves when it is counted; never rejects. */
   async failed(source: string, count = 1): Promise<void> {
     if (this.#options.free === 0 || !this.#counts(source)) return
     const underway = this.#underway.get(source)
@@ -92,7 +92,7 @@ export class AddressFailures {
       while (entry.count > 0) {
         const { count } = entry
         entry.count = 0
-        // What was under way when it was blocked does not lengthen the block.
+        // Requests in flight when it was blocked do not extend the block.
         if (this.blockedMs(source) === 0) await this.#add(source, count)
       }
     } catch (error) {
@@ -104,7 +104,7 @@ export class AddressFailures {
 
   async #add(source: string, count: number): Promise<void> {
     const known = await this.#strikes().get(source)
-    // Kept for the block and the quiet time after it: another replica may have blocked the source, and then this is what is left of the block.
+    // Kept for the block and the quiet time after it: if another replica has blocked the source, this is what is left of the block.
     const leftMs = (known?.msBeforeNext ?? 0) - QUIET_MS
     if (leftMs > 0) {
       this.#block(source, leftMs)
@@ -139,7 +139,7 @@ export class AddressFailures {
     return true
   }
 
-  /** Whether there is room to count it. Addresses are forgotten each minute, about when their counters end. */
+  /** Whether there is room to count it. Addresses are dropped each minute, about when their counters end. */
   #counts(source: string): boolean {
     const nowMs = this.#options.nowMs()
     if (nowMs - this.#renewedMs >= MINUTE_S * 1000) {
@@ -157,7 +157,7 @@ async function isFree(counter: FailureCounter, source: string, count: number): P
     await counter.consume(source, count)
     return true
   } catch (error) {
-    // It rejects with a result where nothing is left.
+    // It rejects with a result if nothing is left.
     if (error instanceof RateLimiterRes) return false
     throw error
   }

@@ -1,11 +1,11 @@
-// Failures of addresses for the ports that the main thread serves: the embedded API server, the webhooks and the admin listener.
+// Counts failures per address for the main thread's ports: the embedded API server, the webhooks and the admin listener.
 
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { retryAfterBlock } from '../../gateway/core/limits/spread-retry-after.ts'
 import { sha256 } from '../../gateway/io/reviews/credential-hashes.ts'
 import type { AddressFailures } from './address-failures.ts'
 
-/** Wrong credentials that are remembered, so that one client that goes on with an expired one does not block its address. */
+/** Remembered wrong credentials, so that a client that keeps using an expired one does not get its address blocked. */
 export const MAX_REMEMBERED = 4096
 
 export interface OwnPortFailures extends FailureCounts {
@@ -18,7 +18,7 @@ export interface OwnPortFailuresDeps {
   readonly failures: Pick<AddressFailures, 'failed' | 'blockedMs'>
   /** In [0, 1). */
   random(): number
-  /** Somebody is told to come back later. */
+  /** A client was told to retry later. */
   onRefused(): void
 }
 

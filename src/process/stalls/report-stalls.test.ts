@@ -17,7 +17,7 @@ const slow: Stall = { step: 'http2', during: 'http2', ms: 60, cpuMs: 58, auditId
 
 test('what the machine did to a thread is one line a minute, and no warning', () => {
   const { write, written } = lines()
-  // Ten a second, for ten minutes.
+  // Ten per second, for ten minutes.
   for (let i = 0; i < 6_000; i++) write({ ...away, ms: i === 7 ? 110 : 60 }, i * 100)
   assert.equal(written.length, 10)
   const message = 'the machine did not let a thread run'

@@ -1,4 +1,4 @@
-// Counts and logs the turns of a thread's event loop that take too long.
+// Counts and logs overlong turns of a thread's event loop.
 
 import { STALL_SECONDS, STALLS } from '../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../gateway/metrics/recorder.ts'
@@ -6,14 +6,14 @@ import type { Logger } from '../../kit/api/ports.ts'
 import { type Stall, watchStalls } from '../../kit/io/stalls/stall-watch.ts'
 import { STEPS } from '../../kit/io/stalls/steps.ts'
 
-/** Between two lines of a thread's log: they are examples, the metric counts. */
+/** Minimum interval of a thread's log lines: they are examples, the metric counts. */
 const RARE_LINE_MS = 1_000
-/** Between two lines about times in which the thread did not run: a busy machine brings them all the time. */
+/** Minimum interval of lines about times when the thread did not run: on a busy machine that happens all the time. */
 const SUMMARY_MS = 60_000
 const ONE_DECIMAL = 10
 
 export interface StallReports {
-  /** `main`, or the number of a gateway thread. */
+  /** `main`, or a gateway thread's number. */
   readonly thread: string
   readonly thresholdMs: number
   readonly metrics: Pick<MetricsRecorder, 'add'>
@@ -22,9 +22,9 @@ export interface StallReports {
 
 export type StallLog = Pick<Logger, 'warn' | 'info'>
 
-/** Until what it returns is called. */
+/** Active until the returned function is called. */
 export function reportStalls({ thread, thresholdMs, metrics, log }: StallReports): () => void {
-  // So that what never happened is 0, not absent.
+  // Makes steps that never stalled 0 instead of absent.
   for (const step of STEPS) count(step, 0, 0)
   function count(step: Stall['step'], stalls: number, seconds: number): void {
     metrics.add(STALLS, stalls, thread, step)
@@ -40,7 +40,7 @@ export function reportStalls({ thread, thresholdMs, metrics, log }: StallReports
   })
 }
 
-/** Writes the lines of a thread's log: a warning for what the gateway did, a summary for what the machine did to it. */
+/** Writes a thread's log lines: a warning for stalls caused by the gateway, a summary for those caused by the machine. */
 export function stallLines(thread: string, log: StallLog): (stall: Stall, nowMs: number) => void {
   let toldMs = Number.NEGATIVE_INFINITY
   let untold = 0

@@ -16,7 +16,7 @@ for (const kind of CUSTOM_KINDS) {
   test(`deploy/crds/ holds the ${kind.kind} of the scheme`, () => {
     const file = new URL(`${kind.group}_${kind.plural}.yaml`, FOLDER)
     const head = `# Generated from src/api/; to regenerate it: ${COMMAND}\n`
-    // kubectl reads YAML 1.1, where on and off are booleans unless they stand in quotes.
+    // kubectl reads YAML 1.1, where on and off are booleans unless quoted.
     const yaml =
       head + stringify(crdOf(kind, VERSION), { lineWidth: 120, aliasDuplicateObjects: false, version: '1.1' })
     if (process.env['UPDATE'] === '1') writeFileSync(file, yaml)

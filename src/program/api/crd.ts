@@ -1,5 +1,4 @@
-// CustomResourceDefinitions of the kinds that are Portcullis' own, made of their rows of the scheme. deploy/crds/ holds them
-// as YAML.
+// CustomResourceDefinitions of Portcullis' own kinds, generated from their rows in the scheme. deploy/crds/ holds them as YAML.
 
 import { withEntryPattern } from '../../gateway/api/upstream-cluster/schema.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'

@@ -80,7 +80,7 @@ test('no JSON value makes a check or a search for conflicts throw', () => {
 interface TableCase {
   readonly name: string
   readonly object: JsonObject
-  /** `severity path` of every problem. */
+  /** `severity path` of each problem. */
   readonly problems: readonly string[]
 }
 

@@ -1,5 +1,4 @@
-// How clients come in at a group of ports: when their handshakes begin, how many connections there may be, and that handshakes that fail
-// are counted against their address.
+// Admission of clients at a group of ports: schedules handshakes, limits connections, and counts failed handshakes against their address.
 
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import { Handshakes } from '../../gateway/io/listener/handshakes/handshakes.ts'
@@ -11,7 +10,7 @@ export interface AdmitClientsOptions extends OpenConnectionsOptions {
   readonly handshakeTimeoutMs: number
   /** Whether the address is blocked: its handshakes begin after all others. */
   isBlocked(source: string): boolean
-  /** The handshake of a client has failed, and that is the client's fault. */
+  /** A handshake has failed through the client's fault. */
   onHandshakeFailed(source: string): void
   readonly metrics: MetricsRecorder
 }
@@ -28,7 +27,7 @@ export function admitClients(options: AdmitClientsOptions): ClientAdmission {
     isBlocked,
     onFailed(source, reason) {
       metrics.add(HANDSHAKE_ERRORS, 1)
-      // Silence is not an attempt, and who had to give way did nothing wrong.
+      // Silence is not an attempt, and an evicted client did nothing wrong.
       if (reason === 'not-tls' || reason === 'timeout') onHandshakeFailed(source)
     },
   })

@@ -1,5 +1,5 @@
-// Passing connections between threads that answer, that do not, that are full, and that die. The ends of each line are in this
-// thread or in a worker that does what the test tells it.
+// Passing connections between threads that respond, do not respond, are full, or die. Both ends of each line are in this thread, or one is in a
+// worker controlled by the test.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -65,7 +65,7 @@ function client(port: number): Socket {
   return socket
 }
 
-/** What a client is answered. */
+/** Returns the response to a client. */
 async function ask(socket: Socket): Promise<string> {
   socket.write('hello')
   const [data] = (await once(socket, 'data')) as [Buffer]
@@ -92,7 +92,7 @@ function openSockets(): number {
   }).length
 }
 
-/** A worker that reads its line only when it is told to: what it did not read stays in it. */
+/** A worker that reads its line only on command: what it did not read stays there. */
 function mute(port: MessagePort): Worker {
   const source = `
     const { parentPort, workerData } = require('node:worker_threads')
@@ -144,7 +144,7 @@ describe('two threads that answer', () => {
     line(a, b)
     a.spread.open()
     b.spread.drain()
-    // As this thread still sees it.
+    // From this thread's point of view.
     places.setOpen(1, true)
     const port = await listen(a)
     assert.deepEqual(await Promise.all([ask(client(port)), ask(client(port))]), ['thread 0', 'thread 0'])
@@ -171,7 +171,7 @@ describe('two threads that answer', () => {
     }
     await waitFor('free places', () => counts(places).every((n) => n === 0))
     assert.ok(a.results.includes('passed'))
-    // The listening socket stays.
+    // The listening socket remains.
     await waitFor('closed sockets', () => openSockets() <= before + 1)
   })
 
@@ -222,7 +222,7 @@ describe('a thread that does not answer', () => {
     let beats = 0
     const working = setInterval(() => {
       places.beat(1)
-      // Three times as long as a thread that hangs is waited for, by any clock.
+      // Three times the wait for a hanging thread, by any clock.
       if (++beats === 15) b.spread.addLine(0, port2)
     }, 50)
     closers.push(() => clearInterval(working))
@@ -238,7 +238,7 @@ describe('a thread that does not answer', () => {
     a.spread.open()
     b.spread.open()
     const port = await listen(a)
-    // The line is not read yet.
+    // The line has not been read yet.
     assert.deepEqual(await Promise.all([ask(client(port)), ask(client(port))]), ['thread 0', 'thread 0'])
     b.spread.addLine(0, port2)
     await waitFor('a passed connection', async () => (await ask(client(port))) === 'thread 1')
@@ -260,7 +260,7 @@ describe('a thread that does not answer', () => {
     const [kept, lost] = [client(port), client(port)]
     const closed = once(lost, 'close')
     const took = once(worker, 'message')
-    // The worker may come late on a busy machine: while this says that it gets something done, its offer is not taken back.
+    // The worker may be slow on a busy machine: as long as it makes progress, its offer is not withdrawn.
     const working = setInterval(() => places.beat(1), 50)
     closers.push(() => clearInterval(working))
     assert.equal(await ask(kept), 'thread 0')
@@ -315,7 +315,7 @@ test('a Node that cannot pass sockets: each thread keeps what it accepts, and it
 })
 
 test('this Node can pass sockets', async () => {
-  // The packages and the image bring a Node that can; see also the test above.
+  // The packages and the image include a Node that can; see also the test above.
   const places = setUp(2)
   const [a, b] = [thread(places, 0), thread(places, 1)]
   line(a, b)

@@ -1,5 +1,5 @@
-// Gives every connection that is accepted to the gateway thread that has the fewest: the kernel spreads them by chance over the
-// threads that listen (SO_REUSEPORT), and far from evenly where threads share a listening socket.
+// Gives every accepted connection to the gateway thread with the fewest: the kernel distributes them randomly over listening threads (SO_REUSEPORT),
+// and very unevenly if threads share a listening socket.
 
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
@@ -10,22 +10,22 @@ export interface SpreadOptions {
   /** This thread. */
   readonly thread: number
   readonly places: ConnectionPlaces
-  /** Serves a connection here. `listener`: on which port it was accepted, in the order of the addresses. */
+  /** Serves a connection here. `listener`: the index of the accepting port's address. */
   serve(listener: number, socket: Socket): void
-  /** What came of a connection that belongs to another thread. */
+  /** Result of offering a connection to another thread. */
   onOffered(result: OfferResult): void
-  /** This version of Node cannot pass sockets between threads: said once. */
+  /** This version of Node cannot pass sockets between threads: reported once. */
   onUnsupported(error: Error): void
 }
 
 /** After `unanswered` and `refused` the connection is offered to the next thread, or served by this one. */
 export type OfferResult = 'passed' | 'unanswered' | 'refused'
 
-/** How long a thread may get nothing done before it has answered an offer; the client waits meanwhile. */
+/** How long a thread may make no progress before it answers an offer; the client waits meanwhile. */
 const OFFER_MS = 250
-/** So many times as long for one that gets something done: hundreds of clients may come at once, each with a handshake. */
+/** This many times as long for a thread that makes progress: hundreds of clients may arrive at once, each with a handshake. */
 const MOST_LOOKS = 8
-/** Threads that a connection is offered to, one after the other. */
+/** Threads to which a connection is offered, one after the other. */
 const MOST_OFFERS = 2
 
 interface Offer {
@@ -33,11 +33,11 @@ interface Offer {
   readonly socket: Socket
   readonly place: ConnectionPlace
   readonly line: ThreadLine
-  /** When the other thread was looked at last, what it had done by then, and how often that was. */
+  /** When the other thread was last checked, its progress by then, and the number of checks. */
   lookedMs: number
   beat: number
   looks: number
-  /** Which offer of this connection it is: 1 is the first. */
+  /** Number of this connection's offer, from 1. */
   readonly turn: number
 }
 
@@ -56,7 +56,7 @@ export class ConnectionSpread {
     this.#life = options.places.lifeOf(options.thread)
   }
 
-  /** The line to another thread; replaces the one to the thread that had its index before. */
+  /** Adds the line to another thread; replaces that of the index's previous thread. */
   addLine(thread: number, port: MessagePort): void {
     const line: ThreadLine = new ThreadLine(port, {
       isOpen: () => this.#open,
@@ -69,17 +69,17 @@ export class ConnectionSpread {
     this.#lines.set(thread, line)
   }
 
-  /** Ports are open: takes connections of other threads, too. */
+  /** Ports are open: accepts connections from other threads, too. */
   open(): void {
     this.#setOpen(true)
   }
 
-  /** Takes none any more. */
+  /** Accepts no more. */
   drain(): void {
     this.#setOpen(false)
   }
 
-  /** On their way between this thread and others: served nowhere yet. */
+  /** Connections in transit between this thread and others: not served anywhere yet. */
   connections(): number {
     let sum = this.#offers.size
     for (const line of this.#lines.values()) sum += line.expected
@@ -99,14 +99,14 @@ export class ConnectionSpread {
     this.#lines.clear()
   }
 
-  /** A connection that was accepted here, and of which nothing was read: it is served here, or soon elsewhere. */
+  /** A connection accepted here, from which nothing was read: it is served here, or soon elsewhere. */
   accepted(listener: number, socket: Socket): void {
     this.#options.places.beat(this.#options.thread)
     socket.on('error', () => undefined)
     this.#place(listener, socket, 1)
   }
 
-  /** A connection that the main thread has accepted, and for which it took a place here. */
+  /** A connection accepted by the main thread, with a place taken in this thread. */
   handed(listener: number, socket: Socket): void {
     socket.on('error', () => undefined)
     this.#serve(listener, socket)
@@ -135,7 +135,7 @@ export class ConnectionSpread {
       this.#release()
       return
     }
-    // As if it were not paused since it was accepted: whoever reads first decides how.
+    // Undoes the pause since it was accepted: the first reader decides how to read.
     Reflect.set(socket, 'readableFlowing', null)
     socket.once('close', () => this.#release())
     this.#options.serve(listener, socket)
@@ -161,7 +161,7 @@ export class ConnectionSpread {
     this.#options.onOffered('passed')
   }
 
-  /** Whatever the reason: each thread keeps what it accepts, as if there were no lines. */
+  /** For any reason: each thread keeps what it accepts, as if there were no lines. */
   #cannotPass(error: Error): void {
     if (!this.#supported) return
     this.#supported = false
@@ -179,7 +179,7 @@ export class ConnectionSpread {
     if (!offer.socket.destroyed) this.#place(offer.listener, offer.socket, offer.turn + 1)
   }
 
-  /** Runs after the messages that waited while this thread was busy itself: what they answer is not overdue. */
+  /** Runs after messages that waited while this thread itself was busy: their answers are not overdue. */
   #expire(): void {
     this.#timer = undefined
     const nowMs = performance.now()

@@ -1,13 +1,13 @@
-// To which gateway thread the main thread hands a connection that it has accepted: the one with the fewest, unless it hangs.
+// Chooses the gateway thread for a connection accepted by the main thread: the one with the fewest, unless it hangs.
 
 import type { ConnectionPlaces } from '../../gateway/state/connection-places.ts'
 
-/** A thread is handed no more connections when it has got nothing done for this time after it was handed one. */
+/** A thread gets no more connections if it has made no progress for this long after it was given one. */
 const HANGS_MS = 250
 
 export class HandedThreads {
   readonly #places: ConnectionPlaces
-  /** By thread: the first connection that it was handed since it last got something done. */
+  /** Keyed by thread: the first connection it was given since its last progress. */
   readonly #handed = new Map<number, { readonly beat: number; readonly sinceMs: number }>()
 
   constructor(places: ConnectionPlaces) {
@@ -15,12 +15,12 @@ export class HandedThreads {
   }
 
   /**
-   * Takes a place; undefined = nobody listens.
-   * @param listening threads that take connections
+   * Takes a place; undefined = no thread is listening.
+   * @param listening threads that accept connections
    */
   next(listening: readonly number[], nowMs: number): number | undefined {
     const able = listening.filter((thread) => !this.#hangs(thread, nowMs))
-    // When all hang, one of them as good as any other.
+    // If all hang, any will do.
     const [any = listening[0]] = able
     if (any === undefined) return undefined
     const { thread } = this.#places.take(any, (other) => able.includes(other))

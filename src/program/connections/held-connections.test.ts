@@ -1,4 +1,4 @@
-// When clients are asked to open another connection.
+// When clients are asked to reconnect.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -55,7 +55,7 @@ describe('age', () => {
     tick(2 * AGE_MS)
     assert.ok(connections.every(({ drained }) => drained === 1))
     assert.deepEqual(new Set(reasons), new Set(['age']))
-    // 1,000 over 48 seconds are 21 a second; all of them at once would be 1,000.
+    // 1,000 over 48 seconds are 21 a second; all at once would be 1,000.
     assert.ok(most < 60, `${most} in one second`)
   })
 

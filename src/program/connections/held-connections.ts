@@ -1,5 +1,5 @@
-// The connections that a gateway thread serves, and when it asks a client to come back on a new one: after --max-connection-age, and
-// while the thread has far more to do than the others. Requests and watches that run are never ended.
+// The connections served by a gateway thread, and when it asks a client to reconnect: after --max-connection-age, and while the thread is far busier
+// than the others. Running requests and watches are never ended.
 
 import { type ConnectionLoad, connectionsToMove } from '../../gateway/core/balance/thread-load.ts'
 import type { ServedConnection, ServedConnections } from '../../gateway/io/listener/connections.ts'
@@ -10,27 +10,27 @@ export interface HeldConnectionsOptions {
   /** This thread. */
   readonly thread: number
   readonly places: ConnectionPlaces
-  /** A tenth more or less, so that clients that came together do not go together. 0 = any age. */
+  /** Jittered by a tenth, so that clients that connected together do not leave together. 0 = unlimited. */
   readonly maxAgeMs: number
   random(): number
-  /** The client of a connection was asked to open another one. */
+  /** A client was asked to reconnect. */
   onDrained(reason: 'age' | 'balance'): void
 }
 
-/** A part of the age. */
+/** Fraction of the age. */
 const JITTER = 0.1
-/** Over this time requests are counted. */
+/** Period over which requests are counted. */
 const WINDOW_MS = 5_000
 /**
- * Windows in a row in which a thread must be far above the others: a minute. Windows of threads are not the same time, so that bursts
- * of load look uneven in a few of them.
+ * Consecutive windows in which a thread must be far above the others: a minute. Threads' windows are not aligned, so bursts of load look uneven in a
+ * few of them.
  */
 const HOT_WINDOWS = 12
 
 interface Held extends ConnectionLoad {
   readonly connection: ServedConnection
   readonly dueMs: number
-  /** At the begin of the window. */
+  /** At the beginning of the window. */
   requests: number
   requestRate: number
   drained: boolean
@@ -50,7 +50,7 @@ export class HeldConnections implements ServedConnections, Tickable {
     const { maxAgeMs, random } = this.#options
     const ageMs = maxAgeMs * (1 - JITTER + 2 * JITTER * random())
     const dueMs = maxAgeMs === 0 ? Number.POSITIVE_INFINITY : performance.now() + ageMs
-    // A handshake is done.
+    // A handshake is complete.
     this.#options.places.beat(this.#options.thread)
     this.#held.set(connection, { connection, dueMs, requests: 0, requestRate: 0, drained: false })
   }

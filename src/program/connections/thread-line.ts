@@ -1,20 +1,20 @@
-// The line from one gateway thread to another, by which they pass fresh connections to each other. A connection is offered first and
-// passed when the other one answers, so that a thread that is busy never has a client waiting in its line.
+// A line between two gateway threads, over which they pass new connections. A connection is first offered, and passed when the other thread accepts,
+// so that no client waits in a busy thread's queue.
 
 import { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
 
-/** What the thread at this end does. */
+/** Callbacks of the thread at this end. */
 export interface LineOwner {
-  /** Whether it takes a connection now. */
+  /** Whether it accepts a connection now. */
   isOpen(): boolean
-  /** A connection that the other thread has accepted is this thread's now. */
+  /** A connection accepted by the other thread now belongs to this one. */
   onPassed(listener: number, socket: Socket): void
-  /** A connection that was offered will not come: its place is free. */
+  /** An offered connection will not come: its place is free. */
   onWithdrawn(): void
-  /** The other thread takes a connection that was offered under this id. */
+  /** The other thread accepts the connection offered under this id. */
   onTaken(id: number): void
-  /** It does not take it. */
+  /** It declines. */
   onRefused(id: number): void
   /** The thread at the other end has ended. */
   onClosed(): void
@@ -22,26 +22,26 @@ export interface LineOwner {
 
 type LineMessage =
   | { readonly type: 'offer'; readonly id: number }
-  /** The answers to it. */
+  /** The responses. */
   | { readonly type: 'take'; readonly id: number }
   | { readonly type: 'refuse'; readonly id: number }
-  /** The offer is off; the place was given back. */
+  /** The offer is withdrawn; the place was returned. */
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'socket'; readonly id: number; readonly listener: number; readonly socket: unknown }
 
 export class ThreadLine {
   readonly #port: MessagePort
   readonly #owner: LineOwner
-  /** Offers of the other thread that were taken, and whose socket has not come yet. */
+  /** Offers of the other thread that were accepted, but whose socket has not arrived. */
   readonly #expected = new Set<number>()
-  /** Whether it has left an offer unanswered, and said nothing since. */
+  /** Whether it has left an offer unanswered, and been silent since. */
   silent = false
 
   constructor(port: MessagePort, owner: LineOwner) {
     this.#port = port
     this.#owner = owner
     port.on('message', (message: LineMessage) => this.#onMessage(message))
-    // The receiver cannot make a socket of it: no descriptor is free, for instance. Which one it was is not known.
+    // The socket could not be received: for example, no descriptor is free. Which one it was is unknown.
     port.on('messageerror', () => {
       const [id] = this.#expected
       if (id !== undefined) this.#withdraw(id)
@@ -52,7 +52,7 @@ export class ThreadLine {
     })
   }
 
-  /** Connections that will come, or be cancelled. */
+  /** Connections that will arrive, or be withdrawn. */
   get expected(): number {
     return this.#expected.size
   }
@@ -65,10 +65,10 @@ export class ThreadLine {
     this.#send({ type: 'cancel', id })
   }
 
-  /** @throws when this socket, or this version of Node, cannot do it: the socket is as it was then */
+  /** @throws if this socket, or this version of Node, cannot be passed: the socket is then unchanged */
   pass(id: number, listener: number, socket: Socket): void {
     const message: LineMessage = { type: 'socket', id, listener, socket }
-    // Sockets can be transferred since Node 24.20; the type of the list does not know it yet.
+    // Sockets can be transferred since Node 24.20; the type does not know that yet.
     Reflect.apply(this.#port.postMessage, this.#port, [message, [socket]])
   }
 
@@ -99,7 +99,7 @@ export class ThreadLine {
         this.#owner.onRefused(id)
         return
       case 'cancel':
-        // Whoever has cancelled it has given its place back.
+        // If withdrawn, its place has already been returned.
         this.#expected.delete(id)
         return
       case 'socket':

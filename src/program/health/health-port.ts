@@ -1,5 +1,5 @@
-// The health listener (--health-listen) with what belongs to it: its certificate and the token of /metrics, which are read again when their
-// files change, and who may read /metrics there.
+// The health listener (--health-listen) with its certificate and the /metrics token, which are reread when their files change, and access to
+// /metrics.
 
 import type { PlainServer } from '../../gateway/io/listener/http-plain.ts'
 import { tlsPolicy } from '../../gateway/io/listener/tls-policy.ts'
@@ -22,12 +22,12 @@ export interface HealthPortOptions {
   readonly config: Config
   readonly state: Pick<AdminState, 'live' | 'ready'>
   readonly metrics: MetricsText
-  /** To the API server that holds the objects; undefined = there is none that reviews. */
+  /** Sends reviews to the API server that holds the objects; undefined = there is none that reviews. */
   readonly post: PostReview | undefined
   readonly log: Logger
 }
 
-/** @throws {UserError} when a file cannot be used */
+/** @throws {UserError} if a file is unusable */
 export function healthFiles(config: Config, log: Logger): PortFiles {
   return new PortFiles({
     name: 'health-serving',
@@ -44,7 +44,7 @@ export class HealthPort {
   readonly #files: PortFiles
   #server: PlainServer | undefined
 
-  /** @throws {UserError} for what the operator can fix */
+  /** @throws {UserError} for errors that the operator can fix */
   static async open(options: HealthPortOptions): Promise<HealthPort | undefined> {
     const { healthListen } = options.config
     if (healthListen === undefined) return undefined
@@ -68,7 +68,7 @@ export class HealthPort {
     return this.#files.certificates
   }
 
-  /** By the flag that names the file: whether its content is in force. */
+  /** Keyed by file flag: whether its content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     return this.#files.reloads
   }

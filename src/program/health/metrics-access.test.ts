@@ -11,11 +11,11 @@ const log: Logger = { debug: keep, info: keep, warn: keep, error: keep }
 
 interface Asked {
   readonly path: string
-  // biome-ignore lint/suspicious/noExplicitAny: whatever was sent
+  // biome-ignore lint/suspicious/noExplicitAny: any request body
   readonly body: any
 }
 
-/** An API server that knows `good` and `prometheus-TOKEN`s, and allows /metrics to prometheus. */
+/** An API server that authenticates `good` and `prometheus-TOKEN`s, and allows /metrics to prometheus. */
 function apiserver(asked: Asked[], fails: () => boolean = () => false): PostReview {
   return async (path, text) => {
     const body = JSON.parse(text)
@@ -103,7 +103,7 @@ describe('/metrics by the API server of the objects', () => {
     void other.then((refusal) => {
       allowed = code(refusal)
     })
-    // Only what is under way is answered: of the flood, as much as it could send.
+    // Only pending reviews are answered: from the flood, as many as it could send.
     for (let turns = 0; allowed === undefined && turns < 10_000; turns++) {
       answers.shift()?.()
       await new Promise((resolve) => setImmediate(resolve))

@@ -1,5 +1,5 @@
-// Who may read /metrics on the health listener: whoever is on this machine, whoever knows the token of a file, or whoever the API server
-// that holds the objects allows to `get /metrics`.
+// Access to /metrics on the health listener: clients on this machine, holders of the token from a file, or users allowed to `get /metrics` by the API
+// server that holds the objects.
 
 import type { MetricsAccess } from '../../insight/admin/health-server.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -10,14 +10,14 @@ const NEEDED = { path: '/metrics', verb: 'get' } as const
 
 export const OPEN_ACCESS: MetricsAccess = () => Promise.resolve(undefined)
 
-/** Nobody, until somebody says who. */
+/** Refuses everything until access is configured. */
 export const NO_ACCESS: MetricsAccess = () => {
   const message =
     '/metrics is not shown to other machines: start with --metrics-token-file, or read it from --admin-listen'
   return Promise.resolve(refusal(403, message))
 }
 
-/** @param expected the token in force, asked each time */
+/** @param expected the token in force, read each time */
 export function tokenAccess(expected: () => string): MetricsAccess {
   return (authorization) => {
     const given = bearerOf(authorization)
@@ -26,7 +26,7 @@ export function tokenAccess(expected: () => string): MetricsAccess {
   }
 }
 
-/** Cached for a while; what is sent is limited, and addresses take turns. */
+/** Results are cached; reviews are rate-limited, and addresses take turns. */
 export function reviewAccess(post: PostReview, monotonic: () => number, log: Logger): MetricsAccess {
   const reviews = accessReviews(post, monotonic, log, NEEDED.path)
   return async (authorization, remoteAddress) => {

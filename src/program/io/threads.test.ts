@@ -1,4 +1,4 @@
-// Real worker threads: what they say, and how their end is told.
+// Real worker threads: their messages, and how their end is reported.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

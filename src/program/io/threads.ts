@@ -11,10 +11,10 @@ import {
 } from 'node:worker_threads'
 import type { ThreadHeap } from '../../process/core/memory/ceiling.ts'
 
-/** What a message may take along: sockets, too, if nothing was read from them. @types/node does not know of it. */
+/** What a message may transfer: also sockets, if nothing was read from them. @types/node does not know that. */
 export type Movable = Transferable | Socket
 
-/** Not before some Node 24: others throw at such a message. */
+/** Only since some Node 24: other versions throw on such a message. */
 export const SOCKETS_MOVE: boolean = Object.getOwnPropertySymbols(Socket.prototype).some(
   ({ description }) => description === 'messaging_transfer_symbol',
 )
@@ -32,17 +32,17 @@ export interface ThreadEvents<From> {
 export interface Thread<To> {
   /** Never reused in a process. */
   readonly id: number
-  /** @param moved what the message takes along, and this thread has no longer. Default: nothing */
+  /** @param moved what the message transfers; this thread no longer has it. Default: nothing */
   post(message: To, moved?: readonly Movable[]): void
-  /** Milliseconds in which its event loop had something to do, since it was started. */
+  /** Milliseconds in which its event loop was busy, since its start. */
   busyMs(): number
-  /** Ends it at once, in the middle of whatever it does; resolves when it has ended. */
+  /** Terminates it at once, whatever it is doing; resolves when it has ended. */
   terminate(): Promise<void>
 }
 
 /**
  * Starts `entry` as a thread. `data` and all messages are cloned; shared memory stays shared.
- * @param data what the thread finds with `threadData`
+ * @param data available to the thread through `threadData`
  */
 export function startThread<To, From>(
   entry: URL,
@@ -67,7 +67,7 @@ export function startThread<To, From>(
   }
 }
 
-/** Two ends of a line between two threads. */
+/** Both ends of a channel between two threads. */
 export function createLine(): readonly [MessagePort, MessagePort] {
   const { port1, port2 } = new MessageChannel()
   return [port1, port2]

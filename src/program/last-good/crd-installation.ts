@@ -1,5 +1,5 @@
-// Creates and updates the CustomResourceDefinitions at the start; behind it, where the API server is away and the gateway begins
-// with the last good state.
+// Creates and updates the CustomResourceDefinitions at startup; in the background if the API server is down and the gateway starts with the last good
+// state.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
@@ -17,7 +17,7 @@ export class CrdInstallation {
   }
 
   /**
-   * @param withinMs afterwards, or after a failure, it goes on by itself; absent = it has to succeed now
+   * @param withinMs afterwards, or after a failure, it continues in the background; absent = it must succeed now
    * @throws {UserError} (rejects) only without `withinMs`
    */
   async done(withinMs?: number): Promise<void> {
@@ -32,7 +32,7 @@ export class CrdInstallation {
     await Promise.race([first.catch(() => undefined), late])
   }
 
-  /** A call that is under way ends with the client. */
+  /** A pending call ends with the client. */
   stop(): void {
     this.#stopping.abort()
   }
@@ -48,7 +48,7 @@ export class CrdInstallation {
         await (attempt ?? installCrds(this.#options))
         return
       } catch (error) {
-        // What only an operator can change does not change by asking again.
+        // Retrying does not help if only an operator can fix it.
         if (error instanceof UserError) {
           log.warn('CustomResourceDefinitions are not up to date', { why: error.message, fix: error.fix })
           return

@@ -1,4 +1,4 @@
-// Says at the start which servers the gateway needs and reaches through itself.
+// Reports at startup which servers the gateway depends on and reaches through itself.
 
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
@@ -25,7 +25,7 @@ export class DependencyLoops {
     this.#log = log
   }
 
-  /** One line for each loop that was not said yet. Never rejects. @param clusters in force; they need not be known yet */
+  /** Logs each new loop in one line. Never rejects. @param clusters in force; may not be known yet */
   async look(clusters: Iterable<CompiledCluster> = NO_CLUSTERS): Promise<void> {
     this.#dependencies ??= dependenciesOf(this.#config)
     const own = ownAddresses(this.#config, clusters)
@@ -71,7 +71,7 @@ async function dependencyOf(what: string, setting: string, server: string): Prom
   return {
     what,
     setting,
-    // Without what may be secret in it.
+    // Without any part that may be secret.
     server: `${protocol}//${shown}${pathname === '/' ? '' : pathname}`,
     host,
     port: port === '' ? standard : Number(port),
@@ -80,7 +80,7 @@ async function dependencyOf(what: string, setting: string, server: string): Prom
   }
 }
 
-/** One for each server, Sentinel or node that the URL names. */
+/** One per server, Sentinel or node in the URL. */
 function redisDependencies(url: string): readonly Promise<Dependency>[] {
   if (url === '') return []
   return parseRedisAddress(url).nodes.map(async (node) => ({
@@ -93,14 +93,14 @@ function redisDependencies(url: string): readonly Promise<Dependency>[] {
   }))
 }
 
-/** Empty when they are not known in time. */
+/** Empty if they are not known in time. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   const late = sleep(LOOKUP_MS, [], { ref: false })
   const addresses = await Promise.race([lookup(host, { all: true }).catch(() => []), late])
   return addresses.map(({ address }) => address)
 }
 
-/** '' = it cannot be read: whoever uses it says so. */
+/** '' = unreadable, which its user will report. */
 function serverOf(kubeconfigFile: string, context: string): string {
   try {
     return new KubeCredentials({ kubeconfigFile, ...(context !== '' && { context }) }).server

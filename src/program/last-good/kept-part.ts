@@ -1,4 +1,4 @@
-// Keeps this replica's part of shared limits, so that a start without Redis takes no more of them than before.
+// Stores this replica's part of shared limits, so that a start without Redis takes no more than before.
 
 import type { KeptPart } from '../../gateway/controllers/limits/global-limits.ts'
 import type { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
@@ -13,7 +13,7 @@ export function keptPart(keeper: Pick<LastGoodKeeper, 'restore' | 'serves' | 'pu
       const record = state?.records[0]
       if (state === undefined || !isRecord(record)) return undefined
       const { replicas, rank } = record
-      // Another version may have written it otherwise.
+      // Another version may have used a different format.
       if (!isCount(replicas) || !isCount(rank)) return undefined
       keeper.serves(state.timeMs)
       return { replicas, rank }

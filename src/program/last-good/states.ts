@@ -1,5 +1,5 @@
-// The last good states that this gateway keeps below DATA_DIR/last-good, and what is said while one of them is served because its
-// source is away: in /readyz?verbose, in the metrics, and once a minute in the log.
+// The last good states stored below DATA_DIR/last-good, and reports while one is served because its source is down: in /readyz?verbose, in the
+// metrics, and once a minute in the log.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,16 +16,16 @@ import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import type { Config } from '../../process/config/config.ts'
 
-/** What is kept; the name of the file, and of the label of its metrics. */
+/** What is stored; name of the file, and of its metrics' label. */
 export type LastGoodName = 'objects' | 'protectors' | 'scale' | 'replicas'
 
-/** A start waits for all its sources together this long before it begins with what is kept: it is to serve within 5 s. */
+/** Total time that a start waits for all its sources before it uses stored states: it must serve within 5 s. */
 const WAIT_MS = 2_000
-/** And for each of them at least this long. */
+/** Minimum wait for each of them. */
 const LEAST_WAIT_MS = 100
 const SAY_EVERY_MS = 60_000
 
-/** What goes on in place of each, for the log. */
+/** Consequences of serving each one from disk, for the log. */
 const CONSEQUENCES: Readonly<Record<LastGoodName, string>> = {
   objects: 'clusters are served as they were; changes come into force when the API server answers again',
   protectors: 'deletions of protected pods follow the failurePolicy of their cluster until the core cluster answers',
@@ -53,7 +53,7 @@ export class LastGoodStates {
     this.#log = log
   }
 
-  /** Whether a process before this one has kept a state, usable or not. */
+  /** Whether a previous process stored a state, usable or not. */
   exists(name: LastGoodName): boolean {
     return existsSync(join(this.#dir, name)) || existsSync(join(this.#dir, `${name}.previous`))
   }
@@ -68,7 +68,7 @@ export class LastGoodStates {
     return [...this.#keepers.values()].some(({ status }) => status.servedFromMs !== 0)
   }
 
-  /** @param source which server it is of: a file of another one does not count @throws {UserError} without a key */
+  /** @param source server it belongs to: a file of another one is rejected @throws {UserError} without a key */
   keeper(name: LastGoodName, source: string): LastGoodKeeper {
     const { dataDir, storeKeyFile } = this.#config
     this.#key ??= lastGoodKey(readStoreKey(storeKeyFile === '' ? controlPaths(dataDir).storeKey : storeKeyFile))
@@ -79,7 +79,7 @@ export class LastGoodStates {
     return keeper
   }
 
-  /** As keeper(), for what a gateway can do without: undefined, and a line in the log, where the data directory cannot be written. */
+  /** Like keeper(), for optional states: undefined, with a log line, if the data directory is not writable. */
   keeperIfWritable(name: LastGoodName, source: string): LastGoodKeeper | undefined {
     try {
       return this.keeper(name, source)
@@ -90,7 +90,7 @@ export class LastGoodStates {
     }
   }
 
-  /** Begins to log what is served from disk; call it when the sources have started. */
+  /** Begins to log what is served from disk; call it once the sources have started. */
   report(): void {
     this.#say()
     this.#timer = setInterval(() => this.#say(), SAY_EVERY_MS).unref()
@@ -131,7 +131,7 @@ export class LastGoodStates {
   }
 }
 
-/** Which API server a last good state is of. A password in its URL does not count. */
+/** The API server that a last good state belongs to. Ignores a password in its URL. */
 export function objectsOf(server: string, context: string): string {
   const { protocol, host, pathname } = new URL(server)
   return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`

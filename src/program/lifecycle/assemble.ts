@@ -1,4 +1,4 @@
-// The components of a gateway in the order in which they start. They stop in the reverse order, after the gateway threads have drained.
+// The components of a gateway in start order. They stop in reverse, after the gateway threads have drained.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exposeClusters } from '../../gateway/metrics/cluster-series.ts'
@@ -22,12 +22,12 @@ import { Lifecycle } from './lifecycle.ts'
 import { createListeners, ProxyPorts } from './listeners.ts'
 import type { RunningGateway } from './running-gateway.ts'
 
-/** A start waits this long for PodProtectors and guards; less long when a source was already waited for, because it is away. */
+/** How long a start waits for PodProtectors and guards; less if it has already waited for an unavailable source. */
 const KNOWN_WITHIN_MS = 3_000
 const KNOWN_WITHIN_AWAY_MS = 500
 const IN_FORCE_LOOK_MS = 5
 
-/** @returns starts them: rejects with a UserError when they cannot start; they have stopped then @throws {UserError} */
+/** @returns starts them: rejects with a UserError if they cannot start; they have then been stopped @throws {UserError} */
 export function assemble(parts: GatewayParts): () => Promise<RunningGateway> {
   const { config, plane, protection, lastGood, log, clusters, pool, probes } = parts
   const components = new Components(log)
@@ -78,14 +78,14 @@ function listComponents(
   const { auditWebhook } = outputs
   const loops = new DependencyLoops(config, log)
   return [
-    // Health is answered from the first moment to the last.
+    // Health is served from the first moment to the last.
     admin,
     health,
     { name: 'log-level', stop: () => logLevels.stop() },
     { name: 'metrics', exposeMetrics: exposeGateway(parts) },
     { name: 'process-metrics', exposeMetrics: (into) => parts.processMetrics.expose(into) },
     { name: 'upstreams', stop: () => parts.upstreams.destroy() },
-    // Stops after the threads, and so sends what they have recorded to their end.
+    // Stops after the threads, and so sends everything they have recorded.
     parts.tracing,
     {
       name: 'threads',
@@ -96,12 +96,12 @@ function listComponents(
       },
       stop: () => pool.end(),
     },
-    // Looks before what may wait for a server behind this gateway.
+    // Before anything that may wait for a server behind this gateway.
     { name: 'dependency-loops', start: () => void loops.look() },
     plane,
-    // Written after those whose states it keeps have stopped.
+    // Written after the owners of these states have stopped.
     parts.lastGood,
-    // Gives back its part of shared limits when nothing asks for it any more.
+    // Returns its part of shared limits when nothing uses it any more.
     parts.sharing,
     objectSource(parts, loops),
     dashboard,
@@ -109,7 +109,7 @@ function listComponents(
     guards,
     ports,
     { name: 'shutdown', checks: () => life.checks() },
-    // Gives up its Leases early, so that other replicas lead soon.
+    // Releases its Leases early, so that other replicas take over soon.
     new Started('statuses', () => startStatuses(parts, advertisedAddress(config, admin.running?.port ?? 0))),
     { name: 'rights', stop: () => rights.stop() },
     { name: 'servers', exposeMetrics: (into) => exposeServers(into, servers.all()), stop: () => servers.stop() },
@@ -130,7 +130,7 @@ function listComponents(
   ]
 }
 
-/** Puts in force what the source delivers. It has started when it has delivered what there is, or its last good state. */
+/** Puts in force what the source delivers. Started once the source has delivered its state, or its last good one. */
 function objectSource({ plane, changes, clusters, lastGood, log }: GatewayParts, loops: DependencyLoops): Component {
   let synced = false
   return {
@@ -153,7 +153,7 @@ function objectSource({ plane, changes, clusters, lastGood, log }: GatewayParts,
   }
 }
 
-// The metrics of the gateway: what all threads have counted, and what only the main thread sees.
+// The gateway's metrics: counts of all threads, and what only the main thread sees.
 function exposeGateway({ metrics, pool, clusters, outputs, clock }: GatewayParts): ExposeMetrics {
   const overflows: { cluster: string; schema: string; overflows: number }[] = []
   metrics.beforeScrape(async () => {

@@ -1,4 +1,4 @@
-// Builds the parts of a gateway from its settings. From here on files of the data directory are written.
+// Builds the parts of a gateway from its settings. From here on files in the data directory are written.
 
 import type { FileLock } from '../../apiserver/io/store/lock.ts'
 import { LIMITED, MEMORY_CEILING, MEMORY_LIMIT } from '../../gateway/metrics/descriptors.ts'
@@ -25,17 +25,17 @@ export interface Begun {
   readonly log: Logger
   readonly recent: RecentLines
   readonly given: Partial<GatewayOverrides>
-  /** Of the embedded store; undefined = there is none. */
+  /** Lock of the embedded store; undefined = there is none. */
   readonly lock: FileLock | undefined
-  /** What is closed last, in whatever way the gateway ends. */
+  /** Closed last, however the gateway ends. */
   readonly outlets: AsyncDisposableStack
-  /** Stops what already runs when something else cannot be built. */
+  /** Stops running parts if another one cannot be built. */
   readonly begun: AsyncDisposableStack
 }
 
 export type GatewayParts = Awaited<ReturnType<typeof buildParts>>
 
-/** @throws {UserError} for what the operator can fix */
+/** @throws {UserError} for errors that the operator can fix */
 export async function buildParts({ memory, log, recent, given, lock, outlets, begun }: Begun) {
   const { config } = memory
   const processMetrics = createProcessMetrics(() => systemClock.monotonic())

@@ -1,4 +1,4 @@
-// What /debug/config shows: the configuration in force, without secrets (the admin routes redact it once more).
+// Content of /debug/config: the configuration in force, without secrets (the admin routes redact it once more).
 
 import type { ListSize } from '../../gateway/api/list-request.ts'
 import { seatsOf } from '../../gateway/core/list-cost/seats.ts'
@@ -8,7 +8,7 @@ import type { MemoryPlan } from '../memory/memory-plan.ts'
 import type { ThreadReport } from '../threads/thread-calls.ts'
 import type { GatewayParts } from './build-parts.ts'
 
-/** A thread that does not answer within a second shows as such. */
+/** A thread that does not respond within a second is shown as such. */
 export async function describeState(
   parts: GatewayParts,
   scaleUpGuards: object | null,
@@ -45,7 +45,7 @@ export async function describeState(
   }
 }
 
-/** All rows, the largest first. Infinite: a setting allows any number. */
+/** All rows, largest first. Infinite: a setting is unlimited. */
 function describeMemory({ ceiling, limitBytes, limitFrom, lowered, heap }: MemoryPlan): object {
   const { bytes, unbounded, rows } = ceiling
   return {
@@ -59,7 +59,7 @@ function describeMemory({ ceiling, limitBytes, limitFrom, lowered, heap }: Memor
   }
 }
 
-/** Of each cluster, in /debug/config. */
+/** Lists per cluster in /debug/config. */
 const LISTS_SHOWN = 20
 
 function describeList({ apiGroup, resource, namespace, shape, bytes, items, seenMs }: ListSize, nowMs: number): object {

@@ -1,4 +1,4 @@
-// The life of the process. `leaving` lasts from SIGTERM for --shutdown-delay; then it drains, and then all components stop.
+// The life of the process. `leaving` lasts from SIGTERM for --shutdown-delay; then it drains, and finally all components stop.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from '../../insight/admin/routes.ts'
@@ -17,7 +17,7 @@ export class Lifecycle {
   #stopping: Promise<void> | undefined
   readonly #drainNow = new AbortController()
 
-  /** @param outlets closed when everything else has ended */
+  /** @param outlets closed after everything else */
   constructor(config: Config, components: Components, pool: ThreadPool, log: Logger, outlets: AsyncDisposableStack) {
     this.#config = config
     this.#components = components
@@ -26,7 +26,7 @@ export class Lifecycle {
     this.#outlets = outlets
   }
 
-  /** A start that fails stops what has started; the outlets stay open, so that its caller can log. @throws {UserError} */
+  /** A failed start stops what has started; the outlets stay open, so that the caller can log. @throws {UserError} */
   async start(): Promise<void> {
     try {
       await this.#components.start()
@@ -36,7 +36,7 @@ export class Lifecycle {
     }
   }
 
-  /** Begins to shut down; each further call goes on to the next step at once. Rejects with the first error of a component. */
+  /** Begins the shutdown; each further call skips to the next step. Rejects with the first error of a component. */
   stop(): Promise<void> {
     if (this.#stopping === undefined) this.#stopping = this.#end()
     else if (this.#state === 'leaving') this.#drainNow.abort()
@@ -65,7 +65,7 @@ export class Lifecycle {
     }
   }
 
-  /** Whoever polls readyz learns of it while the ports still take connections. */
+  /** Lets clients that poll readyz notice while the ports still accept connections. */
   async #delay(delayMs: number): Promise<void> {
     this.#state = 'leaving'
     this.#pool.leave()

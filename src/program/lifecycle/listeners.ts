@@ -1,5 +1,5 @@
-// The listeners for administration and for health, which open first and close last, with what they show of the process; and the ports of the
-// gateway threads, which open last.
+// The admin and health listeners, which open first and close last, with what they show of the process; and the gateway threads' ports, which open
+// last.
 
 import type { Check } from '../../insight/admin/routes.ts'
 import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
@@ -17,7 +17,7 @@ import { HealthPort } from '../health/health-port.ts'
 import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'
 import type { GatewayParts } from './build-parts.ts'
 
-/** @param describe what is in force, secrets included: they are removed here */
+/** @param describe what is in force, including secrets: they are removed here */
 export function createListeners(parts: GatewayParts, components: Components, describe: () => Promise<object>) {
   const { config, plane, client, log, recent, processMetrics, clock, pool } = parts
   const { audit } = parts.outputs
@@ -75,20 +75,20 @@ export function createListeners(parts: GatewayParts, components: Components, des
   }
 }
 
-// The ports of the gateway threads open once requests can be decided as the objects say: the configuration is in force, each
-// endpoint has been probed, and what protects pods is known.
+// The gateway threads' ports open once requests can be decided correctly: the configuration is in force, each endpoint has been probed, and pod
+// protection is known.
 export class ProxyPorts {
   readonly name = 'ports'
   readonly #parts: Pick<GatewayParts, 'config' | 'pool' | 'guard' | 'probes'>
   readonly #known: () => Promise<unknown>
   readonly #others: () => Omit<OpenPorts, 'listen'>
   #probed = false
-  /** In the order of `--listen`; empty until they are open. */
+  /** In the order of `--listen`; empty until open. */
   open: readonly number[] = []
 
   /**
-   * @param known resolves when what else has to be known is known, or it has taken too long
-   * @param others the ports of the other listeners
+   * @param known resolves when other required state is known, or has taken too long
+   * @param others ports of the other listeners
    */
   constructor(
     parts: Pick<GatewayParts, 'config' | 'pool' | 'guard' | 'probes'>,
@@ -100,7 +100,7 @@ export class ProxyPorts {
     this.#others = others
   }
 
-  /** @throws {UserError} when one cannot be opened */
+  /** @throws {UserError} if one cannot be opened */
   async start(): Promise<void> {
     const { config, pool, probes } = this.#parts
     await Promise.all([probes.firstRound(), pool.online(), this.#known()])
@@ -110,7 +110,7 @@ export class ProxyPorts {
     this.guardOwnListeners()
   }
 
-  /** Keeps the gateway from connecting to itself. Call it again when further ports are known. */
+  /** Keeps the gateway from connecting to itself. Call it again when more ports are known. */
   guardOwnListeners(): void {
     const { config, pool, guard } = this.#parts
     const addresses = ownListeners(config, { ...this.#others(), listen: this.open })
@@ -124,7 +124,7 @@ export class ProxyPorts {
     return [
       { name: 'health-checks', ok: this.#probed, message: 'the first round of health checks has not finished' },
       { name: 'listeners', ok: listening, message: 'not open yet' },
-      // A thread that died is replaced, after a pause when it dies again: while all are gone no connection is accepted.
+      // A dead thread is replaced, after a pause if it dies again: while all are gone no connection is accepted.
       { name: 'threads', ok: !listening || serving, message: 'no gateway thread is running' },
     ]
   }

@@ -1,4 +1,4 @@
-// What a gateway that runs can be asked and told, and what may be replaced in one that starts.
+// Queries and commands of a running gateway, and replaceable parts of a starting one.
 
 import type { ResourceSource } from '../../gateway/api/resource-source.ts'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -10,38 +10,38 @@ import type { WiredOverrides } from '../wiring/wire.ts'
 export interface RunningGateway {
   readonly ports: readonly number[]
   readonly adminPort: number
-  /** 0 = it is not open. */
+  /** 0 = not open. */
   readonly healthPort: number
-  /** Of the embedded API server, or of the webhook; 0 = there is none. */
+  /** Port of the embedded API server, or of the webhook; 0 = none. */
   readonly controlPort: number
-  /** Of the protection webhook; 0 = it is not open. */
+  /** Port of the protection webhook; 0 = not open. */
   readonly webhookPort: number
-  /** Credentials of the first administrator of the embedded API server; '' = there is none. */
+  /** Credentials of the embedded API server's first administrator; '' = none. */
   readonly adminKubeconfig: string
-  /** The client that writes statuses; undefined where objects are files. */
+  /** The client that writes statuses; undefined if objects are files. */
   readonly objects: ObjectClient | undefined
   /**
-   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end one after the other.
-   * Each further call goes on to the next step at once: from the delay to the drain, and from that to aborting what runs.
+   * Readyz fails; after --shutdown-delay the drain: GOAWAY, running requests finish, watches end one by one. Each further call skips to the next
+   * step: from the delay to the drain, and then to aborting what is running.
    */
   stop(): Promise<void>
   /** Resolves when every gateway thread has put in force what the source has delivered. */
   applied(): Promise<void>
   /** Resolves when this many UpstreamClusters are in force in every thread, and their endpoints have been probed once. */
   inForce(clusters: number): Promise<void>
-  /** Ends a gateway thread at once, as a crash would: for tests of what the others do. */
+  /** Kills a gateway thread, like a crash: for tests of the others. */
   crashThread(thread: number): Promise<void>
 }
 
 /** Replacements for the usual parts. */
 export interface GatewayOverrides extends WiredOverrides {
-  /** Where the access log goes instead of stdout; switches it on. */
+  /** Destination of the access log instead of stdout; enables it. */
   readonly access: LineWriter
-  /** Where the process log goes instead of stderr. */
+  /** Destination of the process log instead of stderr. */
   readonly logLines: LineSink
-  /** Replaces the process log: nothing of it is in a support bundle, and its level does not change. */
+  /** Replaces the process log: it is then missing from support bundles, and its level is fixed. */
   readonly log: Logger
   readonly source: ResourceSource
-  /** One gateway thread, inside this one, regardless of the configuration: for tests. */
+  /** A single gateway thread, inside this one, regardless of the configuration: for tests. */
   readonly inline: boolean
 }

@@ -1,4 +1,4 @@
-// Starts a gateway from its settings, once all is found that can be wrong with them.
+// Starts a gateway from its settings, once everything that can be wrong with them has been checked.
 
 import { type FileLock, lockStore } from '../../apiserver/io/store/lock.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
@@ -29,7 +29,7 @@ import type { GatewayOverrides, RunningGateway } from './running-gateway.ts'
 
 const STDERR = 2
 
-/** @throws {UserError} with one clear line for what the operator can fix */
+/** @throws {UserError} with one clear line for errors that the operator can fix */
 export async function startGateway(asked: Config, given: Partial<GatewayOverrides> = {}): Promise<RunningGateway> {
   const outlets = new AsyncDisposableStack()
   try {
@@ -48,7 +48,7 @@ export async function startGateway(asked: Config, given: Partial<GatewayOverride
     begun.move()
     return await start()
   } catch (error) {
-    // What cannot be closed must not hide why the start has failed.
+    // A failure to close must not hide why the start failed.
     await outlets.disposeAsync().catch(() => undefined)
     throw error instanceof SuppressedError ? error.suppressed : error
   }
@@ -58,12 +58,12 @@ function closedBy(outlets: AsyncDisposableStack, writer: LineWriter): LineWriter
   return outlets.adopt(writer, () => writer.close())
 }
 
-// What can be wrong with a start is found before anything is written: a gateway that runs with the same data directory must not take over
-// the certificates of one that never comes up.
+// Startup errors are detected before anything is written: a gateway running with the same data directory must not pick up the certificates of one
+// that never comes up.
 
 /**
- * Asks whether the ports are free, and reads every file that a setting names. Writes nothing.
- * @throws {UserError} as the part of the gateway that would meet it later
+ * Checks that the ports are free, and reads every file named by a setting. Writes nothing.
+ * @throws {UserError} like the part of the gateway that would fail later
  */
 async function checkStart(config: Config, log: Logger): Promise<void> {
   for (const { address, flag } of portsOf(config)) {
@@ -75,7 +75,7 @@ async function checkStart(config: Config, log: Logger): Promise<void> {
   readServingPair(config)
   adminFiles(config, log)
   if (config.healthListen !== undefined) healthFiles(config, log)
-  // It says which fields have no effect when it comes into force.
+  // Fields without effect are reported when it comes into force.
   if (config.auditPolicyFile !== '') readAuditPolicyFile(config.auditPolicyFile, SILENT)
   if (config.auditWebhookConfigFile !== '') new WebhookKubeconfig(config.auditWebhookConfigFile)
   if (config.controlOidcIssuerUrl !== '') checkOidcCaFile(config)
@@ -86,7 +86,7 @@ async function checkStart(config: Config, log: Logger): Promise<void> {
 }
 
 /**
- * The lock of the embedded store, which no other process may hold from here on; undefined = there is no such store.
+ * Locks the embedded store against other processes; undefined = there is no such store.
  * @throws {StoreInUse}
  */
 function claimStore({ source, dataDir }: Config): FileLock | undefined {

@@ -110,7 +110,7 @@ test('a thread gets as much heap as what it may hold takes, garbage included', (
   assert.equal(two.ceiling.bytes, memoryCeiling({ ...MEASURED, threads: 2 }).bytes)
 })
 
-/** As the defaults. */
+/** Same as the defaults. */
 const MEASURED = {
   threads: 1,
   maxConnections: 20_000,

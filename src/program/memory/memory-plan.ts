@@ -1,5 +1,4 @@
-// The memory that this process will take at most, before it starts: how much there is, which defaults are lowered to fit, and what V8 may
-// use in each thread.
+// Plans this process's maximum memory before it starts: how much there is, which defaults are lowered to fit, and V8's limits per thread.
 
 import { totalmem } from 'node:os'
 import type { Logger } from '../../kit/api/ports.ts'
@@ -17,22 +16,22 @@ import {
 } from '../../process/core/memory/ceiling.ts'
 import { type FittedMemory, fitMemory } from '../../process/core/memory/fit.ts'
 
-/** Where the limit comes from. */
+/** Origin of the limit. */
 export type MemoryLimitSource = 'setting' | 'control group' | 'half of the machine'
 
 export interface MemoryPlan {
-  /** With the defaults that were lowered. */
+  /** With lowered defaults. */
   readonly config: Config
   readonly ceiling: MemoryCeiling
-  /** Bytes that the process may take. */
+  /** Bytes that the process may use. */
   readonly limitBytes: number
   readonly limitFrom: MemoryLimitSource
   readonly lowered: FittedMemory['lowered']
-  /** Of each gateway thread. */
+  /** V8 limits of each gateway thread. */
   readonly heap: ThreadHeap
 }
 
-/** What the machine grants. */
+/** Resources granted by the machine. */
 export interface GrantedByMachine {
   /** Bytes; 0 = no limit. */
   readonly controlGroupBytes: number
@@ -41,10 +40,10 @@ export interface GrantedByMachine {
   readonly openFiles: number
 }
 
-/** Files for other than clients: connections upstream, logs, the store. At least half are left for clients. */
+/** Files not used by clients: upstream connections, logs, the store. At least half are left for clients. */
 const OTHER_FILES = 1024
 const ROWS_LOGGED = 5
-/** Of the limit: what is kept of objects of clusters. While a list is read, it may be twice that. */
+/** One in this many of the limit is for followed objects of clusters. During a list they may take twice that. */
 const FOLLOWED_PART = 8
 
 function grantedByMachine(): GrantedByMachine {
@@ -75,14 +74,14 @@ function limitOf(
   { controlGroupBytes, machineBytes }: GrantedByMachine,
 ): Pick<MemoryPlan, 'limitBytes' | 'limitFrom'> {
   if (set > 0) return { limitBytes: set, limitFrom: 'setting' }
-  // A group may be allowed more than there is.
+  // A group's limit may exceed the machine's memory.
   if (controlGroupBytes > 0 && controlGroupBytes < machineBytes) {
     return { limitBytes: controlGroupBytes, limitFrom: 'control group' }
   }
   return { limitBytes: Math.floor(machineBytes / 2), limitFrom: 'half of the machine' }
 }
 
-/** More connections than there are files for would be accepted and fail. */
+/** More connections than files would be accepted and then fail. */
 function withinOpenFiles(
   settings: MemorySettings,
   isDefault: ReadonlySet<MemoryLever>,
@@ -124,7 +123,7 @@ function settingsOf(config: Config): MemorySettings {
   }
 }
 
-/** One line: the ceiling, what it was computed from, and a warning when it is more than there is. */
+/** One line: the ceiling, its components, and a warning if it exceeds the limit. */
 export function logMemoryPlan(plan: MemoryPlan, log: Logger): void {
   const { ceiling, limitBytes, limitFrom, lowered, config } = plan
   const largest = ceiling.rows.slice(0, ROWS_LOGGED).map(({ what, bytes }) => `${what}: ${mebibytes(bytes)}`)

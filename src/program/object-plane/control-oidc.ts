@@ -1,4 +1,4 @@
-// The OpenID provider of the embedded API server, by its settings: its keys, its tokens, and what is counted of both.
+// The embedded API server's OpenID provider, from its settings: keys, tokens, and counts of both.
 
 import { readFileSync } from 'node:fs'
 import { createIdTokens, type IdTokens } from '../../apiserver/io/oidc/id-tokens.ts'
@@ -18,7 +18,7 @@ export interface ControlOidc {
   exposeMetrics(into: Exposition): void
 }
 
-/** undefined = there is no provider. @throws {UserError} when the file of its CAs cannot be used */
+/** undefined = no provider. @throws {UserError} if its CA file is unusable */
 export function createControlOidc(config: ControlOidcConfig, log: Logger): ControlOidc | undefined {
   const { controlOidcIssuerUrl: issuer, controlOidcCaFile: caFile, controlOidcSigningAlgs: algs } = config
   if (issuer === '') return undefined
@@ -54,7 +54,7 @@ export function createControlOidc(config: ControlOidcConfig, log: Logger): Contr
   return { tokens, keys, exposeMetrics: (into) => exposeOidc(into, counts) }
 }
 
-/** Each `CLAIM=VALUE`; the value may have `=` in it. */
+/** Each `CLAIM=VALUE`; the value may contain `=`. */
 function requiredClaims(texts: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     texts.map((text) => {

@@ -12,7 +12,7 @@ import { keyPairFiles, readTextFile, requireFiles } from '../../pki/io/pki-files
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
 import type { Config } from '../../process/config/config.ts'
 
-/** Watches were ended before: only responses are still under way. */
+/** Watches have already ended: only responses are still being sent. */
 const CLOSE_WITHIN_MS = 500
 
 export class ControlPort {
@@ -20,7 +20,7 @@ export class ControlPort {
   readonly #log: Logger
   readonly #dir: string
   pki: ControlPki
-  /** Of who comes once it is open. */
+  /** Admission of clients once it is open. */
   admission: PortAdmission | undefined
   #open: RenewedPort | undefined
 
@@ -35,7 +35,7 @@ export class ControlPort {
     return this.#open?.port ?? 0
   }
 
-  /** Whether what the files of the PKI hold is in force. */
+  /** Whether the PKI files' current content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     return new Map(this.#open === undefined ? [] : [['control-pki', this.#open.problem === '']])
   }
@@ -48,20 +48,20 @@ export class ControlPort {
     ]
   }
 
-  /** The address for commands on this machine; every certificate of ours has these names. */
+  /** The address for commands on this machine; every self-made certificate contains these names. */
   get localUrl(): string {
     const { host } = this.#config.controlListen
     const local = host === '' || host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
     return `https://${formatListenAddress({ host: local, port: this.port })}`
   }
 
-  /** @param onClientCA another CA verifies clients: those on connections that are open as well */
+  /** @param onClientCA another CA now verifies clients, including those on open connections */
   async open(handler: RequestHandler, onClientCA: () => void = () => undefined): Promise<void> {
     const { controlListen } = this.#config
     const [pair, ca] = [keyPairFiles(this.#dir, 'tls'), keyPairFiles(this.#dir, 'ca')]
     let next = this.pki
     const certificates = () => {
-      // Those that are missing would be made again, while somebody is perhaps replacing them.
+      // Missing files would be recreated, while they are perhaps being replaced.
       requireFiles(ca)
       if (readTextFile(ca[0]) === this.pki.caPem) requireFiles(pair)
       next = this.#ensurePki(this.#open?.port ?? controlListen.port)
@@ -84,7 +84,7 @@ export class ControlPort {
       admission: this.admission,
       log: this.#log,
     })
-    // Its number is known now, and admin.kubeconfig has it.
+    // The port number is known now, and admin.kubeconfig contains it.
     this.pki = this.#ensurePki(this.#open.port)
   }
 

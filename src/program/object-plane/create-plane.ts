@@ -1,4 +1,4 @@
-// The object plane that the settings ask for.
+// The object plane selected by the settings.
 
 import type { FileLock } from '../../apiserver/io/store/lock.ts'
 import type { ResourceSource } from '../../gateway/api/resource-source.ts'
@@ -15,11 +15,11 @@ import type { ObjectPlane } from './object-plane.ts'
 import { checksOf } from './plane-options.ts'
 
 /**
- * @param lastGood where what is in force is kept for a start without the API server
- * @param audit where lines of the embedded API server's audit log go; undefined = it has none
+ * @param lastGood storage of what is in force, for a start without the API server
+ * @param audit receives lines of the embedded API server's audit log; undefined = none
  * @param calls notified of calls to the API server that holds the objects
- * @param lock of the embedded store, which the plane releases; undefined = it takes it itself
- * @throws {UserError} for what the operator can fix
+ * @param lock of the embedded store, released by the plane; undefined = it acquires the lock itself
+ * @throws {UserError} for errors that the operator can fix
  */
 export function createObjectPlane(
   config: Config,
@@ -50,7 +50,7 @@ function filesPlane(config: Config, log: Logger): ObjectPlane {
   )
 }
 
-/** Of a source that no API server is behind. */
+/** For a source without an API server. */
 export function planeWithoutApi(source: ResourceSource): ObjectPlane {
   return {
     name: 'objects',

@@ -64,7 +64,7 @@ export class EmbeddedPlane implements ObjectPlane {
     const paths = controlPaths(config.dataDir)
     this.#oidc = createControlOidc(config, log)
     const keyFile = config.storeKeyFile === '' ? paths.storeKey : config.storeKeyFile
-    // Before the PKI: what it replaces would be in force in the process that has the store open.
+    // Before the PKI: otherwise replaced files would take effect in the process that has the store open.
     this.#store = openKeyedStore({ file: paths.store, keyFile, lock })
     this.#control = createControlPort(config, log, this.#store)
     const secretOf = (namespace: string, name: string): SecretAtWrite =>
@@ -169,7 +169,7 @@ function createControlPort(config: Config, log: Logger, store: ObjectStore): Con
   }
 }
 
-/** Without it nobody is admitted. */
+/** Without it no client is admitted. */
 function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentials {
   try {
     return new RevokedCredentials(store, onChange)
@@ -183,7 +183,7 @@ function readRevoked(store: ObjectStore, onChange: () => void): RevokedCredentia
   }
 }
 
-/** A real read: a disk that is gone does not answer. */
+/** A real read: a failed disk does not respond. */
 function canRead(store: ObjectStore): boolean {
   try {
     store.get({ resource: resourceName(NAMESPACES), namespace: '', name: 'default' })

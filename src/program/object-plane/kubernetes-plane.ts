@@ -47,7 +47,7 @@ import { ControlPort } from './control-port.ts'
 import type { ObjectPlane } from './object-plane.ts'
 import { kindsOf, sourceOptions } from './plane-options.ts'
 
-/** Claims are cached by object identity, so every review must be given the same object. */
+/** Claims are cached by object identity, so every review must receive the same object. */
 const jsonObjects = new WeakMap<UpstreamCluster, JsonObject>()
 
 function known(cluster: UpstreamCluster): JsonObject {
@@ -170,7 +170,7 @@ export class KubernetesPlane implements ObjectPlane {
   async start(): Promise<void> {
     const { client } = this
     const log = this.#log
-    // Of use where there is a login.
+    // Only useful if there is a login.
     if (this.#config.adminTlsCertFile !== '') void this.#identity.start()
     if (this.#config.installCrds) {
       this.#installing = new CrdInstallation({ client, crds: CUSTOM_KINDS.map((kind) => crdOf(kind, VERSION)), log })

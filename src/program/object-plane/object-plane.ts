@@ -1,4 +1,4 @@
-// Where the objects are: in the embedded API server, in a cluster, or in files; the three are used alike.
+// Storage of the objects: the embedded API server, a cluster, or files, behind one interface.
 
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
@@ -15,24 +15,24 @@ export interface ObjectPlane extends Component {
   readonly source: ResourceSource
   /** undefined = objects are files and have no status. */
   readonly client: ObjectClient | undefined
-  /** URL of the API server behind the client; '' = it is in this process, or there is none. */
+  /** URL of the client's API server; '' = it is in this process, or there is none. */
   readonly server: string
-  /** Of the embedded API server, or of the webhook; 0 = there is none, or it is not open. */
+  /** Port of the embedded API server, or of the webhook; 0 = none, or not open. */
   readonly port: number
-  /** Credentials of the first administrator of the embedded API server; '' = there is none. */
+  /** Credentials of the embedded API server's first administrator; '' = none. */
   readonly adminKubeconfig: string
   /** Sends a review to the API server that holds the objects; undefined = it is not a cluster's. */
   readonly review: PostReview | undefined
-  /** How the API server of the objects knows who uses the admin listener; undefined = there is none. */
+  /** Login to the admin listener through the objects' API server; undefined = none. */
   readonly adminLogin: AdminLogin | undefined
-  /** Who this replica is for others: its credential at the API server of the objects; undefined = it has none. */
+  /** This replica's identity for others: its credential at the objects' API server; undefined = none. */
   readonly peerAccess: (() => Promise<KubeAccess>) | undefined
-  /** The credentials revoked for the embedded API server; undefined = there is none. */
+  /** Credentials revoked for the embedded API server; undefined = none. */
   readonly revoked: RevocationCheck | undefined
-  /** Before the start: how clients come in at its port, and where credentials that fail there, and requests that meet a limit, are counted. */
+  /** Before the start: sets admission at its port, and the counters of failed credentials and limited requests there. */
   guardPort?(admission: PortAdmission, failures: FailureCounts, onLimited: CountLimited): void
-  /** What the source has delivered is in force in all threads. */
+  /** What the source delivered is in force in all threads. */
   applied?(change: SourceChange): void
-  /** To be called when nothing uses the source and the client any more. */
+  /** Call it once nothing uses the source and the client any more. */
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// What all object planes know of the settings: what this gateway can do with an object, and the kinds with their checks.
+// Settings common to all object planes: this gateway's capabilities, and the kinds with their checks.
 
 import type { ClusterCheckOptions } from '../../gateway/api/upstream-cluster/checks.ts'
 import {
@@ -21,7 +21,7 @@ import { CLOSED, ownListeners } from '../wiring/own-listeners.ts'
 
 /** What this gateway can do with an object. */
 export function checksOf(config: Config): Required<Pick<ClusterCheckOptions, 'globalLimits' | 'serverRefusal'>> {
-  // Interfaces change: what cannot be said at a write is said when a connection is opened.
+  // Interfaces change: what cannot be decided at a write is decided when a connection is opened.
   const rules = new DialRules(config.allowLocalServers, () => false)
   rules.setOwnListeners(ownListeners(config, CLOSED))
   return {
@@ -32,7 +32,7 @@ export function checksOf(config: Config): Required<Pick<ClusterCheckOptions, 'gl
 
 const OWN = 'is a listener of the gateway itself'
 
-/** A name other than localhost is looked up when it is connected to. */
+/** Names other than localhost are looked up when connecting. */
 function isLocal(host: string, port: number, rules: DialRules): boolean {
   const address = canonicalIp(host) ?? (localServerMessage(host) === '' ? undefined : '127.0.0.1')
   return address !== undefined && rules.refusal(address, port) !== ''
@@ -42,7 +42,7 @@ export function sourceOptions(config: Config, log: Logger): Omit<ObjectsSourceOp
   return { pem: nodePemChecks, log, checks: checksOf(config), secretNamespaces: config.secretNamespaces }
 }
 
-/** @param secretOf resolves the references of an object at a write */
+/** @param secretOf resolves the object's references at a write */
 export function kindsOf(
   config: Config,
   secretOf: (namespace: string, name: string) => SecretAtWrite,

@@ -1,4 +1,4 @@
-// Statuses of UpstreamClusters: the election of the replica that writes what all replicas report, and the controller that writes.
+// Statuses of UpstreamClusters: elects the replica that writes what all replicas report, and runs the controller that writes.
 
 import { startClusterStatus } from '../../gateway/controllers/status/cluster-status.ts'
 import { autoscalerVerdict } from '../../gateway/core/status/autoscaler-health.ts'
@@ -33,7 +33,7 @@ interface StatusParts
   extends Pick<WiredGateway, 'clusters' | 'clock' | 'clocks' | 'clientOf' | 'pool' | 'changes' | 'rights' | 'servers'>,
     Pick<WiredGateway, 'sharing'> {
   readonly config: Config
-  /** Of the objects; undefined = they are files and have no status: what autoscalers report is in the metrics of each replica. */
+  /** Client for the objects; undefined = they are files and have no status: autoscaler reports are then in each replica's metrics. */
   readonly client: ObjectClient | undefined
   readonly protection: Pick<Protection, 'stateOf'>
   readonly log: Logger
@@ -106,7 +106,7 @@ export function startStatuses(parts: StatusParts, adminAddress: string): Running
   }
 }
 
-// The metrics of what is followed in the clusters: their cluster-autoscalers, and their nodes while the degrade switch is automatic.
+// Metrics of what is followed in the clusters: their cluster-autoscalers, and their nodes while the degrade switch is automatic.
 function exposeAutoscalerStatuses(into: Exposition, autoscalers: AutoscalerStatuses): void {
   exposeAutoscalers(into, autoscalers.all().map(seriesOf))
 }
@@ -146,7 +146,7 @@ function nodesOf(health: Pick<ClusterHealth, 'nodes'>, cluster: string): AutoDeg
   return { ready, unready, starting: notStarted, leaving: total - ready - unready - notStarted }
 }
 
-// Wires ScaleDownPolicies: followed here, asked in the gateway threads, and what is left of them taken back by the leader.
+// Wires ScaleDownPolicies: followed here, evaluated in the gateway threads, leftovers cleaned up by the leader.
 function startScaleDowns(
   {
     clusters,
@@ -161,7 +161,7 @@ function startScaleDowns(
   replica: string,
   leadership: Leading,
 ) {
-  // The first list comes later.
+  // The first list arrives later.
   let sweeper: CostSweeper | undefined
   const controller = new ScaleDownPolicyController({
     client,

@@ -1,4 +1,4 @@
-// Both ends of calls between two threads, with messages that a test passes on.
+// Both ends of calls between two threads, with messages passed on by the test.
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
@@ -138,7 +138,7 @@ describe('calls', () => {
           onUnclaimed: ({ answer }) => unclaimed.push(answer),
         })
         const settled: string[] = []
-        // The model: what each call has come to, and when its time is up.
+        // The model: the outcome of each call, and its deadline.
         const expected: string[] = []
         const expectedUnclaimed: number[] = []
         const open = new Map<number, { readonly endsAt: number; readonly abort: AbortController }>()

@@ -1,15 +1,15 @@
-// Calls between two threads: a name, an argument, and one answer or error for it. Each end has a `Calls`, which makes calls and answers
-// those of the other end. It knows nothing of threads: `post` sends a message, `receive` takes one.
+// Calls between two threads: a name, an argument, and one answer or error. Each end has a `Calls`, which makes calls and answers those of the other
+// end. It is independent of threads: `post` sends a message, `receive` takes one.
 
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 
-/** By name: what a call is given, and its answer. Both are cloned on their way. */
+/** Keyed by name: argument and answer of a call. Both are cloned in transit. */
 export type CallTypes<T> = Readonly<Record<keyof T, { readonly argument: unknown; readonly answer: unknown }>>
 type NameOf<T> = keyof T & string
 export type ArgumentOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['argument']
 export type AnswerOf<T extends CallTypes<T>, K extends NameOf<T>> = T[K]['answer']
 
-/** How calls are answered. What one throws, the caller gets as a CallError. */
+/** Handlers of calls. An exception reaches the caller as a CallError. */
 export type CallHandlers<T extends CallTypes<T>> = {
   readonly [K in NameOf<T>]: (argument: ArgumentOf<T, K>) => AnswerOf<T, K> | Promise<AnswerOf<T, K>>
 }
@@ -32,13 +32,10 @@ export type CallMessage<T extends CallTypes<T>> = {
 /** Answers to such calls. */
 export type AnswerMessage<T extends CallTypes<T>> =
   | ({ readonly type: 'answer'; readonly id: number } & NamedAnswer<T>)
-  /** It cannot be answered. */
+  /** The call failed. */
   | { readonly type: 'failure'; readonly id: number; readonly message: string }
 
-/**
- * Why there is no answer: it did not come in time; the caller has aborted the call; the other thread has ended, or this one does; or the other
- * thread could not answer, as the message says.
- */
+/** Why there is no answer: it was late; the caller aborted the call; one of the threads has ended; or the other thread failed, as the message says. */
 export type CallFailure = 'late' | 'aborted' | 'ended' | 'failed'
 
 export class CallError extends Error {
@@ -54,7 +51,7 @@ export class CallError extends Error {
 export interface CallOptions {
   /** Milliseconds until the call fails as `late`. */
   readonly timeoutMs: number
-  /** The call fails when it aborts. */
+  /** Aborting it fails the call. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -62,8 +59,8 @@ export interface CallsOptions<Ours extends CallTypes<Ours>, Theirs extends CallT
   readonly post: (message: CallMessage<Ours> | AnswerMessage<Theirs>) => void
   readonly handlers: CallHandlers<Theirs>
   /**
-   * An answer that no caller gets: of the other end to a call that had failed before, or of a handler here for a thread that has ended.
-   * Default: it is dropped.
+   * An answer without a caller: from the other end to a call that had already failed, or from a handler here for a thread that has ended. Default:
+   * dropped.
    */
   readonly onUnclaimed?: (answer: NamedAnswer<Ours> | NamedAnswer<Theirs>) => void
 }
@@ -73,7 +70,7 @@ interface Pending {
   readonly fail: (failure: CallFailure, message: string) => void
 }
 
-/** @typeParam Ours the calls that are made here @typeParam Theirs those that are answered here */
+/** @typeParam Ours calls made here @typeParam Theirs calls answered here */
 export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs>> {
   readonly #options: CallsOptions<Ours, Theirs>
   readonly #pending = new Map<number, Pending>()
@@ -84,7 +81,7 @@ export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs
     this.#options = options
   }
 
-  /** The answer. @throws {CallError} when there is none */
+  /** The answer. @throws {CallError} if there is none */
   call<K extends NameOf<Ours>>(
     name: K,
     argument: ArgumentOf<Ours, K>,
@@ -114,7 +111,7 @@ export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs
       fail,
     })
     try {
-      // The compiler does not see that the argument is that of the name.
+      // The compiler does not see that the argument matches the name.
       this.#options.post({ type: 'call', id, name, argument } as CallMessage<Ours>)
     } catch (error) {
       fail('failed', errorMessage(error))
@@ -138,7 +135,7 @@ export class Calls<Ours extends CallTypes<Ours>, Theirs extends CallTypes<Theirs
     }
   }
 
-  /** Nothing is sent any more: all calls that wait fail, and those that follow. */
+  /** Sends nothing any more: pending and future calls fail. */
   end(because: string): void {
     this.#endedBecause ??= because
     for (const pending of [...this.#pending.values()]) pending.fail('ended', because)

@@ -1,6 +1,5 @@
-// The messages between the main thread and the gateway threads. Everything is plain data that can be cloned, except
-// memory that stays shared. No request waits for the main thread except a deletion of a pod that may be protected, and a scale-down that
-// is checked: a thread serves with what it has.
+// The messages between the main thread and the gateway threads. Everything is plain data that can be cloned, except shared memory. No request waits
+// for the main thread except a deletion of a pod that may be protected, and a scale-down that is checked: a thread serves with what it has.
 
 import type { Socket } from 'node:net'
 import type { MessagePort } from 'node:worker_threads'
@@ -19,16 +18,16 @@ import type { CompiledScaleDownPolicy } from '../../scaling/core/victim-choice/p
 import type { FromStreams, ToStreams } from './streams.ts'
 import type { CallsFromThread, CallsToThread, ThreadReport } from './thread-calls.ts'
 
-/** What a thread is started with. */
+/** Start data of a thread. */
 export interface ThreadData {
   readonly place: ThreadPlace
   readonly config: Config
   readonly serving: ServingPair
   readonly accessLog: boolean
   readonly auditLog: boolean
-  /** What is in the audit log; undefined = every request, at level Metadata. */
+  /** What the audit log records; undefined = every request, at level Metadata. */
   readonly auditPolicy: AuditPolicy | undefined
-  /** One word: characters of log lines that the main thread has taken so far, modulo 2^32. */
+  /** One word: characters of log lines consumed by the main thread so far, modulo 2^32. */
   readonly linesTaken: Int32Array<SharedArrayBuffer>
   /** Memory of KnownTokens. */
   readonly knownTokens: Int32Array<SharedArrayBuffer>
@@ -39,35 +38,35 @@ export interface ThreadData {
 export type ToThread =
   | CallsToThread
   | ToStreams
-  /** A cluster that is new or has changed; in force with the next `commit`. */
+  /** A new or changed cluster; in force with the next `commit`. */
   | { readonly type: 'cluster'; readonly handle: ClusterHandle }
-  /** Puts the clusters since the last commit in force, and drops others. Answered by `applied`. */
+  /** Puts the clusters since the last commit in force, and drops removed ones. Answered by `applied`. */
   | { readonly type: 'commit'; readonly generation: number; readonly removed: readonly string[] }
-  /** Another certificate of the gateway's own, for new connections. */
+  /** Replaces the gateway's own certificate for new connections. */
   | { readonly type: 'serving'; readonly serving: ServingPair }
-  /** Another audit policy, for requests that are identified from now on. */
+  /** Replaces the audit policy for requests authenticated from now on. */
   | { readonly type: 'audit-policy'; readonly policy: AuditPolicy }
   /** Opens the ports; answered by `listening` or `failed`. */
   | { readonly type: 'listen'; readonly addresses: readonly ListenAddress[] }
   /** A line to another thread, which gets the other end. */
   | { readonly type: 'line'; readonly thread: number; readonly port: MessagePort }
-  /** A connection to an inherited socket, from which nothing was read, and which has a place in this thread; `listener` is the place of its address in `listen`. */
+  /** An unread connection to an inherited socket, with a place taken in this thread; `listener` is the index of its address in `listen`. */
   | { readonly type: 'connection'; readonly listener: number; readonly socket: Socket }
-  /** The listeners of the process, as far as they are open. */
+  /** The open listeners of the process. */
   | { readonly type: 'own-listeners'; readonly addresses: readonly ListenAddress[] }
-  /** In which namespaces pods may have a protector; undefined = in any. */
+  /** Namespaces in which pods may have a protector; undefined = any. */
   | { readonly type: 'protected-namespaces'; readonly namespaces: readonly string[] | undefined }
-  /** Node groups that are backed off, from now on: all of them. */
+  /** All node groups currently backed off. */
   | { readonly type: 'scale-up-guards'; readonly guards: readonly GuardInForce[] }
-  /** All ScaleDownPolicies that are in force. */
+  /** All ScaleDownPolicies in force. */
   | { readonly type: 'scale-down-policies'; readonly policies: readonly CompiledScaleDownPolicy[] }
-  /** Sources of which too much has failed. */
+  /** Sources blocked after too many failures. */
   | { readonly type: 'blocked'; readonly blocks: readonly Block[] }
-  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
+  /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
   | { readonly type: 'credential-fault'; readonly cluster: string; readonly fault: string }
-  /** What other threads have learned of the size of a cluster's lists. */
+  /** What other threads have learned about list sizes of a cluster. */
   | { readonly type: 'list-sizes'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** Each answer over HTTP/1.1 is the last of its connection; all else goes on. */
+  /** From now on each HTTP/1.1 response is the last of its connection; everything else continues. */
   | { readonly type: 'leave' }
   /** No new connections, running requests finish, watches end spread over the drain time. Answered by `drained`. */
   | { readonly type: 'drain' }
@@ -82,25 +81,25 @@ export type FromThread =
   /** Ready for messages. */
   | { readonly type: 'online' }
   | { readonly type: 'applied'; readonly generation: number }
-  /** Ports in the order of the addresses. */
+  /** Ports, in the order of the addresses. */
   | { readonly type: 'listening'; readonly ports: readonly number[] }
-  /** An address cannot be listened on. */
+  /** An address cannot be opened for listening. */
   | { readonly type: 'failed'; readonly address: ListenAddress; readonly message: string; readonly code: string }
-  /** Every few seconds, so that little is lost with a thread. */
+  /** Every few seconds, so that little is lost if a thread dies. */
   | { readonly type: 'report'; readonly report: ThreadReport }
   | { readonly type: 'lines'; readonly lines: ThreadLines }
-  /** What answers have shown of the size of a cluster's lists. */
+  /** List sizes of a cluster, learned from responses. */
   | { readonly type: 'lists-learned'; readonly cluster: string; readonly sizes: readonly ListSize[] }
-  /** What came of a scale-down that has a policy. */
+  /** Outcome of a scale-down governed by a policy. */
   | { readonly type: 'scaled-down'; readonly report: ScaleDownReport }
-  /** Deletions that upstream has refused, or that were not sent. */
+  /** Deletions that upstream refused, or that were not sent. */
   | { readonly type: 'release'; readonly reservations: readonly Reservation[] }
-  /** Credentials and handshakes that have failed, by source. */
+  /** Failed credentials and handshakes, by source. */
   | { readonly type: 'failures'; readonly failures: readonly FailedSource[] }
   | { readonly type: 'drained' }
   | { readonly type: 'ended' }
 
-/** What has failed of an address, or IPv6 network. */
+/** Failures of an address, or IPv6 network. */
 export interface FailedSource {
   readonly source: string
   readonly count: number
@@ -113,7 +112,7 @@ export interface ThreadLines {
   readonly audit: readonly string[]
   /** Endpoints to which a connection broke: to be probed soon. */
   readonly broken: readonly BrokenEndpoint[]
-  /** Clusters that may have refused the gateway itself: their rights are to be checked soon. */
+  /** Clusters that may have refused the gateway itself: check its permissions soon. */
   readonly refusing: readonly string[]
   /** Approximate number of characters in it: `linesTaken` advances by this. */
   readonly size: number

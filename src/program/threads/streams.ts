@@ -1,23 +1,23 @@
-// What gateway threads stream to the main thread (`pool.subscribe`): by kind, the types of question and event. Another kind is a line here and a
-// handler in `thread/gateway-thread.ts`. Everything is plain data that can be cloned.
+// Streams from gateway threads to the main thread (`pool.subscribe`): question and event types by kind. Another kind needs a line here and a handler
+// in `thread/gateway-thread.ts`. Everything is plain data that can be cloned.
 
 import type { WrittenSpans } from '../../insight/core/traces/otlp.ts'
 import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
-/** Events until the subscriber has enough. */
+/** Events until the subscription ends. */
 export interface Streams {
   /** Requests that match. */
   readonly tap: { readonly question: TapQuestion; readonly event: TapThreadEvent }
-  /** Spans of requests that are traced. */
+  /** Spans of traced requests. */
   readonly traces: { readonly question: undefined; readonly event: WrittenSpans }
 }
 
 export type StreamKind = keyof Streams
 
-/** Passes an event on, unless the subscriber has no room for it now: it is counted as dropped then, and the result is false. Cheap in that case. */
+/** Passes an event on, unless the subscriber has no room for it now: it is then counted as dropped, and the result is false. Cheap in that case. */
 export type Emit<K extends StreamKind> = (event: Streams[K]['event']) => boolean
 
-/** Begins to stream; returns what ends it. May throw: the thread is left out then. */
+/** Starts a stream; returns a function that ends it. May throw: the thread is then omitted. */
 export type StreamHandlers = {
   readonly [K in StreamKind]: (question: Streams[K]['question'], emit: Emit<K>) => () => void
 }
@@ -36,12 +36,12 @@ export type Subscribed<K extends StreamKind = StreamKind> = {
 
 export type ToStreams =
   | Subscribed
-  /** So many more events may be sent. */
+  /** This many more events may be sent. */
   | { readonly type: 'credit'; readonly id: number; readonly events: number }
   | { readonly type: 'unsubscribe'; readonly id: number }
 
 export type FromStreams =
-  /** It cannot begin. */
+  /** The stream cannot begin. */
   | { readonly type: 'no-stream'; readonly id: number; readonly reason: string }
-  /** At most one in a turn of the thread's event loop. `dropped`: since the last message, for want of credit. */
+  /** At most one per turn of the thread's event loop. `dropped`: since the last message, for want of credit. */
   | { readonly type: 'events'; readonly id: number; readonly events: readonly unknown[]; readonly dropped: number }

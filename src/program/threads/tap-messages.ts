@@ -2,23 +2,23 @@
 
 import type { TapFilter } from '../../insight/core/tap/tap-filter.ts'
 
-/** A tap as the main thread asks for it. */
+/** A tap requested by the main thread. */
 export interface TapQuestion {
   readonly filter: TapFilter
-  /** Events a second that the thread may send. */
+  /** Events per second that the thread may send. */
   readonly maxRps: number
-  /** Name of this replica. */
+  /** This replica's name. */
   readonly replica: string
 }
 
-/** A line of the stream, or how many there were. */
+/** A line of the stream, or counts. */
 export type TapThreadEvent = string | TapCounts
 
 /** Since the tap began. */
 export interface TapCounts {
   /** Requests evaluated, each at its end. */
   readonly seen: number
-  /** Events that match, shown or not. */
+  /** Matching events, shown or not. */
   readonly matched: number
   /** Of these, events above the rate. */
   readonly aboveRate: number

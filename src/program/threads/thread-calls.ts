@@ -1,6 +1,5 @@
-// What the main thread asks gateway threads, and they ask it: by name, the types of argument and answer. Another call is a line here, and a
-// handler at the end that answers: `#callHandlers` of thread/gateway-thread.ts, `handlers` of pool/pool.ts. Everything is plain data that can be
-// cloned.
+// Calls between the main thread and gateway threads, in both directions: argument and answer types by name. Another call needs a line here, and a
+// handler at the answering end: `#callHandlers` of thread/gateway-thread.ts, `handlers` of pool/pool.ts. Everything is plain data that can be cloned.
 
 import type { EndpointDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
@@ -16,42 +15,42 @@ import type {
 } from '../../protection/api/protection.ts'
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
-/** Of the main thread. */
+/** Made by the main thread. */
 export interface MainCalls {
-  /** How the thread is doing. */
+  /** The thread's state. */
   readonly report: { readonly argument: undefined; readonly answer: ThreadReport }
-  /** Which log level is in force; sets it first when there is one. */
+  /** The log level in force, after setting it if one is given. */
   readonly logLevel: { readonly argument: LogLevel | undefined; readonly answer: LogLevel }
-  /** What the thread has counted since it was asked last; undefined = it counts nothing. */
+  /** The thread's counts since the last call; undefined = it counts nothing. */
   readonly top: { readonly argument: undefined; readonly answer: TrafficSketch | undefined }
-  /** Who holds most of what requests share. */
+  /** The largest holders of shared resources. */
   readonly shares: { readonly argument: undefined; readonly answer: readonly ShareReport[] }
-  /** JSON of a profile of the thread that takes so many seconds. */
+  /** JSON of a profile of the thread, taken over this many seconds. */
   readonly profile: {
     readonly argument: { readonly kind: ProfileKind; readonly seconds: number }
     readonly answer: string
   }
 }
 
-/** Of a gateway thread. */
+/** Made by a gateway thread. */
 export interface GatewayCalls {
   /** Deletions to be evaluated together; one verdict for each. */
   readonly protect: { readonly argument: readonly ProtectionRequest[]; readonly answer: readonly ProtectionVerdict[] }
-  /** Replicas that are to be lowered. */
+  /** Replicas about to be lowered. */
   readonly scaleDown: { readonly argument: ScaleDownQuestion; readonly answer: ScaleDownAnswer }
 }
 
-/** What a gateway thread gets of them. */
+/** Messages received by a gateway thread. */
 export type CallsToThread = CallMessage<MainCalls> | AnswerMessage<GatewayCalls>
-/** What the main thread gets. */
+/** Messages received by the main thread. */
 export type CallsFromThread = CallMessage<GatewayCalls> | AnswerMessage<MainCalls>
 
-/** How a thread is doing. */
+/** A thread's state. */
 export interface ThreadReport {
   readonly metrics: MetricsSnapshot
-  /** Requests that run. */
+  /** Running requests. */
   readonly running: number
-  /** Connections of clients. */
+  /** Client connections. */
   readonly clients: number
   readonly tokensRemembered: number
   readonly upstreams: readonly EndpointDescription[]

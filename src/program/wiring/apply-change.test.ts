@@ -1,4 +1,4 @@
-// The order of a change: who hears of it before the threads do, and who only when it is in force everywhere.
+// The order of a change: who is notified before the threads, and who only when it is in force everywhere.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -41,7 +41,7 @@ function setUp() {
   const counted: object[] = []
   const clusters = { generation: 0, size: 0 }
   const time = { ms: 0 }
-  /** What the next change compiles to, in addition to what the source has. */
+  /** Compilation result of the next change, in addition to what the source has. */
   const next: { removed: string[]; failing: string[] } = { removed: [], failing: [] }
   const step = (what: string): void => void steps.push(what)
   const changes = new ConfigChanges({

@@ -1,5 +1,5 @@
-// A change of the objects on its way through the main thread, in one straight line: compile, publish to the gateway threads,
-// wait, in force, tell. A change may come while threads still take up the one before it: they come into force in their order.
+// The path of an object change through the main thread, in one straight line: compile, publish to the gateway threads, wait, in force, notify. A
+// change may arrive while threads still process the previous one: they come into force in order.
 
 import type { ResolvedCluster, SourceChange, SourceError } from '../../gateway/api/resource-source.ts'
 import type { GlobalLimits } from '../../gateway/controllers/limits/global-limits.ts'
@@ -23,7 +23,7 @@ export interface ConfigChangesDeps {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** The last change that is in force in all threads. */
+/** The last change in force in all threads. */
 export interface ConfigInForce {
   readonly problems: readonly SourceError[]
   /** Milliseconds since the epoch; 0 = no change is in force yet. */
@@ -32,7 +32,7 @@ export interface ConfigInForce {
 
 /**
  * @param generations metadata.generation in force of each cluster: one map that is kept current
- * @param changed clusters that may differ from the time before; absent = any
+ * @param changed clusters that may differ from the last call; absent = any
  */
 export type AppliedListener = (
   generations: ReadonlyMap<string, number>,
@@ -43,7 +43,7 @@ export class ConfigChanges {
   readonly #deps: ConfigChangesDeps
   readonly #generations = new Map<string, number>()
   readonly #listeners = new Set<AppliedListener>()
-  /** What the source delivered last. */
+  /** The source's last delivery. */
   #latest: SourceChange | undefined
   #inForce: ConfigInForce = { problems: [], appliedAtMs: 0 }
 
@@ -51,7 +51,7 @@ export class ConfigChanges {
     this.#deps = deps
   }
 
-  /** The object of a cluster as the source delivered it last. */
+  /** A cluster's object as last delivered by the source. */
   object(cluster: string): ResolvedCluster | undefined {
     return this.#latest?.clusters.get(cluster)
   }
@@ -60,19 +60,19 @@ export class ConfigChanges {
     return this.#inForce
   }
 
-  /** Calls `listener` now, and whenever all threads have put a change in force, until what it returns is called. */
+  /** Calls `listener` now, and whenever all threads have put a change in force, until the returned function is called. */
   onApplied(listener: AppliedListener): () => void {
     this.#listeners.add(listener)
     listener(this.#generations, undefined)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** What a cluster is compiled from has changed, other than its object. */
+  /** Inputs of a cluster's compilation other than its object have changed. */
   async compileAgain(cluster: string): Promise<void> {
     if (this.#latest !== undefined) await this.applyChange({ ...this.#latest, changed: new Set([cluster]) })
   }
 
-  /** Resolves when the change is in force in all threads and everybody has been told. */
+  /** Resolves when the change is in force in all threads and all listeners were notified. */
   async applyChange(source: SourceChange): Promise<void> {
     const { controller, pool, clusters } = this.#deps
     this.#latest = source
@@ -82,14 +82,14 @@ export class ConfigChanges {
       this.#followHere(compiled)
       return compiled
     })
-    // Of this change: another one may have arrived by the time this one is in force.
+    // Generation of this change: another one may arrive before this one is in force.
     const { generation } = clusters
     await pool.publish(namesOf(change), change.removed)
     this.#putInForce(change, generation)
     for (const listener of this.#listeners) listener(this.#generations, source.changed)
   }
 
-  /** Listeners that must know before the gateway threads do, or serve only the main thread. */
+  /** Listeners that must know before the gateway threads do, or that only serve the main thread. */
   #followHere(change: CompiledChange): void {
     const { metrics, rights, pool, limits } = this.#deps
     const { changed, removed } = change
@@ -110,7 +110,7 @@ export class ConfigChanges {
     this.#recordGenerations(source, failures)
   }
 
-  /** Updates which generation of each cluster is in force. Files have none: 0. */
+  /** Updates the generation in force of each cluster. Files have none: 0. */
   #recordGenerations({ clusters, changed }: SourceChange, failures: ReadonlyMap<string, SourceError>): void {
     const generations = this.#generations
     for (const name of changed ?? new Set([...clusters.keys(), ...generations.keys()])) {

@@ -10,7 +10,7 @@ test('that an address is blocked is logged, also when failures could not be coun
   const clock = { now: () => 0, monotonic: () => 0 }
   let isAway = true
   const answer = <T>(value: T): Promise<T> => (isAway ? Promise.reject(new Error('away')) : Promise.resolve(value))
-  // A source that was blocked once, and is not now: its next failure blocks it again.
+  // A source that was blocked once, but is not now: its next failure blocks it again.
   const before = Object({ consumedPoints: 1, msBeforeNext: 0 })
   const shared = () => () => ({
     consume: () => answer(before),

@@ -5,7 +5,7 @@ import { RareWarnings } from '../../kit/io/logs/rare-warnings.ts'
 import type { Config } from '../../process/config/config.ts'
 import { AddressFailures, type FailureOptions } from '../../process/failures/address-failures.ts'
 
-/** @param shared counters of all replicas; undefined = there is no Redis */
+/** @param shared counters of all replicas; undefined = no Redis */
 export function createFailures(
   {
     maxAuthenticationFailures,

@@ -1,5 +1,5 @@
-// The limits that replicas share, and the files by which the gateway and Redis know each other: read again whenever they change. What
-// cannot be used is refused with one line, and what was in use before goes on.
+// Limits shared by replicas, and the files with the Redis credentials: reread whenever they change. Unusable ones are refused with one log line, and
+// the previous ones stay in use.
 
 import { randomUUID } from 'node:crypto'
 import { startGlobalLimits } from '../../gateway/controllers/limits/global-limits.ts'
@@ -15,7 +15,7 @@ import { ReloadedFiles } from '../../process/config/reloaded-files.ts'
 import { keptPart } from '../last-good/kept-part.ts'
 import type { LastGoodStates } from '../last-good/states.ts'
 
-/** undefined = without Redis. @throws {UserError} when a file cannot be used */
+/** undefined = without Redis. @throws {UserError} if a file is unusable */
 export function shareLimits(
   config: Config,
   clusters: ClusterTable,
@@ -27,7 +27,7 @@ export function shareLimits(
   if (url === '') return undefined
   let credentials = readRedisCredentials(config)
   const redis = createRedisLimits({ url, sentinelUser, serverName, ...credentials }, Math.random, log)
-  // Different after a restart, so that what the previous process held is not taken for its own.
+  // Differs after a restart, so that it does not inherit what the previous process held.
   const replica = `${config.replicaName}_${randomUUID()}`
   const { expectedReplicas } = config
   const keeper = lastGood.keeperIfWritable('replicas', redis.address)
@@ -63,7 +63,7 @@ export function shareLimits(
       ]
       return own.filter(({ pem }) => pem !== '')
     },
-    /** Whether the content of the files is in use; empty without files. */
+    /** Whether the files' content is in use; empty without files. */
     get reloads(): ReadonlyMap<string, boolean> {
       return new Map(reloaded && [[reloaded.label, reloaded.inForce && redis.renewalProblem === '']])
     },

@@ -1,9 +1,9 @@
-// The addresses of all listeners of the process, by which its own connections recognise them.
+// Addresses of all listeners of the process, by which its own connections recognise them.
 
 import { type ListenAddress, parseSocketAddress } from '../../kit/core/listen-address.ts'
 import type { Config } from '../../process/config/config.ts'
 
-/** Ports that the configuration does not tell: it has 0, or a socket that is inherited. 0 = not open yet. */
+/** Ports that are not in the configuration: it contains 0, or an inherited socket. 0 = not open yet. */
 export interface OpenPorts {
   /** In the order of `--listen`. */
   readonly listen: readonly number[]

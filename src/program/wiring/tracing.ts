@@ -1,4 +1,4 @@
-// Traces on the main thread: takes what the gateway threads have recorded, and sends it to the collector.
+// Tracing on the main thread: receives what the gateway threads have recorded, and sends it to the collector.
 
 import { TRACE_SPANS, TRACES_DROPPED, TRACES_WAITING } from '../../gateway/metrics/descriptors.ts'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
@@ -13,7 +13,7 @@ import type { ThreadPool } from '../threads/pool/pool.ts'
 
 /** Milliseconds. */
 export interface TracingWaits extends ExporterWaits {
-  /** Between two looks at the files for the collector. Default 1 s. */
+  /** Between two checks of the collector's files. Default 1 s. */
   readonly lookMs?: number
 }
 
@@ -26,12 +26,12 @@ interface TracingDeps {
   readonly waits?: TracingWaits | undefined
 }
 
-/** Traced requests of one thread that may be on their way. */
+/** Traced requests of one thread that may be in transit. */
 const CREDIT = 512
-/** At the end. */
+/** Time limit at the end. */
 const STOP_MS = 2_000
 
-/** undefined = nothing is traced. @throws {UserError} when a file cannot be used */
+/** undefined = no tracing. @throws {UserError} if a file is unusable */
 export function startTracing({ config, pool, metrics, clock, log, waits }: TracingDeps): Running | undefined {
   if (config.tracingOtlpEndpoint === '') return undefined
   const files = readOtlpFiles(config)
@@ -88,7 +88,7 @@ export function startTracing({ config, pool, metrics, clock, log, waits }: Traci
   }
 }
 
-/** As OTEL_EXPORTER_OTLP_ENDPOINT is read: a base, to which the path of traces is added. */
+/** Interpreted like OTEL_EXPORTER_OTLP_ENDPOINT: a base URL, to which the traces path is added. */
 function tracesUrl(endpoint: string): string {
   const base = endpoint.replace(/\/+$/, '')
   return base.endsWith('/v1/traces') ? base : `${base}/v1/traces`

@@ -1,5 +1,5 @@
-// Builds and wires the main thread. How a change of the objects is applied is in apply-change.ts, what a gateway
-// thread consists of in threads/thread/gateway-thread.ts.
+// Builds and wires the main thread. See apply-change.ts for how object changes are applied, and threads/thread/gateway-thread.ts for the parts of a
+// gateway thread.
 
 import { randomInt } from 'node:crypto'
 import { EventEmitter } from 'node:events'
@@ -52,10 +52,10 @@ import { createFailures } from './create-failures.ts'
 import { shareLimits } from './limit-sharing.ts'
 import { startTracing, type TracingWaits } from './tracing.ts'
 
-// Where the main thread writes: log lines, and events of the logs that are switched on.
+// Outputs of the main thread: log lines, and events of enabled logs.
 interface Outputs extends AuditOutputs {
   readonly log: Logger
-  /** Lines of the access log; undefined = switched off. */
+  /** Access log lines; undefined = disabled. */
   readonly access: LineWriter | undefined
   /** undefined = every request, at level Metadata. */
   readonly auditPolicy: AuditPolicy | undefined
@@ -63,7 +63,7 @@ interface Outputs extends AuditOutputs {
 
 /** For tests. */
 export interface WiredOverrides {
-  /** Looks up the names of servers. */
+  /** Looks up server names. */
   readonly lookUp: (name: string) => Promise<LookedUp>
   readonly tracingWaits: TracingWaits
 }
@@ -75,13 +75,13 @@ interface WireDeps {
   readonly memory: Pick<MemoryPlan, 'heap'>
   readonly serving: ServingPair
   readonly outputs: Outputs
-  /** Notified of calls to API servers. */
+  /** Notified of API server calls. */
   readonly calls: KubeCallEvents
   /** Run a single gateway thread inside this one. */
   readonly inline: boolean
-  /** Where this replica's parts of shared limits are kept. */
+  /** Storage of this replica's parts of shared limits. */
   readonly lastGood: LastGoodStates
-  /** Stops what already runs when something else cannot be built. */
+  /** Stops running parts if another one cannot be built. */
   readonly begun: AsyncDisposableStack
   readonly given?: Partial<WiredOverrides>
 }
@@ -90,7 +90,7 @@ interface WireDeps {
 interface WireEvents {
   /** A connection to an endpoint broke. */
   broken: [cluster: string, endpoint: string]
-  /** A cluster may have refused the gateway itself, and not a user. */
+  /** A cluster may have refused the gateway itself rather than a user. */
   refusing: [cluster: string]
   /** The addresses of a cluster's servers have changed. */
   moved: [cluster: string]
@@ -98,7 +98,7 @@ interface WireEvents {
 
 export type WiredGateway = ReturnType<typeof wire>
 
-/** Each part is built after those that it uses. Nothing runs yet, except the connection to Redis. */
+/** Each part is built after those it uses. Nothing runs yet, except the connection to Redis. */
 export function wire({ config, memory, serving, outputs, calls, inline, lastGood, begun, given = {} }: WireDeps) {
   const clock: Clock = systemClock
   const { log } = outputs
@@ -109,7 +109,7 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
   const threads = inline ? 1 : config.threads
   const seed = [randomInt(WORD), randomInt(WORD)] as const
   const clusters = new ClusterTable({ thread: threads, threads, seed })
-  // Connections of the main thread carry only its probes; if one breaks, the next probe decides.
+  // The main thread's connections only carry its probes; if one breaks, the next probe decides.
   const guard = new DialGuard(config.allowLocalServers)
   const upstreams = new Upstreams(onBroken, guard, recorder)
   const clientOf = (name: string): KubeClient =>
@@ -152,7 +152,7 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
   events.on('refusing', (cluster) => rights.checkNow(cluster))
   const clocks = new CellClocks(config.protection.settings.clockSkewMs)
   const probes = startEndpointProbes(clusters, upstreams, clock, Math.random, log, {
-    // For clusters without protection, too: when it is switched on, the first count must know the clock.
+    // For clusters without protection, too: when it is enabled, the first count must know the clock.
     answered: (cluster, endpoint, date, sentMs, receivedMs) =>
       clocks.observe(cellOf(cluster), endpoint, date, sentMs, receivedMs),
     probed: (cluster, endpoint, healthy) => {
@@ -191,11 +191,11 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     upstreams,
     /** A new client of a cluster, with the gateway's own credential. */
     clientOf,
-    /** Limits that replicas share over Redis; undefined = none. */
+    /** Limits shared by replicas through Redis; undefined = none. */
     sharing,
-    /** Counts what fails at the ports of the main thread. */
+    /** Counts failures at the main thread's ports. */
     failures: ownFailures,
-    /** Admits the clients of the control plane's and the webhooks' ports. */
+    /** Admission of clients at the control plane's and the webhooks' ports. */
     admission: createOwnPortAdmission(config, ownFailures, recorder, clock, log),
     pool,
     rights,
@@ -207,12 +207,12 @@ export function wire({ config, memory, serving, outputs, calls, inline, lastGood
     tracing: new Started('traces', () =>
       startTracing({ config, pool, metrics, clock, log, waits: given.tracingWaits }),
     ),
-    /** undefined = nobody counts. */
+    /** undefined = not counted. */
     top: config.top ? new TopCounts({ pool, clock, exposed: config.topMetrics }) : undefined,
   }
 }
 
-/** Drops servers that no longer exist. Looks at all clusters only when necessary: a change costs what it touches. */
+/** Drops servers that no longer exist. Scans all clusters only if necessary: a change costs what it touches. */
 function forgetClocks(clocks: CellClocks, clusters: ClusterTable, changed: ReadonlySet<string> | undefined): void {
   const touched = [...(changed ?? [])].map((name) => clusters.get(name)?.compiled)
   if (changed === undefined || touched.some((cluster) => cluster === undefined || cluster.protection !== undefined)) {
@@ -222,7 +222,7 @@ function forgetClocks(clocks: CellClocks, clusters: ClusterTable, changed: Reado
   for (const cluster of touched) if (cluster !== undefined) clocks.keepServers(cellOf(cluster), serversOf(cluster))
 }
 
-/** A cluster without protection is in the cell that it would be in. */
+/** A cluster without protection is assigned to the cell it would be in. */
 function serversByCell(clusters: ClusterTable): ReadonlyMap<string, ReadonlySet<string>> {
   const servers = new Map<string, ReadonlySet<string>>()
   for (const { compiled } of clusters.values()) {
@@ -244,13 +244,13 @@ function startWorker(heap: ThreadHeap): StartThread {
   return (data, events) => startThread(PROGRAM_FILES.threadEntry, `gateway-${data.place.thread}`, data, events, heap)
 }
 
-// How clients come in at the ports that the main thread serves: the embedded API server or the webhook for CRDs, and the webhook of pod
-// protection. Together they are one more listener beside those of the gateway's threads, with the same rules.
+// Admission of clients at the main thread's ports: the embedded API server or the CRD webhook, and the pod protection webhook. Together they count as
+// one more listener next to the gateway threads', with the same rules.
 
-/** What heads may take that have no end yet, of those who are known, on all of these ports; others have a part of their own on top. */
+/** Memory for incomplete heads of authenticated clients, over all these ports; others have a separate part on top. */
 const OPEN_HEAD_BYTES = 4 * 1024 * 1024
 const RETRY_SECONDS = 1
-/** One in this many connections may be of clients that have not sent a request with a valid credential. */
+/** One in this many connections may belong to clients that have not sent a request with a valid credential. */
 const STRANGERS_PART = 4
 
 function createOwnPortAdmission(

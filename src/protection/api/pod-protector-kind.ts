@@ -1,4 +1,4 @@
-// PodProtector's row of the scheme: names and columns as Podseidon has them.
+// PodProtector's row of the scheme, with Podseidon's names and columns.
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import { type Loose, looseView } from '../../kit/api/json/object-shape.ts'
@@ -52,12 +52,12 @@ export const POD_PROTECTORS: ResourceKind = {
   check: (object) => checkPodProtector(object),
 }
 
-// What can be wrong with a PodProtector beyond its schema: selectors that select nothing they should.
+// Checks of a PodProtector that its schema cannot express, such as selectors that select nothing they should.
 
-/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
+/** Returns every error and warning. Takes any JSON value and never throws; schema errors are not repeated. */
 export function checkPodProtector(object: unknown): readonly FieldError[] {
   const out = new FieldErrors()
-  // The view holds what has the right type.
+  // The view holds only fields of the right type.
   const { spec } = (looseView(POD_PROTECTOR_SCHEMA, object) ?? {}) as Loose<PodProtector>
   if (spec === undefined) return out.found
   const { selector, aggregationSelector, minReadySeconds = 0, admissionHistoryConfig = {} } = spec
@@ -76,7 +76,7 @@ export function checkPodProtector(object: unknown): readonly FieldError[] {
   return reportable(out.found, out.more)
 }
 
-/** Pods that are protected and not counted: a defect of Podseidon (D6), which lets it happen. */
+/** Detects pods that are protected but not counted, a Podseidon defect (D6): it accepts such objects. */
 function checkCounted(selector: Loose<LabelSelector>, counted: Loose<LabelSelector>, out: FieldErrors): void {
   for (const place of leavesOut(selector, counted)) {
     const message = 'leaves out pods that selector protects: they count as if they were not there'
@@ -86,7 +86,7 @@ function checkCounted(selector: Loose<LabelSelector>, counted: Loose<LabelSelect
 
 const SMALLEST = { maxConcurrentLag: 0, compactThreshold: 1, aggregationRateMillis: 0 } as const
 
-/** Only warnings: Podseidon takes any number. */
+/** Warnings only: Podseidon accepts any number. */
 function checkHistory(config: Loose<AdmissionHistoryConfig>, path: string, out: FieldErrors): void {
   for (const field of ['maxConcurrentLag', 'compactThreshold', 'aggregationRateMillis'] as const) {
     const least = SMALLEST[field]

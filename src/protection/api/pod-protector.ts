@@ -1,5 +1,5 @@
-// PodProtector (podseidon.kubewharf.io/v1alpha1, namespaced): how many pods of a workload have to stay available, and the
-// deletions that were let through so far. Podseidon's manifests apply unchanged.
+// PodProtector (podseidon.kubewharf.io/v1alpha1, namespaced): how many pods of a workload must stay available, and the deletions admitted so far.
+// Podseidon's manifests apply unchanged.
 
 import type { ValueOf } from '../../kit/api/json/json-schema.ts'
 import type { KubeObject } from '../../kube/api/meta.ts'
@@ -18,6 +18,6 @@ export type PodProtectorStatus = ValueOf<typeof POD_PROTECTOR_STATUS_SCHEMA>
 export type CellStatus = PodProtectorStatus['cells'][number]
 /** Counts of pods in a cell as the aggregator saw them. */
 export type Aggregation = NonNullable<CellStatus['aggregation']>
-/** One deletion that was let through (podUID), or several that were joined (endTime and counter). */
+/** One admitted deletion (podUID), or several merged into one bucket (endTime and counter). */
 export type AdmissionBucket = NonNullable<NonNullable<CellStatus['admissionHistory']>['buckets']>[number]
 export type StatusSummary = PodProtectorStatus['summary']

@@ -1,23 +1,23 @@
-// What the request path, the webhook and the ledger of pod protection say to each other: plain data, because it crosses threads.
+// Messages between the request path, the webhook and the ledger of pod protection: plain data, because it crosses threads.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 
-/** By which number a pod's deletion is evaluated (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
+/** The health criterion by which a pod's deletion is evaluated (annotation `podseidon.kubewharf.io/health-criterion`). Default Available. */
 export type HealthCriterion = 'Available' | 'Ready' | 'Running' | 'Scheduled'
 
-/** What protection needs to know of a pod. */
+/** The facts about a pod that protection needs. */
 export interface PodFacts {
   readonly namespace: string
   readonly name: string
   readonly uid: string
-  /** As it was read; '' = not known. */
+  /** resourceVersion as read; '' = unknown. */
   readonly resourceVersion: string
   readonly labels: Readonly<Record<string, string>>
   /** Annotation `podseidon.kubewharf.io/force-delete`, whatever its value: the deletion is recorded, never refused. */
   readonly forceDelete: boolean
   /** Annotation `podseidon.kubewharf.io/health-criterion` of the pod. */
   readonly criterion: HealthCriterion
-  /** It has a deletionTimestamp. */
+  /** The pod has a deletionTimestamp. */
   readonly terminating: boolean
   /** Condition PodScheduled is True. */
   readonly scheduled: boolean
@@ -26,57 +26,57 @@ export interface PodFacts {
   /** Condition Ready is True. */
   readonly ready: boolean
   /**
-   * By its kubelet's clock, milliseconds since the epoch, whole seconds as the next three: lastTransitionTime of condition
-   * Ready; 0 when it is not ready or says no time.
+   * lastTransitionTime of condition Ready, by the kubelet's clock: milliseconds since the epoch, in whole seconds, as are the next three; 0 if the
+   * pod is not ready or the time is missing.
    */
   readonly readySinceMs: number
-  /** By its kubelet's clock: status.startTime, when the kubelet took it on. 0 = not known. */
+  /** status.startTime, when the kubelet accepted the pod, by the kubelet's clock. 0 = unknown. */
   readonly startedMs: number
-  /** By its API server's clock: creationTimestamp. 0 = not known. */
+  /** creationTimestamp, by the API server's clock. 0 = unknown. */
   readonly createdMs: number
   /**
-   * By its API server's clock: when whoever wrote condition Ready wrote to the status last (metadata.managedFields). It was not
-   * made ready later. 0 = not known.
+   * Last status write (metadata.managedFields) by the manager of condition Ready, by the API server's clock. The pod did not become ready later. 0 =
+   * unknown.
    */
   readonly readyWrittenMs: number
 }
 
-/** One deletion or eviction that is asked for. */
+/** One requested deletion or eviction. */
 export interface ProtectionRequest {
   readonly cell: string
   readonly cause: 'DeletePod' | 'EvictPod'
-  /** Where it was seen. Only what the filter saw can be released: it sees upstream's answer. */
+  /** Where it was seen. Only the filter can release a reservation: it sees upstream's response. */
   readonly via: 'filter' | 'webhook'
   readonly pod: PodFacts
-  /** Of the Eviction's own annotation, which outranks the pod's; undefined = none. */
+  /** Criterion from the Eviction's own annotation, which overrides the pod's; undefined = none. */
   readonly criterion: HealthCriterion | undefined
-  /** Who asks; for metrics. */
+  /** The requesting user; for metrics. */
   readonly user: string
-  /** Nothing will be deleted: evaluated, and nothing recorded. */
+  /** Evaluate only: nothing will be deleted, so nothing is recorded. */
   readonly dryRun: boolean
   /** Shadow mode: recorded and counted, never refused. */
   readonly shadow: boolean
-  /** Milliseconds in which an answer is of use. */
+  /** Milliseconds after which an answer is useless. */
   readonly timeoutMs: number
 }
 
-/** As Podseidon's metrics name them (webhook/observer/observer.go), each a label value. */
+/** Names from Podseidon's metrics (webhook/observer/observer.go), each a label value. */
 export type ProtectionStatus =
   /** No protector selects the pod. */
   | 'Unmatched'
   | 'AlreadyTerminating'
-  /** Reserved before, for the same pod. */
+  /** Already reserved for the same pod. */
   | 'AlreadyAdmitted'
-  /** Not ready: nothing is lost with it. */
+  /** Not ready: deleting it loses nothing. */
   | 'AlreadyUnready'
-  /** Ready, but not for minReadySeconds of any protector. */
+  /** Ready, but for less than minReadySeconds of every protector. */
   | 'StillUnavailable'
   /** Does not meet its own criterion. */
   | 'AlreadyUnhealthy'
   | 'AdmittedAll'
-  /** May well pass in a moment: too many deletions are not yet seen to have happened. */
+  /** May well pass in a moment: too many admitted deletions have not been observed yet. */
   | 'RetryAdvised'
-  /** Too few would be left. */
+  /** Too few pods would be left. */
   | 'Rejected'
   /** The ledger could not be written or read in time. */
   | 'Error'
@@ -88,46 +88,46 @@ export interface ProtectionCause {
   readonly field: string
 }
 
-/** A deletion that was written to the admission histories of all protectors of a pod. */
+/** A deletion recorded in the admission histories of all protectors of a pod. */
 export interface Reservation {
   readonly cell: string
   readonly uid: string
-  /** The protectors in which it is new; in others it stood before, and is not ours to take back. */
+  /** The protectors in which it is new; in others it existed before, and is not ours to take back. */
   readonly holds: readonly ReservationHold[]
 }
 
 export interface ReservationHold {
   readonly namespace: string
   readonly name: string
-  /** uid of the PodProtector: another one of the same name knows nothing of it. */
+  /** uid of the PodProtector: a recreated one of the same name knows nothing of it. */
   readonly uid: string
-  /** startTime of the bucket as it was written: whoever admits the pod once more changes it, and then it stays. */
+  /** startTime of the bucket as written: admitting the pod again changes it, and then the bucket stays. */
   readonly startTime: string
 }
 
 export interface ProtectionVerdict {
   readonly status: ProtectionStatus
-  /** By what was decided; false also when shadow mode or force-delete let the deletion pass: see `overridden`. */
+  /** The decision; false also if shadow mode or force-delete let the deletion pass: see `overridden`. */
   readonly admitted: boolean
-  /** Not admitted, and yet to be let through: the reason, '' when there is none. */
+  /** Why it passes although it was not admitted; '' if it does not. */
   readonly overridden: '' | 'shadow' | 'force-delete' | 'failure-policy'
-  /** `namespace/name` of the protector that refuses first; '' = none. */
+  /** `namespace/name` of the first protector that refuses; '' = none. */
   readonly protector: string
-  /** For people, with the numbers; '' when admitted. */
+  /** For people, with numbers; '' if admitted. */
   readonly message: string
   readonly causes: readonly ProtectionCause[]
-  /** 0 = trying again soon is of no use. */
+  /** 0 = retrying soon is pointless. */
   readonly retryAfterSeconds: number
-  /** Nothing was reserved, because the pod as it was read is none to lose: it must not change before it is deleted. */
+  /** Nothing was reserved, because losing the pod as read costs nothing: it must not change before it is deleted. */
   readonly freePass: boolean
-  /** To be released when upstream does not do it. */
+  /** To be released if upstream refuses the deletion. */
   readonly reservation: Reservation | undefined
 }
 
-/** The pods of one ReplicaSet or StatefulSet that go. */
+/** The pods of one ReplicaSet or StatefulSet that will be deleted. */
 export interface LeavingPods {
   readonly certain: readonly PodFacts[]
-  /** `count` of `among` pods go; which ones is open. `pods` are those that protectors are asked about. */
+  /** `count` of `among` pods will be deleted; which ones is open. `pods` are those that protectors are asked about. */
   readonly possible: { readonly count: number; readonly among: number; readonly pods: readonly PodFacts[] }
 }
 
@@ -135,16 +135,16 @@ export interface ScaleDownQuestion {
   readonly cell: string
   /** Deployment, StatefulSet, ReplicaSet, ReplicationController. */
   readonly kind: string
-  /** As it is; its pod template is not needed. */
+  /** As it is now; its pod template is not needed. */
   readonly workload: JsonObject
-  /** spec.replicas afterwards. */
+  /** spec.replicas after the change. */
   readonly replicas: number
   readonly sets: readonly LeavingPods[]
-  /** Milliseconds in which an answer is of use. */
+  /** Milliseconds after which an answer is useless. */
   readonly timeoutMs: number
 }
 
-/** What one PodProtector says to a scale-down, with the number that it will require afterwards. */
+/** How one PodProtector judges a scale-down, with the number it will require afterwards. */
 export interface ProtectorAnswer {
   /** `namespace/name`. */
   readonly protector: string
@@ -152,34 +152,34 @@ export interface ProtectorAnswer {
   readonly required: number
   readonly requiredAfter: number
   readonly counted: number
-  /** Admitted before, and not yet seen to have happened. */
+  /** Admitted deletions that have not been observed yet. */
   readonly beingDeleted: number
-  /** Of the pods that go, those that it protects. */
+  /** Number of leaving pods that it protects. */
   readonly deletions: number
-  /** So many of them are refused, at least and at most: which pods go may be open. */
+  /** Lower and upper bound of the deletions refused: which pods leave may be open. */
   readonly refused: { readonly least: number; readonly most: number }
-  /** So many are refused for now, and pass when earlier ones have been seen to happen. */
+  /** Deletions refused only for now: they pass once earlier ones have been observed. */
   readonly delayed: number
-  /** Nobody has counted the pods of the cell, or not for long: the numbers say nothing. */
+  /** The cell's pods were never counted, or not recently: the numbers mean nothing. */
   readonly stale: boolean
 }
 
 export interface ScaleDownAnswer {
-  /** Those that select any of the pods, sorted. */
+  /** Protectors that select any of the pods, sorted. */
   readonly protectors: readonly ProtectorAnswer[]
-  /** Why nobody can say; '' = they have. */
+  /** Why there is no answer; '' = there is one. */
   readonly unknown: string
 }
 
-/** The ledger, as the request path and the webhook see it. */
+/** The ledger, as used by the request path and the webhook. */
 export interface ProtectionGate {
-  /** Whether pods of the namespace may have a protector. True as long as that is not known. */
+  /** Whether pods of the namespace may have a protector. True while unknown. */
   covers(namespace: string): boolean
-  /** One verdict for each request, in their order; together they are one batch. Never rejects. */
+  /** One verdict per request, in order; together they form one batch. Never rejects. */
   review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]>
-  /** What PodProtectors will say to the deletions of a scale-down. Nothing is recorded. Never rejects. */
+  /** How PodProtectors will judge the deletions of a scale-down. Records nothing. Never rejects. */
   reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer>
-  /** Upstream has refused: what is held is free again. */
+  /** Upstream refused the deletion: releases the reservations. */
   release(reservations: readonly Reservation[]): void
 }
 
@@ -187,7 +187,7 @@ export const FORCE_DELETE_ANNOTATION = 'podseidon.kubewharf.io/force-delete'
 export const HEALTH_CRITERION_ANNOTATION = 'podseidon.kubewharf.io/health-criterion'
 export const REMOVE_CELL_ONCE_ANNOTATION = 'podseidon.kubewharf.io/remove-cell-once'
 export const UPDATE_TRIGGER_ANNOTATION = 'podseidon.kubewharf.io/update-trigger-time'
-/** On the workload and on its PodProtector. */
+/** Set on the workload and its PodProtector. */
 export const GENERATOR_FINALIZER = 'podseidon.kubewharf.io/generator'
 export const SOURCE_LABELS = {
   name: 'podseidon.kubewharf.io/source-name',

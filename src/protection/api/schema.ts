@@ -17,7 +17,7 @@ import {
 import { labelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import { DEFAULT_COUNTER, POD_PROTECTOR_API_VERSION, POD_PROTECTOR_KIND } from './names.ts'
 
-/** An int32 that is not negative. Podseidon's schema has the same bound. */
+/** A non-negative int32, as in Podseidon's schema. */
 function count(description: string): Schema<number> {
   return { ...wholeNumber(description), minimum: 0, maximum: MAX_INT32 }
 }
@@ -48,7 +48,7 @@ const aggregation = object(
     runningReplicas: wholeNumber('Pods in phase Running.'),
     // With microseconds.
     lastEventTime: time('Of the last event that has been counted.'),
-    // Added, as is the next one: absent, no skew is certain.
+    // Added, as is the next field. Absent: the skew is unknown.
     resourceVersion: text('Of the cell when its pods were counted.'),
     clockSkewMillis: wholeNumber(
       'By how much the clock of the cell was ahead of that of the aggregator; negative: behind.',
@@ -66,9 +66,9 @@ const bucket = object(
     endTime: time('When the last one was let through, of several.'),
     // 0: the pod is not counted as available, and must not become so.
     counter: defaultsTo(DEFAULT_COUNTER, wholeNumber('How many fewer pods will be available than were counted.')),
-    // Added, as is the next one. A snapshot as new that lacks the pod tells that it is gone.
+    // Added, as is the next field. A snapshot at least this new without the pod proves that it is gone.
     resourceVersion: text('Of the pod as it was admitted; of several, the greatest.'),
-    // The rest of `counter` is not known by name.
+    // The remainder of `counter` has no known uid.
     podUIDs: list('The uids of the pods, of several that were joined.', text('The uid of a pod.')),
   },
   ['startTime'],

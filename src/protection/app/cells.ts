@@ -22,13 +22,13 @@ import type { ProtectionMetrics } from '../metrics/protection-metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 
 export interface ProtectionCellsDeps {
-  /** Where the PodProtectors and the Leases are. */
+  /** Holds the PodProtectors and the Leases. */
   readonly core: ObjectClient
   /** No other process writes there, so no leader election is needed. */
   readonly alone: boolean
   readonly replica: string
   readonly clusters: ClusterTable
-  /** A new client of an UpstreamCluster. */
+  /** A new client for an UpstreamCluster. */
   readonly clientOf: (name: string) => KubeClient
   readonly protectors: ProtectorTable
   readonly settings: ProtectionSettings
@@ -38,10 +38,10 @@ export interface ProtectionCellsDeps {
   readonly metrics: ProtectionMetrics
 }
 
-/** Where Leases are: a namespace that every API server has. */
+/** Namespace of the Leases: one that every API server has. */
 const LEASE_NAMESPACE = 'default'
 
-/** What runs only in one of the replicas; without other replicas, in this one. */
+/** Runs in one of the replicas; if there are no others, in this one. */
 export function leadershipOf(
   { core, alone, replica, log, metrics }: Pick<ProtectionCellsDeps, 'core' | 'alone' | 'replica' | 'log' | 'metrics'>,
   name: string,
@@ -51,7 +51,7 @@ export function leadershipOf(
   return leadByLease(core, { namespace: LEASE_NAMESPACE, name, replica, log, onChange })
 }
 
-/** Part of an object name that may have 253 characters, as a cell may. */
+/** Limit of its part in an object name of at most 253 characters; a cell may have that many. */
 const LONGEST_CELL = 200
 
 function leaseOf(cell: string): string {
@@ -62,10 +62,10 @@ class Cell {
   readonly aggregator: PodAggregator
   readonly #deps: ProtectionCellsDeps
   readonly #leadership: Leadership
-  /** By the name of their UpstreamCluster. */
+  /** Keyed by the name of their UpstreamCluster. */
   readonly #clients = new Map<string, KubeClient>()
   readonly #closing = new Set<Promise<void>>()
-  /** One UpstreamCluster for each cluster: the first by name whose pods are counted. */
+  /** One UpstreamCluster per cluster: the first by name whose pods are counted. */
   #names: readonly string[] = []
 
   constructor(deps: ProtectionCellsDeps, cell: string, names: readonly string[]) {
@@ -161,17 +161,17 @@ export class ProtectionCells {
     return this.#deps.clusters.get(this.#clusters.get(cell)?.[0] ?? '')?.compiled.protection
   }
 
-  /** One client for each of its clusters; none = there is no such cell. */
+  /** One client per cluster of the cell; none = there is no such cell. */
   clients(cell: string): readonly ObjectClient[] {
     return this.#cells.get(cell)?.clients() ?? []
   }
 
-  /** Pods of a cell that this replica counts. */
+  /** Pods of a cell counted by this replica. */
   select(cell: string, namespace: string, selector: LabelSelector): Iterable<PodFacts> | undefined {
     return this.#cells.get(cell)?.aggregator.pods()?.select(namespace, selector)
   }
 
-  /** A pod of a cell that this replica counts. */
+  /** A pod of a cell counted by this replica. */
   pod(cell: string, uid: string): PodFacts | undefined {
     return this.#cells.get(cell)?.aggregator.pods()?.get(uid)
   }
@@ -185,7 +185,7 @@ export class ProtectionCells {
     await Promise.all(this.#ending)
   }
 
-  /** The UpstreamClusters by which the pods of a cell are counted. */
+  /** The UpstreamClusters through which a cell's pods are counted. */
   #counted(cell: string): readonly string[] {
     const { clusters } = this.#deps
     return distinctClusters(

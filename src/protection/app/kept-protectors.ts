@@ -1,5 +1,5 @@
-// Keeps which pods have a PodProtector, and gives it to the ledger at a start that does not reach the core cluster. How many are available
-// is not kept: it would be out of date.
+// Stores which pods have a PodProtector, for the ledger at a start that does not reach the core cluster. Availability counts are not stored: they
+// would be outdated.
 
 import type { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
 import { sameJson } from '../../kit/core/text/same-json.ts'
@@ -20,7 +20,7 @@ export function keepProtectors(ledger: ProtectionLedger, keeper: LastGoodKeeper,
       keeper.delete(key)
       return
     }
-    // Most changes are to the status.
+    // Most changes only affect the status.
     const before = selectors.get(key)
     if (before !== undefined && sameJson(before, selector)) return
     selectors.set(key, selector)

@@ -1,6 +1,5 @@
-// The port of the protection webhook (--protection-listen). Its certificate comes from the control plane's CA in the data directory,
-// even where the objects are files or CRDs of a cluster: kube-apiservers verify it by the webhook's caBundle, and it verifies
-// them by client certificate or token.
+// The port of the protection webhook (--protection-listen). Its certificate is issued by the control plane's CA in the data directory, even if the
+// objects are files or CRDs of a cluster: kube-apiservers verify it with the webhook's caBundle, and it verifies them by client certificate or token.
 
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
@@ -28,18 +27,18 @@ export interface ProtectionPortOptions {
   readonly hosts: readonly string[]
   /** --data-dir. */
   readonly dataDir: string
-  /** The revoked credentials. Default: none. */
+  /** Revoked credentials. Default: none. */
   readonly revoked?: RevocationCheck | undefined
-  /** What clients may use. Default: TLS 1.2, the suites of Node. */
+  /** TLS policy for clients. Default: TLS 1.2, Node's suites. */
   readonly tls?: TlsPolicy
-  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
+  /** Admission of clients, shared with other ports. Default: limits of this port alone. */
   readonly admission?: PortAdmission | undefined
   readonly log: Logger
 }
 
 const MS_PER_DAY = 24 * 60 * 60 * 1000
 const RENEW_BEFORE_MS = 30 * MS_PER_DAY
-/** How long running reviews may take: as long as any. */
+/** Deadline of running reviews: as long as any may take. */
 const CLOSE_WITHIN_MS = 10_000
 
 export class ProtectionPort {
@@ -89,12 +88,12 @@ export class ProtectionPort {
     ]
   }
 
-  /** Whether what the files of the PKI hold is in force. */
+  /** Whether the PKI files' current content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     return new Map(this.#open === undefined ? [] : [['protection-pki', this.#open.problem === '']])
   }
 
-  /** @throws {UserError} when the port cannot be opened */
+  /** @throws {UserError} if the port cannot be opened */
   async open(handler: RequestHandler): Promise<void> {
     const { listen, log } = this.#options
     const [pair, caFiles] = [keyPairFiles(this.#dir, 'tls'), keyPairFiles(this.#dir, 'ca')]
@@ -133,15 +132,15 @@ export class ProtectionPort {
   }
 
   /**
-   * A certificate that the operator has put in the place of the control plane's; otherwise one of our CA, which need not be kept: nobody
-   * knows it except by the CA.
+   * A certificate with which the operator replaced the control plane's; otherwise one from our CA, which need not be stored: clients only verify it
+   * through the CA.
    */
   #currentServing(ca: KeyPair, last?: KeyPair): KeyPair {
     const file = readKeyPair(this.#dir, 'tls')
     const hosts = this.#hosts()
     if (file !== undefined && !isIssuedBy(file, ca)) {
       if (!isIssuedByOneOf(file, [...certificatesOf(ca.certPem), ...certificatesOf(this.#caPem)])) return file
-      // Of a former CA of ours: kept, it would be taken for the operator's once that CA is gone.
+      // Issued by a former CA of ours: if kept, it would be taken for the operator's once that CA is gone.
       const pair = issueServingCertificate(ca, hosts)
       writeKeyPair(this.#dir, 'tls', pair)
       return pair

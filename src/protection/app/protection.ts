@@ -1,5 +1,5 @@
-// Wires pod protection together: the ledger, the cells whose pods are counted, the webhook (webhook.ts), the generator, and their metrics.
-// It starts when an UpstreamCluster or a flag asks for it; until then nothing is read and nothing runs.
+// Wires pod protection: the ledger, the cells whose pods are counted, the webhook (webhook.ts), the generator, and their metrics. It starts when an
+// UpstreamCluster or a flag requires it; until then nothing is read and nothing runs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
@@ -44,25 +44,25 @@ import { createWebhook, type WebhookDeps } from './webhook.ts'
 
 export interface ProtectionDeps {
   readonly config: Config
-  /** Of the object plane; undefined where objects are files. */
+  /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined
-  /** Of its API server; '' = it is in this process, or there is none. */
+  /** URL of its API server; '' = it is in this process, or there is none. */
   readonly server: string
-  /** Where the PodProtectors are kept for a start without their API server. */
+  /** Stores the PodProtectors for a start without their API server. */
   readonly lastGood: LastGoodStates
-  /** The credentials revoked for the webhook; undefined = there is no such list. */
+  /** Credentials revoked for the webhook; undefined = no such list. */
   readonly revoked: RevocationCheck | undefined
-  /** How clients come in at the webhook, together with those of other ports. Default: by limits of its own port alone. */
+  /** Admission of clients at the webhook, shared with other ports. Default: limits of its own port alone. */
   readonly admission?: PortAdmission
   readonly clusters: ClusterTable
-  /** A new client of an UpstreamCluster. */
+  /** A new client for an UpstreamCluster. */
   readonly clientOf: (name: string) => KubeClient
   readonly clock: Clock
   readonly clocks: CellClocks
   readonly log: Logger
-  /** Notified of calls to API servers. */
+  /** Notified of API server calls. */
   readonly calls: KubeCallEvents
-  /** Calls the listener now and whenever UpstreamClusters have changed, until what it returns is called. */
+  /** Calls the listener now and whenever UpstreamClusters have changed, until the returned function is called. */
   onApplied(listener: () => void): () => void
   /** Tells the gateway threads which namespaces have a protector; undefined = unknown. */
   onNamespaces(namespaces: ReadonlySet<string> | undefined): void
@@ -86,9 +86,9 @@ export class Protection {
   readonly name = 'protection'
   readonly metrics: ProtectionMetrics
   readonly #deps: ProtectionDeps
-  /** Of --protection-kubeconfig; ours to close. */
+  /** Client for --protection-kubeconfig; closed by us. */
   #ownCore: KubeClient | undefined
-  /** Of --protection-workloads-kubeconfig. */
+  /** Client for --protection-workloads-kubeconfig. */
   #ownWorkloads: KubeClient | undefined
   readonly #kinds: readonly GeneratorKind[]
   readonly #monitor = new ProtectorMonitor()
@@ -96,10 +96,10 @@ export class Protection {
   #running: Running | undefined
   #kept: KeptProtectors | undefined
   #unfollow: () => void = () => undefined
-  /** The state of the watch of PodProtectors. */
+  /** State of the watch of PodProtectors. */
   #core = { current: false, message: '', sinceMs: 0 }
 
-  /** @throws {UserError} when a kubeconfig or the generator's configuration cannot be used */
+  /** @throws {UserError} if a kubeconfig or the generator's configuration is unusable */
   constructor(deps: ProtectionDeps) {
     this.#deps = deps
     const { metricsByNamespace: byNamespace, metricsByUser: byUser } = deps.config.protection
@@ -124,7 +124,7 @@ export class Protection {
     return this.#running?.ledger
   }
 
-  /** Of the webhook; 0 = it is not open. */
+  /** Port of the webhook; 0 = not open. */
   get port(): number {
     return this.#port?.port ?? 0
   }
@@ -138,7 +138,7 @@ export class Protection {
     return [...(this.#port?.certificates ?? []), ...clients.filter(({ pem }) => pem !== '')]
   }
 
-  /** By file: whether its content is in force. */
+  /** Keyed by file: whether its content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     const kubeconfigs = [
       ['protection-kubeconfig', this.#ownCore],
@@ -162,7 +162,7 @@ export class Protection {
     if (listen !== undefined) await this.#openWebhook(listen)
   }
 
-  /** Resolves when the PodProtectors are known, or after `withinMs`: an unavailable core cluster does not stop the start. */
+  /** Resolves when the PodProtectors are known, or after `withinMs`: an unavailable core cluster does not block the start. */
   async known(withinMs: number): Promise<void> {
     const { clock } = this.#deps
     const deadline = clock.monotonic() + withinMs
@@ -174,7 +174,7 @@ export class Protection {
     this.#running?.cells.update()
   }
 
-  /** For /debug/config; null = nothing runs. */
+  /** For /debug/config; null = not running. */
   describe(): object | null {
     if (this.#running === undefined) return null
     const { ledger, cells, leadership } = this.#running
@@ -189,7 +189,7 @@ export class Protection {
     }
   }
 
-  /** The PodProtectors that have pods in a cell; none until they are known. */
+  /** PodProtectors with pods in a cell; none until they are known. */
   protectorsIn(cell: string): ProtectorRows {
     const running = this.#running
     if (running === undefined) return { rows: [], omitted: 0 }
@@ -199,7 +199,7 @@ export class Protection {
     return protectorRows(cell, running.ledger.protectors.values(), config.protection.settings, clock.now(), select)
   }
 
-  /** What this replica does to protect the pods of a cluster; undefined = the cluster does not ask for it. */
+  /** How this replica protects the pods of a cluster; undefined = the cluster does not require it. */
   stateOf(cluster: string): GatewayProtection | undefined {
     const protection = this.#deps.clusters.get(cluster)?.compiled.protection
     if (protection === undefined) return undefined
@@ -237,7 +237,7 @@ export class Protection {
     await stopInReverse(parts, this.#deps.log)
   }
 
-  /** By cell, where they are known. */
+  /** Keyed by cell, if known. */
   #skews(): ReadonlyMap<string, ClockSkew> {
     const { clock, clocks } = this.#deps
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
@@ -343,7 +343,7 @@ export class Protection {
   }
 }
 
-/** The files bind the ServiceAccount of a gateway in the cluster; a gateway elsewhere has a user of its own. */
+/** The files bind the ServiceAccount of a gateway in the cluster; a gateway elsewhere has its own user. */
 function withRights(message: string, file: string): string {
   if (!/forbidden/i.test(message)) return message
   return `${message}; apply ${file}, with the user that is named here in the place of the ServiceAccount portcullis-system/portcullis`
@@ -356,12 +356,12 @@ function ownClient(
 ): KubeClient | undefined {
   if (kubeconfigFile === '') return undefined
   const client = createKubeClient({ kubeconfigFile, log, calls, ...(context !== '' && { context }) })
-  // Only a leader uses that of the workloads; when its certificate expires has to be known before.
+  // Only a leader uses the workloads' client; its certificate's expiry must be known earlier.
   client.kubeconfig?.refresh()
   return { ...client, follow: sharedFollow(client, [], log, [POD_PROTECTORS]) }
 }
 
-/** @throws {UserError} with every error at once */
+/** @throws {UserError} with all errors */
 export function readGeneratorKinds(file: string): readonly GeneratorKind[] {
   if (file === '') return []
   const flag = '--protection-generator-config'

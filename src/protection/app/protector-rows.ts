@@ -1,4 +1,4 @@
-// The PodProtectors of a cell as the dashboard shows them: those with the least room first.
+// The PodProtectors of a cell for the dashboard: those with the least room first.
 
 import type { ProtectorRow } from '../../insight/api/cluster-page.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
@@ -12,16 +12,16 @@ type CountedRow = Omit<ProtectorRow, 'stuck'> & { readonly key: string; readonly
 
 const MAX_ROWS = 100
 const MAX_NAMES = 10
-/** Of one PodProtector. */
+/** Limit per PodProtector. */
 const MAX_PODS = 2000
 
 export interface ProtectorRows {
   readonly rows: readonly ProtectorRow[]
-  /** How many more there are. */
+  /** Number of omitted rows. */
   readonly omitted: number
 }
 
-/** @param select pods of the cell; undefined where another replica counts them */
+/** @param select pods of the cell; undefined if another replica counts them */
 export function protectorRows(
   cell: string,
   protectors: Iterable<LiveProtector>,

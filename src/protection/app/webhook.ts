@@ -1,4 +1,4 @@
-// Wires the webhook of pod protection to the ledger, the cells and their clients: for deletions that do not come through the gateway.
+// Wires the pod protection webhook to the ledger, the cells and their clients: for deletions that bypass the gateway.
 
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
@@ -21,16 +21,16 @@ export interface WebhookDeps {
   readonly config: Config
   readonly ledger: ProtectionLedger
   readonly cells: ProtectionCells
-  /** undefined = there is no list of revoked credentials. */
+  /** undefined = no list of revoked credentials. */
   readonly revoked: RevocationCheck | undefined
-  /** How clients come in, together with those of other ports. Default: by limits of this port alone. */
+  /** Admission of clients, shared with other ports. Default: limits of this port alone. */
   readonly admission?: PortAdmission
   readonly clock: Clock
   readonly log: Logger
   readonly onReview: NonNullable<ProtectionWebhookDeps['onReview']>
 }
 
-/** The port is not open yet. @throws {UserError} when its certificate or its CA cannot be used */
+/** Does not open the port yet. @throws {UserError} if its certificate or its CA is unusable */
 export function createWebhook(deps: WebhookDeps): {
   readonly port: ProtectionPort
   readonly handler: RequestHandler
@@ -56,8 +56,8 @@ export function createWebhook(deps: WebhookDeps): {
 }
 
 /**
- * Pods of one name in the clusters of a cell, each once; several only where these are different clusters.
- * @throws {StatusError} (rejects) NotFound when none has one; whatever kept one of them from answering
+ * Pods with one name in the clusters of a cell, each once; several only if these are different clusters.
+ * @throws {StatusError} (rejects) NotFound if none has one; any error that kept one from responding
  */
 async function podsOfName(
   clients: readonly ObjectClient[],

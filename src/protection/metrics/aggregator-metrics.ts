@@ -33,7 +33,7 @@ export function aggregatorEvents(
   const period = families.of(POOL_PERIOD)
   const waited = families.of(POOL_WAITED)
   const trigger = families.of(UPDATE_TRIGGER)
-  // During a stall nothing calls while time goes on: since when the oldest has waited, by cell.
+  // During a stall there are no calls, yet time passes: when the oldest began to wait, by cell.
   const since = new Map<string, number>()
   updates.push(() => {
     for (const [cell, sinceMs] of since) poolLatency.set((monotonic() - sinceMs) / 1000, cell)

@@ -1,4 +1,4 @@
-// Metrics of the ledger: its writes, and what it knows of the PodProtectors.
+// Metrics of the ledger: its writes, and its view of the PodProtectors.
 
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
@@ -23,7 +23,7 @@ const POOL = 'podprotector-update'
 
 export interface LedgerMetrics {
   readonly events: Omit<ProtectionEvents, 'reviewed'>
-  /** PodProtectors that have something to be written. */
+  /** Number of PodProtectors with pending writes. */
   writing(keys: number): void
 }
 

@@ -1,5 +1,5 @@
-// The metrics of pod protection: Podseidon's, by their names and labels, after
-// `portcullis_`. The main thread alone counts them. test/protection/podseidon-metrics.test.ts compares docs/protection.md with them.
+// Metrics of pod protection, API server calls and health checks: Podseidon's names and labels, after `portcullis_`. Counted only on the main thread.
+// test/protection/podseidon-metrics.test.ts compares docs/protection.md with them.
 
 import { type Metric, MetricTable } from '../../gateway/metrics/metric.ts'
 import { monitorGauges, NO_SUMS } from '../core/quota/protector-sums.ts'
@@ -12,15 +12,15 @@ const SECONDS = Float64Array.of(
   ...[1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1],
   ...[2, 5, 10],
 )
-/** Seconds of waiting: 1 ms to a week. */
+/** Wait times in seconds: 1 ms to a week. */
 const LATENCY_SECONDS = Float64Array.of(
   ...[0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 86_400, 604_800],
 )
-/** Of batches and pools. */
+/** Sizes of batches and pools. */
 const SIZES = Float64Array.of(1, 4, 16, 64, 256, 1024, 4096, 16_384, 32_768)
 const RETRY_COUNTS = Float64Array.of(0, 1, 2, 4, 8, 16)
 
-// Deletions: the label `namespace`, here and below, is there with --protection-metrics-by-namespace only, `user` with -by-user.
+// Deletions: the label `namespace`, here and below, only exists with --protection-metrics-by-namespace, `user` with -by-user.
 export const WEBHOOK_REQUEST: Metric<[string, string, string]> = table.histogram(
   'webhook_request',
   ['cell', 'status', 'cause'],
@@ -39,7 +39,7 @@ export const WEBHOOK_HTTP_ERROR: Metric<[string, string]> = table.counter(
   'Requests to the webhook that were not a review from a known caller',
 )
 
-// The ledger: its writes, and what it knows of the PodProtectors.
+// The ledger: its writes, and its view of the PodProtectors.
 export const SUBMIT: Metric<[string, string]> = table.histogram(
   'retrybatch_submit',
   ['pool', 'error'],
@@ -176,7 +176,7 @@ export const CELL_CLOCK_SKEW: Metric<[string, 'least' | 'most']> = table.gauge(
   "Bounds of the seconds by which the clocks of a cell's API servers are ahead of this replica's",
 )
 
-// The generator, and what all PodProtectors together say.
+// The generator, and sums over all PodProtectors.
 export const GENERATOR_RECONCILE: Metric<[string, string, string, string, string]> = table.histogram(
   'generator_reconcile',
   ['group', 'version', 'resource', 'namespace', 'error'],
@@ -188,7 +188,7 @@ export const GENERATOR_ACTION: Metric<[string, string, string, string, string]> 
   ['group', 'version', 'resource', 'namespace', 'action'],
   'What the generator found to do',
 )
-/** By what follows `generator_monitor_workloads_`: one for each sum over all PodProtectors. */
+/** Keyed by the part after `generator_monitor_workloads_`: one per sum over all PodProtectors. */
 export const MONITORS: ReadonlyMap<string, Metric<[]>> = new Map(
   Array.from(monitorGauges(NO_SUMS).keys(), (name): [string, Metric<[]>] => [
     name,

@@ -1,5 +1,4 @@
-// Metrics of pod protection: Podseidon's, by their names and labels, with the prefix `portcullis_`. All of it happens on the
-// main thread.
+// Metrics of pod protection: Podseidon's names and labels, with the prefix `portcullis_`. All on the main thread.
 
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { MainFamilies, type MainFamily } from '../../gateway/metrics/main-families.ts'
@@ -25,11 +24,11 @@ import {
 import { workerTurns } from './worker-metrics.ts'
 
 export interface ProtectionMetricsOptions {
-  /** A label for the namespace; as many series as there are namespaces. Default false. */
+  /** Adds a namespace label: as many series as there are namespaces. Default false. */
   readonly byNamespace?: boolean
-  /** A label for the user; `system:node:*` counts as `system:node`. Default false. */
+  /** Adds a user label; `system:node:*` counts as `system:node`. Default false. */
   readonly byUser?: boolean
-  /** The elections that this replica leads. */
+  /** Identity of this replica in the elections it leads. */
   readonly identity: string
   /** Monotonic milliseconds. */
   monotonic(): number
@@ -37,39 +36,39 @@ export interface ProtectionMetricsOptions {
 
 /** Current lengths of the work queues. */
 export interface WorkQueued {
-  /** PodProtectors with something to be written. */
+  /** PodProtectors with pending writes. */
   readonly writing: number
-  /** Workloads that wait for the generator. */
+  /** Workloads waiting for the generator. */
   readonly generator: number
-  /** PodProtectors that wait to be counted, by cell. */
+  /** PodProtectors waiting to be counted, by cell. */
   readonly cells: ReadonlyMap<string, number>
 }
 
 export interface WebhookAnswered {
-  /** '' = one that is not known. */
+  /** '' = an unknown cell. */
   readonly cell: string
   readonly cause: string
-  /** HttpError: it was not a review, or its caller is unknown; `code` says more. */
+  /** HttpError: it was not a review, or its caller is unknown; see `code`. */
   readonly status: string
   readonly code: number
   readonly durationMs: number
 }
 
-/** Requests that the webhook answers without the ledger. */
+/** Results of requests that the webhook answers without the ledger. */
 const WITHOUT_LEDGER: ReadonlySet<string> = new Set(['NotRelevant', 'NotFound', 'UnknownCell', 'Unexpected'])
 
 export interface ProtectionMetrics {
   readonly events: ProtectionEvents
-  /** Metrics of one cell's aggregator; the gauges of several differ in their label. */
+  /** Metrics of one cell's aggregator; the gauges of several cells differ in their label. */
   aggregator(cell: string): AggregatorEvents
   readonly generator: GeneratorEvents
-  /** A request to the webhook was answered. What the ledger evaluates is reported by `events` alone. */
+  /** A request to the webhook was answered. Ledger evaluations are only reported by `events`. */
   webhookAnswered(outcome: WebhookAnswered): void
   leader(elector: string, leads: boolean): void
   queued(work: WorkQueued): void
-  /** How far clocks are ahead, by cell. */
+  /** Clock skew by cell. */
   clocks(skews: ReadonlyMap<string, ClockSkew>): void
-  /** Gauges of all protectors together, by what follows `generator_monitor_workloads_`. */
+  /** Gauges over all protectors, by the part after `generator_monitor_workloads_`. */
   monitor(values: ReadonlyMap<string, number>): void
   /** Called before every scrape. */
   beforeScrape(update: () => void): void
@@ -111,7 +110,7 @@ function queuedGauges(families: MainFamilies, writing: (keys: number) => void): 
   }
 }
 
-/** `system:node:*` folded, as Podseidon does: there are thousands of nodes. */
+/** Folds `system:node:*`, as Podseidon does: there are thousands of nodes. */
 function shownUser(user: string): string {
   return user.startsWith('system:node:') ? 'system:node' : user
 }
@@ -157,7 +156,7 @@ function leaderEvents(
   const held = families.of(LEADER_HEARTBEAT)
   const changes = families.of(LEADER_EVENT)
   const since = new Map<string, number>()
-  // All Leases are where the PodProtectors are.
+  // All Leases are stored next to the PodProtectors.
   const cluster = 'core'
   updates.push(() => {
     for (const [elector, sinceMs] of since) held.set((monotonic() - sinceMs) / 1000, cluster, elector, identity)
@@ -170,7 +169,7 @@ function leaderEvents(
   }
 }
 
-/** They are shown from the first time that they are known. */
+/** Shown once their values are known. */
 function monitorGauges(families: MainFamilies): ProtectionMetrics['monitor'] {
   const shown = new Map<string, MainFamily<[]>>()
   return (values) => {

@@ -3,7 +3,7 @@
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import { WORKER_RECONCILE } from './protection-descriptors.ts'
 
-/** A worker has had a turn. @param cell '' = it is of none @param error '' = none */
+/** A worker has run. @param cell '' = none @param error '' = none */
 export type WorkerTurn = (worker: string, cell: string, error: string, durationMs: number) => void
 
 export function workerTurns(families: MainFamilies): WorkerTurn {

@@ -1,4 +1,4 @@
-// What can be wrong with a ScaleUpGuard beyond its schema.
+// Checks of a ScaleUpGuard that its schema cannot express.
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import { type Loose, looseView } from '../../kit/api/json/object-shape.ts'
@@ -8,7 +8,7 @@ import { isObjectName, MAX_DNS_NAME } from '../../kit/api/validation/name-syntax
 import type { FailureRules, GuardBackoff, ScaleUpGuard } from './scale-up-guard.ts'
 import { DURATION, SCALE_UP_GUARD_SCHEMA } from './schema.ts'
 
-/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
+/** Returns every error and warning. Takes any JSON value and never throws; schema errors are not repeated. */
 export function checkScaleUpGuard(object: unknown): readonly FieldError[] {
   const out = new FieldErrors()
   const { spec } = (looseView(SCALE_UP_GUARD_SCHEMA, object) ?? {}) as Loose<ScaleUpGuard>
@@ -26,7 +26,7 @@ export function checkScaleUpGuard(object: unknown): readonly FieldError[] {
   return reportable(out.found, out.more)
 }
 
-/** What is too long is the schema's to say. */
+/** The schema reports names that are too long. */
 function checkName(name: string | undefined, path: string, out: FieldErrors): void {
   if (name === undefined || name === '' || name.length > MAX_DNS_NAME || isObjectName(name)) return
   out.invalid(path, `${shown(name)} is not a valid name`, 'use lower-case letters, digits, - and .')
@@ -34,7 +34,7 @@ function checkName(name: string | undefined, path: string, out: FieldErrors): vo
 
 function checkFailure(failure: Loose<FailureRules>, out: FieldErrors): void {
   checkDuration(failure.minDuration, 'spec.failure.minDuration', 0, out)
-  // Every new Machine is without both for a while.
+  // Every new Machine lacks both for a while.
   checkDuration(failure.noProviderIDFor, 'spec.failure.noProviderIDFor', SHORTEST, out)
   checkDuration(failure.noNodeFor, 'spec.failure.noNodeFor', SHORTEST, out)
   if (failure.conditionReasons?.length !== 0) return
@@ -44,10 +44,10 @@ function checkFailure(failure: Loose<FailureRules>, out: FieldErrors): void {
 
 /** Seconds. */
 const SHORTEST = 1
-/** A year. Dates end somewhere. */
+/** A year: longer ones could exceed the range of dates. */
 const LONGEST = 8760 * 3600
 
-/** @returns seconds; undefined = there is none, or it is wrong */
+/** @returns seconds; undefined = absent or invalid */
 function checkDuration(text: string | undefined, path: string, shortest: number, out: FieldErrors): number | undefined {
   if (text === undefined) return undefined
   const seconds = DURATION_PATTERN.test(text) ? secondsOf(text) : undefined
@@ -60,7 +60,7 @@ function checkDuration(text: string | undefined, path: string, shortest: number,
 
 const DURATION_PATTERN = new RegExp(DURATION)
 
-/** The autoscaler refuses by itself, for 5 minutes after its first failure: whoever ends later refuses its next try. */
+/** The autoscaler itself backs off for 5 minutes after its first failure; a backoff that ends later would refuse its next attempt. */
 const AUTOSCALER_INITIAL = 5 * 60
 
 function checkBackoff({ initial, max, resetAfter }: Loose<GuardBackoff>, out: FieldErrors): void {
@@ -78,7 +78,7 @@ function checkBackoff({ initial, max, resetAfter }: Loose<GuardBackoff>, out: Fi
 
 const SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 }
 
-/** Of a duration that fits the pattern. */
+/** For a duration that fits the pattern. */
 function secondsOf(text: string): number {
   let sum = 0
   for (const [, number = '', unit = ''] of text.matchAll(/(\d+\.?\d*|\.\d+)(ms|s|m|h)/g)) {

@@ -1,4 +1,4 @@
-// ScaleUpGuard: node groups of Cluster API whose scale-up has failed are backed off, and what failed of it is taken back.
+// ScaleUpGuard: backs off Cluster API node groups whose scale-up failed, and removes the failed part.
 
 import type { ValueOf } from '../../kit/api/json/json-schema.ts'
 import type { ObjectMeta } from '../../kube/api/meta.ts'
@@ -13,13 +13,13 @@ export interface ScaleUpGuard {
 }
 
 export type ScaleUpGuardSpec = ValueOf<typeof SCALE_UP_GUARD_SPEC_SCHEMA>
-/** Durations as Go writes them. */
+/** Durations in Go's format. */
 export type FailureRules = NonNullable<ScaleUpGuardSpec['failure']>
-/** Durations as Go writes them. */
+/** Durations in Go's format. */
 export type GuardBackoff = NonNullable<ScaleUpGuardSpec['backoff']>
 export type ScaleUpGuardStatus = ValueOf<typeof SCALE_UP_GUARD_STATUS_SCHEMA>
 export type GuardedGroup = NonNullable<ScaleUpGuardStatus['groups']>[number]
 export type GroupRequest = NonNullable<GuardedGroup['requests']>[number]
-/** A `machine` that is absent: a replica of a MachinePool. */
+/** An absent `machine` means a replica of a MachinePool. */
 export type FailedMachine = NonNullable<GuardedGroup['failed']>[number]
 export type GuardCondition = NonNullable<ScaleUpGuardStatus['conditions']>[number]

@@ -22,7 +22,7 @@ import { SCALE_GROUP } from '../../kube/api/own-names.ts'
 
 export const SCALE_UP_GUARD_KIND = 'ScaleUpGuard'
 
-/** Go's durations without a sign; the checks beside the schema say which are too short or too long. */
+/** Go's unsigned durations; the checks beside the schema reject those that are too short or too long. */
 export const DURATION = '^(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ms|s|m|h))+)$'
 const MAX_TEXT = 256
 
@@ -34,7 +34,7 @@ function duration(description: string, value: string): Schema<string> {
   return defaultsTo(value, text(description, { maxLength: 32, pattern: DURATION }))
 }
 
-/** What an absent list means: `defaultsTo` is for single values. */
+/** Default for an absent list: `defaultsTo` takes single values only. */
 export const DEFAULT_AUTOSCALER_USERS: readonly string[] = ['system:serviceaccount:kube-system:cluster-autoscaler']
 export const DEFAULT_CONDITION_REASONS: readonly string[] = [
   'InstanceProvisionFailed',

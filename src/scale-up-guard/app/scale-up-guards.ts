@@ -1,4 +1,4 @@
-// Wires the scale-up guards: the controllers of the main thread, their clients and Lease, and what gateway threads enforce.
+// Wires the scale-up guards: the main thread's controllers, their clients and Lease, and what gateway threads enforce.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { GatewayMetrics } from '../../gateway/metrics/metrics.ts'
@@ -20,7 +20,7 @@ import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.
 
 export interface ScaleUpGuardDeps {
   readonly config: Config
-  /** Of the object plane; undefined where objects are files. */
+  /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined
   readonly clientOf: (cluster: string) => KubeClient
   readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
@@ -39,7 +39,7 @@ export interface RunningScaleUpGuards {
 const KNOWN_LOOK_MS = 5
 const LEASE = { namespace: 'default', name: 'portcullis-scale-up-guard' }
 
-/** Objects that are files have no status to keep a backoff in: undefined then. */
+/** undefined if objects are files: they have no status to store a backoff. */
 export function startScaleUpGuards(parts: ScaleUpGuardDeps): RunningScaleUpGuards | undefined {
   const { config, client, clientOf, pool, clock, log } = parts
   const counts = createGuardMetrics(parts.metrics.families)

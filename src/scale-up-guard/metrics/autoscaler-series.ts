@@ -1,4 +1,4 @@
-// Metrics of the cluster-autoscalers of the clusters, which only the main thread of the leading replica knows.
+// Metrics of the clusters' cluster-autoscalers, known only to the leading replica's main thread.
 
 import {
   AUTOSCALER_HEALTHY,
@@ -12,12 +12,12 @@ import {
 } from '../../gateway/metrics/descriptors.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 
-/** One cluster's autoscaler; of at most as many groups as the status of an UpstreamCluster lists. */
+/** One cluster's autoscaler; with at most as many groups as an UpstreamCluster's status lists. */
 export interface AutoscalerSeries {
   readonly cluster: string
-  /** It writes its status, and finds the cluster healthy. */
+  /** It writes its status, and considers the cluster healthy. */
   readonly healthy: boolean
-  /** Milliseconds since the epoch; 0 = not told. */
+  /** Milliseconds since the epoch; 0 = not stated. */
   readonly writtenAtMs: number
   readonly unreadable: number
   readonly omittedGroups: number
@@ -38,7 +38,7 @@ export function exposeAutoscalers(into: Exposition, followed: readonly Autoscale
     if (writtenAtMs > 0) into.addMetric(AUTOSCALER_LAST_UPDATED, writtenAtMs / 1000, cluster)
     into.addMetric(AUTOSCALER_UNREADABLE, unreadable, cluster)
     into.addMetric(AUTOSCALER_OMITTED_GROUPS, omittedGroups, cluster)
-    // Two groups of one name, cut or not, would be two samples of one series: Prometheus would refuse the whole scrape.
+    // Two groups with the same name, truncated or not, would be duplicate samples of one series: Prometheus would reject the whole scrape.
     for (const { name, backoff, unhealthy, target, registered } of new Map(
       groups.map((one) => [one.name, one]),
     ).values()) {

@@ -1,4 +1,4 @@
-// What scale-up guards do on the main thread. Guards are objects, and what they do is a closed set: the labels are bounded.
+// Actions of scale-up guards, on the main thread. Labels are bounded: guards are objects, and actions a closed set.
 
 import { GUARD_ACTIONS, GUARDED_BACKED_OFF, GUARDED_GROUPS } from '../../gateway/metrics/descriptors.ts'
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
@@ -6,7 +6,7 @@ import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 export interface GuardMetrics {
   counted(cluster: string, guard: string, groups: number, backedOff: number): void
   acted(cluster: string, guard: string, action: 'backoff' | 'correction', result: 'done' | 'stale' | 'failed'): void
-  /** Its gauges are no longer this replica's to tell. */
+  /** This replica no longer reports its gauges. */
   forget(cluster: string, guard: string): void
 }
 

@@ -1,4 +1,4 @@
-// What can be wrong with a ScaleDownPolicy beyond its schema.
+// Checks of a ScaleDownPolicy that its schema cannot express.
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import { type Loose, looseView } from '../../kit/api/json/object-shape.ts'
@@ -8,7 +8,7 @@ import { isLabelKey } from '../../kit/api/validation/name-syntax.ts'
 import type { ScaleDownPolicy, VictimPreference } from './scale-down-policy.ts'
 import { SCALE_DOWN_POLICY_SCHEMA } from './schema.ts'
 
-/** Every error and warning. Takes any JSON value and never throws; what the schema finds is not reported again. */
+/** Returns every error and warning. Takes any JSON value and never throws; schema errors are not repeated. */
 export function checkScaleDownPolicy(object: unknown): readonly FieldError[] {
   const out = new FieldErrors()
   const { spec } = (looseView(SCALE_DOWN_POLICY_SCHEMA, object) ?? {}) as Loose<ScaleDownPolicy>

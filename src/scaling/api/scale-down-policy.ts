@@ -1,4 +1,4 @@
-// ScaleDownPolicy: which pods of a workload go first when it is scaled down, in the clusters behind the gateway.
+// ScaleDownPolicy: which pods of a workload are deleted first in a scale-down, in the clusters behind the gateway.
 
 import type { ValueOf } from '../../kit/api/json/json-schema.ts'
 import type { ObjectMeta } from '../../kube/api/meta.ts'

@@ -1,13 +1,13 @@
-// What the request path tells of a scale-down that a ScaleDownPolicy was asked about: plain data, because it crosses threads.
+// Reported by the request path about a scale-down governed by a ScaleDownPolicy: plain data, because it crosses threads.
 
 /**
- * Steered: its victims have costs. Nothing: no cost is needed, because nothing is to be chosen. Unsteerable: of a kind or in a state in which
- * costs decide nothing. Unavailable: nobody could choose. Reverted: the write failed, and the costs are taken back.
+ * Steered: its victims have costs. Nothing: no cost needed, because there is no choice. Unsteerable: a kind or state in which costs have no effect.
+ * Unavailable: no decision was possible. Reverted: the write failed, and the costs were removed.
  */
 export type ScaleDownOutcome = 'Steered' | 'Nothing' | 'Shadow' | 'Unsteerable' | 'Unavailable' | 'Reverted'
 
 export interface ScaleDownReport {
-  /** Of the policy. */
+  /** The policy's namespace. */
   readonly namespace: string
   readonly policy: string
   readonly cluster: string
@@ -16,7 +16,7 @@ export interface ScaleDownReport {
   readonly from: number
   readonly to: number
   readonly outcome: ScaleDownOutcome
-  /** Why, for people; '' = it speaks for itself. */
+  /** Why, for people; '' = self-explanatory. */
   readonly message: string
   readonly victims: readonly string[]
   readonly conflicts: readonly string[]

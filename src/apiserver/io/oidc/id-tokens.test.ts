@@ -115,7 +115,7 @@ test('a key verifies only what it is for', async () => {
     const user = tokensWith(keysOf(jwk(publicKey))).verify(forged, NOW_MS)
     assert.equal(user?.name, publicKey === small.publicKey ? undefined : 'alice')
   }
-  // Without a key id each is tried.
+  // Without a key id, all keys are tried.
   const plain = await signed(CLAIMS, { kid: undefined })
   assert.ok(tokensWith(keysOf(jwk(small.publicKey), jwk(rsa.publicKey, { kid: 'k2' }))).verify(plain, NOW_MS))
 })
@@ -126,7 +126,7 @@ test('tokens of others are not looked at', async () => {
     assert.equal(tokens.verify(token, NOW_MS), undefined)
     assert.equal(tokens.waitFor(token, NOW_MS), undefined)
   }
-  // Larger than any credential of a person: not even parsed.
+  // Larger than any real credential: not even parsed.
   assert.equal(tokens.verify(await signed({ ...CLAIMS, more: 'x'.repeat(20_000) }), NOW_MS), undefined)
   assert.deepEqual(tokens.results, [])
 })

@@ -1,5 +1,5 @@
-// ID tokens of one OpenID provider (OpenID Connect Core 1.0, section 3.1.3.7): whose they are. Verified in the turn in which they arrive, with
-// the keys known; only a token that none of them has signed may wait for newer ones.
+// Verifies ID tokens of one OpenID provider (OpenID Connect Core 1.0, section 3.1.3.7) and returns their user. Done synchronously with the known
+// keys; only a token signed by none of them may wait for newer keys.
 
 import {
   checkAudienceAndTimes,
@@ -21,16 +21,13 @@ export interface IdTokensOptions {
   readonly algs: readonly SigningAlg[]
   readonly keys: Pick<IssuerKeys, 'keys' | 'refetch'>
   readonly log: Logger
-  /** A token of this provider was looked at. `accepted`: or why not. */
+  /** A token of this provider was checked. `accepted`, or why it was refused. */
   onToken(result: 'accepted' | OidcRefusal): void
 }
 
-/** As a TokenVerifier: undefined for tokens of others, too. */
+/** A TokenVerifier: also returns undefined for tokens from other issuers. */
 export interface IdTokens extends TokenVerifier {
-  /**
-   * To be awaited before `verify`: newer keys are on their way, and may verify this token. undefined = nothing to wait for. Never
-   * rejects.
-   */
+  /** Await it before `verify`: newer keys are being fetched and may verify this token. undefined = nothing to wait for. Never rejects. */
   waitFor(token: string, nowMs: number): Promise<void> | undefined
 }
 
@@ -39,11 +36,11 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** Tokens whose user is remembered until they expire, so that each is verified once. */
+/** Tokens whose user is cached until they expire, so that each is verified once. */
 const MAX_REMEMBERED = 4_096
-/** Requests that wait for newer keys. */
+/** Requests waiting for newer keys. */
 const MAX_WAITING = 1_000
-/** The log has at most one line for each reason in this time. */
+/** At most one log line per reason in this interval. */
 const LOG_EVERY_MS = 60_000
 
 export function createIdTokens(options: IdTokensOptions): IdTokens {
@@ -53,7 +50,7 @@ export function createIdTokens(options: IdTokensOptions): IdTokens {
 class ProviderTokens implements IdTokens {
   readonly #options: IdTokensOptions
   readonly #remembered = new Map<string, Remembered>()
-  /** That the remembered ones were verified with. */
+  /** The keys with which the cached ones were verified. */
   #keys: readonly SigningKey[] = []
   #waiting = 0
   readonly #loggedMs = new Map<OidcRefusal, number>()
@@ -89,7 +86,7 @@ class ProviderTokens implements IdTokens {
     return fetched.finally(() => void this.#waiting--)
   }
 
-  /** undefined = it is a token of somebody else, or none. */
+  /** undefined = another issuer's token, or none. */
   #read(token: string): Jwt | undefined {
     if (token.length > MAX_TOKEN_LENGTH) return undefined
     const jwt = readJwt(token)
@@ -105,9 +102,9 @@ class ProviderTokens implements IdTokens {
     return userFromClaims(jwt.claims, this.#options.claims)
   }
 
-  /** What can be said before the signature is looked at; costs nothing, and causes no fetch. */
+  /** Checks that precede the signature; costs nothing, and triggers no fetch. */
   #fromProvider({ header, claims }: Jwt, nowMs: number): RefusedClaims | object {
-    // `crit` would name extensions that have to be understood (RFC 7515 section 4.1.11).
+    // `crit` would name extensions that must be understood (RFC 7515 section 4.1.11).
     if (Object.hasOwn(header, 'crit')) return { refused: 'malformed', message: 'the header has critical extensions' }
     if (this.#algOf(header) === undefined) {
       const { algs } = this.#options

@@ -52,7 +52,7 @@ test('keys are fetched no more often than every five seconds, whatever tokens co
   const one = world()
   const first = one.keys.refetch()
   assert.ok(first !== undefined)
-  // Those who come meanwhile wait for the same answer.
+  // Concurrent calls share one fetch.
   assert.equal(one.keys.refetch(), first)
   await first
   assert.deepEqual(one.asked, [CONFIGURATION, KEYS])

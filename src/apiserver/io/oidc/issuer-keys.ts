@@ -1,5 +1,5 @@
-// The signing keys of an OpenID provider: fetched at the start, every ten minutes, and when a token is signed with a key that is not
-// known, but then no more often than every five seconds, whatever clients send. What was fetched stays while the provider is away.
+// An OpenID provider's signing keys: fetched at the start, every ten minutes, and when a token is signed with an unknown key, but then at most every
+// five seconds, whatever clients send. Fetched keys are kept while the provider is down.
 
 import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
@@ -12,20 +12,20 @@ import { readKeySet, type SigningKey } from './signing-keys.ts'
 
 interface IssuerKeysOptions {
   readonly issuer: string
-  /** '' = the CAs of the machine. */
+  /** '' = the machine's CAs. */
   readonly caFile: string
   readonly log: Logger
-  /** Milliseconds that never go back. */
+  /** Monotonic milliseconds. */
   monotonic(): number
-  /** After each attempt. */
+  /** Called after each attempt. */
   onFetched(succeeded: boolean): void
   /** Default: over https. */
   readonly fetch?: (url: string, caFile: string) => Promise<unknown>
 }
 
-/** Between the beginnings of two fetches. */
+/** Minimum time between the starts of two fetches. */
 export const MIN_FETCH_INTERVAL_MS = 5_000
-/** A key that the provider withdraws counts for as long as this at most. */
+/** A key withdrawn by the provider stays valid for at most this long. */
 const REFRESH_MS = 10 * 60_000
 const WELL_KNOWN = '/.well-known/openid-configuration'
 
@@ -43,7 +43,7 @@ export class IssuerKeys {
     this.#options = options
   }
 
-  /** Another list after each fetch that changed them. */
+  /** A new list after each fetch that changed the keys. */
   get keys(): readonly SigningKey[] {
     return this.#keys
   }
@@ -102,7 +102,7 @@ export class IssuerKeys {
     const { issuer, caFile, fetch = fetchJson } = this.#options
     const configuration = await fetch(`${issuer.replace(/\/$/, '')}${WELL_KNOWN}`, caFile)
     const { issuer: named, jwks_uri: uri } = isRecord(configuration) ? configuration : {}
-    // OpenID Connect Discovery 1.0, section 4.3: they must be the same.
+    // OpenID Connect Discovery 1.0, section 4.3: they must match.
     if (named !== issuer) throw new Error(`the provider says that its issuer is ${JSON.stringify(named)}`)
     if (typeof uri !== 'string' || !URL.canParse(uri) || new URL(uri).protocol !== 'https:') {
       throw new Error('the provider names no jwks_uri that begins with https://')
@@ -114,12 +114,12 @@ export class IssuerKeys {
   }
 }
 
-// One GET of a JSON document over https, within a bounded time.
+// One GET of a JSON document over https, with a deadline.
 const TIMEOUT_MS = 10_000
 
 /**
- * @param caFile PEM; read each time, so that it may be replaced. '' = what Node and the machine trust
- * @throws (rejects) with one line of what went wrong
+ * @param caFile PEM; read each time, so that it may be replaced. '' = the CAs that Node and the machine trust
+ * @throws (rejects) with a one-line description
  */
 async function fetchJson(url: string, caFile: string): Promise<unknown> {
   const ca = caFile === '' ? trustedCAs() : readFileSync(caFile)
@@ -134,7 +134,7 @@ async function fetchJson(url: string, caFile: string): Promise<unknown> {
   }
 }
 
-/** It may be parsed. */
+/** The text may be parsed. */
 async function fetchText(url: string, ca: Buffer | string[], signal: AbortSignal): Promise<string> {
   const reply = await fetchBounded(url, { headers: { accept: 'application/json' }, tls: { ca }, signal })
   if (reply.code === 200) return reply.countedText(DOCUMENT, serverCharge(new URL(url).origin))

@@ -1,31 +1,31 @@
-// The keys with which an OpenID provider signs (RFC 7517), and the algorithms that count (RFC 7518 section 3). Asymmetric ones only:
-// with `none` and HS* anybody who knows the public key could sign. A key verifies only what its type is for.
+// Signing keys of an OpenID provider (RFC 7517), and the accepted algorithms (RFC 7518 section 3). Asymmetric only: with `none` and HS*, knowing the
+// public key would be enough to sign. A key only verifies algorithms of its type.
 
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { Jwt } from '../../../pki/io/jwt.ts'
 
-/** As `--oidc-signing-algs` of kube-apiserver. */
+/** Like kube-apiserver's `--oidc-signing-algs`. */
 export const SIGNING_ALGS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'] as const
 export type SigningAlg = (typeof SIGNING_ALGS)[number]
 
 export interface SigningKey {
-  /** '' = it has none. */
+  /** '' = none. */
   readonly id: string
   readonly key: KeyObject
-  /** The only algorithm that it is for; '' = any that its type allows. */
+  /** The only algorithm it may be used with; '' = any that its type allows. */
   readonly alg: string
 }
 
-/** Keys of one provider that are looked at. */
+/** Keys considered per provider. */
 const MAX_KEYS = 100
-/** Keys that a token without a key id is tried with. */
+/** Keys tried for a token without a key id. */
 const MAX_TRIED = 16
 /** RFC 7518 section 3.3. */
 const MIN_RSA_BITS = 2048
 const CURVES: Readonly<Record<string, string>> = { ES256: 'prime256v1', ES384: 'secp384r1', ES512: 'secp521r1' }
 
-/** The keys of a JWK Set that can verify signatures; others are skipped. undefined = it is not a JWK Set. */
+/** The keys in a JWK Set that can verify signatures; others are skipped. undefined = it is not a JWK Set. */
 export function readKeySet(document: unknown): readonly SigningKey[] | undefined {
   const keys = isRecord(document) ? document['keys'] : undefined
   if (!Array.isArray(keys)) return undefined

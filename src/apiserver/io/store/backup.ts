@@ -1,4 +1,4 @@
-// A copy of a store while it is in use.
+// Copies a store while it is in use.
 
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
@@ -11,14 +11,14 @@ import { createPrivateFile } from './lock.ts'
 
 /**
  * More revisions than are ever written between the last backup and the loss of a store. The copy starts this much later, without history: a client
- * that saw revisions that the copy does not have gets 410 and lists again, and revisions never go back (etcd: --bump-revision).
+ * that saw revisions missing from the copy gets 410 and lists again, and revisions never go back (etcd: --bump-revision).
  */
 export const REVISIONS_SKIPPED = 1_000_000_000
 
 /**
- * Copies a store into a new file, from any process and while another one writes it: a consistent snapshot (SQLite's
- * VACUUM INTO). The file appears when it is complete and on disk. To restore it: stop the process, put the copy in the place of the
- * store's file and remove the files next to it that end in -wal and -shm. Secrets in it need the key file, which is not copied.
+ * Copies a store into a new file, from any process and while another one writes it: a consistent snapshot (SQLite's VACUUM INTO). The file appears
+ * once it is complete and on disk. To restore it: stop the process, put the copy in place of the store's file and remove the files next to it that
+ * end in -wal and -shm. Secrets in it need the key file, which is not copied.
  *
  * `sqlite3 store.db "VACUUM INTO 'copy.db'"` works too, but keeps the old revisions: then restart every client that watches.
  * Copying the files of a running store does not work.

@@ -1,5 +1,5 @@
-// Stored objects: JSON text, or sealed with AES-256-GCM (NIST SP 800-38D) when they are Secrets, or hold keys and
-// tokens themselves. A sealed body is bound to its key and revision: it cannot be replaced by an old one, or that of another Secret.
+// Stored objects: JSON text, sealed with AES-256-GCM (NIST SP 800-38D) if they are Secrets, or contain keys and tokens inline. A sealed body is bound
+// to its key and revision: it cannot be replaced by an old one, or another Secret's.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -50,7 +50,7 @@ export class ObjectBodies {
     return parse(body, key)
   }
 
-  /** @param context additional data; opening needs the same */
+  /** @param context additional authenticated data; opening needs the same */
   seal(context: string, text: string): Uint8Array {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv(CIPHER, this.#secretKey(), nonce)
@@ -80,7 +80,7 @@ export class ObjectBodies {
   }
 }
 
-/** Kinds that may hold keys and tokens, by resource. */
+/** Kinds that may contain keys and tokens inline, by resource. */
 const WITH_INLINE_SECRETS: ReadonlyMap<string, ResourceKind> = new Map(
   SCHEME.filter(({ inlineSecrets }) => inlineSecrets !== undefined).map((kind) => [resourceName(kind), kind]),
 )

@@ -1,4 +1,4 @@
-// Errors of SQLite as messages for people: at the start a UserError, later a Status of 500. Result codes: sqlite.org/rescode.html.
+// SQLite errors as messages for people: a UserError at startup, later a Status with code 500. Result codes: sqlite.org/rescode.html.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
@@ -12,10 +12,10 @@ const FULL = 13
 const CANTOPEN = 14
 const NOTADB = 26
 
-/** The file is valid for SQLite, but its content is not that of a store. */
+/** The file is valid SQLite, but its content is not a store's. */
 export class StoreDamaged extends Error {}
 
-/** The primary result code of a node:sqlite error; 0 = another error. */
+/** Primary result code of a node:sqlite error; 0 = another error. */
 function resultCode(error: unknown): number {
   if (!(error instanceof Error && 'errcode' in error) || typeof error.errcode !== 'number') return 0
   return error.errcode & 0xff
@@ -25,7 +25,7 @@ export function isBusy(error: unknown): boolean {
   return resultCode(error) === BUSY
 }
 
-/** For an error while a store is opened. Errors other than SQLite's are bugs and stay as they are. */
+/** For an error while opening a store. Errors other than SQLite's are bugs and stay as they are. */
 export function openingFailure(error: unknown, file: string): unknown {
   const message = errorMessage(error)
   if (error instanceof StoreDamaged) return damaged(file, message)
@@ -54,7 +54,7 @@ export function openingFailure(error: unknown, file: string): unknown {
   }
 }
 
-/** For an error while an open store is read or written: 500 InternalError that says what to do. */
+/** For an error while reading or writing an open store: 500 InternalError that says what to do. */
 export function runningFailure(error: unknown, file: string): unknown {
   if (error instanceof StatusError) return error
   const message = errorMessage(error)

@@ -1,4 +1,4 @@
-// The table of events: watches resume from it and lists of older revisions are built from it, until it is compacted.
+// The events table: watches resume from it and lists of older revisions are built from it, until it is compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -11,7 +11,7 @@ export interface StorePosition {
   readonly revision: number
   /** History is complete after this revision. */
   readonly oldest: number
-  /** Size of the bodies that only history needs. */
+  /** Size of the bodies needed only by history. */
   readonly historyBytes: number
 }
 
@@ -26,10 +26,10 @@ export interface HistoryLimits {
 
 /** Events read at once in a replay. */
 const PAGE_EVENTS = 100
-/** So that one write does not pay for all of a burst. */
+/** Keeps one write from paying for a whole burst. */
 const MAX_DROPPED = 200
 
-/** Objects that have not changed since, and for the others the state before their first change. */
+/** Objects unchanged since, and for the others the state before their first change. */
 const AT_REVISION = `
 SELECT namespace, name, revision FROM objects WHERE ${IN_RANGE} AND revision <= $revision
 UNION ALL
@@ -71,7 +71,7 @@ export class StoreHistory {
 
   /**
    * @param previous revision of the previous state; 0 = none
-   * @returns bytes of that state, which only history needs from now on
+   * @returns bytes of that state, from now on needed only by history
    */
   append({ revision, resource, namespace, name, type }: StoreEvent, previous: number, timeMs: number): number {
     const bytes = this.#objects.bytes(previous)
@@ -80,7 +80,7 @@ export class StoreHistory {
     return bytes
   }
 
-  /** One page of what happened after a revision. */
+  /** One page of events after a revision. */
   after(resource: string, namespace: string, after: number): readonly StoreEvent[] {
     return this.#page.all({ resource, namespace, after }).map((row) => this.#event(row))
   }
@@ -95,7 +95,7 @@ export class StoreHistory {
     return row === undefined ? 0 : integerOf(row, 'count')
   }
 
-  /** Drops old events, within the transaction of a write. */
+  /** Drops old events, within a write's transaction. */
   compact(position: StorePosition, nowMs: number): StorePosition {
     const { revisions, ageMs, maxRevisions, maxBytes } = this.#limits
     const { revision } = position
@@ -130,7 +130,7 @@ export class StoreHistory {
   }
 }
 
-/** A copy whose metadata.resourceVersion is the revision. */
+/** A copy with the revision as metadata.resourceVersion. */
 export function withRevision(object: JsonObject, revision: number): JsonObject {
   const metadata = object['metadata']
   const fields = typeof metadata === 'object' ? metadata : undefined

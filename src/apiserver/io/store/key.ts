@@ -1,4 +1,4 @@
-// The file with the key that encrypts Secrets in the store: 32 random bytes, as one line of base64.
+// The key file that encrypts Secrets in the store: 32 random bytes, as one line of base64.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, unlinkSync, writeSync } from 'node:fs'
@@ -11,20 +11,20 @@ const KEY_BYTES = 32
 const BASE64 = /^[A-Za-z0-9+/]{43}=$/
 
 /**
- * Reads the key; creates it first (mode 0600, on disk before this returns) when the file does not exist. Whoever backs a store
- * up needs this file, too: without it the Secrets are lost.
- * @throws {UserError} when the file cannot be read or written, or holds something else
+ * Reads the key; creates it first (mode 0600, on disk before this returns) if the file does not exist. A backup of the store needs this file, too:
+ * without it the Secrets are lost.
+ * @throws {UserError} if the file cannot be read or written, or contains something else
  */
 export function readStoreKey(file: string): Buffer {
   return readKey(file) ?? createKey(file)
 }
 
-/** As readStoreKey, but does not create a file; undefined = it does not exist. @throws {UserError} */
+/** Like readStoreKey, but does not create a file; undefined = it does not exist. @throws {UserError} */
 export function readExistingKey(file: string): Buffer | undefined {
   return readKey(file)
 }
 
-/** Creates a new key, replacing the file if it exists; on disk before this returns. @throws {UserError} */
+/** Creates a new key, replacing an existing file; on disk before this returns. @throws {UserError} */
 export function createNewKey(file: string): Buffer {
   try {
     rmSync(file, { force: true })
@@ -56,7 +56,7 @@ function readKey(file: string): Buffer | undefined {
   return Buffer.from(text, 'base64')
 }
 
-/** Atomic, whatever happens; two processes at once get the same key. */
+/** Always atomic; two concurrent processes get the same key. */
 function createKey(file: string): Buffer {
   makePrivateDirectory(dirname(file))
   const key = randomBytes(KEY_BYTES)
@@ -89,7 +89,7 @@ function writeDurably(file: string, text: string): void {
   }
 }
 
-/** After it, the names of files in the directory survive a power failure. */
+/** Makes file names in the directory survive a power failure. */
 export function syncDirectory(dir: string): void {
   const fd = openSync(dir, 'r')
   try {

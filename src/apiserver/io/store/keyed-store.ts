@@ -1,5 +1,5 @@
-// A store with its key file. A change of the key (rotation.ts) cannot write both atomically, so after a crash the
-// store may use the new key, which is kept next to the old one until it has replaced it.
+// A store with its key file. A key rotation (rotation.ts) cannot write both atomically, so after a crash the store may use the new key, which is kept
+// next to the old one until it has replaced it.
 
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -9,20 +9,20 @@ import { WrongStoreKey } from './open.ts'
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from './store.ts'
 
 export interface KeyedStoreOptions extends Omit<SqliteStoreOptions, 'key'> {
-  /** Created when it does not exist, unless `existing`. */
+  /** Created if it does not exist, unless `existing`. */
   readonly keyFile: string
-  /** Whether the key must exist already. Default false. */
+  /** Whether the key must already exist. Default false. */
   readonly existing?: boolean
 }
 
-/** The key that is about to replace the one in `keyFile`. */
+/** The key about to replace the one in `keyFile`. */
 export function nextKeyFile(keyFile: string): string {
   return `${keyFile}.next`
 }
 
 /**
- * Opens the store, and completes or discards an interrupted change of its key.
- * @throws {UserError} as openSqliteStore, and when there is no usable key
+ * Opens the store, and completes or discards an interrupted key rotation.
+ * @throws {UserError} like openSqliteStore, and if there is no usable key
  */
 export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedStoreOptions): SqliteStore {
   const next = readExistingKey(nextKeyFile(keyFile))
@@ -34,7 +34,7 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
   }
   let store = current === undefined ? undefined : tryOpen(options, current)
   if (store !== undefined) {
-    // It was never used. A process that changes keys has the store open: nobody does, now that we have it.
+    // It was never used. A process that rotates keys has the store open, and now only we have.
     forget(nextKeyFile(keyFile))
     return store
   }
@@ -48,7 +48,7 @@ export function openKeyedStore({ keyFile, existing = false, ...options }: KeyedS
   }
 }
 
-/** A store that has a key already refuses one that was just made: that is a wrong name, or a file that was lost, and nothing stays of it. */
+/** A store that already has a key rejects a newly created one: the name is wrong, or the file was lost, so the new one is removed. */
 function openWithNewKey(options: Omit<SqliteStoreOptions, 'key'>, keyFile: string, key: Buffer): SqliteStore {
   const store = tryOpen(options, key)
   if (store !== undefined) return store
@@ -57,8 +57,8 @@ function openWithNewKey(options: Omit<SqliteStoreOptions, 'key'>, keyFile: strin
 }
 
 /**
- * Replaces the current key with the next one, and keeps the old one under another name: existing backups need it.
- * Can be repeated when interrupted. @returns where the old key is; '' = there was none
+ * Replaces the current key with the next one, and keeps the old one under another name: existing backups need it. Can be repeated if interrupted.
+ * @returns path of the old key; '' = there was none
  */
 export function adoptNextKey(keyFile: string): string {
   const old = readExistingKey(keyFile)
@@ -77,12 +77,12 @@ export function adoptNextKey(keyFile: string): string {
   return kept
 }
 
-/** A file that cannot be removed does no harm: the next change of the key overwrites it. */
+/** A file that cannot be removed does no harm: the next rotation overwrites it. */
 function forget(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {
-    // Read-only, for example.
+    // For example, read-only.
   }
 }
 
@@ -90,7 +90,7 @@ function keepAs(file: string, kept: string): void {
   try {
     linkSync(file, kept)
   } catch (error) {
-    // The name contains the key's id: it was kept before.
+    // The name contains the key's id: it was already kept.
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }

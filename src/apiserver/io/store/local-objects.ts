@@ -1,5 +1,5 @@
-// Objects of the embedded API server, for commands on its machine: through the API while the gateway runs, in its store while it does
-// not. Whoever may read the data directory is an administrator: the keys of all credentials are in it.
+// Objects of the embedded API server, for commands on its machine: through the API while the gateway runs, otherwise in its store. Read access to the
+// data directory makes one an administrator: it contains the keys of all credentials.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { openKeyedStore } from './keyed-store.ts'
 import { lockStore, StoreInUse } from './lock.ts'
 
 export interface Created {
-  /** The object afterwards: another one, when the name was taken. */
+  /** The resulting object: a different one if the name was taken. */
   readonly object: JsonObject
   /** False: the name was taken. */
   readonly isNew: boolean
@@ -38,9 +38,9 @@ export interface LocalObjects {
 }
 
 export interface LocalOptions {
-  /** `--data-dir` of the gateway. */
+  /** The gateway's `--data-dir`. */
   readonly dataDir: string
-  /** Its `--store-key-file`; used when it is not running. */
+  /** Its `--store-key-file`; used if it is not running. */
   readonly storeKeyFile?: string | undefined
   /** Wall clock, milliseconds. */
   readonly now: () => number
@@ -48,7 +48,7 @@ export interface LocalOptions {
 
 const TOKEN_TTL_SECONDS = 60
 
-/** @throws {UserError} when neither way works */
+/** @throws {UserError} if neither way works */
 export async function withLocalObjects<T>(
   options: LocalOptions,
   action: (objects: LocalObjects) => Promise<T>,
@@ -105,7 +105,7 @@ function isOpen(file: string): boolean {
   }
 }
 
-/** The system account that runs the command; a container may have none for this uid. */
+/** The OS account that runs the command; a container may have none for this uid. */
 function accountName(): string {
   try {
     return userInfo().username
@@ -127,7 +127,7 @@ async function withRunning<T>(
   }
   const server = readTextFile(address).trim()
   const tls = { ca: readTextFile(caCertificate), cert: '', key: '', serverName: '', insecure: false }
-  // A user name of its own in the audit log, which nobody has revoked by accident.
+  // A separate user name for the audit log, which cannot have been revoked by accident.
   const user = `portcullis:local:${accountName()}`
   const token = issueControlToken(readControlTokenKey(pki), {
     user,

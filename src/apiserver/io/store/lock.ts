@@ -1,5 +1,5 @@
-// One process at a time may write a store. The lock is SQLite's own on an empty file next to it: the system releases it when a
-// process dies, and other programs can still read the store itself, for a backup.
+// Only one process at a time may write a store. The lock is SQLite's own on an empty file next to it: the system releases it when a process dies, and
+// other programs can still read the store itself, for a backup.
 
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -8,7 +8,7 @@ import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { isBusy, openingFailure } from './errors.ts'
 
 export interface FileLock {
-  /** May be called again. */
+  /** Idempotent. */
   release(): void
 }
 
@@ -22,7 +22,7 @@ export function lockStore(file: string): FileLock {
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(lockFile, { timeout: 0 })
-    // Held by an endless transaction; with its journal in memory the file stays empty.
+    // Held by an endless transaction; with the journal in memory the file stays empty.
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
     const held = db
     return { release: () => void (held.isOpen && held.close()) }
@@ -39,8 +39,8 @@ export function lockStore(file: string): FileLock {
 }
 
 /**
- * Creates an empty file that only its owner may read, unless it exists. An existing file is not even opened: closing any
- * descriptor of a file drops the locks that the process has on it (POSIX).
+ * Creates an empty file readable only by its owner, unless it exists. An existing file is not even opened: closing any descriptor of a file drops the
+ * process' locks on it (POSIX).
  */
 export function createPrivateFile(file: string): void {
   try {

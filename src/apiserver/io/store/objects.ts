@@ -1,4 +1,4 @@
-// The tables of current objects, and of all bodies that are still needed.
+// Tables of the current objects, and of all bodies still needed.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LRUCache } from 'lru-cache'
@@ -8,10 +8,10 @@ import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, type Row, textOf } from './values.ts'
 
-/** Objects are parsed once, so that the cost of a list does not grow with their size. Cache size in bytes of JSON. */
+/** Objects are parsed once, so that a list's cost does not grow with their size. Cache size in bytes of JSON. */
 const REMEMBERED_BYTES = 32 * 1024 * 1024
 
-/** For list statements: see rangeParameters(). */
+/** Condition for list statements: see rangeParameters(). */
 export const IN_RANGE = `resource = $resource AND ($namespace = '' OR namespace = $namespace)
   AND ($after = 0 OR (namespace, name) > ($afterNamespace, $afterName))`
 
@@ -25,7 +25,7 @@ export class ObjectTable {
   readonly #body: StatementSync
   readonly #addBody: StatementSync
   readonly #dropBody: StatementSync
-  /** By revision: what a revision wrote never changes. */
+  /** Keyed by revision: what a revision wrote never changes. */
   readonly #remembered = new LRUCache<number, JsonObject>({ maxSize: REMEMBERED_BYTES })
 
   constructor(db: DatabaseSync, bodies: ObjectBodies) {
@@ -42,7 +42,7 @@ export class ObjectTable {
     this.#dropBody = db.prepare('DELETE FROM bodies WHERE revision = ?')
   }
 
-  /** The revision of an object; 0 = there is none. */
+  /** Revision of an object; 0 = there is none. */
   find({ resource, namespace, name }: ObjectKey): number {
     const row = this.#find.get(resource, namespace, name)
     return row === undefined ? 0 : integerOf(row, 'revision')
@@ -63,7 +63,7 @@ export class ObjectTable {
     return row === undefined ? 0 : integerOf(row, 'count')
   }
 
-  /** Writes the body of a revision and makes it the object's. */
+  /** Stores the body of a revision and makes it the object's current one. */
   put(key: ObjectKey, revision: number, json: string): void {
     this.#addBody.run(revision, this.#bodies.encode(key, revision, json))
     this.#put.run(key.resource, key.namespace, key.name, revision)
@@ -95,7 +95,7 @@ export class ObjectTable {
     return this.stored(key, integerOf(row, 'revision'))
   }
 
-  /** Size of the body of a revision; 0 for revision 0. */
+  /** Size of a revision's body; 0 for revision 0. */
   bytes(revision: number): number {
     return revision === 0 ? 0 : sizeOf(this.#bodyOf(revision))
   }
@@ -124,7 +124,7 @@ export function rangeParameters(resource: string, { namespace, after }: ListRang
   }
 }
 
-/** Overhead of each object. */
+/** Includes a fixed overhead per object. */
 function sizeOf(body: Body): number {
   return (typeof body === 'string' ? Buffer.byteLength(body) : body.length) + 1
 }

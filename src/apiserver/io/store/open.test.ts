@@ -84,10 +84,10 @@ test('nothing of a Secret is in any file, neither now nor in history nor in a ba
     { resource: 'events', namespace: '', name: 'plain', expected: 0, object: { note: 'can be read by all' } },
   ])
   store.backup(join(file, '..', 'backup.db'))
-  // A store closed is one file, without its log: look at both.
+  // A closed store is one file, without its log: check both.
   const look = (): string => {
     const names = readdirSync(join(file, '..'))
-    // By another process: closing a file that SQLite has open drops its locks.
+    // In another process: closing a file that SQLite has open drops its locks.
     const files = names.map((name) => join(file, '..', name))
     return spawnSync('cat', files, { encoding: 'latin1', maxBuffer: 1 << 26 }).stdout
   }
@@ -115,7 +115,7 @@ function cluster(name: string, spec: object, annotations: object = {}): StoreWri
   return { resource: CLUSTERS, namespace: '', name, expected: 0, object: { metadata: { name, annotations }, spec } }
 }
 
-/** All bytes beside a store. By another process: closing a file that SQLite has open drops its locks. */
+/** All bytes beside a store. Read by another process: closing a file that SQLite has open drops its locks. */
 function bytesBeside(file: string): string {
   const files = readdirSync(join(file, '..')).map((name) => join(file, '..', name))
   return spawnSync('cat', files, { encoding: 'latin1', maxBuffer: 1 << 26 }).stdout
@@ -165,7 +165,7 @@ test('a store of version 1, which kept them in clear, is encrypted when it is op
   const db = new DatabaseSync(file)
   const clear = db.prepare('UPDATE bodies SET body = ? WHERE revision = ?')
   for (const { object, revision } of written) clear.run(JSON.stringify(object), revision)
-  // And of an object of which nothing is known any more but what its page still has.
+  // Also an object of which only its page still has traces.
   clear.run(JSON.stringify({ ...first.object, filler: 'x'.repeat(50_000), word: `${WORD}-2` }), first.revision)
   clear.run(JSON.stringify(first.object), first.revision)
   db.exec('UPDATE store SET schema = 1; PRAGMA wal_checkpoint(TRUNCATE)')
@@ -348,7 +348,7 @@ try {
 }
 `
 
-/** As nobody when the tests run as root, which ignores permissions. */
+/** Runs as user nobody if the tests run as root, which ignores permissions. */
 function withoutPrivileges(action: () => void): void {
   if (process.getuid?.() !== 0) {
     action()

@@ -1,4 +1,4 @@
-// Opening the database of a store: one process only, WAL, every commit on disk, a schema that this version knows, the right key.
+// Opens a store's database: single process, WAL, every commit on disk, a schema this version knows, the right key.
 
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -12,7 +12,7 @@ import { sealPlainBodies } from './reseal.ts'
 import { bodyOf, integerOf, onlyRow, singleValue } from './values.ts'
 
 export const MEMORY = ':memory:'
-/** Increased with every change of the tables that an older version could not read. */
+/** Incremented with every table change that an older version could not read. */
 export const SCHEMA_VERSION = 2
 /** In the file header, "Prtc": distinguishes a store from other SQLite databases (sqlite.org/pragma.html#pragma_application_id). */
 const APPLICATION_ID = 0x50727463
@@ -25,8 +25,8 @@ export class WrongStoreKey extends UserError {}
 const BUSY_TIMEOUT_MS = 2_000
 
 /**
- * Names are compared by their UTF-8 bytes (BINARY). A body is one state of one object, sealed (BLOB) or not (TEXT), with the
- * revision that wrote it; a deletion writes none. `previous` is the revision of the state before the event, 0 = there was none.
+ * Names are compared by their UTF-8 bytes (BINARY). A body is one state of one object, sealed (BLOB) or not (TEXT), with the revision that wrote it;
+ * a deletion writes none. `previous` is the revision of the state before the event, 0 = none.
  */
 const TABLES = `
 CREATE TABLE store (
@@ -47,14 +47,14 @@ PRAGMA application_id = ${APPLICATION_ID};
 
 export interface OpenDatabase {
   readonly db: DatabaseSync
-  /** undefined in memory. */
+  /** undefined for an in-memory store. */
   readonly lock: FileLock | undefined
 }
 
 /**
  * @param maxBytes limit of the file's size; undefined = none
- * @param bodies with the key that must be the store's
- * @param held the lock, where the caller has it already: it goes to the store that is opened, and stays with the caller otherwise
+ * @param bodies with the store's key
+ * @param held the lock, if the caller already has it: an opened store takes it over, otherwise the caller keeps it
  * @throws {UserError}
  */
 export function openDatabase(
@@ -90,7 +90,7 @@ export function openDatabase(
 }
 
 function configure(db: DatabaseSync, maxBytes: number | undefined): void {
-  // FULL: a commit returns when the log is on disk, not only when the log is checkpointed. fullfsync: macOS only.
+  // FULL: a commit returns once the log is on disk, not only when it is checkpointed. fullfsync: macOS only.
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
     PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = 0; PRAGMA journal_size_limit = 67108864`)
   if (maxBytes === undefined) return
@@ -98,7 +98,7 @@ function configure(db: DatabaseSync, maxBytes: number | undefined): void {
   db.exec(`PRAGMA max_page_count = ${Math.floor(maxBytes / pageSize)}`)
 }
 
-/** @returns the schema of the store as it was found */
+/** @returns the store's previous schema version */
 function prepareSchema(db: DatabaseSync, file: string): number {
   db.exec('BEGIN IMMEDIATE')
   const application = singleValue(db, 'PRAGMA application_id')
@@ -122,13 +122,13 @@ function prepareSchema(db: DatabaseSync, file: string): number {
   return found
 }
 
-/** Version 1 kept UpstreamClusters unencrypted, including their keys and tokens. */
+/** Version 1 stored UpstreamClusters unencrypted, including their keys and tokens. */
 function upgrade(db: DatabaseSync, bodies: ObjectBodies, hasKey: boolean): void {
-  // Replaced data is overwritten: it was unencrypted.
+  // Overwrites replaced data: it was unencrypted.
   db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
   const sealed = hasKey ? sealPlainBodies(db, bodies) : 0
   db.exec(`UPDATE store SET schema = ${SCHEMA_VERSION}; COMMIT; PRAGMA secure_delete = 0`)
-  // So is what earlier versions of these objects left in free pages and in the log.
+  // Also overwrites what earlier versions of these objects left in free pages and in the log.
   if (sealed === 0) return
   try {
     db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
@@ -142,7 +142,7 @@ export function sealKeyCheck(db: DatabaseSync, bodies: ObjectBodies): void {
   db.prepare('UPDATE store SET key_check = ?').run(bodies.seal(KEY_CHECK, KEY_CHECK))
 }
 
-/** A store keeps a text sealed with its key, so that a wrong key is found at the start and not at the first Secret. */
+/** A store contains a text sealed with its key, so that a wrong key is detected at startup and not at the first Secret. */
 function checkKey(db: DatabaseSync, file: string, bodies: ObjectBodies, hasKey: boolean): void {
   const sealed = bodyOf(onlyRow(db.prepare('SELECT key_check FROM store')), 'key_check')
   if (!hasKey) {

@@ -1,4 +1,4 @@
-// Re-encrypts the bodies of a store, in the caller's transaction: under another key, or those that were unencrypted.
+// Re-encrypts a store's bodies, in the caller's transaction: under another key, or those that were unencrypted.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { ObjectKey } from '../../api/object-store.ts'
@@ -6,7 +6,7 @@ import type { Body, ObjectBodies } from './bodies.ts'
 import { StoreDamaged } from './errors.ts'
 import { bodyOf, integerOf, onlyRow, textOf } from './values.ts'
 
-/** The objects of all bodies: current ones, and those that only history needs. */
+/** Owners of all bodies: current ones, and those needed only by history. */
 const OWNERS = `
 SELECT revision, resource, namespace, name FROM objects
 UNION SELECT revision, resource, namespace, name FROM events WHERE deleted = 0
@@ -16,7 +16,7 @@ UNION SELECT previous, resource, namespace, name FROM events WHERE previous > 0`
  * @param from with the current key
  * @param to with the next one
  * @returns how many
- * @throws {StoreDamaged} when one of them cannot be opened, or belongs to no object: then nothing may be committed
+ * @throws {StoreDamaged} if one cannot be opened, or belongs to no object: then nothing must be committed
  */
 export function resealBodies(db: DatabaseSync, from: ObjectBodies, to: ObjectBodies): number {
   const all = integerOf(
@@ -26,7 +26,7 @@ export function resealBodies(db: DatabaseSync, from: ObjectBodies, to: ObjectBod
   const done = rewrite(db, (key, revision, body) =>
     typeof body === 'string' ? undefined : to.reseal(key, revision, body, from),
   )
-  // One more would be lost with the old key.
+  // Any others would be lost with the old key.
   if (done !== all) throw new StoreDamaged(`${all - done} encrypted objects belong to nothing`)
   return done
 }

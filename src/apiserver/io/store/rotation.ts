@@ -1,5 +1,5 @@
-// Changes the key of a store: re-encrypts all that is encrypted, in one transaction. Whenever the process dies, the
-// store can be opened afterwards, with the old key or the new one, using the same key file.
+// Rotates a store's key: re-encrypts everything encrypted, in one transaction. If the process dies at any point, the store can still be opened, with
+// the old key or the new one, using the same key file.
 
 import { existsSync } from 'node:fs'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -17,9 +17,9 @@ export interface RotationOptions {
   readonly file: string
   /** Its current key; replaced by the new one unless `newKeyFile` is given. */
   readonly keyFile: string
-  /** The new key, created when it does not exist; then `keyFile` stays, and the gateway must be started with the other file. */
+  /** The new key, created if it does not exist; `keyFile` is then left alone, and the gateway must be started with the other file. */
   readonly newKeyFile?: string | undefined
-  /** Called between any two steps: for tests that end the process there. */
+  /** Called between any two steps: for tests that kill the process there. */
   readonly onStep?: (step: RotationStep) => void
 }
 
@@ -29,7 +29,7 @@ export interface Rotation {
   /** Number of re-encrypted bodies: Secrets and objects with keys, including history. */
   readonly bodies: number
   readonly keyId: string
-  /** Where the old key is kept; older backups need it. */
+  /** Location of the old key, which older backups need. */
   readonly oldKeyFile: string
   /** '' = nothing encrypted with the old key is left in the file. */
   readonly leftover: string
@@ -40,7 +40,7 @@ export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undef
   if (!existsSync(file)) {
     throw new UserError(`there is no store at ${file}`, 'give the --data-dir of a gateway with --source embedded')
   }
-  // Completes an interrupted change, and reports problems with the store or its key.
+  // Completes an interrupted rotation, and reports problems with the store or its key.
   closeAfterOpening(file, keyFile)
   const from = new ObjectBodies(readExistingKey(keyFile))
   const { db, lock } = openDatabase(file, from, true, undefined)
@@ -52,7 +52,7 @@ export function rotateStoreKey({ file, keyFile, newKeyFile, onStep = () => undef
     }
     onStep('key made')
     const to = new ObjectBodies(key)
-    // Replaced data is overwritten: it must not be found in free pages with the old key.
+    // Overwrites replaced data: it must not be found in free pages with the old key.
     db.exec('PRAGMA secure_delete = 1; BEGIN IMMEDIATE')
     const bodies = resealBodies(db, from, to)
     sealKeyCheck(db, to)
@@ -84,7 +84,7 @@ function closeAfterOpening(file: string, keyFile: string): void {
   }
 }
 
-/** Everything is under the new key already: a failure here only leaves old bytes behind. @returns what failed */
+/** Everything is already under the new key: a failure here only leaves old bytes behind. @returns what failed */
 function clean(action: () => void): string {
   try {
     action()

@@ -1,4 +1,4 @@
-// The store against a deliberately simple one: Maps and arrays that forget nothing.
+// The store against a deliberately simple model: Maps and arrays that forget nothing.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -26,7 +26,7 @@ const dir = mkdtempSync(join(tmpdir(), 'portcullis-model-'))
 after(() => rmSync(dir, { recursive: true }))
 
 class Model {
-  /** The states after each revision; index = revision. */
+  /** State after each revision; index = revision. */
   readonly states: ReadonlyMap<string, StoredObject>[] = [new Map(), new Map()]
   readonly events: (StoreEvent & { readonly time: number })[] = []
   oldest = 0
@@ -108,7 +108,7 @@ const change = fc.record({
   resource: fc.constantFrom(...RESOURCES),
   place,
   value: fc.option(fc.jsonValue({ maxDepth: 2 }), { freq: 3 }),
-  /** Most of the writers know the revision. */
+  /** Most writers know the revision. */
   wrong: fc.integer({ min: 0, max: 15 }).map((n) => n === 0),
 })
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never
@@ -142,7 +142,7 @@ const step = fc.oneof(
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** The two side by side. */
+/** Runs both side by side. */
 class Pair {
   readonly model = new Model()
   readonly #file: string
@@ -199,11 +199,11 @@ class Pair {
     const writes = this.#writesOf(changes)
     const expected = this.model.write(writes, this.#now)
     if (expected === undefined) assert.throws(() => this.#store.write(writes), StoreConflict)
-    // As JSON: -0 becomes 0.
+    // Compared as JSON: -0 becomes 0.
     else assert.equal(JSON.stringify(this.#store.write(writes)), JSON.stringify(expected))
   }
 
-  /** As one after the other, but nobody hears of any before the end. */
+  /** Like sequential writes, but watchers are not notified before the end. */
   #together(groups: readonly (readonly Change[])[]): void {
     const countsBefore = this.#watches.map(({ received }) => received.length)
     const expected: (readonly StoredObject[] | undefined)[] = []
@@ -214,7 +214,7 @@ class Pair {
         const written = this.#store.write(writes)
         const received = this.#watches.map(({ received: events }) => events.length)
         assert.deepEqual(received, countsBefore)
-        // What it has written can be read.
+        // A task can read what it has written.
         for (const { resource, namespace, name } of writes) {
           const known = this.model.now.get(idOf({ resource, namespace, name }))
           assert.equal(this.#store.get({ resource, namespace, name })?.revision, known?.revision)
@@ -275,7 +275,7 @@ class Pair {
   }
 }
 
-/** As JSON has it, without prototypes and -0. */
+/** Converted to JSON: without prototypes and -0. */
 function plain(event: StoreEvent): StoreEvent {
   return JSON.parse(JSON.stringify(event))
 }

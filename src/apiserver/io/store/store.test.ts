@@ -72,7 +72,7 @@ test('a conflict anywhere in a transaction leaves everything as it was', () => {
   assert.equal(store.revision, 2)
   assert.deepEqual(names(store), ['/a'])
   assert.equal(received.length, 0)
-  // What a transaction that failed had read must not be taken for what was written in its place.
+  // Reads cached by the failed transaction must not be taken for what replaced it.
   store.write([put('d', 0, 'd')])
   assert.deepEqual(store.get({ resource: RESOURCE, namespace: '', name: 'd' })?.object['spec'], 'd')
 })
@@ -212,7 +212,7 @@ test('together: each write is independent, all events are delivered at the end, 
   assert.equal(store.revision, 3)
   assert.deepEqual(eventsAfter(store, 1), ['ADDED 2', 'MODIFIED 3'])
   assert.deepEqual(store.together([]), [])
-  // What was undone had a revision that another write gets now.
+  // The undone write's revision is now used by another write.
   store.write([put('c', 0, 'c')])
   assert.deepEqual(store.get({ resource: RESOURCE, namespace: '', name: 'c' })?.object['spec'], 'c')
 })
@@ -244,7 +244,7 @@ test('together: when the disk fails all fail, nothing was written, and no event 
     broken.watch(RESOURCE, '', 2, ({ name }) => received.add(name))
     const results = broken.together<unknown>([
       () => broken.write([put('a', 0)]),
-      // Stands for a disk that goes away.
+      // Simulates a failing disk.
       () => broken.close(),
       () => broken.write([put('b', 0)]),
       () => 'read only',

@@ -1,4 +1,4 @@
-// The objects of the embedded API server in one SQLite file (node:sqlite), each write a transaction that is on disk when it returns.
+// The embedded API server's objects in one SQLite file (node:sqlite); each write is a transaction that is on disk when it returns.
 
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
@@ -25,25 +25,25 @@ import { integerOf, onlyRow } from './values.ts'
 import { StoreWatchers } from './watchers.ts'
 
 export interface SqliteStoreOptions {
-  /** `:memory:` = nothing is kept. Created, with its directory, when it does not exist. Next to it: -wal, -shm and -lock. */
+  /** `:memory:` = not persisted. Created with its directory if it does not exist. Next to it: -wal, -shm and -lock. */
   readonly file: string
   /**
-   * 32 bytes (key.ts) that encrypt `secrets`. undefined: in memory a random one; in a file no Secret can be
-   * written. Only the objects are sealed, not their names.
+   * 32 bytes (key.ts) that encrypt `secrets`. undefined: in memory a random key; in a file no Secret can be written. Only the objects are sealed, not
+   * their names.
    */
   readonly key: Buffer | undefined
-  /** Least number of revisions kept for watches and lists. Default 10,000; never more than 100,000. */
+  /** Minimum number of revisions kept for watches and lists. Default 10,000; never more than 100,000. */
   readonly historyRevisions?: number
   /** Younger history is kept, too. Milliseconds; default 300,000, the 5 minutes of kube-apiserver. */
   readonly historyMs?: number
-  /** Most bytes of objects in history. Default 256 MiB. */
+  /** Maximum bytes of objects in history. Default 256 MiB. */
   readonly historyBytes?: number
-  /** Limit of the file's size. Default: none. */
+  /** Maximum file size. Default: none. */
   readonly maxBytes?: number
   readonly now?: () => number
-  /** Of `lockStore(file)`, where the caller has taken it before. Default: it is taken now. */
+  /** From `lockStore(file)`, if the caller already holds it. Default: acquired now. */
   readonly lock?: FileLock | undefined
-  /** Called with what a watcher throws; the watcher stays. Default: a process warning. */
+  /** Called with what a watcher throws; the watcher stays registered. Default: a process warning. */
   readonly onWatcherError?: (error: unknown) => void
 }
 
@@ -58,9 +58,8 @@ const HISTORY_MS = 300_000
 const HISTORY_BYTES = 256 * 1024 * 1024
 
 /**
- * Opens a store, or creates it. While it is open, disk errors are StatusErrors (500): nothing of that write was kept,
- * and the previous state is intact.
- * @throws {UserError} the file cannot be used, is another program's, a newer version's, in use, or sealed with another key
+ * Opens or creates a store. While it is open, disk errors are StatusErrors (500): nothing of that write was stored, and the previous state is intact.
+ * @throws {UserError} the file is unusable, another program's, a newer version's, in use, or sealed with another key
  */
 export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const key = options.key ?? (options.file === MEMORY ? randomBytes(32) : undefined)
@@ -163,7 +162,7 @@ class OpenStore implements SqliteStore {
       // One that does not fit on the disk must not fail the others.
       if (asked.length > 1) return asked.flatMap((task) => this.together([task]))
       const failure = { error: runningFailure(error, this.#file) }
-      // If the transaction could not begin, none was called yet.
+      // If the transaction could not begin, no task has run yet.
       return asked.length === 1 ? [failure] : Array.from(tasks, () => failure)
     }
     this.#watchers.announce(events)
@@ -223,7 +222,7 @@ class OpenStore implements SqliteStore {
     return events
   }
 
-  /** SQLite has rolled back by itself after some errors of the disk. */
+  /** After some disk errors SQLite has already rolled back. */
   #rollBack(): void {
     try {
       if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK')
@@ -287,14 +286,14 @@ function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error), 'StoreWatcherWarning')
 }
 
-// Independent writes in one transaction: one that fails is rolled back alone.
+// Independent writes in one transaction: a failed one is rolled back alone.
 
-/** One per store; used for one transaction after the other. */
+/** One per store, reused for every transaction. */
 class StoreGroup {
   readonly #savepoint: StatementSync
   readonly #release: StatementSync
   readonly #undo: StatementSync
-  /** Events that were not delivered yet; undefined = there is no group now. */
+  /** Events not delivered yet; undefined = no active group. */
   #events: StoreEvent[] | undefined
   #broken: { readonly error: unknown } | undefined
 
@@ -321,7 +320,7 @@ class StoreGroup {
     return events
   }
 
-  /** @throws what `apply` throws; its writes are rolled back then */
+  /** @throws what `apply` throws; its writes are then rolled back */
   write(apply: () => readonly StoreEvent[]): readonly StoreEvent[] {
     this.check()
     try {
@@ -341,7 +340,7 @@ class StoreGroup {
     if (this.#broken !== undefined) throw this.#broken.error
   }
 
-  /** After some disk errors SQLite has rolled back everything by itself; a later write would be outside of the transaction. */
+  /** After some disk errors SQLite has already rolled back everything; a later write would be outside of the transaction. */
   #undoOne(error: unknown): void {
     try {
       this.#undo.run()

@@ -1,4 +1,4 @@
-// Values of result rows with their types: a column that does not hold what the schema says means a damaged database.
+// Typed access to result rows: a column that does not match the schema means a damaged database.
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { StoreDamaged } from './errors.ts'
@@ -17,7 +17,7 @@ export function integerOf(row: Row, column: string): number {
   return value
 }
 
-/** Text, or the bytes of what is sealed; undefined for NULL. */
+/** Text, or the bytes of a sealed body; undefined for NULL. */
 export function bodyOf(row: Row, column: string): string | Uint8Array | undefined {
   const value = row[column]
   if (value === null) return undefined
@@ -25,13 +25,13 @@ export function bodyOf(row: Row, column: string): string | Uint8Array | undefine
   return value
 }
 
-/** The first column of the first row, of a pragma for example. */
+/** First column of the first row, for example of a pragma. */
 export function singleValue(db: DatabaseSync, sql: string): SQLOutputValue | undefined {
   const row = db.prepare(sql).get()
   return row === undefined ? undefined : Object.values(row)[0]
 }
 
-/** The one row of a statement that always has one. */
+/** The row of a statement that always returns one. */
 export function onlyRow(statement: StatementSync): Row {
   const row = statement.get()
   if (row === undefined) throw new StoreDamaged('a row is missing')

@@ -135,7 +135,7 @@ test('a watcher that writes, or is written to, while it catches up misses nothin
   const received: string[] = []
   store.watch('pods', '', 1, (event) => {
     received.push(shown(event))
-    // More than the history keeps: none of it may go while it is read.
+    // More than the history keeps: none of it may be dropped while it is read.
     if (event.name === 'a') for (let i = 0; i < 20; i++) store.write([put(`c${i}`)])
     if (event.name === 'c19') store.write([put('last')])
   })

@@ -1,5 +1,5 @@
-// The watchers of the store. onEvent calls are never nested: what a watcher writes, and new watches that it starts, are
-// delivered after the current event was delivered to every watcher, and before the outermost write() or watch() returns.
+// The store's watchers. onEvent calls are never nested: what a watcher writes, and new watches it starts, are delivered after the current event was
+// delivered to every watcher, and before the outermost write() or watch() returns.
 
 import type { StoreEvent } from '../../api/object-store.ts'
 
@@ -12,7 +12,7 @@ class Watcher {
   readonly resource: string
   readonly namespace: string
   readonly onEvent: (event: StoreEvent) => void
-  /** Called when history cannot be read. */
+  /** Called if history cannot be read. */
   readonly onFailure: (error: unknown) => void
   /** The last delivered revision. */
   last: number
@@ -41,14 +41,14 @@ class Watcher {
 export class StoreWatchers {
   readonly #history: PastEvents
   readonly #report: (error: unknown) => void
-  /** Watchers that get events as they happen. */
+  /** Watchers that receive events as they happen. */
   readonly #live = new Set<Watcher>()
-  /** Watchers that are still catching up with past events. */
+  /** Watchers still catching up with past events. */
   readonly #behind: Watcher[] = []
   readonly #events: StoreEvent[] = []
   #delivering = false
 
-  /** @param report called with what watchers throw; they stay */
+  /** @param report called with what watchers throw; they stay registered */
   constructor(history: PastEvents, report: (error: unknown) => void) {
     this.#history = history
     this.#report = report
@@ -61,7 +61,7 @@ export class StoreWatchers {
 
   add(resource: string, namespace: string, after: number, onEvent: (event: StoreEvent) => void): () => void {
     const failures: unknown[] = []
-    // Within an onEvent its turn comes after this call has returned.
+    // Within an onEvent, its turn comes after this call has returned.
     const onFailure = this.#delivering ? this.#report : (error: unknown): number => failures.push(error)
     const watcher = new Watcher(resource, namespace, after, onEvent, onFailure)
     this.#behind.push(watcher)
@@ -78,7 +78,7 @@ export class StoreWatchers {
     this.#deliver()
   }
 
-  /** Ends all. */
+  /** Ends all watches. */
   clear(): void {
     for (const watcher of [...this.#live, ...this.#behind]) watcher.ended = true
     this.#live.clear()
@@ -105,7 +105,7 @@ export class StoreWatchers {
     }
   }
 
-  /** Later writes are read here too; when their event comes up, `last` shows that it was delivered already. */
+  /** Later writes are read here, too; when their event comes up, `last` shows that it has been delivered. */
   #catchUp(watcher: Watcher): void {
     try {
       for (;;) {

@@ -1,4 +1,4 @@
-// What can be wrong with spec.degrade.auto beyond its schema.
+// Checks of spec.degrade.auto that its schema cannot express.
 
 import { complete, DURATION_PATTERN, fieldOf } from '../../../kit/api/json/json-schema.ts'
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
@@ -52,7 +52,7 @@ function checkNodes(nodes: Loose<AutoDegradeNodes>, path: string, out: FieldErro
     ...(exit !== undefined && { exitPercent: exit }),
   }
   const { maxUnreadyPercent, exitPercent } = complete(NODES, given)
-  // Otherwise the same nodes would begin it and end it.
+  // Otherwise the same nodes would both begin and end it.
   if (exitPercent > maxUnreadyPercent) {
     const fix = `write at most ${maxUnreadyPercent}`
     out.invalid(`${path}.exitPercent`, `is ${exitPercent}, above maxUnreadyPercent (${maxUnreadyPercent})`, fix)
@@ -73,7 +73,7 @@ function checkDurations(given: Readonly<Record<string, string | undefined>>, pat
 
 const UNIT_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
 
-/** undefined = absent, or no duration. */
+/** undefined = absent or not a duration. */
 function durationMs(text: string | undefined): number | undefined {
   if (text === undefined || !DURATION.test(text)) return undefined
   let sum = 0

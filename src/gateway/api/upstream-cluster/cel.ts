@@ -1,9 +1,9 @@
-// The rules of checks.ts and the *-checks.ts that CEL can express, for a kube-apiserver that serves the CRD: it refuses there
-// what the gateway would refuse, with the same words. Sizes that the cost estimate of the API server needs are in SIZES.
+// The rules of checks.ts and the *-checks.ts that CEL can express, for a kube-apiserver that serves the CRD: it then refuses what the gateway would
+// refuse, in the same words. SIZES holds the bounds that the API server's cost estimate needs.
 
 import type { CelRule } from '../../../kit/api/json/json-schema.ts'
 
-/** Largest lists and texts where rules look at them. */
+/** Maximum lengths of the lists and texts that rules look at. */
 export const SIZES = {
   servers: 128,
   /** `https://`, a DNS name, a port. */
@@ -26,7 +26,7 @@ export const SIZES = {
   shareWeights: 64,
 } as const
 
-/** Of a text with a size, and of base64: absent and empty are the same. */
+/** For bounded texts and base64: absent and empty are the same. */
 const has = (field: string): string => `(has(self.${field}) && self.${field}.size() > 0)`
 const given = (field: string, reference: string): string => `(${has(field)} || has(self.${reference}))`
 
@@ -68,7 +68,7 @@ export const SECRET_REFERENCE_RULES: readonly CelRule[] = [
 const KEY = given('keyData', 'keyRef')
 const CERT = given('certData', 'certRef')
 const TOKEN = given('bearerToken', 'bearerTokenRef')
-/** Beside a token one that is alone only has no effect, which CEL cannot say. */
+/** Next to a token, a lone key or certificate merely has no effect, which CEL cannot express. */
 const PAIR_RULES: readonly CelRule[] = [
   rule(
     `!${CERT} || ${KEY} || ${TOKEN}`,
@@ -212,7 +212,7 @@ export const AUTO_DEGRADE_UPSTREAM_RULES: readonly CelRule[] = [
   ),
 ]
 
-/** With the defaults of the schema, which a kube-apiserver does not fill in. */
+/** Uses the defaults of the schema, which a kube-apiserver does not fill in. */
 export function autoDegradeNodesRules(exitPercent: number, maxUnreadyPercent: number): readonly CelRule[] {
   const exit = `(has(self.exitPercent) ? self.exitPercent : ${exitPercent})`
   const max = `(has(self.maxUnreadyPercent) ? self.maxUnreadyPercent : ${maxUnreadyPercent})`
@@ -235,8 +235,8 @@ const CREDENTIALS = [
 ]
 
 /**
- * Servers times policies up to which upstreamSubset is looked at: an object that costs more than the API server grants at run
- * time would be refused for that. What is larger is left to the webhook and the gateway.
+ * Largest product of servers and policies for which upstreamSubset is checked: above it, a valid object would be refused for exceeding the API
+ * server's runtime cost limit. Larger objects are left to the webhook and the gateway.
  */
 const COMPARED = 2048
 

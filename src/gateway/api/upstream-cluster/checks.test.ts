@@ -35,7 +35,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-/** Replaces the placeholders of the table. */
+/** Fills in the table's placeholders. */
 function withMaterial(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (_key, member: unknown) =>
     typeof member === 'string' && member.startsWith('$') ? material[member] : member,
@@ -46,7 +46,7 @@ function check(object: unknown): readonly FieldError[] {
   return checkUpstreamCluster(withMaterial(object), nodePemChecks)
 }
 
-/** `error spec.x`, in the order of the text. */
+/** `error spec.x`, in text order. */
 function verdict(object: unknown): string[] {
   return check(object)
     .map(({ severity, path }) => `${severity} ${path}`)
@@ -95,7 +95,7 @@ describe('table of KubeGateway objects', () => {
 const FIELDS = 'spec.flowControl.flowControlSchemas[0]'
 const RULE = 'spec.dispatchPolicies[0].rules[0]'
 
-/** What the table does not hold: the added fields, and KubeGateway's defects. */
+/** Cases beyond the table: added fields, and KubeGateway's defects. */
 const CASES: readonly (readonly [string, Json, readonly string[]])[] = [
   [
     'all added fields',
@@ -596,7 +596,7 @@ test('mutated objects never make the checks throw, and what is accepted compiles
   fc.assert(
     fc.property(fc.constantFrom(...seeds), fc.array(fc.tuple(fc.nat(), value), { maxLength: 3 }), (seed, mutations) => {
       const object = structuredClone(seed)
-      // A copy: the same value put into itself would be a cycle, which no JSON has.
+      // A copy: inserting the same value into itself would create a cycle, which JSON cannot have.
       for (const [at, mutation] of mutations) mutate(object, at, structuredClone(mutation))
       const problems = checkUpstreamCluster(object, nodePemChecks)
       if (problems.some((problem) => problem.severity === 'error')) return

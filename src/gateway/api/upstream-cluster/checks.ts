@@ -1,6 +1,5 @@
-// Everything that can be wrong with an UpstreamCluster by itself, all of it at once. Start reading at checkUpstreamCluster.
-// What KubeGateway accepts is accepted, but for errors that can only do harm; test/data/upstreamcluster-objects.json is
-// the table.
+// Every check of a single UpstreamCluster, reporting all errors at once. Start reading at checkUpstreamCluster.
+// Accepts what KubeGateway accepts, except for errors that can only do harm; test/data/upstreamcluster-objects.json is the table.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import { complete, DURATION_PATTERN, fieldOf } from '../../../kit/api/json/json-schema.ts'
@@ -40,19 +39,19 @@ import {
 
 const checkSpecShape = createSchemaCheck(UPSTREAM_CLUSTER_SPEC_SCHEMA)
 
-/** What the gateways that the object is for can do. */
+/** Capabilities of the gateways that the object is for. */
 export interface ClusterCheckOptions {
-  /** Whether secret references may name files: only where objects come from files themselves. Default true. */
+  /** Whether secret references may name files: only if the objects themselves come from files. Default true. */
   readonly fileReferences?: boolean
-  /** Whether limits that replicas share can be kept; where not, each replica keeps the local one. Default true. */
+  /** Whether replicas can share limits; if not, each replica applies the local one. Default true. */
   readonly globalLimits?: boolean
   /** Whether a leader writes to the objects, and so carries out spec.degrade.recovery. Default true. */
   readonly recovery?: boolean
-  /** Why the gateway does not connect to this server; '' = it does, or cannot know. Default: as where the operator allows nothing. */
+  /** Why the gateway refuses to connect to this server; '' = it connects, or cannot know. Default: as if the operator had allowed nothing. */
   readonly serverRefusal?: (host: string, port: number) => string
 }
 
-/** Every error and warning, at most one error for each path, and of very many the first. Takes any JSON value and never throws. */
+/** Returns every error and warning, at most one error per path, and only the first ones of very many. Takes any JSON value and never throws. */
 export function checkUpstreamCluster(
   object: unknown,
   pem: PemChecks,
@@ -68,10 +67,10 @@ export function checkUpstreamCluster(
   const spec = normalize(UPSTREAM_CLUSTER_SPEC_SCHEMA, object['spec'] ?? {})
   const shape = checkSpecShape(spec, 'spec')
   const problems = [...out.found, ...shape.problems]
-  // The schema has vouched for what is left in the view.
+  // The schema check has validated what is left in the view.
   const view = looseView(UPSTREAM_CLUSTER_SPEC_SCHEMA, spec) as Loose<UpstreamClusterSpec> | undefined
   const shapeMore = sum(shape.more, out.more)
-  // The rules would report what only follows from errors that were not found.
+  // The rules would only report consequences of errors that were not found.
   if (view === undefined || shape.ended) return reportable(problems, shapeMore, shape.ended)
   const rules = new FieldErrors()
   checkSpec(view, pem, options, rules)
@@ -85,14 +84,14 @@ function sum(a: Readonly<SeverityCounts>, b: Readonly<SeverityCounts>): Severity
 }
 
 /**
- * Whether an error is only what another one leads to: what has a wrong type looks absent to the rules. There may be as many
- * of both as an object has entries.
+ * Whether an error is merely a consequence of another: to the rules, a value of the wrong type looks absent. There may be as many of both as the
+ * object has entries.
  */
 function consequencesOf({ paths, mistyped }: ShapeErrors): (path: string) => boolean {
   const covered = new Set(paths)
   let limitsMistyped = false
   for (const wrong of mistyped) {
-    // A key in brackets is somebody's text: its dots end nothing, and there may be any number of them.
+    // A key in brackets is user input: its dots separate nothing, and there may be any number of them.
     const key = wrong.search(/\[[^\d]/)
     const end = key < 0 ? wrong.length : key
     for (let dot = wrong.indexOf('.'); dot >= 0 && dot < end; dot = wrong.indexOf('.', dot + 1)) {
@@ -104,14 +103,14 @@ function consequencesOf({ paths, mistyped }: ShapeErrors): (path: string) => boo
 }
 
 /**
- * The object as it is used, of one in which no error was found: nulls and empty choices gone, defaults filled in, limits that
- * replicas would share where they cannot made those of each.
+ * The effective form of an object without errors: nulls and empty choices removed, defaults filled in, shared limits turned into local ones if
+ * replicas cannot share them.
  */
 export function normalizeUpstreamCluster(
   object: unknown,
   { globalLimits = true }: ClusterCheckOptions = {},
 ): UpstreamCluster {
-  // checkUpstreamCluster found that it is one.
+  // checkUpstreamCluster verified the type.
   const { apiVersion, kind, metadata, spec } = object as UpstreamCluster
   const { name, uid, resourceVersion, generation, creationTimestamp, labels, annotations } = metadata
   const optional = { uid, resourceVersion, generation, creationTimestamp, labels, annotations }
@@ -125,7 +124,7 @@ export function normalizeUpstreamCluster(
   }
 }
 
-/** KubeGateway without its limiter does the same: every replica has the local limit. */
+/** Like KubeGateway without its limiter: every replica applies the local limit. */
 function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
   const { flowControlSchemas } = spec.flowControl ?? {}
   if (flowControlSchemas === undefined) return spec
@@ -136,8 +135,8 @@ function withLocalLimits(spec: UpstreamClusterSpec): UpstreamClusterSpec {
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /**
- * Fields of the manifest that nobody knows, and that the API server has dropped: the answer to the write has said so once, and
- * kubectl's own record of what it applied is where they can still be seen. Takes any JSON value and never throws.
+ * Unknown fields of the manifest, which the API server has dropped: the response to the write reported them once, and only kubectl's own record of
+ * what it applied still has them. Takes any JSON value and never throws.
  */
 export function droppedFields(object: unknown): readonly FieldError[] {
   const metadata = isRecord(object) ? object['metadata'] : undefined
@@ -257,7 +256,7 @@ function checkRecovery(
   out.warning('spec.degrade.recovery', message, 'set spec.degrade.mode step by step')
 }
 
-/** @returns https as soon as one server is asked over TLS */
+/** @returns https if any server uses TLS */
 function checkServers(
   { servers = [] }: Loose<UpstreamClusterSpec>,
   { serverRefusal = localServerMessage }: ClusterCheckOptions,
@@ -271,7 +270,7 @@ function checkServers(
     const path = `spec.servers[${index}].endpoint`
     const endpoint = parseEndpoint(server.endpoint)
     if ('error' in endpoint) {
-      // A password has no place here, least of all in a message.
+      // A password does not belong here, least of all in a message.
       out.invalid(
         path,
         `${shown(withoutPassword(server.endpoint))} ${endpoint.error}`,
@@ -304,7 +303,7 @@ function portOf(address: string): number {
   return Number(address.slice(address.lastIndexOf(':') + 1))
 }
 
-/** Where an EndpointSlice says that API servers are, the gateway's credential goes: their certificates have to prove it. */
+/** The gateway sends its credential to whatever an EndpointSlice lists as API servers: their certificates must be verified. */
 function checkFollowing(spec: Loose<UpstreamClusterSpec>, scheme: ServerScheme, out: FieldErrors): void {
   const path = 'spec.followEndpointSlice'
   const { insecure = false, serverName = '' } = spec.clientConfig ?? {}
@@ -316,7 +315,7 @@ function checkFollowing(spec: Loose<UpstreamClusterSpec>, scheme: ServerScheme, 
     const message = 'would send credentials and requests to whatever address the cluster names, unverified'
     out.invalid(path, message, "use https:// servers and the cluster's CA, without insecure")
   } else if (serverName === '' && hosts.length > 0 && hosts.every((host) => canonicalIp(host) !== undefined)) {
-    // The CA of a cluster signs kubelets, too, with their addresses.
+    // A cluster's CA also signs kubelet certificates, with their addresses.
     const message = 'needs a DNS name to verify: an address in a certificate tells no API server from a kubelet'
     out.invalid(
       path,
@@ -331,7 +330,7 @@ function checkFollowing(spec: Loose<UpstreamClusterSpec>, scheme: ServerScheme, 
   }
 }
 
-/** What policies may refer to. */
+/** Names that policies may refer to. */
 interface Referents {
   readonly endpoints: ReadonlySet<string>
   readonly schemas: ReadonlySet<string>
@@ -352,7 +351,7 @@ function checkPolicy(
   out: FieldErrors,
 ): void {
   checkRules(policy.rules ?? [], `${path}.rules`, out)
-  // What servers or limits are named is unknown when that part is broken: no errors that follow from another.
+  // If that part is broken, its names are unknown: no follow-up errors.
   if (endpoints.size > 0) {
     for (const [index, endpoint] of (policy.upstreamSubset ?? []).entries()) {
       if (endpoint === undefined || endpoints.has(endpoint)) continue

@@ -1,4 +1,4 @@
-// spec.autoscaler: what is accepted, and every error with its place and fix.
+// spec.autoscaler: valid values, and every error with its path and fix.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -84,7 +84,7 @@ test('without the losers no conflict is left, and without a conflict nobody lose
       const losers = new Set(found.map((conflict) => conflict.loser))
       const rest = clusters.filter(({ metadata }) => !losers.has(metadata.name))
       assert.deepEqual(findConflicts(rest, nobody), [])
-      // The slow way to say whether any two exclude each other.
+      // Brute force: do any two clusters exclude each other?
       const keys = clusters.map((one) => new Set(claimsOf(one).map((claim) => claim.key)))
       const overlap = keys.some((a, i) => keys.slice(i + 1).some((b) => [...a].some((key) => b.has(key))))
       assert.equal(losers.size > 0, overlap)

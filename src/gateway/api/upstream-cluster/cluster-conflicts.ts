@@ -1,4 +1,4 @@
-// What can be wrong between two UpstreamClusters: both claim one host name, address or listener port, or both are the default.
+// Conflicts between two UpstreamClusters: the same host name, address or listener port, or two defaults.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
@@ -7,25 +7,25 @@ import { FieldErrors, reportable } from '../../../kit/api/validation/field-error
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import type { UpstreamCluster } from './upstream-cluster.ts'
 
-/** Something that only one cluster can have. */
+/** Something that only one cluster can own. */
 interface Claim {
   /** Equal for claims that exclude each other. */
   readonly key: string
   /** For messages: `host name "a.example.com"`. */
   readonly what: string
-  /** Where in the object it is made. */
+  /** Path in the object. */
   readonly path: string
 }
 
 export interface ClusterConflict {
-  /** The cluster that must not be loaded as it is. */
+  /** The cluster that must not be loaded in this version. */
   readonly loser: string
   /** The cluster that keeps the claim. */
   readonly holder: string
   readonly claim: Claim
 }
 
-/** Host names without case and trailing dot, addresses in canonical form. */
+/** Host names are compared without case and trailing dot, addresses in canonical form. */
 export function claimsOf(cluster: UpstreamCluster): readonly Claim[] {
   const { metadata, spec } = cluster
   const claims = [hostClaim(metadata.name, 'metadata.name')]
@@ -49,8 +49,8 @@ function hostClaim(name: string, path: string): Claim {
 }
 
 /**
- * All conflicts among `clusters`, whose names differ. A claim goes to the cluster that `holds` says has it now, else to the
- * first in the order given: nobody takes over traffic by being added.
+ * All conflicts among `clusters`, whose names differ. A claim goes to its current holder according to `holds`, else to the first cluster in the given
+ * order: adding a cluster never takes over traffic.
  */
 export function findConflicts(
   clusters: readonly UpstreamCluster[],
@@ -73,19 +73,19 @@ export function findConflicts(
   return conflicts
 }
 
-/** The claims that are in force, as `findConflicts` asks for them. */
+/** The claims in force, in the form that `findConflicts` takes. */
 export function heldClaims(inForce: Iterable<UpstreamCluster>): (cluster: string, key: string) => boolean {
   const holders = new Map<string, string>()
   for (const cluster of inForce) for (const { key } of claimsOf(cluster)) holders.set(key, cluster.metadata.name)
   return (cluster, key) => holders.get(key) === cluster
 }
 
-// Conflicts of one UpstreamCluster with all others, as its row of the scheme gives them: for a write that is to be refused.
+// Conflicts of one UpstreamCluster with all others, as its row of the scheme provides them, to refuse a write.
 
-/** Objects never change, and the same ones are asked about with every write. */
+/** Objects are immutable, and the same ones are checked on every write. */
 const known = new WeakMap<JsonObject, readonly Claim[]>()
 
-/** Every claim of `object` that another cluster has too. What is malformed, in any of them, claims nothing. */
+/** Every claim of `object` that another cluster has too. Malformed parts, in either, claim nothing. */
 export function conflictsWith(object: JsonObject, others: readonly JsonObject[]): readonly FieldError[] {
   const out = new FieldErrors()
   const wanted = new Map(claimsOfObject(object).map((claim) => [claim.key, claim]))
@@ -103,7 +103,7 @@ export function conflictsWith(object: JsonObject, others: readonly JsonObject[])
   return reportable(out.found, out.more)
 }
 
-/** The keys of everything that it claims. */
+/** Keys of all its claims. */
 export function claimKeysOf(object: JsonObject): readonly string[] {
   return claimsOfObject(object).map(({ key }) => key)
 }
@@ -116,7 +116,7 @@ function claimsOfObject(object: JsonObject): readonly Claim[] {
   return claims
 }
 
-/** What claims are made of, as far as its types are right. Entries keep their places. */
+/** The parts that claims are made of, without anything of the wrong type. Entries keep their positions. */
 function claimingParts(object: JsonObject): UpstreamCluster {
   const spec = recordAt(object, 'spec')
   const addresses = recordAt(spec, 'addresses')

@@ -1,4 +1,4 @@
-// What can be wrong with spec.podProtection, spec.autoscaler and spec.scaleProtection beyond their schemas.
+// Checks of spec.podProtection, spec.autoscaler and spec.scaleProtection that their schemas cannot express.
 
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -14,7 +14,7 @@ const NAMESPACE_FIX = 'write one as Kubernetes has it: at most 63 lower-case let
 
 export function checkPodProtection(protection: Loose<PodProtection>, path: string, out: FieldErrors): void {
   const { cell, excludedNamespaces = [], objectSelector, aggregation } = protection
-  // It is the last part of the webhook's path, and of a Lease's name.
+  // The cell is the last segment of the webhook's path, and part of a Lease's name.
   if (cell !== undefined && !isObjectName(cell)) {
     out.invalid(`${path}.cell`, `${shown(cell)} is not a valid cell name`, NAME_FIX)
   }
@@ -58,7 +58,7 @@ function checkAggregation(aggregation: Loose<CellAggregation>, path: string, out
   }
 }
 
-/** What can be wrong with spec.autoscaler beyond its schema. */
+/** Checks of spec.autoscaler that its schema cannot express. */
 export function checkAutoscaler({ statusConfigMap }: Loose<Autoscaler>, path: string, out: FieldErrors): void {
   const { namespace, name } = statusConfigMap ?? {}
   if (namespace !== undefined && !isDnsLabel(namespace)) {
@@ -70,7 +70,7 @@ export function checkAutoscaler({ statusConfigMap }: Loose<Autoscaler>, path: st
 }
 
 /**
- * What can be wrong with spec.scaleProtection beyond its schema.
+ * Checks of spec.scaleProtection that its schema cannot express.
  * @param protectsPods spec.podProtection is present
  */
 export function checkScaleProtection(
@@ -86,7 +86,7 @@ export function checkScaleProtection(
   out.warning(path, message, 'add podProtection, in shadow mode if need be')
 }
 
-/** @param what it selects, for people */
+/** @param what the selector selects, for people */
 function checkSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors, what = 'pods'): void {
   checkLabelSelector(selector, path, out)
   if (isEmptySelector(selector)) out.warning(path, `is empty: it selects all ${what}`, 'remove it, or name labels')

@@ -1,4 +1,4 @@
-// spec.podProtection: what is accepted, and every error with its place and fix. Beside it what label selectors leave out.
+// spec.podProtection: valid values, and every error with its path and fix. Also what label selectors leave out.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -147,7 +147,7 @@ describe('selectors', () => {
     { matchLabels: fc.dictionary(keys, value), matchExpressions: fc.array(requirement, { maxLength: 3 }) },
     { requiredKeys: [] },
   )
-  // Beside the values that selectors name there is one that none does.
+  // The values that selectors name, and one that none names.
   const values = [undefined, '', '0', '1', '2', 'other']
   const pods = values.flatMap((a) =>
     values.map((b) => ({ ...(a !== undefined && { a }), ...(b !== undefined && { b }) })),

@@ -1,4 +1,4 @@
-// Keys, certificates, CA bundles and tokens: inline or by reference, readable, and fitting together.
+// Checks keys, certificates, CA bundles and tokens: inline or by reference, readable, and matching each other.
 
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { childPath, type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -8,7 +8,7 @@ import type { PemChecks } from '../../../kit/api/validation/pem-checks.ts'
 import { REDACTED_TEXT } from '../../../kit/api/validation/redacted.ts'
 import type { ClientConfig, SecretReference, SecureServing } from './upstream-cluster.ts'
 
-/** The fields of secret bytes, each with the field of its reference. */
+/** The fields with secret bytes, each with its reference field. */
 export const CLIENT_SECRETS = {
   bearerToken: 'bearerTokenRef',
   keyData: 'keyRef',
@@ -17,7 +17,7 @@ export const CLIENT_SECRETS = {
 } as const
 export const SERVING_SECRETS = { keyData: 'keyRef', certData: 'certRef', clientCAData: 'clientCARef' } as const
 
-/** Of spec.servers, which all have the same. */
+/** Scheme of spec.servers; all of them share it. */
 export type ServerScheme = '' | 'http' | 'https'
 
 /** How secret bytes are checked. */
@@ -27,14 +27,14 @@ export interface MaterialChecks {
   readonly fileReferences: boolean
 }
 
-/** Bytes given inline; a reference is a promise of bytes; `broken` has been reported. */
+/** `reference` promises bytes that are not here; `broken` has already been reported. */
 type Material =
   | { readonly kind: 'absent' }
-  /** `at`: the field that gives it. */
+  /** `at`: the field it comes from. */
   | { readonly kind: 'reference' | 'broken'; readonly at: string }
   | { readonly kind: 'inline'; readonly at: string; readonly text: string }
 
-/** @param scheme of the servers; '' when that is not known. Over TLS credentials and a CA are needed, without it none is sent */
+/** @param scheme of the servers; '' = unknown. TLS requires credentials and a CA; without TLS no credential is sent */
 export function checkClientConfig(
   config: Loose<ClientConfig>,
   scheme: ServerScheme,
@@ -64,7 +64,7 @@ export function checkClientConfig(
     }
   }
   if (scheme === 'http') checkInClear(token, [cert, key], out)
-  // client-go refuses this pair. A CA that verifies nothing would look like safety.
+  // client-go rejects this pair. A CA that verifies nothing would only look safe.
   if (ca.kind !== 'absent' && config.insecure === true) {
     const message = 'has no effect with a CA: the certificates of the servers are verified with it'
     out.warning(`${path}.insecure`, message, 'remove insecure, or remove the CA')
@@ -76,7 +76,7 @@ export function checkClientConfig(
   }
 }
 
-/** What is read on the way is nobody's secret any more. */
+/** Anything sent in clear text can be read on the way and is no longer secret. */
 function checkInClear(token: Material, pair: readonly Material[], out: FieldErrors): void {
   if (token.kind !== 'absent') {
     const fix = 'use https:// servers, or remove the token'
@@ -115,14 +115,14 @@ export function checkSecureServing(
   }
 }
 
-/** As KubeGateway: a limit needs a burst that is not below it. */
+/** Like KubeGateway: a limit needs a burst that is not below it. */
 function checkRate({ qps = 0, burst = 0 }: Loose<ClientConfig>, path: string, out: FieldErrors): void {
   if (qps > 0 && burst >= 0 && burst < qps) {
     out.invalid(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}, or remove qps`)
   }
 }
 
-/** Reads the fields of secret bytes under one path, and reports what is wrong with them. */
+/** Reads the fields with secret bytes under one path, and reports errors in them. */
 class SecretFields {
   readonly #path: string
   readonly #fileReferences: boolean
@@ -186,7 +186,7 @@ class SecretFields {
   }
 }
 
-/** Strict, but for line breaks, as Go's decoder; Node's would pass over what it does not know. */
+/** Strict except for line breaks, like Go's decoder; Node's would skip unknown characters. */
 function decodeBase64(data: string): string | undefined {
   const compact = data.replace(/[\r\n]/g, '')
   if (compact.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(compact)) return undefined
@@ -207,7 +207,7 @@ interface Pair {
   readonly cert: Material
 }
 
-/** @param instead what is in force where one of the two is alone; '' = nothing could be */
+/** @param instead what applies when only one of the two is given; '' = nothing can */
 function checkPair({ key, cert }: Pair, path: string, instead: string, pem: PemChecks, out: FieldErrors): void {
   if (key.kind === 'absent' && cert.kind !== 'absent') {
     lone(cert, `${path}.keyData`, 'certData', 'the private key of the certificate', instead, out)

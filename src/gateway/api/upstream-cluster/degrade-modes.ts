@@ -1,9 +1,9 @@
-// The modes of the degrade switch: the one table of them. The type, the schema and its text, what a refusal says, and the list in
-// `portcullis degrade` come from it; what each mode lets through is a row in src/gateway/core/policy/degrade.ts.
+// The single table of degrade modes: type, schema and its text, refusal messages, and the list in `portcullis degrade` derive from it; what each mode
+// lets through is a row in src/core/policy/degrade.ts.
 
 /**
- * A ladder: each mode lets through all that the stricter one behind it does, and more. `effect`: what it does, as refusals and
- * `kubectl explain` say it.
+ * From loose to strict: each mode admits everything that the stricter ones after it do, and more. `effect`: what the mode does, in the words of
+ * refusals and `kubectl explain`.
  */
 const LADDER = [
   { mode: 'Off', effect: 'nothing is refused' },
@@ -22,10 +22,10 @@ const LADDER = [
 
 export type DegradeMode = (typeof LADDER)[number]['mode']
 
-/** Of an object that names none. */
+/** Mode of an object that does not set one. */
 export const DEFAULT_DEGRADE_MODE: DegradeMode = 'Off'
 
-/** The stricter, the later. */
+/** From loosest to strictest. */
 export const DEGRADE_MODES: readonly DegradeMode[] = LADDER.map(({ mode }) => mode)
 
 const EFFECTS: ReadonlyMap<DegradeMode, string> = new Map(LADDER.map(({ mode, effect }) => [mode, effect]))
@@ -36,8 +36,8 @@ export function degradeEffect(mode: DegradeMode): string {
 }
 
 /**
- * spec.degrade.mode as it is written. undefined = this version does not know it: nobody may loosen it, or take a step from it.
- * @param value of any type; none, and '', are the default
+ * spec.degrade.mode as written. undefined = a mode unknown to this version, which must not be loosened or stepped down automatically.
+ * @param value of any type; absent and '' mean the default
  */
 export function writtenMode(value: unknown): DegradeMode | undefined {
   const written = value === undefined || value === null || value === '' ? DEFAULT_DEGRADE_MODE : value

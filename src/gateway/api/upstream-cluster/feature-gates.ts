@@ -6,20 +6,20 @@ import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
 import { FEATURE_GATES } from './upstream-cluster.ts'
 
 export interface FeatureGates {
-  /** Gates switched on. */
+  /** Enabled gates. */
   readonly enabled: ReadonlySet<string>
-  /** What is wrong with the text, one sentence each; such parts switch nothing. */
+  /** Errors in the text, one sentence each; invalid parts enable nothing. */
   readonly errors: readonly string[]
 }
 
-/** They stand in one message. */
+/** They all go into one message. */
 const MOST_ERRORS = 10
 
 // Go's strconv.ParseBool.
 const TRUE = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
 const FALSE = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False'])
 
-/** Of a gate that is named twice the last value counts. */
+/** If a gate is named twice, the last value wins. */
 export function parseFeatureGates(text: string): FeatureGates {
   const enabled = new Set<string>()
   const errors: string[] = []

@@ -1,4 +1,4 @@
-// Limits that replicas share: refused where they cannot be kept, with what to do.
+// Shared limits: refused where replicas cannot share them, with a fix.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

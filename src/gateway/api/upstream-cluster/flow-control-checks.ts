@@ -1,5 +1,4 @@
-// Limits (spec.flowControl): exactly one kind each, and the shared one never below the local one, and only where replicas
-// can share one.
+// Limits (spec.flowControl): exactly one kind each, the shared limit never below the local one, and shared limits only where replicas can share them.
 
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { childPath, type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -12,7 +11,7 @@ const LIMITS = ['maxRequestsInflight', 'tokenBucket'] as const
 
 type Schema = Loose<FlowControlSchema>
 
-/** @param globalLimits whether the gateway can keep limits that replicas share: whether it has a Redis */
+/** @param globalLimits whether the gateway can enforce limits across replicas, that is, whether it has a Redis */
 export function checkFlowControlSchemas(
   schemas: readonly (Schema | undefined)[],
   path: string,
@@ -45,7 +44,7 @@ function isShared({ strategy }: Schema): boolean {
   return strategy === 'globalAllocate' || strategy === 'globalCount'
 }
 
-/** What is asked of all replicas together. */
+/** Checks limits across replicas. */
 function checkSharing(schema: Schema, path: string, globalLimits: boolean, out: FieldErrors): void {
   const blocks = LIMITS.map((limit) => GLOBAL_OF[limit]).filter((block) => schema[block] !== undefined)
   const [first] = blocks
@@ -80,7 +79,7 @@ function checkKind(schema: Schema, path: string, out: FieldErrors): void {
   out.invalid(path, 'sets no limit', `add one of ${KINDS.join(', ')} (exempt: {} means unlimited)`)
 }
 
-/** Seats of what has no limit are nowhere counted. */
+/** A schema without a limit does not count seats. */
 function checkCost({ cost, exempt }: Schema, path: string, out: FieldErrors): void {
   if (cost !== true || exempt === undefined) return
   out.warning(
@@ -92,7 +91,7 @@ function checkCost({ cost, exempt }: Schema, path: string, out: FieldErrors): vo
 
 function checkBucket(bucket: Loose<TokenBucket> | undefined, path: string, out: FieldErrors): void {
   const { qps, burst } = bucket ?? {}
-  // Values out of range are the schema's to report.
+  // The schema reports values out of range.
   if (qps === undefined || burst === undefined || qps < 1 || burst < 1 || burst >= qps) return
   out.invalid(`${path}.burst`, `${burst} is below qps, ${qps}`, `write at least ${qps}`)
 }
@@ -117,7 +116,7 @@ function checkGlobal(schema: Schema, path: string, out: FieldErrors): void {
   const local = { ...schema.tokenBucket, max: schema.maxRequestsInflight?.max }
   const shared = { ...schema.globalTokenBucket, max: schema.globalMaxRequestsInflight?.max }
   notBelow(shared.qps, local.qps, `${path}.globalTokenBucket.qps`, out)
-  // A burst below its own qps is reported already.
+  // A burst below its own qps has already been reported.
   if ((shared.burst ?? 0) >= (shared.qps ?? 0)) {
     notBelow(shared.burst, local.burst, `${path}.globalTokenBucket.burst`, out)
   }

@@ -1,4 +1,4 @@
-// What spec.followEndpointSlice is refused with: whatever would send the gateway's credential to an unverified address.
+// Errors in spec.followEndpointSlice: anything that would send the gateway's credential to an unverified address.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

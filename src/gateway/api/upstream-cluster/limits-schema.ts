@@ -25,7 +25,7 @@ function tokenBucket(description: string) {
 }
 
 function inflight(description: string) {
-  // `{}` is what KubeGateway's own encoder makes of a limit of zero.
+  // KubeGateway's own encoder writes a limit of zero as `{}`.
   const max = storedDefault(0, integer('Requests running at once; 0 refuses all.', 0))
   return object(description, { max }, [], ['max'])
 }

@@ -1,4 +1,4 @@
-// Who is refused (spec.authentication.revoked): an entry that names nobody would look like a revocation and be none.
+// Revocations (spec.authentication.revoked): an entry that matches no credential would look like a revocation without being one.
 
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -19,7 +19,7 @@ export function checkRevocations(
   }
 }
 
-/** Of one entry, which may have other fields as well. */
+/** Checks one entry, which may have other fields as well. */
 export function checkRevocation(revocation: Loose<Revocation>, path: string, out: FieldErrors): void {
   const given = WAYS.filter((way) => revocation[way] !== undefined)
   if (given.length === 0) out.invalid(path, 'names no user and no credential', `give one of ${WAYS.join(', ')}`)
@@ -29,7 +29,7 @@ export function checkRevocation(revocation: Loose<Revocation>, path: string, out
   for (const [field, what] of Object.entries(HASHES)) {
     const hash = revocation[field as keyof typeof HASHES]
     if (hash === undefined || SHA256.test(hash)) continue
-    // Somebody may have put the token itself here.
+    // The token itself may have been put here by mistake.
     const message = field === 'tokenHash' ? 'is not a valid SHA-256' : `${shown(hash)} is not a valid SHA-256`
     out.invalid(`${path}.${field}`, message, `write the SHA-256 of ${what}: 64 lower-case hex digits, no colons`)
   }

@@ -1,5 +1,5 @@
-// Warnings and errors in rules: of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in
-// a rule; what can never match is warned about here, and what matches by accident is refused.
+// Warnings and errors in rules of dispatch policies, degrade exemptions and access lists. KubeGateway accepts any text in a rule; here, rules that
+// can never match cause a warning, and rules that match by accident are refused.
 
 import type { Loose } from '../../../kit/api/json/object-shape.ts'
 import { childPath, type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
@@ -9,7 +9,7 @@ import type { AccessRule, DispatchRule, ShareWeight } from './upstream-cluster.t
 
 type Entries = readonly (string | undefined)[]
 
-/** Lists in which a star is either alone or stands for itself, which is never what was meant. */
+/** Lists in which a star must be the whole entry; otherwise it is literal, which is never intended. */
 const EXACT_LISTS = ['verbs', 'apiGroups', 'resourceNames', 'userGroups'] as const
 const GLOB_LISTS = ['users', 'namespaces', 'userAgents', 'nonResourceURLs'] as const
 
@@ -38,19 +38,19 @@ function checkRule(rule: Loose<DispatchRule>, path: string, out: FieldErrors): v
   checkEmptyLists(rule, path, out)
 }
 
-/** Those of Kubernetes (apiserver/pkg/endpoints/request/requestinfo.go), and HTTP's methods, which are the verbs of other paths. */
+/** Kubernetes verbs (apiserver/pkg/endpoints/request/requestinfo.go), and HTTP methods, which are the verbs of other paths. */
 const VERBS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'proxy'],
   ...['head', 'options', 'post', 'put', 'connect', 'trace'],
 ])
 const MOST_WORDS = 'get, list, watch, create, update, patch, delete and deletecollection'
 
-/** Words that are in no request: a rule with nothing else matches nothing, and whoever it was written for gets 403. */
+/** Words that occur in no request: a rule with nothing else matches nothing, and its users get 403. */
 function checkWords(rule: Loose<DispatchRule>, path: string, out: FieldErrors): void {
   const warn = (field: string, index: number, entry: string, fix: string): void =>
     out.warning(`${path}.${field}[${index}]`, `${shown(entry)} is in no request, so it matches nothing`, fix)
   for (const [index, entry] of wordsOf(rule.verbs)) {
-    // A star that is not the whole entry has a warning of its own.
+    // A star that is only part of an entry has a warning of its own.
     if (VERBS.has(entry) || entry.includes('*')) continue
     const known = VERBS.has(entry.toLowerCase()) ? entry.toLowerCase() : nearestName(entry, VERBS)
     const fix = known === '' ? `verbs of resources are ${MOST_WORDS}; reading is get, list and watch` : `write ${known}`
@@ -66,7 +66,7 @@ function checkWords(rule: Loose<DispatchRule>, path: string, out: FieldErrors): 
   }
 }
 
-/** '' = it may be a group. */
+/** '' = it may be a valid group. */
 function apiGroupFix(entry: string): string {
   const [group = '', version = ''] = entry.toLowerCase().split('/')
   if (group === 'core' || (/^v\d/.test(group) && version === '')) return 'the group of pods and services is written ""'
@@ -74,7 +74,7 @@ function apiGroupFix(entry: string): string {
   return group === entry ? '' : `groups are in small letters: write ${group}`
 }
 
-/** Without stars, and without the mark of inverted entries. */
+/** Entries without stars, and without the mark of inverted entries. */
 function wordsOf(entries: Entries = []): readonly (readonly [number, string])[] {
   return entries.flatMap((entry = '', index) => {
     const word = entry.replace(/^-/, '')
@@ -82,14 +82,14 @@ function wordsOf(entries: Entries = []): readonly (readonly [number, string])[] 
   })
 }
 
-/** Absent verbs, and resources without groups or the other way round, make a rule that never matches. */
+/** Absent verbs, or only one of resources and groups, make a rule that never matches. */
 function checkEmptyLists(rule: Loose<DispatchRule>, path: string, out: FieldErrors): void {
   const isEmpty = (field: 'verbs' | 'apiGroups' | 'resources' | 'nonResourceURLs'): boolean =>
     (rule[field] ?? []).length === 0
   const warn = (field: string, what: string): void =>
     out.warning(childPath(path, field), `is empty, so the rule matches no ${what}`, `add ${field}; ["*"] is all`)
   if (isEmpty('verbs')) warn('verbs', 'request')
-  // A rule for non-resource requests alone is complete.
+  // A rule only for non-resource requests is complete.
   if (isEmpty('apiGroups') && isEmpty('resources') && !isEmpty('nonResourceURLs')) return
   if (isEmpty('apiGroups')) warn('apiGroups', 'resource request')
   if (isEmpty('resources')) warn('resources', 'resource request')
@@ -158,8 +158,8 @@ function checkList(entries: Entries, path: string, out: FieldErrors): void {
 }
 
 /**
- * A user has one name but several groups: `[a, -b]` in userGroups is a common way to underline that b is not meant, and
- * harmless. There only a group that is both wanted and excluded counts as mixed.
+ * A user has one name but several groups: `[a, -b]` in userGroups is a common, harmless way to stress that b is excluded. There, only a group that is
+ * both included and excluded counts as mixed.
  */
 function isMixed(entries: readonly string[], path: string): boolean {
   const inverted = entries.filter((entry) => entry.startsWith('-'))

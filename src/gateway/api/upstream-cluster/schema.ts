@@ -1,5 +1,5 @@
-// The one JSON Schema of UpstreamCluster's spec: shape, types, ranges, defaults and a description of every field. Objects are
-// checked against it, the CRD in deploy/crds/ carries it. What a schema cannot say is in checks.ts.
+// The one JSON Schema of UpstreamCluster's spec: shape, types, ranges, defaults and a description of every field. Objects are validated against it,
+// and the CRD in deploy/crds/ contains it. checks.ts has what a schema cannot express.
 
 import {
   atMost,
@@ -37,7 +37,7 @@ import { FLOW_CONTROL_SCHEMAS_SCHEMA } from './limits-schema.ts'
 import { SCALE_PROTECTION_SCHEMA } from './scale-protection-schema.ts'
 import { STRATEGIES } from './strategies.ts'
 
-// The schemas of rules: which requests a policy or an exemption is for, and which clients an access list.
+// Schemas of rules: which requests a policy or an exemption applies to, and which clients an access list.
 const serviceAccount = object('A ServiceAccount; both are needed.', {
   namespace: text('Its namespace.'),
   name: text('Its name.'),
@@ -83,7 +83,7 @@ const ACCESS_RULE_SCHEMA = object('Matches a client when all fields given do.', 
   sourceIPs: list('Addresses of the client.', text('An address, or a block such as 10.0.0.0/8.')),
 })
 
-// The schema of spec.listGuard.
+// Schema of spec.listGuard.
 const LIST_GUARD_SCHEMA = object(
   'When present, even if empty, lists without a limit of what is known to be large are refused with 429, of all namespaces or of one. ' +
     'Pages, watches, lists from the cache (resourceVersion=0), nodes and controllers pass. Default: none is refused.',
@@ -100,7 +100,7 @@ const LIST_GUARD_SCHEMA = object(
   },
 )
 
-// The schema of spec.shares.
+// Schema of spec.shares.
 const weight = object(
   'Users with another weight than 1: all fields given must match.',
   {
@@ -314,9 +314,9 @@ const spec = object(
 export const UPSTREAM_CLUSTER_SPEC_SCHEMA = checked(spec, SPEC_RULES)
 
 /**
- * The schema as it stands in the CRD. `-*` in a list excludes everything, and means nothing at all. A CEL rule for each entry of
- * each rule would need limits that are too small for real lists of users, so a pattern stands for it; its message says less than
- * the checks do, so only a kube-apiserver is given it.
+ * The schema as used in the CRD. `-*` in a list excludes everything and is never meaningful. A CEL rule for each entry of each rule would need size
+ * limits that are too small for real lists of users, hence a pattern; its message is less helpful than that of the checks, so only kube-apiserver
+ * gets it.
  */
 export function withEntryPattern(schema: JsonSchema): JsonSchema {
   if (schema === ENTRY_SCHEMA) return { ...schema, pattern: ENTRY_PATTERN }

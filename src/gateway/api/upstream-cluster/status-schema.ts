@@ -17,7 +17,7 @@ import {
 import { AUTO_DEGRADE_STATUS_SCHEMA } from './auto-degrade-schema.ts'
 import { AUTOSCALER_REPORT_SCHEMA } from './cluster-autoscaler-schema.ts'
 
-/** So that a status is not written every second. */
+/** Rounding avoids a status write every second. */
 export const LAST_SEEN_STEP_MINUTES = 5
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER
 
@@ -131,7 +131,7 @@ export const UPSTREAM_CLUSTER_STATUS_SCHEMA = open(
       'name',
       list(
         'What each replica has in force: proof that a switch works everywhere.',
-        // Another replica may be of a newer version: what it reports is kept.
+        // Another replica may be newer: its fields are kept.
         open(gateway),
       ),
     ),

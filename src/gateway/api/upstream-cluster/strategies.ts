@@ -1,5 +1,5 @@
-// The balancing strategies: the one list of them. Type, schema, CRD and `kubectl explain` follow; how each picks is a row of PICKERS
-// in src/gateway/core/endpoints/pick-endpoint.ts.
+// The single list of balancing strategies, from which type, schema, CRD and `kubectl explain` derive; each one's algorithm is a row of PICKERS in
+// src/core/endpoints/pick-endpoint.ts.
 
 export const STRATEGIES = ['RoundRobin', 'Random', 'LeastRequest', 'Affinity'] as const
 

@@ -1,5 +1,5 @@
-// The addresses of a name with their TTL. /etc/hosts first, as everywhere; then DNS, by c-ares, which tells TTLs and does not block a thread
-// of the pool; then the system's own resolver for what DNS does not know under this name: search domains, mDNS, nsswitch.conf.
+// Addresses of a name, with their TTL. /etc/hosts comes first, as usual; then DNS, with c-ares, which reports TTLs and does not block a pool thread;
+// then the system's resolver for names that DNS does not know: search domains, mDNS, nsswitch.conf.
 
 import { ADDRCONFIG, promises as dns, NODATA, NOTFOUND, type RecordWithTtl } from 'node:dns'
 import { readFile } from 'node:fs/promises'
@@ -9,13 +9,13 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { LookedUp } from '../../core/endpoints/resolution.ts'
 
 export interface LookUpOptions {
-  /** `HOST:PORT` of DNS servers. Default: those of the machine, as they are at the moment. */
+  /** `HOST:PORT` of DNS servers. Default: the machine's current ones. */
   readonly servers?: readonly string[]
   /** Default /etc/hosts. */
   readonly hostsFile?: string
-  /** Whether the machine has IPv6 addresses to connect from. Default: looks. */
+  /** Whether the machine has IPv6 addresses to connect from. Default: detected. */
   readonly hasIPv6?: boolean
-  /** The system's own resolver. Default: that. */
+  /** Replaces the system's resolver. Default: not replaced. */
   readonly system?: (name: string) => Promise<readonly string[]>
 }
 
@@ -27,7 +27,7 @@ export async function lookUp(name: string, options: LookUpOptions = {}): Promise
   const { hostsFile = '/etc/hosts', servers, hasIPv6 = machineHasIPv6(), system = bySystem } = options
   const listed = await inHosts(hostsFile, name)
   if (listed.length > 0) return byFamily(listed)
-  // A new one each time: it has read /etc/resolv.conf at its creation.
+  // A new one each time: it reads /etc/resolv.conf on creation.
   const resolver = new dns.Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
   if (servers !== undefined) resolver.setServers(servers)
   const [v4, v6] = await Promise.all([
@@ -37,14 +37,14 @@ export async function lookUp(name: string, options: LookUpOptions = {}): Promise
   const message = [v4.message, v6.message].filter((text) => text !== '').join('; ')
   if (message === '' && v4.records.length + v6.records.length === 0) return await otherwise(name, system)
   const ttls = [...v4.records, ...v6.records].map(({ ttl }) => ttl)
-  // A TTL of 0 was told, too: once a second is the least that it means.
+  // A TTL of 0 is a known TTL, too: treat it as one second, the minimum.
   const ttlSeconds = ttls.length === 0 ? 0 : Math.max(1, Math.min(...ttls))
   return { v4: addressesOf(v4), v6: addressesOf(v6), ttlSeconds, message }
 }
 
 interface Family {
   readonly records: readonly RecordWithTtl[]
-  /** Why nothing is known; '' = it is. */
+  /** Why no address is known; '' = one is. */
   readonly message: string
 }
 
@@ -91,7 +91,7 @@ async function inHosts(file: string, name: string): Promise<readonly string[]> {
   })
 }
 
-/** As AI_ADDRCONFIG (RFC 3493 section 6.1): addresses that nobody here can reach would only be unhealthy. */
+/** Like AI_ADDRCONFIG (RFC 3493 section 6.1): addresses that this machine cannot reach would only be unhealthy. */
 function machineHasIPv6(): boolean {
   return Object.values(networkInterfaces()).some((all = []) => {
     return all.some(({ family: version, internal, address }) => {

@@ -1,5 +1,5 @@
-// A last good state on disk, in two generations: NAME, and NAME.previous. A write is a file of its own that is renamed when it is
-// on disk, so at every moment there is a whole one.
+// A last good state on disk, in two generations: NAME, and NAME.previous. Each write goes to a separate file that is renamed once on disk, so there
+// is always a complete one.
 
 import { readFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
@@ -14,12 +14,12 @@ export interface LastGoodFileOptions {
   readonly name: string
   /** lastGoodKey(). */
   readonly key: Buffer
-  /** Which state of which server it is. */
+  /** Identifies the server and which of its states this is. */
   readonly source: string
   readonly log: Logger
 }
 
-/** Records that go to the system in one call. */
+/** Records written per system call. */
 const RECORDS_AT_ONCE = 256
 
 export class LastGoodFile {
@@ -38,8 +38,8 @@ export class LastGoodFile {
   }
 
   /**
-   * The newest that is whole; one line in the log for each that is not. undefined = there is none. Never throws. Which is newer is decided by
-   * the names: the times in them are of a clock that may have been wrong.
+   * The newest complete one; logs one line for each that is not. undefined = none. Never throws. File names decide which is newer: the times inside
+   * come from a clock that may have been wrong.
    */
   read(): LastGood | undefined {
     return this.#readOne(this.#file) ?? this.#readOne(this.#previous)
@@ -51,13 +51,13 @@ export class LastGoodFile {
     return sealRecord(value, key, source)
   }
 
-  /** On disk when it resolves. One at a time. @returns its size in bytes @throws {Error} (rejects) of the file system */
+  /** On disk when it resolves. Not reentrant. @returns its size in bytes @throws {Error} (rejects) from the file system */
   async write(records: readonly Buffer[], timeMs: number): Promise<number> {
     const { dir, key, source } = this.#options
     makePrivateDirectory(dir)
     const { head, seal } = sealFile({ source, timeMs }, records, key)
     const temporary = `${this.#file}.new`
-    // What a killed process has left may have other permissions.
+    // Leftovers of a killed process may have other permissions.
     await rm(temporary, { force: true })
     const pieces = [head, ...records, seal]
     try {
@@ -67,7 +67,7 @@ export class LastGoodFile {
       await syncDirectory(dir)
       return bytes
     } catch (error) {
-      // On a disk that is full, it would take the rest.
+      // It would fill a disk that is already full.
       await rm(temporary, { force: true }).catch(() => undefined)
       throw error
     }
@@ -98,7 +98,7 @@ interface Writable {
   write(piece: Buffer): Promise<{ readonly bytesWritten: number }>
 }
 
-/** A new file, on disk when it resolves. @returns its size */
+/** Writes a new file, on disk when it resolves. @returns its size */
 async function writeFile(file: string, pieces: readonly Buffer[]): Promise<number> {
   const handle = await open(file, 'wx', 0o600)
   let bytes = 0
@@ -113,7 +113,7 @@ async function writeFile(file: string, pieces: readonly Buffer[]): Promise<numbe
   return bytes
 }
 
-/** A disk that is almost full takes a part. */
+/** A nearly full disk accepts only a part. */
 async function writeWhole(handle: Writable, pieces: readonly Buffer[]): Promise<number> {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
   const { bytesWritten } = await handle.writev(pieces)
@@ -127,7 +127,7 @@ async function writeWhole(handle: Writable, pieces: readonly Buffer[]): Promise<
   return length
 }
 
-/** After it, the names of files in the directory survive a power failure. */
+/** Makes file names in the directory survive a power failure. */
 async function syncDirectory(dir: string): Promise<void> {
   const handle = await open(dir, 'r')
   try {

@@ -1,5 +1,5 @@
-// What is sealed opens again as it was, and nothing else opens: bits that flip, pieces that are cut off, added, moved or taken from
-// another file, other keys, other sources, newer formats.
+// Sealed data opens again unchanged, and nothing else opens: flipped bits, pieces cut off, added, moved or taken from another file, other keys, other
+// sources, newer formats.
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -54,7 +54,7 @@ test('nothing can be cut off, added, moved or put in its place unseen', () => {
       assert.equal(refusalOf(changed) === '', changed.equals(bytes))
     }),
   )
-  // Whole records of another file of the same gateway, and its own in another order.
+  // Whole records from another file of the same gateway, and its own in another order.
   const records = values.map((value) => sealRecord(value, KEY, SOURCE))
   const { head, seal } = sealFile({ source: SOURCE, timeMs: 1 }, records, KEY)
   const other = sealRecord({ name: 'b' }, KEY, SOURCE)

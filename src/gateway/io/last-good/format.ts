@@ -1,6 +1,6 @@
-// The file that holds a last good state: a header in clear, records that are sealed one by one (so that a change seals what it
-// touches), and a seal over all of them. AES-256-GCM with a key derived from that of the store. Whatever was changed, cut off, added,
-// put in another order or taken from another file does not open.
+// File format of a last good state: a cleartext header, individually sealed records (so that a change only reseals what it touches), and a seal over
+// all of them. AES-256-GCM with a key derived from the store's. Anything modified, truncated, added, reordered or taken from another file does not
+// open.
 //
 //   "PCLG" | u16 version | u32 length of header | header (JSON) | count x (u32 length | nonce 12 | tag 16 | ciphertext) | nonce 12 | tag 16
 
@@ -8,18 +8,18 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 
 export interface LastGoodHeader {
-  /** Which state of which server: a file of another one does not count. */
+  /** Identifies the server and which of its states this is: a file from another one is rejected. */
   readonly source: string
   /** When the state was known to be current, milliseconds since the epoch. */
   readonly timeMs: number
 }
 
 export interface LastGood extends LastGoodHeader {
-  /** What was given to sealRecord(), in the order of the file. */
+  /** The values passed to sealRecord(), in file order. */
   readonly records: readonly unknown[]
 }
 
-/** @param refused why the file cannot be used, for a line of the log */
+/** @param refused why the file is unusable, for the log */
 export type Opened = { readonly state: LastGood } | { readonly refused: string }
 
 export const FORMAT_VERSION = 1
@@ -33,12 +33,12 @@ const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const MAX_HEADER = 64 * 1024
 const DAMAGED = 'it is damaged, or was written with another key'
 
-/** The key of these files: what is sealed for the store cannot be put here, nor the other way round. */
+/** The key of these files: data sealed for the store cannot be used here, nor the other way round. */
 export function lastGoodKey(storeKey: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', storeKey, Buffer.alloc(0), 'portcullis last-good', 32))
 }
 
-/** A value that JSON can hold, as a record of the file of this source. */
+/** Seals a JSON value as a record of this source's file. */
 export function sealRecord(value: unknown, key: Buffer, source: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce)
@@ -52,7 +52,7 @@ export function sealRecord(value: unknown, key: Buffer, source: string): Buffer 
   return Buffer.concat([head, body])
 }
 
-/** What stands in front of the records and behind them. */
+/** The parts before and after the records. */
 export function sealFile(
   { source, timeMs }: LastGoodHeader,
   records: readonly Buffer[],
@@ -76,7 +76,7 @@ export function openFile(bytes: Buffer, key: Buffer, source: string): Opened {
   try {
     return readFile(bytes, key, source)
   } catch {
-    // Of OpenSSL: the tag does not fit.
+    // From OpenSSL: the tag does not match.
     return { refused: DAMAGED }
   }
 }
@@ -97,7 +97,7 @@ function readFile(bytes: Buffer, key: Buffer, source: string): Opened {
   if (records === undefined) return { refused: 'it is only half there' }
   const seal = bytes.subarray(bytes.length - SEAL_BYTES)
   open(seal, Buffer.alloc(0), key, fileContext(bytes.subarray(0, headerEnd), records))
-  // Whose it is can be believed only now.
+  // Only now is the header authenticated.
   if (header.source !== source) return { refused: `it belongs to another source: ${header.source}` }
   const context = recordContext(source)
   const values = records.map((record): unknown => {
@@ -108,7 +108,7 @@ function readFile(bytes: Buffer, key: Buffer, source: string): Opened {
   return { state: { source, timeMs: header.timeMs, records: values } }
 }
 
-/** undefined = lengths that do not add up to the file. */
+/** undefined = the lengths do not add up to the file. */
 function split(bytes: Buffer, start: number, count: number): readonly Buffer[] | undefined {
   const end = bytes.length - SEAL_BYTES
   const records: Buffer[] = []
@@ -131,7 +131,7 @@ function readHeader(bytes: Buffer): (LastGoodHeader & { readonly records: number
   return isHeader ? { source, timeMs, records: Number(records) } : undefined
 }
 
-/** @param sealed nonce and tag @throws when they do not fit */
+/** @param sealed nonce and tag @throws if they do not match */
 function open(sealed: Buffer, body: Buffer, key: Buffer, context: Buffer): Buffer {
   const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
   decipher.setAAD(context)
@@ -143,7 +143,7 @@ function recordContext(source: string): Buffer {
   return Buffer.from(`portcullis last-good record ${FORMAT_VERSION}\n${source}`)
 }
 
-/** The tags stand for the contents of the records. */
+/** The tags represent the contents of the records. */
 function fileContext(head: Buffer, records: readonly Buffer[]): Buffer {
   const hash = createHash('sha256').update('portcullis last-good file\n').update(head)
   for (const record of records) hash.update(record.subarray(0, RECORD_HEAD))

@@ -1,4 +1,4 @@
-// What is on disk at every moment: a whole state, or the one before; and when it is written.
+// What is on disk at each moment: a complete state, or the previous one; and when it is written.
 
 import assert from 'node:assert/strict'
 import {
@@ -136,7 +136,7 @@ test('the generation before is used, and one line says why the newest is not', a
     assert.match(lines[0] ?? '', why)
     damage(join(dir, 'objects.previous'))
     assert.equal(restored(), undefined, what)
-    // And the next process begins again.
+    // And the next process starts over.
     const next = start()
     next.put('a', 'again')
     next.current(true)
@@ -180,7 +180,7 @@ test('a disk that cannot be written is said once, and what waits is written when
   const { dir, lines, keeper: start, restored } = kept(t)
   const keeper = start()
   keeper.current(true)
-  // Not before it has ended: it would be in the way of what follows.
+  // Not before it has ended: it would interfere with the following.
   await waitFor('the first write', () => keeper.status.bytes > 0)
   rmSync(dir, { recursive: true })
   writeFileSync(dir, 'in the way')

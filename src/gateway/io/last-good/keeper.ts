@@ -1,6 +1,5 @@
-// Keeps a last good state on disk: records by name, of which only those that have changed are sealed again, in slices; written after
-// changes, at most once a second, and less often where a write takes long; and now and then while nothing changes, so that
-// the time in the file says when the state was current.
+// Keeps a last good state on disk: records by name, of which only changed ones are resealed, in slices; written after changes, at most once a second,
+// and less often if writes take long; also periodically while nothing changes, so that the time in the file says when the state was current.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -14,7 +13,7 @@ export interface LastGoodKeeperOptions {
   readonly name: string
   readonly clock: Clock
   readonly log: Logger
-  /** Milliseconds between the beginnings of two writes. Default 1 s. */
+  /** Milliseconds between the starts of two writes. Default 1 s. */
   readonly everyMs?: number
   /** Milliseconds between two writes of the same state, while it is current. Default 5 min. */
   readonly refreshMs?: number
@@ -23,11 +22,11 @@ export interface LastGoodKeeperOptions {
 /** What is on disk. */
 export interface LastGoodStatus {
   readonly name: string
-  /** Milliseconds since the epoch; 0 = nothing was written by this process. */
+  /** Milliseconds since the epoch; 0 = this process has written nothing. */
   readonly writtenMs: number
   readonly bytes: number
   readonly failures: number
-  /** Milliseconds since the epoch: since when the state was current that is served in place of the source's; 0 = that of the source is. */
+  /** Milliseconds since the epoch: when the state that is served instead of the source's was last current; 0 = the source's is served. */
   readonly servedFromMs: number
 }
 
@@ -35,7 +34,7 @@ const EVERY_MS = 1_000
 const REFRESH_MS = 5 * 60_000
 /** Sealing thousands of records must not block the thread. */
 const SLICE_MS = 5
-/** A write takes at most this part of the time. */
+/** A write takes at most one in this many of the time. */
 const DUTY = 10
 
 export class LastGoodKeeper {
@@ -46,7 +45,7 @@ export class LastGoodKeeper {
   readonly #everyMs: number
   readonly #refreshMs: number
   readonly #records = new Map<string, Buffer>()
-  /** To be sealed; undefined = gone. */
+  /** Records to seal; undefined = removed. */
   readonly #pending = new Map<string, unknown>()
   #current = false
   /** When it was last known to be current: milliseconds since the epoch; 0 = never. */
@@ -72,12 +71,12 @@ export class LastGoodKeeper {
     return { name: this.name, ...this.#status }
   }
 
-  /** What a process before this one has kept; undefined = nothing that can be used. Never throws. */
+  /** What a previous process kept; undefined = nothing usable. Never throws. */
   restore(): LastGood | undefined {
     return this.#file.read()
   }
 
-  /** The state of this time is served in place of the source's; 0 = that of the source is. */
+  /** The state of this time is served instead of the source's; 0 = the source's is. */
   serves(timeMs: number): void {
     this.#status.servedFromMs = timeMs
   }
@@ -104,7 +103,7 @@ export class LastGoodKeeper {
     return names
   }
 
-  /** Whether what was put is what the source has now. Nothing is written before it first is. */
+  /** Whether the stored state is what the source has now. Nothing is written before it first is. */
   current(current: boolean): void {
     if (current || this.#current) this.#currentMs = this.#clock.now()
     this.#current = current
@@ -121,7 +120,7 @@ export class LastGoodKeeper {
     if (this.#dirty && this.#isOurs) await this.#write()
   }
 
-  /** What a process before this one has kept is on disk already. */
+  /** False while the disk still has a previous process' state. */
   get #isOurs(): boolean {
     return this.#currentMs !== 0 && this.#status.servedFromMs === 0
   }
@@ -171,7 +170,7 @@ export class LastGoodKeeper {
   async #seal(): Promise<void> {
     let sliceEnd = performance.now() + SLICE_MS
     for (const [name, value] of this.#pending) {
-      // What is put while this waits is at the end of the map, and comes in its turn.
+      // Entries added while this waits are at the end of the map, and follow in turn.
       this.#pending.delete(name)
       if (value === undefined) this.#records.delete(name)
       else this.#records.set(name, this.#file.seal(value))

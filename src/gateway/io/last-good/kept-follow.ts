@@ -1,5 +1,5 @@
-// An ObjectClient whose lists of some kinds are kept on disk: who follows them at a start without the server hears what they were, and
-// what is new when the server answers. Nothing else is answered from disk.
+// An ObjectClient that keeps the lists of some kinds on disk: a follower that starts without the server receives the kept list, and changes once the
+// server responds. Nothing else is served from disk.
 
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
@@ -10,7 +10,7 @@ import type { LastGoodKeeper } from './keeper.ts'
 export interface KeptFollowOptions {
   readonly client: ObjectClient
   readonly keeper: LastGoodKeeper
-  /** Followed in all namespaces, and in whole. */
+  /** Followed in all namespaces, and unfiltered. */
   readonly kinds: readonly ResourceKind[]
   /** Milliseconds that a follower still waits for the server. */
   readonly waitMs: () => number
@@ -81,7 +81,7 @@ class KeptLists {
     this.#keeper.delete(keyOf(kind, object))
   }
 
-  /** The state is current when all kinds are. */
+  /** The state is current if all kinds are. */
   current(kind: ResourceKind, current: boolean): void {
     if (current) this.#behind.delete(kind)
     else this.#behind.add(kind)

@@ -12,11 +12,11 @@ afterEach(async () => {
 
 interface Port {
   readonly connections: BoundedConnections
-  /** Opens a connection; `closed` says whether the server has closed it. */
+  /** Opens a connection; `closed` tells whether the server has closed it. */
   open(localAddress: string): Promise<{ closed(): boolean }>
 }
 
-/** @param answering whether the connections of an address have a request that is never answered to its end */
+/** @param answering whether connections of an address have a request whose response never completes */
 async function openPort(answering: (address: string) => boolean): Promise<Port> {
   const connections = new BoundedConnections({ total: 8, perAddress: 4 })
   const admitted = new Set<string>()
@@ -54,7 +54,7 @@ test('addresses whose answers are never read do not keep out another one', async
   for (const address of ['127.0.0.2', '127.0.0.3']) for (let i = 0; i < 4; i++) await port.open(address)
   assert.equal(port.connections.size, 8)
   const probe = await port.open('127.0.0.9')
-  // One of those that gave way comes back, before the probe has sent its request.
+  // The client of one that was closed reconnects, before the probe has sent its request.
   const others = [await port.open('127.0.0.4'), await port.open('127.0.0.5')]
   await port.open('127.0.0.2')
   await port.open('127.0.0.3')

@@ -1,22 +1,21 @@
-// A bounded number of connections on a port for small requests. When it is full, the address that has the most gives one up for the new
-// one, the oldest without a request if there is any: whoever opens many, and sends nothing or never reads what is answered, cannot keep out
-// a probe, which is over in a moment.
+// Bounds the connections of a port for small requests. When it is full, the address with the most connections loses one, the oldest without a request
+// if there is any: a client that opens many, and sends nothing or never reads the responses, cannot lock out probes, which take a moment.
 
 import type { Socket } from 'node:net'
 import { Places } from '../../../kit/core/places/places.ts'
 import { addressSource } from '../../../kit/core/shares/call-source.ts'
 
 export interface ConnectionBounds {
-  /** Of all addresses; at least 2. */
+  /** Over all addresses; at least 2. */
   readonly total: number
-  /** Of one IPv4 address, or IPv6 network of 64 bits. */
+  /** Per IPv4 address, or IPv6 /64 network. */
   readonly perAddress: number
 }
 
 interface Entry {
   readonly socket: Socket
   readonly ends: string
-  /** Requests that are being answered. */
+  /** Requests in progress. */
   answering: number
 }
 
@@ -27,7 +26,7 @@ export class BoundedConnections {
 
   constructor({ total, perAddress }: ConnectionBounds) {
     this.#perAddress = perAddress
-    // Room is made before the one that comes has a place, so that it is never the one that has to go.
+    // Evict before adding, so that the new connection is never the one evicted.
     this.#places = new Places(total - 1)
   }
 
@@ -35,7 +34,7 @@ export class BoundedConnections {
     return this.#places.size
   }
 
-  /** Closes the socket when its address has as many as allowed, and all of them are being answered. */
+  /** Closes the socket if its address is at the limit, with a request on every connection. */
   admit(socket: Socket): void {
     const source = addressSource(socket.remoteAddress ?? '')
     if (this.#places.countOf(source) >= this.#perAddress) {
@@ -44,7 +43,7 @@ export class BoundedConnections {
       this.#close(idle)
     }
     const ends = endsOf(socket)
-    // The client of the one before with these ends is gone; its 'close' is still to come.
+    // A previous connection with the same ends is dead; its 'close' is still to come.
     for (const gone of [this.#places.toGiveUp(), this.#open.get(ends)]) if (gone !== undefined) this.#close(gone)
     const entry: Entry = { socket, ends, answering: 0 }
     this.#open.set(ends, entry)
@@ -52,7 +51,7 @@ export class BoundedConnections {
     socket.once('close', () => this.#forget(entry))
   }
 
-  /** A request has come on this connection, or (-1) has been answered. @param ends by `endsOf` @returns how many are being answered */
+  /** A request has begun on this connection, or (-1) was answered. @param ends from `endsOf` @returns requests in progress */
   answering(ends: string, change: 1 | -1): number {
     const entry = this.#open.get(ends)
     if (entry === undefined) return 0
@@ -72,7 +71,7 @@ export class BoundedConnections {
   }
 }
 
-/** The same for a TLS socket and the socket below it. Unknown once it is closed. */
+/** The same for a TLS socket and the socket below it. Unknown once closed. */
 export function endsOf({ remoteAddress = '', remotePort = 0, localAddress = '' }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

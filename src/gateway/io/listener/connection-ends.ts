@@ -1,4 +1,4 @@
-// The two ends of a connection: the addresses of its socket, or those that a load balancer in front declared in a PROXY header.
+// The two ends of a connection: the socket's addresses, or those that a load balancer declared in a PROXY header.
 
 import type { Socket } from 'node:net'
 import type { DeclaredEnds } from '../../core/proxy-protocol/proxy-header.ts'
@@ -7,7 +7,7 @@ export interface ConnectionEnds {
   readonly localPort: number
   readonly remoteAddress: string
   readonly remotePort: number
-  /** Of the load balancer that declared them; '' = they are the socket's. */
+  /** Address of the load balancer that declared them; '' = they are the socket's own. */
   readonly proxyAddress: string
 }
 
@@ -31,19 +31,19 @@ export function declaredEnds(declared: DeclaredEnds, socket: Socket): Connection
   }
 }
 
-/** The ends of open connections of which the socket knows other ones. A TLS socket and the socket below it have the same. */
+/** Ends of open connections that differ from the socket's. A TLS socket and the socket below it share them. */
 export class KnownEnds {
   readonly #ends = new Map<string, ConnectionEnds>()
 
-  /** Until the socket closes. */
+  /** Kept until the socket closes. */
   set(socket: Socket, ends: ConnectionEnds): void {
     const key = keyOf(socket)
     this.#ends.set(key, ends)
-    // The same four numbers may be those of the next connection by then.
+    // The next connection may have the same four numbers by then.
     socket.once('close', () => this.#ends.get(key) === ends && this.#ends.delete(key))
   }
 
-  /** undefined also when the client is gone: the system no longer knows the addresses. */
+  /** Also undefined if the client is gone: the system no longer knows the addresses. */
   get(socket: Socket): ConnectionEnds | undefined {
     return this.#ends.get(keyOf(socket))
   }

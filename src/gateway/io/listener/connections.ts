@@ -1,5 +1,5 @@
-// The connections of one TLS port, from the accepted socket on: chooses the TLS context by SNI or by the local address, and hands
-// each connection to HTTP/2 or HTTP/1.1 by ALPN.
+// The connections of one TLS port, from the accepted socket on: selects the TLS context by SNI or local address, and hands each connection to HTTP/2
+// or HTTP/1.1 by ALPN.
 
 import { Socket } from 'node:net'
 import {
@@ -29,7 +29,7 @@ import { watchRecords } from './record-watch.ts'
 import { SourceConnections } from './source-connections.ts'
 import type { AddressContext } from './tls-contexts.ts'
 
-/** Where TLS contexts come from; called for every connection, so that new certificates count at once. */
+/** Provides TLS contexts; called for every connection, so that new certificates apply at once. */
 export interface ListenerContexts {
   /** For connections whose SNI names the cluster. */
   forCluster(cluster: CompiledCluster): SecureContext
@@ -37,79 +37,76 @@ export interface ListenerContexts {
   forAddress(cluster: CompiledCluster | undefined): AddressContext
 }
 
-/** A connection whose handshake is complete. */
+/** A connection that has completed its handshake. */
 export interface ServedConnection {
-  /**
-   * Asks the client to open another one: GOAWAY in two steps, or `Connection: close` with the next answer. What runs goes on. False: it
-   * was asked before.
-   */
+  /** Asks the client to reconnect: two-step GOAWAY, or `Connection: close` with the next response. Running requests continue. False: already asked. */
   drain(): boolean
-  /** Requests begun so far; over HTTP/1.1 they are not counted: 0. */
+  /** Requests begun so far; not counted over HTTP/1.1: 0. */
   requests(): number
 }
 
-/** Who looks after them, besides the port. */
+/** Tracks the open connections, beside the port. */
 export interface ServedConnections {
   add(connection: ServedConnection): void
-  /** It has closed. */
+  /** The connection has closed. */
   delete(connection: ServedConnection): void
 }
 
-/** What holds for every connection of a port, however it was accepted. */
+/** Options common to all connections of a port, however accepted. */
 export interface ConnectionsOptions {
   readonly maxHeaderBytes: number
   readonly maxConcurrentStreams: number
   readonly headerTimeoutMs: number
-  /** Those of all ports of a thread. Default: of this port alone, with HANDSHAKE_TIMEOUT_MS or the header timeout. */
+  /** Handshakes of all ports of a thread. Default: of this port alone, with HANDSHAKE_TIMEOUT_MS or the header timeout. */
   readonly handshakes?: Handshakes
-  /** Those of all ports of a thread. Default: any number. */
+  /** Connections of all ports of a thread. Default: unlimited. */
   readonly open?: OpenConnections
-  /** An idle connection is closed after this time. */
+  /** Idle connections are closed after this time. */
   readonly idleTimeoutMs: number
-  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  /** Accounts for incomplete heads. Default: not counted. */
   readonly heads?: OpenHeads
-  /** What bodies may still bring whose answer is complete, over HTTP/2. Default: only a connection bounds them. */
+  /** Bounds the bodies still arriving after their response is complete, over HTTP/2. Default: bounded per connection only. */
   readonly lateBodies?: LateBodyShare
-  /** Over HTTP/2 one without a request, from its handshake on. Default: as of the engine. */
+  /** HTTP/2: closes a connection without a request this long after its handshake. Default: the engine's. */
   readonly firstRequestTimeoutMs?: number
-  /** Connections that one IPv4 address, or IPv6 network of 64 bits, may have open here; 0 = any number. */
+  /** Maximum open connections per IPv4 address, or IPv6 /64 network; 0 = unlimited. */
   readonly maxConnectionsPerAddress: number
   readonly contexts: ListenerContexts
-  /** Which cluster's context a connection gets; undefined = the gateway's own. */
+  /** The cluster whose context a connection gets; undefined = the gateway's own. */
   clusterForServerName(serverName: string): CompiledCluster | undefined
   clusterForAddress(localAddress: string, localPort: number): CompiledCluster | undefined
-  /** Counters of the HTTP/2 connections. Default: not read. */
+  /** HTTP/2 connection counters. Default: not read. */
   readonly counters?: Http2Counters
   readonly handler: RequestHandler
   readonly onUpgrade: UpgradeHandler
-  /** Default: nobody. */
+  /** Default: none. */
   readonly served?: ServedConnections
-  /** Part of the HTTP/2 requests whose client is asked for a new connection (kube-apiserver's --goaway-chance). Default 0. */
+  /** Share of HTTP/2 requests whose client is asked to reconnect (kube-apiserver's --goaway-chance). Default 0. */
   readonly goawayChance?: number
-  /** It was asked by chance. */
+  /** A client was asked to reconnect by chance. */
   onGoaway?(): void
   onConnection?(protocol: Peer['protocol'], change: 1 | -1): void
   onHandshakeError?(error: Error): void
-  /** A client has sent what cannot be a handshake, or what we refuse. */
+  /** A client sent something that is not a handshake, or that we reject. */
   onHandshakeFailed?(source: string): void
-  /** An HTTP/2 connection was ended for abuse, by the name of a field of Http2Counters. */
+  /** An HTTP/2 connection was closed for abuse; `kind` is the name of a field of Http2Counters. */
   onAbuse?(address: string, kind: string): void
-  /** A connection was closed on arrival: its address has as many as allowed. */
+  /** A connection was closed on arrival: its address is at its limit. */
   onRefused?(address: string): void
   /** Connections begin with a PROXY header. Default: they do not. */
   readonly proxyProtocol?: ProxyProtocolOptions | undefined
 }
 
-/** What ports of a thread share: when handshakes begin, how many connections there may be, and who hears of those that fail or are ended. */
+/** Shared by the ports of a thread: handshake scheduling, connection limits, and reports of failed handshakes and abuse. */
 export type PortAdmission = Pick<
   ConnectionsOptions,
   'handshakes' | 'open' | 'heads' | 'lateBodies' | 'counters' | 'onHandshakeError' | 'onHandshakeFailed' | 'onAbuse'
 >
 
-/** Longest handshake; also no longer than a request head may take. */
+/** Handshake timeout; also never longer than the timeout of a request head. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000
 const OWN = ''
-/** In the order of our preference. */
+/** In order of preference. */
 const PROTOCOLS = ['h2', 'http/1.1']
 
 export class Connections {
@@ -121,11 +118,11 @@ export class Connections {
   readonly #sources: SourceConnections
   readonly #handshakes: Handshakes
   readonly #open: OpenConnections
-  /** By the cluster that the local address names; the TLS context of connections without SNI is chosen before the handshake. */
+  /** Keyed by the cluster that the local address selects; the TLS context of connections without SNI is chosen before the handshake. */
   readonly #tlsServers = new Map<string, { readonly server: TlsServer; context: SecureContext }>()
   readonly #chains = new PresentedChains()
   readonly #proxyProtocol: ProxyProtocol | undefined
-  /** Of every connection of a port with PROXY protocol. */
+  /** Ends of every connection of a port with PROXY protocol. */
   readonly #ends = new KnownEnds()
   readonly #http2Handler: RequestHandler
   #draining = false
@@ -153,7 +150,7 @@ export class Connections {
     return this.#sockets.size
   }
 
-  /** Serves the client behind a socket from which nothing was read: the port's own, or one that another thread has accepted. */
+  /** Serves a client from whose socket nothing was read: the port's own, or one that another thread accepted. */
   accept(socket: Socket): void {
     socket.on('error', () => undefined)
     if (this.#proxyProtocol === undefined) {
@@ -167,7 +164,7 @@ export class Connections {
     }
   }
 
-  /** Whether its address may have one more; otherwise it is closed. */
+  /** Whether its address may open one more; otherwise closes it. */
   #admit(socket: Socket, { remoteAddress }: ConnectionEnds): boolean {
     if (this.#sources.admit(socket, remoteAddress)) return true
     socket.destroy()
@@ -183,12 +180,12 @@ export class Connections {
   #serve(socket: Socket, { localAddress, localPort, remoteAddress }: ConnectionEnds): void {
     const source = addressSource(remoteAddress)
     this.#open.add(socket, remoteAddress, source)
-    // It may have been the one that had to go.
+    // It may itself have been evicted.
     if (socket.destroyed) return
     this.#handshakes.add(socket, source, {
       onHello: () => this.#open.setBusy(socket, true),
       begin: () => {
-        // A drain serves it: whoever accepted it had not heard of the drain yet.
+        // A draining port still serves it: the accepting thread did not know of the drain yet.
         if (this.#closed) socket.destroy()
         else this.#tlsServer(this.#options.clusterForAddress(localAddress, localPort)).emit('connection', socket)
       },
@@ -242,7 +239,7 @@ export class Connections {
       onHandshakeError?.(error)
       const open = this.#open.of(Reflect.get(socket, '_parent'))
       if (open !== undefined && isRefusedByTls(error)) onHandshakeFailed?.(open.source)
-      // node:tls reports a handshake that takes too long, and leaves the socket open.
+      // On a handshake timeout, node:tls reports the error but leaves the socket open.
       socket.destroy()
     })
     return server
@@ -256,10 +253,10 @@ export class Connections {
     this.#options.onHandshakeFailed?.(addressSource(open.address))
   }
 
-  /** @param below the socket that was accepted */
+  /** @param below the accepted socket */
   #secure(socket: TLSSocket, below: Socket): void {
     const ends = this.#proxyProtocol === undefined ? socketEnds(socket) : this.#ends.get(socket)
-    // Never the load balancer's in place of the client's.
+    // Never use the load balancer's address in place of the client's.
     if (ends === undefined) {
       socket.destroy()
       return
@@ -330,7 +327,7 @@ function ownHandshakes({ headerTimeoutMs, onHandshakeError }: ConnectionsOptions
   })
 }
 
-/** As kube-apiserver's filter WithProbabilisticGoaway: the request is served, and so is all that runs on its connection. */
+/** Like kube-apiserver's filter WithProbabilisticGoaway: the request is served, as is everything running on its connection. */
 function drainByChance({ handler, onGoaway }: ConnectionsOptions, chance: number): RequestHandler {
   return (peer, stream, head, end) => {
     if (Math.random() < chance && peer.drain()) onGoaway?.()
@@ -338,14 +335,14 @@ function drainByChance({ handler, onGoaway }: ConnectionsOptions, chance: number
   }
 }
 
-/** Go sends the name without a trailing dot and in the case of the kubeconfig; clients without SNI give `false`. */
+/** Go sends the name without a trailing dot and in the kubeconfig's case; clients without SNI yield `false`. */
 function normalizeServerName(serverName: string | false | null | undefined): string {
   if (typeof serverName !== 'string') return ''
   const lower = serverName.toLowerCase()
   return lower.endsWith('.') ? lower.slice(0, -1) : lower
 }
 
-/** `setSecureContext` knows no allowPartialTrustChain: the server gets the context itself. Without effect, it is only stricter. */
+/** `setSecureContext` ignores allowPartialTrustChain, so set the context itself. If that stops working, verification is merely stricter. */
 function adoptContext(server: TlsServer, context: SecureContext): void {
   Reflect.set(server, '_sharedCreds', context)
 }

@@ -1,5 +1,4 @@
-// The control port: HTTP/1.1 and HTTP/2 on the engine of the data path, with the control plane's own
-// certificate and client CA.
+// The control port: HTTP/1.1 and HTTP/2 on the data path's engine, with the control plane's own certificate and client CA.
 
 import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
@@ -14,33 +13,33 @@ export interface ControlListenerOptions {
   readonly host: string
   /** 0 = any. */
   readonly port: number
-  /** As of the listener. */
+  /** Like the listener's. */
   readonly fds?: readonly number[]
   /** PEM. */
   readonly serving: ServingPair
-  /** PEM bundle of the CAs that client certificates are verified with. */
+  /** PEM bundle of the CAs that verify client certificates. */
   readonly clientCA: string
-  /** Default: TLS 1.2, the suites of Node. */
+  /** Default: TLS 1.2, Node's suites. */
   readonly tls?: TlsPolicy
   readonly handler: RequestHandler
-  /** Default: handshakes of its own, any number of connections in all, and failures are not counted. */
+  /** Default: its own handshakes, unlimited connections, and failures not counted. */
   readonly admission?: PortAdmission
 }
 
 export interface ControlListener extends Listener {
-  /** For new connections. @throws OpenSSL's error; what was set before stays */
+  /** Applies to new connections. @throws OpenSSL's error; the previous ones stay in force */
   setCertificates(serving: ServingPair, clientCA: string): void
 }
 
-/** Generous for people's tools, which have large tokens at most. */
+/** Generous for interactive tools, which send large tokens at most. */
 const MAX_HEADER_BYTES = 64 * 1024
 const MAX_CONCURRENT_STREAMS = 250
 const HEADER_TIMEOUT_MS = 10_000
 const IDLE_TIMEOUT_MS = 120_000
-/** Generous for people, replicas and kube-apiservers, which have a few each. */
+/** Generous for people, replicas and kube-apiservers, which open a few each. */
 const MAX_CONNECTIONS_PER_ADDRESS = 256
 
-/** @throws when the port cannot be opened; OpenSSL's error when the certificate or key is invalid */
+/** @throws if the port cannot be opened; OpenSSL's error if the certificate or key is invalid */
 export async function listenControl(options: ControlListenerOptions): Promise<ControlListener> {
   const { host, port, fds = [], handler, admission } = options
   const contexts = new ControlContexts(options.serving, options.clientCA, options.tls ?? DEFAULT_TLS_POLICY)
@@ -58,7 +57,7 @@ export async function listenControl(options: ControlListenerOptions): Promise<Co
     clusterForAddress: () => undefined,
     handler,
     ...admission,
-    // Nothing here is upgraded: a watch over WebSocket is answered as an ordinary one.
+    // No upgrades here: a watch over WebSocket gets an ordinary response.
     onUpgrade: (peer, answer, head) => handler(peer, answer, head, true),
   })
   return { ...listener, setCertificates: (serving, clientCA) => contexts.set(serving, clientCA) }
@@ -90,7 +89,7 @@ class ControlContexts implements ListenerContexts {
       cert,
       key,
       ...this.#tls,
-      // No resumption: an identity is verified in the handshake of its own connection (see tls-contexts.ts).
+      // No resumption: each connection verifies the identity in its own handshake (see tls-contexts.ts).
       secureOptions: constants.SSL_OP_NO_TICKET,
       sessionTimeout: 1,
       ca: [clientCA],

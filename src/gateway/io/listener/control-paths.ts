@@ -1,14 +1,14 @@
-// Where the embedded control plane keeps what it writes, below --data-dir.
+// Paths of the embedded control plane's files, below --data-dir.
 
 import { join } from 'node:path'
 
 export interface ControlPaths {
   readonly dir: string
-  /** CA, certificates, the key of tokens, admin.kubeconfig. */
+  /** CA, certificates, the token key, admin.kubeconfig. */
   readonly pki: string
   /** SQLite. */
   readonly store: string
-  /** The key that encrypts Secrets and the like, unless --store-key-file names another. */
+  /** The key that encrypts Secrets and other sensitive objects, unless --store-key-file names another. */
   readonly storeKey: string
   readonly caCertificate: string
   /** URL by which commands on this machine reach the API server while it runs. */

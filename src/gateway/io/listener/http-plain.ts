@@ -23,16 +23,16 @@ export interface PlainRequest {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
-  /** The field as it came; '' = there is none. */
+  /** The field as received; '' = absent. */
   readonly authorization: string
   readonly remoteAddress: string
-  /** Another field as it came; '' = there is none. @param name in lower case */
+  /** Another field as received; '' = absent. @param name in lower case */
   header(name: string): string
-  /** undefined = none was asked for, or presented. */
+  /** undefined = none was requested or presented. */
   readonly certificate: PeerCertificate | undefined
-  /** Aborts when the client has gone, or has its whole answer. */
+  /** Aborts when the client disconnects or has received the whole response. */
   readonly signal: AbortSignal
-  /** The body as text. Rejects with a BodyError when it has more bytes, or breaks off. */
+  /** The body as text. Rejects with a BodyError if it exceeds maxBytes or is cut off. */
   readBody(maxBytes: number): Promise<string>
 }
 
@@ -47,20 +47,20 @@ export interface PlainResponse extends ResponseHead {
   readonly body: string | Uint8Array
 }
 
-/** A response whose length is not known when it begins. */
+/** A response whose length is not known in advance. */
 export interface StreamedResponse extends ResponseHead {
-  /** Writes it; the response ends when it resolves, and breaks off when it rejects. It has to end when the request's signal aborts. */
+  /** Writes the body; the response ends when it resolves, and is cut off when it rejects. It must end when the request's signal aborts. */
   stream(out: StreamOut): Promise<void>
 }
 
 export interface StreamOut {
-  /** Resolves when there is room for more; rejects when the client has gone. */
+  /** Resolves when there is room for more; rejects if the client has disconnected. */
   write(chunk: string | Uint8Array): Promise<void>
 }
 
 export type AnyResponse = PlainResponse | StreamedResponse
 
-/** The body cannot be read, and what to answer then. */
+/** The body cannot be read; contains the response. */
 export class BodyError extends Error {
   readonly code: 400 | 413
 
@@ -71,11 +71,11 @@ export class BodyError extends Error {
 }
 
 export interface PlainServer {
-  /** The port in use, also when 0 was asked for. */
+  /** The actual port, also if 0 was requested. */
   readonly port: number
-  /** For new connections. Without TLS nothing happens. @param clientCA default: as before */
+  /** Applies to new connections; no effect without TLS. @param clientCA default: unchanged */
   setServing(serving: ServingPair, clientCA?: string): void
-  /** Takes no more connections, and closes those that are open once their answer is out. */
+  /** Accepts no more connections, and closes open ones once their response is sent. */
   stop(): Promise<void>
 }
 
@@ -83,28 +83,28 @@ export interface PlainTls {
   /** PEM. */
   readonly serving: ServingPair
   readonly policy: TlsPolicy
-  /** PEM; clients are asked for certificates, which it verifies. Connections without one are open. Default: they are not asked. */
+  /** PEM; verifies client certificates, which are requested but optional. Default: none are requested. */
   readonly clientCA?: string
-  /** A client has sent what cannot be a handshake, has refused ours, or has not come to its end. Default: nobody. */
+  /** A client sent something that is not a handshake, rejected ours, or timed out. Default: ignored. */
   onHandshakeFailed?(source: string): void
 }
 
-/** Responses are small: a connection on which nothing moves is closed, unless it waits for an answer, which may be a profile of a minute. */
+/** Responses are small: a silent connection is closed, unless it awaits a response, which may be a one-minute profile. */
 const SILENCE_MS = 30_000
-/** How long a TLS handshake, and how long the head of a request may take. */
+/** Timeout of a TLS handshake, and of a request head. */
 const HEAD_MS = 10_000
-/** Probes and scrapes are short; a token may be some ten thousand characters. */
+/** Probes and scrapes are short; a token may have some ten thousand characters. */
 const MAX_HEAD_BYTES = 64 * 1024
 /** How often deadlines are checked. */
 const CHECK_MS = 1000
 const MAX_CONNECTIONS = 256
-/** So that one client leaves room for others. */
+/** Leaves room for other clients. */
 const MAX_CONNECTIONS_PER_ADDRESS = 64
-/** Requests of a connection that wait for answers: nearly all clients send the next one after the answer. */
+/** Pipelined requests per connection: nearly all clients send the next one after the response. */
 const MAX_PIPELINED = 16
-/** How long `stop` waits for answers under way. */
+/** How long `stop` waits for pending responses. */
 const STOP_MS = 1000
-/** The other connections are for requests that are over in a moment. */
+/** The remaining connections are for short requests. */
 const MAX_STREAMS = 64
 const TEXT = 'text/plain; charset=utf-8'
 
@@ -116,9 +116,9 @@ const TOO_MANY_STREAMS: PlainResponse = {
 }
 
 /**
- * Rejects with the system's error (EADDRINUSE ...) when it cannot listen.
+ * Rejects with the system's error (EADDRINUSE ...) if it cannot listen.
  * @param tls default: none
- * @param onBug hears why `answer` rejected, where the request is not to blame; the client is told 500 and no more. Default: nobody
+ * @param onBug called if `answer` rejects through no fault of the request; the client only gets a 500. Default: ignored
  */
 export function startPlainServer(
   listen: ListenAddress,
@@ -130,7 +130,7 @@ export function startPlainServer(
   const feeds = new WeakMap<Socket, Http1Feed>()
   let streams = 0
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    // Of what came with the request that was one too many.
+    // Sent along with a request that exceeded the limit.
     if (request.socket.destroyed) return
     const ends = endsOf(request.socket)
     if (connections.answering(ends, 1) > MAX_PIPELINED) return void request.socket.destroy()
@@ -145,7 +145,7 @@ export function startPlainServer(
     const failed = { code: 500, contentType: TEXT, body: 'internal error\n' }
     const certificate = tls?.clientCA === undefined ? undefined : certificateOf(request.socket, chains)
     const asked = { ...plainRequest(request), certificate, signal: gone.signal, readBody }
-    // Its body has a limit of its own: requestTimeout.
+    // The body has its own limit: requestTimeout.
     request.socket.setTimeout(0)
     inStep('admin', () => answer(asked))
       .catch((error: unknown) => {
@@ -158,7 +158,7 @@ export function startPlainServer(
       })
       .then((result) => {
         request.socket.setTimeout(SILENCE_MS)
-        // What nobody wants of the body.
+        // Discard the rest of the body.
         if (!read) request.resume()
         if (!('stream' in result)) return send(response, result)
         if (streams >= MAX_STREAMS) return send(response, TOO_MANY_STREAMS)
@@ -181,12 +181,12 @@ export function startPlainServer(
   server.on('request', onRequest)
   secure?.on('tlsClientError', (error, socket) => {
     if (isFailedHandshake(error, socket)) tls?.onHandshakeFailed?.(addressSource(socket.remoteAddress ?? ''))
-    // node:tls reports a handshake that takes too long, and leaves the socket open.
+    // On a handshake timeout, node:tls reports the error but leaves the socket open.
     socket.destroy()
   })
   server.setTimeout(SILENCE_MS)
   server.on('connection', (socket) => connections.admit(socket))
-  // Behind node:http's own listener. It shares the thread with verdicts, probes and changes of objects.
+  // After node:http's own listener. It shares the thread with verdicts, probes and object changes.
   server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     const below: unknown = Reflect.get(socket, '_parent')
     const source = addressSource(socket.remoteAddress ?? '')
@@ -219,7 +219,7 @@ export function startPlainServer(
   })
 }
 
-/** As at the gateway's ports: silence is not an attempt, and neither is a look whether the port is open. */
+/** As on the gateway's ports: a silent connection is not an attempt, and neither is a port check. */
 function isFailedHandshake(error: Error, socket: Socket): boolean {
   const isTooLate = Reflect.get(error, 'code') === 'ERR_TLS_HANDSHAKE_TIMEOUT'
   return isRefusedByTls(error) || (isTooLate && socket.bytesRead > 0)
@@ -229,7 +229,7 @@ function own({ serving, policy, clientCA }: PlainTls): ServingPair & TlsPolicy &
   return { cert: serving.cert, key: serving.key, ...policy, ...(clientCA && { ca: clientCA }) }
 }
 
-/** Who presents none, or one that is not verified, may have another credential. */
+/** A client without a certificate, or with an unverified one, may have another credential. */
 function asking({ clientCA }: PlainTls, chains: PresentedChains): TlsOptions {
   if (clientCA === undefined) return {}
   return {
@@ -266,7 +266,7 @@ function plainRequest(request: IncomingMessage): Omit<PlainRequest, 'certificate
   }
 }
 
-/** Not by iteration, whose end would destroy the socket before the answer is out. */
+/** Not with an iterator, which would destroy the socket at its end, before the response is sent. */
 function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -284,7 +284,7 @@ function readText(request: IncomingMessage, maxBytes: number): Promise<string> {
   })
 }
 
-/** Little of what is left of the body is read: the connection ends with the answer. */
+/** Little of the remaining body is read: the connection ends with the response. */
 function refusedBody({ code, message }: BodyError): PlainResponse {
   return { code, contentType: TEXT, body: `${message}\n`, headers: { connection: 'close' } }
 }
@@ -305,7 +305,7 @@ function send(response: ServerResponse, result: PlainResponse): void {
 
 async function sendStream(response: ServerResponse, result: StreamedResponse): Promise<void> {
   const { socket } = response
-  // A stream may have nothing to say for long; a client that does not read is closed, and so is one that has vanished.
+  // A stream may be silent for long; a client that does not read is closed, and so is one that has vanished.
   socket?.setTimeout(0)
   socket?.setKeepAlive(true, SILENCE_MS)
   response.writeHead(result.code, headOf(result))

@@ -1,5 +1,5 @@
-// Feeds the parser of node:http in pieces, as the thread's time is divided: one read may hold hundreds of pipelined requests, or thousands of
-// small chunks of a body, and the parser runs through all that it is given.
+// Feeds node:http's parser piece by piece within the thread's time slices: a single read may contain hundreds of pipelined requests, or thousands of
+// small body chunks, and the parser processes everything it is given.
 
 import type { Socket } from 'node:net'
 import type { Charge } from '../../../kit/api/stream.ts'
@@ -9,21 +9,21 @@ import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { turns } from '../turns/thread-turns.ts'
 import type { Http1OpenHead } from './http1-open-head.ts'
 
-/** Bytes given to the parser at once: at first a handful of requests, more while they cost little. */
+/** Bytes passed to the parser at once: initially a handful of requests, more while they are cheap. */
 const FIRST_PIECE = 512
 const LEAST_PIECE = 128
 const LARGEST_PIECE = 64 * 1024
-/** Milliseconds that a piece may take before the next one is smaller; half of it, and it is larger. */
+/** Target milliseconds per piece: above it the next piece is smaller, below half of it larger. */
 const PIECE_MS = 0.1
-/** Of a large head, less is given to the parser only with the end of a line: it takes time for all that there is of a field, each time. */
+/** Within a large head, smaller pieces are passed only at a line end: each call takes time proportional to all of the field so far. */
 const LEAST_LARGE_BYTES = 4096
 const LINE_FEED = 0x0a
 const NOTHING = Buffer.alloc(0)
 
-/** Counts what the parser keeps. */
+/** Accounts for what the parser keeps. */
 export interface CountedHead {
   readonly head: Http1OpenHead
-  /** There is no room for it: the connection is to end. */
+  /** Out of memory for it: the connection must end. */
   onNoRoom(refusal: Refusal): void
 }
 
@@ -31,13 +31,13 @@ export class Http1Feed implements Waiter {
   readonly #socket: Socket
   readonly #payer: { readonly charge: Charge }
   readonly #parse: (chunk: Buffer) => void
-  /** What was read and waits: about as much as the socket reads ahead. */
+  /** Bytes read but waiting: about as much as the socket reads ahead. */
   #kept: Buffer[] = []
   #piece = FIRST_PIECE
-  /** What was read of a large head since, and waits for more. */
+  /** Bytes of a large head read since, waiting for more. */
   #few: Buffer = NOTHING
   #fewBytes = 0
-  /** node:http wants nothing more for now: its answers, or a body, wait for somebody else. */
+  /** node:http has paused reading: its responses, or a body, are waiting for a consumer. */
   #held = false
   #inQueue = false
   #over = false
@@ -47,7 +47,7 @@ export class Http1Feed implements Waiter {
 
   /**
    * @param socket one that node:http has just taken over
-   * @param counted default: what the parser keeps is not counted
+   * @param counted default: the parser's memory is not counted
    */
   constructor(socket: Socket, payer: { readonly charge: Charge }, counted?: CountedHead) {
     this.#socket = socket
@@ -58,13 +58,13 @@ export class Http1Feed implements Waiter {
       for (const listener of listeners) Reflect.apply(listener, socket, [chunk])
     }
     for (const listener of listeners) socket.off('data', listener as () => void)
-    // Which also takes the handle from the parser, that reads by itself otherwise.
+    // This also detaches the handle from the parser, which otherwise reads by itself.
     socket.on('data', this.#onData)
     socket.once('close', () => {
       this.end()
       counted?.head.end()
     })
-    // node:http asks for more when an answer is out or a body was read: not before it is this user's turn.
+    // node:http resumes when a response is sent or a body was read; delay that until it is this user's turn.
     const [pause, resume] = [socket.pause, socket.resume]
     Object.assign(socket, {
       pause: (): Socket => {
@@ -80,12 +80,12 @@ export class Http1Feed implements Waiter {
     })
   }
 
-  /** The parser has not got all that was read. */
+  /** Not everything read has reached the parser. */
   get isWaiting(): boolean {
     return this.#kept.length > 0 || this.#fewBytes > 0
   }
 
-  /** The parser gets nothing any more. @returns what it has not got: of whoever takes over the socket */
+  /** Stops feeding the parser. @returns the remaining bytes, for the next owner of the socket */
   end(): Buffer {
     if (this.#over) return NOTHING
     this.#over = true
@@ -113,12 +113,12 @@ export class Http1Feed implements Waiter {
       }
     }
     if (this.#kept.length === 0) return
-    // As little as possible is read ahead; node:http is not told.
+    // Reads ahead as little as possible, without node:http knowing.
     Object.getPrototypeOf(this.#socket).pause.call(this.#socket)
     if (!this.#held) this.#enqueue()
   }
 
-  /** Undefined = it is too little to be given to the parser. */
+  /** undefined = too little to pass to the parser. */
   #gather(read: Buffer): Buffer | undefined {
     if (this.#fewBytes === 0 && (this.#counted?.head.isInLarge !== true || this.#kept.length > 0)) return read
     const bytes = this.#fewBytes + read.length
@@ -139,7 +139,7 @@ export class Http1Feed implements Waiter {
     turns.wait(this.#accountNow(performance.now()), this)
   }
 
-  /** Called by the thread's turns. */
+  /** Called by the thread's scheduler. */
   work(untilMs: number): boolean {
     if (!this.#held) this.#parseKept(performance.now(), untilMs)
     if (this.#kept.length > 0 && !this.#held) return true
@@ -148,7 +148,7 @@ export class Http1Feed implements Waiter {
     return false
   }
 
-  /** At least one piece. @returns when it ended */
+  /** Parses at least one piece. @returns when it ended */
   #parseKept(startMs: number, untilMs: number): number {
     let nowMs = startMs
     while (this.#kept.length > 0 && !this.#held) {
@@ -169,7 +169,7 @@ export class Http1Feed implements Waiter {
 
   #count(piece: Buffer): void {
     const counted = this.#counted
-    // Of a connection that is closed for what it sent, the parser keeps until then what it has.
+    // After a connection is closed for what it sent, the parser keeps its data until the end.
     if (counted === undefined || this.#over) return
     const refusal = counted.head.onParsed(piece)
     if (refusal !== undefined) counted.onNoRoom(refusal)

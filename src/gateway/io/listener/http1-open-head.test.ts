@@ -1,4 +1,4 @@
-// What is counted of what the parser of node:http keeps: heads and trailers that have no end yet, and nothing else.
+// Counts what node:http's parser keeps: incomplete heads and trailers, and nothing else.
 
 import assert from 'node:assert/strict'
 import { createServer, IncomingMessage } from 'node:http'
@@ -25,9 +25,9 @@ afterEach(() => {
 
 interface Scene {
   readonly socket: Socket
-  /** Bytes that are taken now. */
+  /** Bytes currently reserved. */
   held(): number
-  /** How often some were taken. */
+  /** Number of reservations. */
   takes: number
   answers: number
 }
@@ -148,7 +148,7 @@ test('bodies are not counted, however long they are', async () => {
 
 test('it is never more than the parser may keep', async () => {
   const scene = await setUp(64 * KIB)
-  // Lines in front of a request line are not kept.
+  // Lines before a request line are not kept.
   scene.socket.write('\r\n'.repeat(500_000))
   await holds(scene, 64 * KIB)
   scene.socket.write(`${GET}\r\n`)
@@ -177,7 +177,7 @@ test('a large field that comes byte by byte is given to the parser in few pieces
   await waitFor('the beginning', () => sum() === begun.length)
   const before = given.length
   for (let n = 0; n < bytes; n++) {
-    // The feed pauses the socket until its turn comes: a socket then delivers nothing.
+    // The feed pauses the socket until its turn: meanwhile it delivers nothing.
     if (socket.isPaused()) await waitFor('a turn', () => !socket.isPaused())
     socket.emit('data', Buffer.from('z'))
   }

@@ -1,53 +1,53 @@
-// What the parser of node:http keeps of a head that has no end yet, or of trailers: it tells nobody, and its limit is that of one connection. It
-// cannot be more than came since the parser last passed something on.
+// Accounts for what node:http's parser keeps of an incomplete head or trailers: it does not report that, and its limit is per connection. The upper
+// bound is what arrived since the parser last passed something on.
 
 import type { IncomingMessage } from 'node:http'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import { LARGE_HEAD_BYTES, type OpenHead } from '../../../kit/core/shares/open-heads.ts'
 
-/** It is taken from the share in such parts, so that it costs nothing to speak of. */
+/** Reservations are made in steps of this size, to make their cost negligible. */
 const STEP_BYTES = 16 * 1024
 const HEAD_END = '\r\n\r\n'
 
 export class Http1OpenHead {
   readonly #head: OpenHead
   readonly #maxBytes: number
-  /** At least as much as the parser keeps. */
+  /** Upper bound of what the parser keeps. */
   #bytes = 0
   #isHeld = false
-  /** The last piece was a part of something large, and nothing but that. */
+  /** The last piece was nothing but a part of something large. */
   #isInLarge = false
-  /** Of the piece that is being parsed: whether anything was passed on, and how many octets of bodies. */
+  /** For the current piece: whether anything was passed on, and the octets of bodies in it. */
   #moved = false
   #bodyBytes = 0
   #message: IncomingMessage | undefined
 
-  /** @param maxHeaderBytes what the parser keeps at most */
+  /** @param maxHeaderBytes limit of what the parser keeps */
   constructor(head: OpenHead, maxHeaderBytes: number) {
     this.#head = head
     this.#maxBytes = maxHeaderBytes
   }
 
-  /** Whether what comes is part of a message that has begun already: it cannot be answered any more. */
+  /** Whether the bytes belong to a message that has begun: it can no longer be answered. */
   get isInMessage(): boolean {
     return this.#message?.complete === false
   }
 
   /**
-   * The parser is inside of a large head, or of trailers: what comes next changes nothing before the end of its line. With each piece of a field,
-   * the parser copies all that it has of it.
+   * The parser is inside a large head or trailers: more bytes change nothing before the end of the line, and for each piece of a field the parser
+   * copies all of it so far.
    */
   get isInLarge(): boolean {
     return this.#isInLarge
   }
 
-  /** The head of a message is complete. */
+  /** A message head is complete. */
   onMessage(message: IncomingMessage, hasBody: boolean): void {
     this.#message = message
     this.#moved = true
     this.end()
     if (!hasBody) return
-    // The parser calls it, whether or not anybody reads the body.
+    // The parser calls it whether or not the body is read.
     const { push } = message
     message.push = (chunk: Buffer | null): boolean => {
       this.#moved = true
@@ -56,7 +56,7 @@ export class Http1OpenHead {
     }
   }
 
-  /** The parser has got this. Undefined = there is room for what it keeps, otherwise why there is none. */
+  /** The parser has consumed this piece. undefined = there is memory for what it keeps, otherwise the refusal. */
   onParsed(piece: Buffer): Refusal | undefined {
     this.#bytes = this.#moved ? restOf(piece, this.#bodyBytes) : Math.min(this.#maxBytes, this.#bytes + piece.length)
     this.#isInLarge = !this.#moved && this.#bytes > LARGE_HEAD_BYTES
@@ -75,7 +75,7 @@ export class Http1OpenHead {
   }
 }
 
-/** How much of a piece may be of something that has no end yet: not bodies, and nothing in front of the last end of a head. */
+/** How much of a piece may belong to something incomplete: no bodies, and nothing before the end of the last head. */
 function restOf(piece: Buffer, bodyBytes: number): number {
   const rest = piece.length - bodyBytes
   if (rest <= LARGE_HEAD_BYTES) return rest

@@ -1,5 +1,5 @@
-// HTTP/1.1 connections of clients, on node:http: each request becomes a Stream, as over HTTP/2.
-// Upgrades (exec, attach, port-forward) exist only here; they are handed on with the raw socket.
+// Clients' HTTP/1.1 connections, on node:http: each request becomes a Stream, as over HTTP/2.
+// Upgrades (exec, attach, port-forward) exist only here; they are passed on with the raw socket.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -17,13 +17,13 @@ import { UpgradeAnswer } from './http1-upgrade-answer.ts'
 
 export interface Http1ServerLimits {
   readonly maxHeaderBytes: number
-  /** Requests that wait for their answer: with so many, the next one that is pipelined behind them is the connection's last. */
+  /** Limit of pipelined requests awaiting a response: at the limit, the next one is the connection's last. */
   readonly maxConcurrentStreams: number
-  /** A request head must be complete by then: slowloris. Milliseconds. */
+  /** Deadline of a complete request head, against slowloris. Milliseconds. */
   readonly headerTimeoutMs: number
-  /** A connection on which no request runs is closed after this time. */
+  /** A connection without running requests is closed after this time. */
   readonly idleTimeoutMs: number
-  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  /** Accounts for incomplete heads. Default: not counted. */
   readonly heads?: OpenHeads
 }
 
@@ -37,11 +37,11 @@ const TOO_LARGE = '431 Request Header Fields Too Large'
 export interface Http1Server {
   /** Takes over a connection that negotiated http/1.1 or nothing. */
   serve(socket: TLSSocket, peer: Peer): void
-  /** Every answer is the last of its connection; idle connections stay. */
+  /** From now on every response closes its connection; idle connections stay. */
   leave(): void
   /** No new requests on idle connections; running ones get `Connection: close`. */
   drain(): void
-  /** The next answer on this connection is its last. False: it was already. */
+  /** The next response on this connection is its last. False: it already was. */
   drainConnection(socket: TLSSocket): boolean
   close(): void
 }
@@ -57,7 +57,7 @@ export function createHttp1Server(
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headerTimeoutMs,
-    // A long upload is legal (kubectl cp over HTTP/1.1); only the head has a deadline.
+    // Long uploads are legal (kubectl cp over HTTP/1.1); only the head has a deadline.
     requestTimeout: 0,
     keepAliveTimeout: limits.idleTimeoutMs,
     connectionsCheckingInterval: CONNECTIONS_CHECK_INTERVAL_MS,
@@ -65,8 +65,8 @@ export function createHttp1Server(
     noDelay: true,
     shouldUpgradeCallback: isUpgrade,
   })
-  // For head and trailers each. Node 24.20 reports more as HPE_HEADER_OVERFLOW; other versions drop them silently, so one
-  // more than is allowed is read.
+  // Applies to head and trailers separately. Node 24.20 reports an excess as HPE_HEADER_OVERFLOW; other versions drop it silently, so one more than
+  // allowed is read.
   server.maxHeadersCount = MAX_HEADER_PAIRS + 1
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.get(request.socket)
@@ -87,7 +87,7 @@ export function createHttp1Server(
     const rest = feeds.get(socket)?.end()
     if (rest !== undefined && rest.length > 0) socket.unshift(rest)
     socket.on('error', () => undefined)
-    // Behind requests that still wait for a response, bytes of the new protocol would be read as one of them.
+    // Behind pending requests, bytes of the new protocol would be read as a response to one of them.
     if (connection === undefined || connection.closing || connection.answering > 0) {
       socket.destroy()
       return
@@ -104,16 +104,16 @@ export function createHttp1Server(
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const connection = connections.get(socket)
-    // What comes behind it is nobody's.
+    // Discard whatever follows.
     feeds.get(socket)?.end()
-    // The parser may report a message that was answered already, and each further piece of it.
+    // The parser may report a message that was already answered, and then again for each further piece.
     if (connection?.refused === true) return
     if (connection !== undefined) connection.refused = true
-    // A response to the malformed message would be read as part of the one that is being sent.
+    // A response to the malformed message would be read as part of the one being sent.
     if (connection === undefined || connection.answering > 0) socket.destroy()
     else answerBadRequest(error, socket)
   })
-  // Deadlines of node:http start with 'listening'; this server is fed with sockets and never listens itself.
+  // node:http starts its deadlines on 'listening'; this server is given sockets and never listens itself.
   server.emit('listening')
   return {
     serve(socket, peer) {
@@ -137,7 +137,7 @@ export function createHttp1Server(
     },
     drain() {
       state.draining = true
-      // After the event loop has read what has come: a request that is here is answered.
+      // After the event loop has read pending input: a request that has already arrived is answered.
       setImmediate(() =>
         closeIdle(server, connections.keys(), (socket) => {
           const answering = connections.get(socket)?.answering ?? 0
@@ -165,7 +165,7 @@ function serveRequest(
   })
   const malformed = messageProblem(request)
   const head = malformed === '' ? requestHead(request) : NO_HEAD
-  // Counted as in HTTP/2, in which the next hop's limit is given: 32 bytes more for each field.
+  // Counted as in HTTP/2, which expresses the next hop's limit: 32 extra bytes per field.
   const problem = headerListBytes(head) > maxHeaderBytes ? TOO_LARGE : malformed
   if (problem !== '') {
     connection.closing = true
@@ -179,8 +179,8 @@ function serveRequest(
 }
 
 /**
- * node:http alone knows which connections are in the middle of a request, but closes also those whose response is complete and still waits to be
- * sent, and does not know of bytes that wait for their turn.
+ * Only node:http knows which connections are in the middle of a request, but it would also close those whose complete response is still being sent,
+ * and it does not know about bytes waiting for their turn.
  */
 function closeIdle(server: Server, sockets: Iterable<Duplex>, isBusy: (socket: Duplex) => boolean): void {
   const busy = [...sockets].filter(isBusy)
@@ -196,9 +196,8 @@ function closeServer(server: Server): void {
 }
 
 /**
- * SPDY/3.1 and WebSocket are what kube-apiserver upgrades to (k8s.io/streaming; RFC 6455); `Upgrade: h2c` from curl is an
- * ordinary request. So is one with a body, which would have to be told from the bytes of the new protocol, and one of
- * HTTP/1.0 (RFC 9110 section 7.8).
+ * kube-apiserver upgrades to SPDY/3.1 and WebSocket (k8s.io/streaming; RFC 6455); `Upgrade: h2c` from curl is an ordinary request. So is one with a
+ * body, which could not be told apart from the new protocol's bytes, and one over HTTP/1.0 (RFC 9110 section 7.8).
  */
 function isUpgrade(request: IncomingMessage): boolean {
   if (messageProblem(request) !== '') return false
@@ -229,8 +228,8 @@ function requestHead(request: IncomingMessage): HeaderList {
 }
 
 /**
- * What node:http accepts but another parser may read differently: then the whole connection cannot be trusted, not
- * only this request (RFC 9112 section 6.1 on Transfer-Encoding). A status line, '' when there is nothing.
+ * Detects what node:http accepts but another parser may read differently: then not just this request but the whole connection is untrustworthy (RFC
+ * 9112 section 6.1 on Transfer-Encoding). Returns a status line, '' if all is well.
  */
 function messageProblem(request: IncomingMessage): string {
   if (request.rawHeaders.length > 2 * MAX_HEADER_PAIRS) return TOO_LARGE
@@ -248,7 +247,7 @@ function refuseMessage(request: IncomingMessage, response: ServerResponse, statu
   response.end()
 }
 
-/** There is no room for a head that is coming: the connection ends, with an answer where that cannot be taken for another one's. */
+/** Out of memory for an incoming head: the connection ends, with a response unless that could be mistaken for another request's. */
 function refuseOpenHead(
   refusal: Refusal,
   connection: Http1Connection,
@@ -270,7 +269,7 @@ function refusalText(refusal: Refusal): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\n${lines.join('')}\r\n${body.toString('latin1')}`
 }
 
-/** What cannot be parsed gets a plain response, and the connection is closed (RFC 9112 section 2.2). */
+/** Unparseable input gets a plain response, and the connection is closed (RFC 9112 section 2.2). */
 function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (socket.destroyed || socket.writableEnded) return
   const status =

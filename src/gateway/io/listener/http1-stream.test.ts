@@ -1,4 +1,4 @@
-// How far a request body is read over HTTP/1.1 before anybody takes it.
+// How far a request body is read over HTTP/1.1 before it is consumed.
 
 import assert from 'node:assert/strict'
 import { IncomingMessage, ServerResponse } from 'node:http'
@@ -15,7 +15,7 @@ const PIECES = 256
 const NOBODY = addressCharge('127.0.0.1')
 const ALICE = userCharge('prod', 'alice', 1)
 
-/** A client that sends a MiB, of which nobody takes anything. */
+/** A client that uploads a MiB that is never consumed. */
 function upload(charge: Charge): {
   peer: { charge: Charge }
   stream: Http1Stream

@@ -1,4 +1,4 @@
-// One request on a client's HTTP/1.1 connection, and its response, as a Stream.
+// One request and its response on a client's HTTP/1.1 connection, as a Stream.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SERVER_LIMITS } from '../../../http2/limits.ts'
@@ -14,21 +14,21 @@ import {
 import { LINGER_MS } from '../socket/socket-close.ts'
 import type { Http1OpenHead } from './http1-open-head.ts'
 
-/** What the server knows of one connection. */
+/** The server's state of one connection. */
 export interface Http1Connection {
   readonly peer: Peer
   readonly server: { draining: boolean }
-  /** The next answer on it is the last. */
+  /** The next response on it is the last. */
   draining: boolean
-  /** It ends with the response under way: node:http would still serve what is pipelined behind it. */
+  /** It ends with the current response: node:http would still serve requests pipelined behind it. */
   closing: boolean
-  /** A malformed message had its answer. */
+  /** A malformed message was answered. */
   refused: boolean
-  /** Requests whose answer is not out yet. */
+  /** Requests whose response has not been sent yet. */
   answering: number
-  /** The last of them that has come: others wait in front of it when the client pipelines. */
+  /** The response to the newest request: others are ahead of it if the client pipelines. */
   newest: ServerResponse | undefined
-  /** What the parser keeps; undefined = that is not counted. */
+  /** What the parser keeps; undefined = not counted. */
   readonly head: Http1OpenHead | undefined
 }
 
@@ -42,7 +42,7 @@ export class Http1Stream implements Stream {
   #paused = false
   #requestEnded: boolean
   #over = false
-  /** The answer is complete, and the rest of the body is dropped. */
+  /** The response is complete; the rest of the body is discarded. */
   #isLate = false
   meter: QueueMeter | undefined = undefined
 
@@ -90,12 +90,12 @@ export class Http1Stream implements Stream {
     })
   }
 
-  /** As over HTTP/2: little before it is known who it is. */
+  /** As over HTTP/2: little before the caller is authenticated. */
   get #mostUncredited(): number {
     return this.#connection.peer.charge.known ? HIGH_WATER_BYTES : SERVER_LIMITS.initialConnectionWindowBytes
   }
 
-  /** What the socket takes without saying when it is gone is not waiting. */
+  /** Bytes that the socket accepts without reporting completion do not count as queued. */
   get queued(): number {
     const response = this.#response
     return response.writableNeedDrain || response.writableEnded ? response.writableLength : 0
@@ -106,7 +106,7 @@ export class Http1Stream implements Stream {
     if (response.destroyed || response.headersSent) return
     const status = Number(list[1])
     if (status < 200) {
-      // RFC 9110 section 15.2: HTTP/1.0 knows no interim responses, and node:http sends only these two by itself.
+      // RFC 9110 section 15.2: HTTP/1.0 has no interim responses, and node:http sends only these two by itself.
       if (status === 100 && this.#request.httpVersionMinor > 0) response.writeContinue()
       return
     }
@@ -115,7 +115,7 @@ export class Http1Stream implements Stream {
       // node:http takes `:status` separately.
       response.writeHead(status, list.slice(2))
     } catch {
-      // A field that HTTP/1.1 cannot carry: nothing has been sent yet.
+      // A field that HTTP/1.1 cannot carry; nothing has been sent yet.
       this.reset('internal')
       return
     }
@@ -124,9 +124,9 @@ export class Http1Stream implements Stream {
   }
 
   /**
-   * Whether the connection ends with this answer: its request has a body that nobody will read, which must not be taken for the next one;
-   * a drain ends it; or too many requests are open. What is pipelined behind this request has been begun by then and is answered first:
-   * `close` goes into the last answer (RFC 9112 section 9.6), and no more requests are taken.
+   * Whether the connection ends with this response: because the request's body will not be read and must not be taken for the next request, because
+   * of a drain, or because too many requests are open. Requests pipelined behind this one have already begun and are answered first: `close` goes
+   * into the last response (RFC 9112 section 9.6), and no more requests are accepted.
    */
   #mayBeLast(): void {
     const connection = this.#connection
@@ -134,14 +134,14 @@ export class Http1Stream implements Stream {
     const goesOn = !connection.draining && !connection.server.draining && !connection.closing
     if (this.#requestEnded && goesOn) return
     if (newest === this.#response) this.#response.shouldKeepAlive = false
-    // The head of the last answer may be out already: then the next request has the one that ends it.
+    // The last response's head may already be sent: then the next request's response ends the connection.
     if (newest?.headersSent !== true) connection.closing = true
   }
 
   body(chunk: Buffer, end: boolean): void {
     const response = this.#response
     if (response.destroyed || response.writableEnded) return
-    // A copy: it waits in the socket, and the chunk is valid during this call only.
+    // A copy: it waits in the socket, but the chunk is only valid during this call.
     if (chunk.length > 0) response.write(Buffer.from(chunk))
     if (end) this.#end()
     this.meter?.onQueued(response.writableLength)
@@ -153,14 +153,14 @@ export class Http1Stream implements Stream {
   }
 
   /**
-   * A client in the middle of an upload gets the whole answer at once, and time to read it: the rest of its body is dropped, and the
-   * connection, whose last answer this is (`#mayBeLast`), is closed behind it, or when nothing comes for a while, or it takes too long.
+   * A client in the middle of an upload gets the whole response at once, with time to read it: the rest of its body is discarded, and the connection,
+   * whose last response this is (`#mayBeLast`), is closed afterwards, or after a period of silence, or when it takes too long.
    */
   #linger(): void {
     const request = this.#request
     const { socket } = request
     this.#isLate = true
-    // node:http would close it right behind the answer.
+    // node:http would close it right after the response.
     socket.destroySoon = () => void socket.end()
     const silence = setTimeout(() => socket.destroy(), LINGER_MS)
     const deadline = setTimeout(() => socket.destroy(), SERVER_LIMITS.lateBodyMs)
@@ -173,7 +173,7 @@ export class Http1Stream implements Stream {
       Reflect.deleteProperty(socket, 'destroySoon')
       if (socket.writableEnded) socket.destroySoon()
     })
-    // Whoever answered without reading it gives nothing back.
+    // A handler that responds without reading the body returns no credit.
     request.resume()
   }
 
@@ -191,7 +191,7 @@ export class Http1Stream implements Stream {
     this.#request.resume()
   }
 
-  /** In HTTP/1.1 the only reset is the end of the connection: an unfinished message is never ended cleanly. */
+  /** HTTP/1.1 can only reset by closing the connection: an unfinished message never ends cleanly. */
   reset(_reason: ResetReason): void {
     this.#over = true
     this.#request.socket.destroy()

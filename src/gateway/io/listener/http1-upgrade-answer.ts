@@ -7,7 +7,7 @@ import { closeAfter } from '../socket/socket-close.ts'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Written by hand, because node:http has let go of the socket. The connection ends behind it. */
+/** Written by hand, because node:http has released the socket. The connection ends after it. */
 export class UpgradeAnswer implements Stream {
   events: StreamEvents | undefined
   meter: QueueMeter | undefined = undefined

@@ -1,4 +1,4 @@
-// HTTP/2 connections of clients: the engine's server side over a TLS socket.
+// Clients' HTTP/2 connections: the engine's server side over a TLS socket.
 
 import type { Duplex } from 'node:stream'
 import type { Http2Counters } from '../../../http2/counters.ts'
@@ -14,35 +14,35 @@ import { type Unread, unreadOutput } from '../socket/unread-output.ts'
 export interface Http2ServerLimits {
   /** SETTINGS_MAX_CONCURRENT_STREAMS. */
   readonly maxConcurrentStreams: number
-  /** Largest header list accepted, bytes. */
+  /** Maximum header list size accepted, bytes. */
   readonly maxHeaderBytes: number
-  /** The client's preface and SETTINGS must have come by then. Milliseconds. */
+  /** Deadline of the client's preface and SETTINGS. Milliseconds. */
   readonly headerTimeoutMs: number
   /** An idle connection is drained after this time. */
   readonly idleTimeoutMs: number
-  /** Without a first request by then it is drained, too. Default: the engine's. */
+  /** A connection without a first request by then is drained, too. Default: the engine's. */
   readonly firstRequestTimeoutMs?: number
-  /** Where the memory of heads comes from while they are not complete. Default: they are not counted. */
+  /** Accounts for incomplete heads. Default: not counted. */
   readonly heads?: OpenHeads
-  /** What bodies may still bring whose answer is complete. Default: only the connection bounds them. */
+  /** Bounds the bodies still arriving after their response is complete. Default: bounded per connection only. */
   readonly lateBodies?: LateBodyShare
 }
 
 export interface Http2Session {
-  /** GOAWAY in two steps (RFC 9113 section 6.8); the connection closes when its last stream has ended. False: it was sent before. */
+  /** Two-step GOAWAY (RFC 9113 section 6.8); the connection closes when its last stream has ended. False: already sent. */
   drain(): boolean
   /** A request on it was authenticated. */
   authenticated(): void
-  /** Streams that the client has opened so far. */
+  /** Streams opened by the client so far. */
   requests(): number
-  /** Every stream is reset, the connection closes. */
+  /** Resets every stream and closes the connection. */
   destroy(): void
 }
 
 /**
  * Serves one connection that negotiated h2.
  * @param counters shared by all connections of a thread
- * @param onAbuse the connection was ended because of the client's abuse: `rapidReset`, ...
+ * @param onAbuse the connection was closed because of the client's abuse: `rapidReset`, ...
  */
 export function serveHttp2(
   socket: Duplex,
@@ -81,7 +81,7 @@ export function serveHttp2(
   driver.start(connection)
   return {
     drain: () => connection.drain(performance.now()),
-    // A client opens those of odd numbers (RFC 9113 section 5.1.1).
+    // Clients open odd-numbered streams (RFC 9113 section 5.1.1).
     requests: () => (connection.lastPeerStream + 1) >> 1,
     authenticated: () => connection.widenWindow(),
     destroy: () => driver.destroy(0),

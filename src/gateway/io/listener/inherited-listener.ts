@@ -1,24 +1,24 @@
-// Accepts connections on sockets that the process has inherited. Closing one closes this process' own descriptor: the socket, and what
-// waits in its queue, stay with whoever else has it.
+// Accepts connections on inherited sockets. Closing one closes only this process' descriptor: the socket and its accept queue remain with other
+// holders.
 
 import { createServer, type Server, type Socket } from 'node:net'
 
-/** Of accepted connections. */
+/** TCP keep-alive of accepted connections. */
 export const KEEP_ALIVE_MS = 30_000
 export const LISTEN_BACKLOG = 4096
 
 export interface InheritedListener {
-  /** Of the first socket. */
+  /** Port of the first socket. */
   readonly port: number
-  /** Accepts no more; what was accepted goes on. */
+  /** Stops accepting; accepted connections continue. */
   close(): void
 }
 
 /**
- * @param fds file descriptors that nobody else in this process uses: an event loop closes what it has
+ * @param fds file descriptors not otherwise used in this process: an event loop closes its own
  * @param onSocket called in the turn in which a connection is accepted
  * @param untouched nothing is read from connections, so that they can be handed to another thread
- * @throws (rejects) when one of them is not a TCP socket that can listen
+ * @throws (rejects) if one of them is not a listening TCP socket
  */
 export async function listenInherited(
   fds: readonly number[],
@@ -52,7 +52,7 @@ function listenOn(fd: number, onSocket: (socket: Socket) => void, untouched: boo
     server.once('error', reject)
     server.listen({ fd, backlog: LISTEN_BACKLOG }, () => {
       server.off('error', reject)
-      // Of a single connection that could not be accepted.
+      // Concerns a single connection that could not be accepted.
       server.on('error', () => undefined)
       resolve(server)
     })

@@ -1,5 +1,5 @@
-// One TLS port: opens it, accepts, and hands each socket to its connections. How a socket is accepted is decided here, what is done
-// with it in connections.ts.
+// One TLS port: opens it, accepts sockets and hands them to its connections. This file decides how sockets are accepted, connections.ts what is done
+// with them.
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { Connections, type ConnectionsOptions } from './connections.ts'
@@ -8,16 +8,16 @@ import { KEEP_ALIVE_MS, LISTEN_BACKLOG, listenInherited } from './inherited-list
 export interface ListenerOptions extends ConnectionsOptions {
   readonly host: string
   readonly port: number
-  /** Several threads listen on the port, and the kernel spreads the connections (SO_REUSEPORT). Default false. */
+  /** Several threads listen on the port, and the kernel distributes connections (SO_REUSEPORT). Default false. */
   readonly reusePort?: boolean
   /**
-   * Takes every socket that is accepted, and of which nothing was read: `accept` of this listener, or of another thread's on the same
-   * port, gets it in the end. Default: `accept` at once.
+   * Receives every accepted socket before anything is read from it, and eventually passes it to `accept` of this listener, or of another thread's on
+   * the same port. Default: `accept` at once.
    */
   readonly onSocket?: (socket: Socket) => void
-  /** Sockets that the process has inherited instead of a port of its own; none: it opens its own. */
+  /** Inherited sockets to use instead of opening a port; none: opens its own. */
   readonly fds?: readonly number[]
-  /** Nothing is opened: all connections are accepted elsewhere, and come by `accept`. Default false. */
+  /** Opens nothing: all connections are accepted elsewhere and arrive through `accept`. Default false. */
   readonly handed?: boolean
 }
 
@@ -25,20 +25,20 @@ export interface Listener {
   readonly port: number
   /** Takes over a connection to this port that was accepted elsewhere, and from which nothing was read. */
   accept(socket: Socket): void
-  /** A drain is to come: each answer over HTTP/1.1 is the last of its connection. */
+  /** A drain is coming: each HTTP/1.1 response is the last of its connection. */
   leave(): void
   /**
-   * Stops accepting, but for what the kernel has accepted already; HTTP/2 clients get GOAWAY, idle HTTP/1.1 connections close, running
-   * requests go on.
+   * Stops accepting, except for what the kernel has already accepted; HTTP/2 clients get GOAWAY, idle HTTP/1.1 connections are closed, running
+   * requests continue.
    */
   drain(): void
-  /** Ends every connection. */
+  /** Closes every connection. */
   close(): void
-  /** Open ones, and one more as long as others may wait to be accepted. */
+  /** Open connections, plus one while others may be waiting to be accepted. */
   connections(): number
 }
 
-/** @throws when the port cannot be opened */
+/** @throws if the port cannot be opened */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const connections = new Connections(options)
   if (options.handed === true) return listenerOf(connections, options.port, () => undefined)
@@ -77,7 +77,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   )
 }
 
-/** @param accepted how many connections so far. Default: none waits in a queue that ends with the port */
+/** @param accepted connections accepted so far. Default: no queue that ends with the port */
 function listenerOf(
   connections: Connections,
   port: number,
@@ -109,8 +109,8 @@ function listenerOf(
 }
 
 /**
- * Runs `then` when the event loop has accepted whatever waits in the queue of a port: closing the port resets it. libuv accepts one
- * connection in each turn, and the first turn may be past its look at the port. Whoever still connects is not waited for for ever.
+ * Runs `then` once the event loop has accepted everything in the port's queue: closing the port resets queued connections. libuv accepts one
+ * connection per turn, and the first turn may be past its poll of the port. The wait for new connections is bounded.
  */
 function whenQueueIsEmpty(accepted: () => number, then: () => void, turnsLeft: number = LISTEN_BACKLOG): void {
   const before = accepted()

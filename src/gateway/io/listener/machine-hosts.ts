@@ -1,16 +1,16 @@
-// The names and addresses by which clients reach this machine, for the certificate that the gateway makes itself.
+// Names and addresses by which clients reach this machine, for the gateway's self-made certificate.
 
 import { hostname, type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import type { ListenAddress } from '../../../kit/core/listen-address.ts'
 
-/** A node of a cluster may have an address for every Service; a certificate is sent in every handshake. */
+/** A cluster node may have one address per Service, and the certificate is sent in every handshake. */
 const MOST_ADDRESSES = 32
 
 type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>
 
 /**
- * localhost and the machine's name; the addresses that are listened on, or those of its interfaces where that is any address.
+ * localhost and the machine's name; the addresses listened on, or those of its interfaces if that is the wildcard address.
  * @param listen where clients connect to
  */
 export function machineHosts(
@@ -24,7 +24,7 @@ export function machineHosts(
   return [...new Set(['localhost', '127.0.0.1', '::1', ...machineName(), ...named, ...addresses])]
 }
 
-/** Link-local addresses are the same on every network, and no client has one in its kubeconfig. */
+/** Skips link-local addresses: they are the same on every network, and no kubeconfig contains one. */
 function interfaceAddresses(interfaces: Interfaces): readonly string[] {
   const all = Object.values(interfaces).flatMap((infos = []) => infos.filter(({ internal }) => !internal))
   const addresses = all.map(({ address }) => canonicalIp(address) ?? '')
@@ -34,7 +34,7 @@ function interfaceAddresses(interfaces: Interfaces): readonly string[] {
     .slice(0, MOST_ADDRESSES)
 }
 
-/** A machine's name need not be a valid host name; then it would make the certificate invalid. */
+/** A machine's name may be an invalid host name, which would invalidate the certificate. */
 function machineName(): readonly string[] {
   const name = hostname().toLowerCase()
   return /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name) ? [name] : []

@@ -1,39 +1,39 @@
-// How many connections clients have open, at all ports of a thread: strangers, who have not sent a request with a valid credential, and users.
-// Each kind has places of its own. Nobody who comes is refused because of others: the source with the most gives one up.
+// Limits clients' open connections over all ports of a thread: strangers, which have not sent a request with a valid credential yet, and users. Each
+// kind has its own places. A newcomer is never refused because of others: the source with the most connections gives one up.
 
 import type { Socket } from 'node:net'
 import type { Charge } from '../../../kit/api/stream.ts'
 import { Places } from '../../../kit/core/places/places.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 
-/** As metrics name them. */
+/** As named in metrics. */
 export type ConnectionLimit = 'connections' | 'unauthenticated-connections'
 
 export interface OpenConnectionsOptions {
-  /** Of users and strangers together; 0 = any number. */
+  /** Users and strangers together; 0 = unlimited. */
   readonly max: number
-  /** Of strangers, who have these places for themselves; 0 = any number. */
+  /** Strangers, for whom these places are reserved; 0 = unlimited. */
   readonly maxUnauthenticated: number
-  /** A connection had to go, because its source has most of them. */
+  /** A connection was evicted, because its source has the most. */
   onGivenUp?(limit: ConnectionLimit, source: string): void
 }
 
-/** A user's connection that has to go may finish what runs for this long. */
+/** An evicted user's connection may finish running requests for this long. */
 const LEAVE_MS = 30_000
-/** So many may be leaving, of the places: one in this many. Then the oldest of them is closed. */
+/** Maximum fraction of the places that may be leaving: one in this many. Beyond it, the oldest is closed. */
 const LEAVING_PART = 8
-/** Strangers never have more than this part of all places: one in this many. */
+/** Strangers never hold more than this fraction of all places: one in this many. */
 const STRANGERS_PART = 2
 
-/** One that is open. */
+/** An open connection. */
 export class OpenConnection {
   readonly socket: Socket
   readonly address: string
-  /** The address, or the user since one was authenticated. */
+  /** The address, or since authentication the user. */
   source: string
   known = false
   leavingSinceMs = 0
-  /** Asks the client to go; false: nothing is there to be asked. */
+  /** Asks the client to leave; false: it cannot be asked. */
   drain: () => boolean = () => false
 
   constructor(socket: Socket, address: string, source: string) {
@@ -49,7 +49,7 @@ export class OpenConnections implements Tickable {
   readonly #users: Places<OpenConnection>
   readonly #most: number
   readonly #bySocket = new WeakMap<Socket, OpenConnection>()
-  /** The one that leaves for the longest time first. */
+  /** Leaving the longest first. */
   readonly #leaving = new Set<OpenConnection>()
 
   constructor(options: OpenConnectionsOptions) {
@@ -57,17 +57,17 @@ export class OpenConnections implements Tickable {
     const { max, maxUnauthenticated } = options
     const strangers = max === 0 ? maxUnauthenticated : strangersOf(max, maxUnauthenticated)
     this.#strangers = new Places(strangers, { newestFirst: true })
-    // Whoever is here goes on: more users than places would otherwise put each other out, each with a handshake, for ever.
+    // Prefer established users over newcomers; otherwise users above the limit would evict each other forever, each with a handshake.
     this.#users = new Places(max === 0 ? 0 : max - strangers, { newestFirst: true, newcomersLeave: true })
     this.#most = max
   }
 
-  /** Of strangers and users, with those that are leaving. */
+  /** Number of strangers' and users' connections, including those that are leaving. */
   counts(): { readonly unauthenticated: number; readonly users: number } {
     return { unauthenticated: this.#strangers.size, users: this.#users.size + this.#leaving.size }
   }
 
-  /** A stranger's connection, until it closes. It may have to go at once. */
+  /** Adds a stranger's connection, until it closes. It may be evicted at once. */
   add(socket: Socket, address: string, source: string): OpenConnection {
     const connection = new OpenConnection(socket, address, source)
     this.#bySocket.set(socket, connection)
@@ -77,18 +77,18 @@ export class OpenConnections implements Tickable {
     return connection
   }
 
-  /** @param socket as of `add` */
+  /** @param socket as passed to `add` */
   of(socket: unknown): OpenConnection | undefined {
     return this.#bySocket.get(socket as Socket)
   }
 
-  /** Whether somebody waits for the gateway on it: then it goes after those that are idle. */
+  /** Whether the connection has requests waiting for the gateway: then it is evicted after idle ones. */
   setBusy(socket: Socket, busy: boolean): void {
     const connection = this.#bySocket.get(socket)
     if (connection !== undefined) this.#strangers.setSpare(connection, !busy)
   }
 
-  /** A request on it was authenticated, the first one. */
+  /** The first request on it was authenticated. */
   authenticated(connection: OpenConnection, { source }: Charge): void {
     if (connection.known || connection.socket.destroyed) return
     this.#strangers.delete(connection)
@@ -113,7 +113,7 @@ export class OpenConnections implements Tickable {
     }
   }
 
-  /** A user may finish what runs, within bounds. */
+  /** Lets a user's connection finish what is running, within bounds. */
   #leave(connection: OpenConnection): void {
     this.#options.onGivenUp?.('connections', connection.source)
     connection.leavingSinceMs = performance.now()

@@ -1,4 +1,4 @@
-// Who is at the other end of a TLS connection: its addresses, and the certificates that it presented.
+// The other end of a TLS connection: its addresses, and the certificates it presented.
 
 import { TLSSocket } from 'node:tls'
 import type { Charge, Peer } from '../../../kit/api/stream.ts'
@@ -11,7 +11,7 @@ let nextPeerId = 1
 /** The connection below the requests. */
 export interface PeerConnection {
   drain(): boolean
-  /** A request was authenticated, the first one. */
+  /** The first request was authenticated. */
   authenticated(charge: Charge): void
 }
 
@@ -61,13 +61,13 @@ export function describePeer(
 }
 
 /**
- * The certificates that clients presented, leaf first. Some versions of Node (24.21) forget all but the leaf while they
- * report the handshake (nodejs/node#65579): the chain is read before, where a callback of the handshake gives the chance.
+ * Client certificate chains, leaf first. Some versions of Node (24.21) drop all but the leaf while reporting the handshake (nodejs/node#65579), so
+ * the chain is read earlier, if a handshake callback gives the chance.
  */
 export class PresentedChains {
   readonly #early = new WeakMap<TLSSocket, readonly Buffer[]>()
 
-  /** `socket` is what node:tls calls its handshake callbacks on. */
+  /** `socket` is the `this` of node:tls' handshake callbacks. */
   takeEarly(socket: unknown): void {
     if (!(socket instanceof TLSSocket) || this.#early.has(socket)) return
     this.#early.set(socket, [])
@@ -79,7 +79,7 @@ export class PresentedChains {
   }
 }
 
-/** Not getPeerCertificate(true): it takes 0.3 ms to write down keys and fingerprints that nobody reads, also of the CA from our own store. */
+/** Not getPeerCertificate(true): it spends 0.3 ms on formatting unused keys and fingerprints, even of the CA from our own store. */
 function readChain(socket: TLSSocket): Buffer[] {
   const chain: Buffer[] = []
   for (let next = socket.getPeerX509Certificate(); next !== undefined; next = next.issuerCertificate) {

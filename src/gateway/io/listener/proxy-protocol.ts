@@ -1,5 +1,5 @@
-// PROXY protocol on a port: believed from load balancers that are named, refused from others. The header is read from the raw socket before
-// TLS begins, within a deadline; what comes behind it is given back to the socket.
+// PROXY protocol on a port: accepted from named load balancers, rejected from others. The header is read from the raw socket before TLS begins,
+// within a deadline; bytes after it are pushed back to the socket.
 
 import type { Socket } from 'node:net'
 import { parseIp } from '../../../kit/api/validation/ip-address.ts'
@@ -9,41 +9,41 @@ import { ProxyHeaderReader } from '../../core/proxy-protocol/proxy-header.ts'
 import { type ConnectionEnds, declaredEnds, socketEnds } from './connection-ends.ts'
 
 export interface ProxyProtocolOptions {
-  /** Whose headers are believed. */
+  /** Sources whose headers are trusted. */
   readonly from: readonly CompiledCidr[]
-  /** What becomes of other connections: closed, or served as if the port had no PROXY protocol. */
+  /** Other connections are closed, or served as if the port had no PROXY protocol. */
   readonly others: 'refuse' | 'plain'
-  /** How long a header may take, milliseconds. */
+  /** Timeout of a header, milliseconds. */
   readonly timeoutMs: number
-  /** Connections whose header has not come. Default 4096. */
+  /** Maximum connections awaiting their header. Default 4096. */
   readonly maxAwaiting?: number
   onOutcome(outcome: ProxyOutcome, address: string, problem: string): void
 }
 
 export type ProxyOutcome =
-  /** Served with the addresses of the header, or (LOCAL, UNKNOWN) with those of the load balancer itself. */
+  /** Served with the addresses from the header, or (LOCAL, UNKNOWN) the load balancer's own. */
   | 'declared'
   | 'local'
   /** From another address: served without a header, or closed. */
   | 'plain'
   | 'untrusted'
-  /** Closed: no header, or a malformed one; none in time; too many that wait for one. */
+  /** Closed: header absent, malformed or late; or too many connections waiting for one. */
   | 'invalid'
   | 'timeout'
   | 'overflow'
-  /** The load balancer went away before; what some do to see whether the port is open. */
+  /** The load balancer disconnected first, as some do for port checks. */
   | 'ended'
 
-/** Connections of a thread whose header has not come; the oldest gives way. */
+/** Maximum connections per thread awaiting their header; the oldest is evicted. */
 const MAX_AWAITING = 4096
 
-/** @param counted whether the connection counts as one of its address: not those of a load balancer itself */
+/** @param counted whether the connection counts against its address: not a load balancer's own */
 export type Deliver = (socket: Socket, ends: ConnectionEnds, counted: boolean) => void
 
 export class ProxyProtocol {
   readonly #options: ProxyProtocolOptions
   readonly #deliver: Deliver
-  /** The oldest first; what ends the waiting. */
+  /** Oldest first, with the function that ends the wait. */
   readonly #awaiting = new Map<Socket, (outcome: ProxyOutcome) => void>()
 
   constructor(options: ProxyProtocolOptions, deliver: Deliver) {
@@ -98,7 +98,7 @@ export class ProxyProtocol {
         return
       }
       settle()
-      // Nothing is read between here and the TLS server, which takes the socket over in this turn.
+      // Nothing is read between here and the TLS server, which takes over the socket in this turn.
       socket.pause()
       if (header.length < chunk.length) socket.unshift(chunk.subarray(header.length))
       onOutcome(header.ends === undefined ? 'local' : 'declared', sender, '')

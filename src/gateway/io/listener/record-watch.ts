@@ -1,34 +1,33 @@
-// Ends connections of TLS that carry nothing. OpenSSL takes any number of KeyUpdate messages (RFC 8446 section 4.6.3), 12 us each when they
-// ask for one in return, and Node tells nobody: only the bytes of the socket grow, and those that are handed out do not. BoringSSL allows 32
-// of them in a row, Go 16.
+// Closes TLS connections that carry no data. OpenSSL accepts any number of KeyUpdate messages (RFC 8446 section 4.6.3), at 12 us each if they request
+// one in return, and Node does not report them: the socket's byte count grows while no data is delivered. BoringSSL allows 32 in a row, Go 16.
 
 import type { Socket } from 'node:net'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 
-/** What a byte may weigh: records of one byte take 53 at most. */
+/** Wire bytes allowed per byte of data: records of one byte take at most 53. */
 const BYTES_FOR_A_BYTE = 64
-/** Beyond that, handshake included: 2,400 KeyUpdate messages. */
+/** Allowance beyond that, including the handshake: 2,400 KeyUpdate messages. */
 const MOST_EMPTY_BYTES: number = 64 * 1024
-/** How long, and how often, a new connection is looked at; then it is once a second. */
+/** How long, and how often, a new connection is checked; afterwards once a second. */
 const NEW_MS = 1_000
 const LOOK_MS = 50
 
 interface Watched {
-  /** What it hands out is what was in the records. */
+  /** Delivers the contents of the records. */
   readonly socket: Socket
   readonly below: Socket
   readonly sinceMs: number
   readonly onFlood: () => void
   read: number
   handedOut: number
-  /** Bytes for nothing, as far as they were not outweighed since. */
+  /** Empty bytes not yet offset by data. */
   empty: number
 }
 
-/** Of a thread, as there is one event loop. */
+/** One per thread, like the event loop. */
 class RecordWatch implements Tickable {
   readonly #all = new Set<Watched>()
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #new = new Set<Watched>()
   #looking: NodeJS.Timeout | undefined
 
@@ -87,9 +86,9 @@ class RecordWatch implements Tickable {
 const watch = new RecordWatch()
 
 /**
- * Destroys the connection when nearly all that its client sends is nothing.
- * @param socket the TLS socket, at the end of its handshake
- * @param below the socket that was accepted
+ * Destroys the connection if its client sends almost nothing but overhead.
+ * @param socket the TLS socket, after its handshake
+ * @param below the accepted socket
  * @param onFlood called before
  */
 export function watchRecords(socket: Socket, below: Socket, onFlood: () => void): void {

@@ -1,5 +1,5 @@
-// A port of the gateway's own API server or of the protection webhook: opened, its certificate and client CA renewed while it is open,
-// and closed when what runs on it has ended.
+// A port of the gateway's own API server or of the protection webhook: opens it, renews its certificate and client CA while it is open, and closes it
+// when its requests have ended.
 
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,43 +15,43 @@ import { listenControl } from './control-listener.ts'
 import type { ServingPair } from './tls-contexts.ts'
 import type { TlsPolicy } from './tls-policy.ts'
 
-/** How often the serving certificate is checked, to renew it in time. */
+/** How often the serving certificate is checked for renewal. */
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000
 const CLOSE_LOOK_MS = 10
 
-/** What a port shows, and verifies clients with. */
+/** The certificate a port presents, and the CA it verifies clients with. */
 export interface PortCertificates {
   readonly serving: ServingPair
-  /** PEM; a bundle where CAs overlap. */
+  /** PEM; a bundle if CAs overlap. */
   readonly clientCA: string
 }
 
 export interface RenewedPort {
   readonly port: number
-  /** Why what the files hold now is not in force; '' = it is. */
+  /** Why the files' current contents are not in force; '' = they are. */
   readonly problem: string
-  /** No new connections, what runs ends; what is still open after `withinMs` is closed. */
+  /** Accepts no new connections and lets requests finish; whatever is still open after `withinMs` is closed. */
   close(withinMs: number): Promise<void>
 }
 
 export interface RenewedPortOptions {
   readonly listen: ListenAddress
-  /** That names the address. */
+  /** The flag that sets the address. */
   readonly flag: string
   readonly tls: TlsPolicy
-  /** Certificates as they are to be now; called again from time to time, and when one of `files` has changed. May throw. */
+  /** The desired certificates; called again periodically, and when one of `files` has changed. May throw. */
   certificates(): PortCertificates
-  /** The latest are in force for new connections. */
+  /** The latest ones are in force for new connections. */
   onInForce(): void
-  /** What `certificates` reads. */
+  /** The files that `certificates` reads. */
   readonly files: readonly string[]
   readonly handler: RequestHandler
-  /** As of the listener. */
+  /** Like the listener's. */
   readonly admission?: PortAdmission | undefined
   readonly log: Logger
 }
 
-/** @throws {UserError} when the port cannot be opened */
+/** @throws {UserError} if the port cannot be opened */
 export async function openRenewedPort(options: RenewedPortOptions): Promise<RenewedPort> {
   const { listen, flag, tls, handler, admission, log, files } = options
   await requireFreePort(listen, flag)
@@ -106,7 +106,7 @@ function isSame(a: PortCertificates, b: PortCertificates): boolean {
   return a.clientCA === b.clientCA && a.serving.cert === b.serving.cert && a.serving.key === b.serving.key
 }
 
-/** Names and addresses for the certificate of such a port: `hosts`, the address it listens on, and those of this machine. */
+/** Names and addresses for such a port's certificate: `hosts`, the address it listens on, and this machine's. */
 export function hostsOfPort(hosts: readonly string[], { host }: ListenAddress): readonly string[] {
   const own = host === '' || host === '0.0.0.0' || host === '::' ? [] : [host]
   const machine = /^[A-Za-z0-9.-]+$/.test(hostname()) ? [hostname()] : []

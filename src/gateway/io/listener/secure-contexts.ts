@@ -1,10 +1,10 @@
-// One TLS context for equal credentials: thousands of clusters often share a CA and a client certificate, and a context
-// each would cost a millisecond to create and 100 KB to keep.
+// Shares one TLS context between equal credentials: thousands of clusters often have the same CA and client certificate, and each context would take
+// a millisecond to create and 100 KB of memory.
 
 import { createHash } from 'node:crypto'
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls'
 
-/** Options that decide what a context is; two calls with equal ones get the same context. */
+/** Options that determine a context; calls with equal ones get the same context. */
 export type SharedContextOptions = Pick<
   SecureContextOptions,
   'minVersion' | 'ciphers' | 'secureOptions' | 'sessionTimeout' | 'allowPartialTrustChain'
@@ -15,15 +15,15 @@ export type SharedContextOptions = Pick<
   readonly key?: string | undefined
 }
 
-/** By a hash of the options (keys of clusters are kept nowhere else), for as long as somebody holds the context. */
+/** Keyed by a hash of the options (so that cluster keys are not kept elsewhere), for as long as the context is in use. */
 const known = new Map<string, WeakRef<SecureContext>>()
 const forgotten = new FinalizationRegistry<string>((name) => {
-  // Another one may have been created since.
+  // A new one may have been created since.
   if (known.get(name)?.deref() === undefined) known.delete(name)
 })
 
 /**
- * A context that is shared with others of equal options, so it must not be changed.
+ * A context shared with others of equal options; it must not be modified.
  * @throws OpenSSL's error about the credentials
  */
 export function sharedSecureContext(options: SharedContextOptions): SecureContext {

@@ -1,5 +1,5 @@
-// The gateway's own serving certificate when none is given: created once, kept in the data directory, used again after a
-// restart, so that clients that trust its CA go on trusting it.
+// The gateway's own serving certificate if none is configured: created once, stored in the data directory and reused after restarts, so that clients
+// continue to trust its CA.
 
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ export interface ServingCertificate extends KeyPair {
 /** A certificate that expires within this time is replaced. */
 const RENEW_BEFORE_MS = 30 * 24 * 60 * 60 * 1000
 
-/** Where they are kept. */
+/** The directory that holds them. */
 export function servingPkiDir(dataDir: string): string {
   return join(dataDir, 'pki')
 }
@@ -33,11 +33,10 @@ export function servingPkiDir(dataDir: string): string {
 export const SERVING_CA_NAME = 'portcullis'
 
 /**
- * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and
- * `hosts`. Only what is missing, about to expire or lacks one of `hosts` is created; names that the one before had stay, because
- * clients may use them.
- * @param sharedCA the CA there is that of all replicas: it is never replaced by one of this replica's own
- * @throws {UserError} when a file cannot be read or written, or is not a certificate or key
+ * DATA-DIR/pki/tls.crt and tls.key, signed by ca.crt and ca.key next to them, for localhost, the loopback addresses and `hosts`. Only created if
+ * missing, about to expire, or lacking one of `hosts`; names of the previous certificate are kept, because clients may use them.
+ * @param sharedCA the CA is shared by all replicas: it is never replaced by this replica's own
+ * @throws {UserError} if a file cannot be read or written, or is not a certificate or key
  */
 export function ensureServingCertificate(
   dataDir: string,
@@ -61,13 +60,13 @@ export function ensureServingCertificate(
     writeKeyPair(dir, 'tls', pair)
     return { ...pair, generated: true }
   } catch (error) {
-    // A full disk, or a CA whose key is not RSA: the gateway starts all the same without that name.
+    // Disk full, or a CA without an RSA key: the gateway starts anyway, without that name.
     if (known === undefined || expiresSoon(known.certPem)) throw error
     return { ...known, generated: false }
   }
 }
 
-/** Whether it is time to make another one: it expires soon, or lacks one of the names that it is to have. */
+/** Whether it must be recreated: it expires soon, or lacks a required name. */
 export function isServingOutdated(certPem: string, hosts: readonly string[]): boolean {
   const certificate = new X509Certificate(certPem)
   return expiresSoon(certPem) || !hosts.slice(0, MOST_HOSTS - 3).every((host) => coversHost(certificate, host))

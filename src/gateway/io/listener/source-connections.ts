@@ -1,4 +1,4 @@
-// How many connections each address has open: an IPv4 address, or an IPv6 network of 64 bits.
+// Counts open connections per address: an IPv4 address, or an IPv6 /64 network.
 
 import { addressSource } from '../../../kit/core/shares/call-source.ts'
 
@@ -9,15 +9,15 @@ interface Closable {
 
 export class SourceConnections {
   readonly #max: number
-  /** As many entries as there are connections, at most. */
+  /** At most as many entries as connections. */
   readonly #open = new Map<string, number>()
 
-  /** @param max for each address; 0 = any number */
+  /** @param max per address; 0 = unlimited */
   constructor(max: number) {
     this.#max = max
   }
 
-  /** Counts a connection until it closes. False: its address has as many as allowed, and this one is not counted. */
+  /** Counts a connection until it closes. False: its address is at the limit, and this one is not counted. */
   admit(socket: Closable, address: string): boolean {
     if (this.#max === 0) return true
     const source = addressSource(address)

@@ -1,6 +1,6 @@
-// TLS contexts of the listener: one for each cluster named by SNI, with its certificate and client CAs, and one for each
-// address, for connections that name no cluster. Built on first use, replaced when certificates change; clusters with
-// equal ones share a context, which says nothing about identities: the request path decides which CAs count.
+// TLS contexts of the listener: one per cluster named by SNI, with its certificate and client CAs, and one per address, for connections that name no
+// cluster. Built on first use, replaced when certificates change; clusters with equal ones share a context, which does not affect identities: the
+// request path decides which CAs count.
 
 import { constants } from 'node:crypto'
 import type { SecureContext } from 'node:tls'
@@ -14,7 +14,7 @@ export interface ServingPair {
   readonly key: string
 }
 
-/** A context and the certificates it was built from. */
+/** A context with the certificates it was built from. */
 export interface AddressContext {
   readonly options: SharedContextOptions
   readonly context: SecureContext
@@ -24,11 +24,11 @@ export class TlsContexts {
   #own: ServingPair
   readonly #policy: TlsPolicy
   readonly #byName = new Map<string, { material: CompiledCluster['serving']; context: SecureContext }>()
-  /** By cluster; '' = no cluster claims the address. */
+  /** Keyed by cluster; '' = no cluster claims the address. */
   readonly #byAddress = new Map<string, { pair: ServingPair; built: AddressContext }>()
-  /** The client CA bundle of each cluster that has one. */
+  /** Client CA bundle by cluster. */
   readonly #clientCAs = new Map<string, string>()
-  /** How many clusters have a bundle. */
+  /** Number of clusters per bundle. */
   readonly #users = new Map<string, number>()
   #unionCAs = ''
 
@@ -37,7 +37,7 @@ export class TlsContexts {
     this.#policy = policy
   }
 
-  /** Another certificate of the gateway's own: new connections get it, those that are open stay as they are. */
+  /** Replaces the gateway's own certificate for new connections; open ones are unaffected. */
   setOwn(own: ServingPair): void {
     this.#own = own
     this.#byName.clear()
@@ -72,7 +72,7 @@ export class TlsContexts {
     return usersBefore === 1 || (clientCA !== '' && usersNow === 0)
   }
 
-  /** For connections whose SNI names the cluster: its certificate, its client CAs. */
+  /** For connections whose SNI names the cluster: its certificate and client CAs. */
   forCluster(cluster: CompiledCluster): SecureContext {
     const known = this.#byName.get(cluster.name)
     if (known !== undefined && sameMaterial(known.material, cluster.serving)) return known.context
@@ -82,9 +82,8 @@ export class TlsContexts {
   }
 
   /**
-   * For connections without SNI, or with a name of the gateway's own. The address chooses the certificate shown; any
-   * cluster's client CA verifies, because a path prefix may still choose another cluster than the address does. The
-   * request path decides which CAs count.
+   * For connections without SNI, or with one of the gateway's own names. The address selects the certificate; the client CAs of all clusters are
+   * accepted, because a path prefix may still select another cluster than the address does. The request path decides which CAs count.
    */
   forAddress(cluster: CompiledCluster | undefined): AddressContext {
     const name = cluster?.name ?? ''
@@ -107,8 +106,8 @@ function sameMaterial(a: CompiledCluster['serving'], b: CompiledCluster['serving
 }
 
 /**
- * No session resumption: a resumed session carries an identity that was verified at another time, and perhaps for
- * another cluster (CVE-2025-23419 class). SSL_OP_NO_TICKET without a session store turns it off in TLS 1.2 and 1.3.
+ * No session resumption: a resumed session carries an identity that was verified at another time, and perhaps for another cluster (CVE-2025-23419
+ * class). SSL_OP_NO_TICKET without a session store disables it in TLS 1.2 and 1.3.
  */
 function contextOptions(pair: ServingPair, clientCA: string, policy: TlsPolicy): SharedContextOptions {
   return {
@@ -117,9 +116,9 @@ function contextOptions(pair: ServingPair, clientCA: string, policy: TlsPolicy):
     ...policy,
     secureOptions: constants.SSL_OP_NO_TICKET,
     sessionTimeout: 1,
-    // An empty list would mean the system's CAs: a cluster without client CAs verifies nobody.
+    // An empty list would mean the system's CAs; a cluster without client CAs accepts no certificate.
     ca: clientCA === '' ? [] : splitPem(clientCA),
-    // As in Go: what is in the bundle is trusted, also an intermediate without its root.
+    // As in Go: everything in the bundle is trusted, including an intermediate without its root.
     allowPartialTrustChain: true,
   }
 }

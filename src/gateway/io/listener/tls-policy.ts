@@ -1,12 +1,12 @@
-// Which versions and cipher suites of TLS clients may use: kube-apiserver's names for them, and what they are to OpenSSL.
+// TLS versions and cipher suites that clients may use: kube-apiserver's names mapped to OpenSSL's.
 
 import type { SecureContextOptions } from 'node:tls'
 
-/** Of `--tls-min-version`; kube-apiserver's VersionTLS10 and VersionTLS11 are no longer offered (RFC 8996). */
+/** Values of `--tls-min-version`; kube-apiserver's VersionTLS10 and VersionTLS11 are no longer offered (RFC 8996). */
 export const TLS_VERSIONS = ['VersionTLS12', 'VersionTLS13'] as const
 export type TlsVersion = (typeof TLS_VERSIONS)[number]
 
-/** kube-apiserver's preferred values of `--tls-cipher-suites` (Go, crypto/tls), in TLS 1.2 -> OpenSSL's names. */
+/** kube-apiserver's preferred TLS 1.2 values of `--tls-cipher-suites` (Go, crypto/tls), mapped to OpenSSL's names. */
 const SUITES: ReadonlyMap<string, string> = new Map([
   ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
   ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'ECDHE-ECDSA-AES256-GCM-SHA384'],
@@ -21,26 +21,26 @@ const SUITES: ReadonlyMap<string, string> = new Map([
   ['TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA', 'ECDHE-RSA-AES128-SHA'],
   ['TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA', 'ECDHE-RSA-AES256-SHA'],
 ])
-/** As in Go, those of TLS 1.3 cannot be chosen: they are accepted, and all are offered in any case. */
+/** As in Go, TLS 1.3 suites are not configurable: they are accepted here, and always all offered. */
 const SUITES_13: readonly string[] = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
 ]
 
-/** Every name that `--tls-cipher-suites` takes. */
+/** All valid names in `--tls-cipher-suites`. */
 export const CIPHER_SUITES: readonly string[] = [...SUITES_13, ...SUITES.keys()]
 
-/** Options of a TLS context. */
+/** Options for a TLS context. */
 export type TlsPolicy = Pick<SecureContextOptions, 'minVersion' | 'ciphers'>
 
 export const DEFAULT_TLS_POLICY: TlsPolicy = { minVersion: 'TLSv1.2' }
 
-/** @param suites of CIPHER_SUITES, the most preferred first; none = those of Node */
+/** @param suites from CIPHER_SUITES, most preferred first; empty = Node's */
 export function tlsPolicy(version: TlsVersion, suites: readonly string[]): TlsPolicy {
   const minVersion = version === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2'
   if (suites.length === 0) return { minVersion }
   const chosen = suites.flatMap((suite) => SUITES.get(suite) ?? [])
-  // Without one of TLS 1.2, only TLS 1.3 is spoken, as in Go.
+  // Without a TLS 1.2 suite, only TLS 1.3 is offered, as in Go.
   return { minVersion, ciphers: [...SUITES_13, ...new Set(chosen)].join(':') }
 }

@@ -118,7 +118,7 @@ test('an empty record is a line too', () => {
   assert.equal(line.code, 0)
 })
 
-// KubeGateway prints slow and failed requests although the log is off: its defect 35.
+// KubeGateway prints slow and failed requests even with the log off: its defect 35.
 test('off is off, for slow and failed requests too', () => {
   const lines: string[] = []
   const log = createAccessLog((line) => lines.push(line))
@@ -134,7 +134,7 @@ test('off is off, for slow and failed requests too', () => {
 test('requests of one millisecond have the order in which they came', () => {
   const wall = Date.UTC(2024, 4, 1, 12)
   const times: string[] = []
-  // A monotonic clock of another origin, which runs a little slower than the wall clock, and a wall clock that jumps in the end.
+  // A monotonic clock with another origin, slightly slower than the wall clock, and a wall clock that finally jumps.
   for (let i = 0; i < 5000; i++) {
     const startMs = 77.7 + i * 0.1999
     const startWallMs = Math.floor(wall + i * 0.2) + (i >= 4500 ? 3_600_000 : 0)

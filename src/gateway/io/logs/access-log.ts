@@ -1,5 +1,5 @@
-// The access log: one JSON line per request, with the names that `portcullis explain --stdin` reads, so that a log can
-// be replayed against a changed configuration. Written by hand: it is part of every request.
+// The access log: one JSON line per request, with the names that `portcullis explain --stdin` reads, so that a log can be replayed against a changed
+// configuration. Serialized by hand: it runs for every request.
 
 import { identityJson, quote } from '../../../kit/core/text/json-quote.ts'
 import { rfc3339Micro } from '../../../kit/io/world/timestamp.ts'
@@ -7,8 +7,8 @@ import type { RequestRecord } from '../../api/request-record.ts'
 import { accessLogEnabled } from '../../core/policy/access-log-switch.ts'
 
 /**
- * A function that writes the line of a finished request, if the switches of its cluster and policy say so. Make it only
- * when the gateway's own switch is on.
+ * A function that writes the line of a finished request, subject to the switches of its cluster and policy. Create it only if the gateway's own
+ * switch is on.
  */
 export function createAccessLog(write: (line: string) => void): (record: RequestRecord) => void {
   return (record) => {
@@ -16,7 +16,7 @@ export function createAccessLog(write: (line: string) => void): (record: Request
   }
 }
 
-/** The line of a request, without its end. */
+/** The line of a request, without the line end. */
 export function formatAccessLine(record: RequestRecord): string {
   let line = `{"time":"${rfc3339Micro(exactStart(record))}","auditID":${quote(record.auditId)}`
   line += `,"cluster":${quote(record.cluster)},"host":${quote(record.host)}`
@@ -42,14 +42,14 @@ export function formatAccessLine(record: RequestRecord): string {
   return `${line},"upstreamMs":${milliseconds(record.upstreamMs)}}`
 }
 
-/** From the monotonic clock to the wall clock; set again where both drift apart. */
+/** From the monotonic clock to the wall clock; reset when they drift apart. */
 let offsetMs = 0
-/** Between both, beyond what the wall clock leaves out. */
+/** Maximum drift between them, beyond the wall clock's resolution. */
 const MAX_DRIFT_MS = 1
 
 /**
- * Milliseconds since the epoch, with fractions: the wall clock tells whole ones, and a replay has to know which of two requests of one
- * millisecond came first. That is the monotonic clock's to say.
+ * Milliseconds since the epoch, with fractions: the wall clock only has whole milliseconds, and a replay must order requests within one. The
+ * monotonic clock provides that.
  */
 function exactStart({ startMs, startWallMs }: RequestRecord): number {
   const exact = startMs + offsetMs
@@ -76,7 +76,7 @@ function indexOrNull(index: number): string {
   return index < 0 ? 'null' : String(index)
 }
 
-/** Microseconds are enough; null = not reached. */
+/** Microsecond resolution; null = not reached. */
 function milliseconds(value: number): string {
   return value < 0 ? 'null' : String(Math.round(value * 1000) / 1000)
 }

@@ -70,7 +70,7 @@ test('what is not the address of a Redis is refused, and its password is not rep
 })
 
 test('in a Cluster all keys are in one slot', () => {
-  // As CLUSTER KEYSLOT says.
+  // From CLUSTER KEYSLOT.
   assert.equal(slotOf('123456789'), 12739)
   assert.equal(slotOf('a{123456789}b'), 12739)
   assert.equal(slotOf('foo{}{bar}'), slotOf('foo{}{bar}'))

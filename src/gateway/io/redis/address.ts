@@ -1,10 +1,10 @@
-// Where Redis is, as one URL: one server, servers that Sentinels know, or a Redis Cluster.
+// The location of Redis, as one URL: one server, servers known to Sentinels, or a Redis Cluster.
 //
 //   redis://[USER@]HOST:PORT[/DATABASE]
 //   redis+sentinel://[USER@]SENTINEL:PORT,SENTINEL:PORT/MASTER-NAME[/DATABASE]
 //   redis+cluster://[USER@]NODE:PORT,NODE:PORT
 //
-// `rediss` instead of `redis` is TLS. `redis-sentinel://` and `redis-cluster://` are understood as well.
+// `rediss` instead of `redis` is TLS. `redis-sentinel://` and `redis-cluster://` are also accepted.
 
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 
@@ -17,9 +17,9 @@ export interface RedisNode {
 export interface RedisAddress {
   readonly topology: 'server' | 'sentinel' | 'cluster'
   readonly tls: boolean
-  /** The server, the Sentinels, or some nodes of the Cluster; at least one. */
+  /** The server, the Sentinels, or some of the Cluster's nodes; at least one. */
   readonly nodes: readonly RedisNode[]
-  /** The name by which Sentinels know the master; '' = there are none. */
+  /** The master's name at the Sentinels; '' = there are none. */
   readonly master: string
   readonly database: number
   /** '' = the user `default`. */
@@ -35,7 +35,7 @@ const MAX_NODES = 64
 const FIX =
   'write redis://HOST:PORT, redis+sentinel://HOST:PORT,HOST:PORT/MASTER-NAME or redis+cluster://HOST:PORT,HOST:PORT; rediss instead of redis for TLS'
 
-/** @throws {UserError} which repeats no part of the URL but its scheme: it may contain a password */
+/** @throws {UserError} which quotes nothing of the URL but its scheme: it may contain a password */
 export function parseRedisAddress(url: string): RedisAddress {
   const [, scheme = '', authority = '', path = ''] = /^([a-z+-]+):\/\/([^/?#\s]+)((?:\/[^?#\s]*)?)$/i.exec(url) ?? []
   if (scheme === '') throw invalid('is not a URL')
@@ -52,7 +52,7 @@ export function parseRedisAddress(url: string): RedisAddress {
   return { topology, tls: secure !== '', nodes, user, password, ...placeOf(topology, path) }
 }
 
-/** Where it is, for people: never a password. @throws {UserError} as `parseRedisAddress` */
+/** The location, for people, without the password. @throws {UserError} like `parseRedisAddress` */
 export function redisAddress(url: string): string {
   const { topology, nodes, master } = parseRedisAddress(url)
   const places = nodes.map(textOfNode).join(',')
@@ -63,7 +63,7 @@ export function textOfNode({ host, port }: RedisNode): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** What the path says. */
+/** Interprets the path. */
 function placeOf(topology: RedisAddress['topology'], path: string): Pick<RedisAddress, 'master' | 'database'> {
   const parts = path.replace(/^\//, '').replace(/\/$/, '').split('/')
   const [first = '', second = '', ...more] = topology === 'sentinel' ? parts : ['', ...parts]

@@ -9,9 +9,9 @@ import type { RedisCredentials } from './credentials.ts'
 export interface RedisOptions extends RedisCredentials {
   /** See address.ts. */
   readonly url: string
-  /** At the Sentinels; '' = the user `default`. */
+  /** User at the Sentinels; '' = `default`. */
   readonly sentinelUser?: string
-  /** The name that certificates of Redis must have, whatever address it is reached by; '' = the host's name or address. */
+  /** The name that Redis' certificates must have, whatever address is used; '' = the host's name or address. */
   readonly serverName?: string
 }
 
@@ -19,22 +19,22 @@ export type RedisConnection = Redis | Cluster
 
 export interface OpenConnection {
   readonly redis: RedisConnection
-  /** For good, with all that belongs to it. */
+  /** Closes permanently, with everything that belongs to it. */
   close(): void
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
 const COMMAND_TIMEOUT_MS = 1_000
 /**
- * A connection on which commands wait for this long is given up, or the new master would not be looked for as long as the
- * kernel believes in it: many minutes, where a machine has lost its power.
+ * A connection on which commands are unanswered for this long is dropped; otherwise the new master would not be looked for until the kernel gives up,
+ * which takes many minutes if a machine has lost power.
  */
 const SILENT_MS = 1_500
 const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 1_000
-/** Of one command, from node to node of a Cluster. */
+/** For one command, between nodes of a Cluster. */
 const MAX_REDIRECTIONS = 4
-/** How often a Cluster is asked which node has which slots, beside each time that a node says MOVED. */
+/** How often a Cluster is asked for its slot map, besides whenever a node responds with MOVED. */
 const SLOTS_EVERY_MS = 5_000
 
 /** Connects now, and again whenever the connection breaks. @throws {UserError} for an invalid URL */
@@ -56,7 +56,7 @@ function opened(redis: RedisConnection): OpenConnection {
   return { redis, close: () => redis.disconnect() }
 }
 
-/** What holds for each connection to a server that holds data. */
+/** Options of each connection to a data server. */
 function serverOptions(options: RedisOptions, address: RedisAddress): ServerOptions {
   const password = options.password === '' ? address.password : options.password
   const tls = tlsOptions(options, address)
@@ -72,9 +72,9 @@ function serverOptions(options: RedisOptions, address: RedisAddress): ServerOpti
     maxLoadingRetryTime: MAX_RETRY_MS,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    // What was sent to a master that was lost must not be sent to the next one.
+    // Commands sent to a lost master must not be resent to the next one.
     autoResendUnfulfilledCommands: false,
-    // A Redis replica that was the master until just now: connect again, perhaps to the new one.
+    // A Redis replica that was the master until just now: reconnect, perhaps to the new one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   }
 }
@@ -125,13 +125,13 @@ function connectCluster(address: RedisAddress, server: ServerOptions, retry: (at
     clusterRetryStrategy: retry,
     enableOfflineQueue: false,
     maxRedirections: MAX_REDIRECTIONS,
-    // 0 = not at all: the caller keeps to its part, and asks again later.
+    // 0 = never: the caller continues with its share, and retries later.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 0,
     slotsRefreshTimeout: COMMAND_TIMEOUT_MS,
     slotsRefreshInterval: SLOTS_EVERY_MS,
-    // Certificates have names: each connection resolves them by itself.
+    // Certificates contain names: each connection resolves them itself.
     dnsLookup: (host, found) => found(null, host),
   })
 }
@@ -156,15 +156,15 @@ function retryDelayMs(attempt: number, random: number): number {
   return Math.ceil(most * (0.5 + random / 2))
 }
 
-// Tells a connection when Sentinels have made another server the master. A master that was cut off from them, but not from this
-// replica of the gateway, would go on answering, and count by itself.
+// Notifies a connection when Sentinels have promoted another master. A master cut off from them, but not from this gateway replica, would go on
+// responding, and count separately.
 
-/** The options of one connection. */
+/** Options of one connection. */
 type ServerOptions = Omit<IoRedisOptions, 'replyMapping' | 'himportFieldsets'>
 
 const SWITCHED = '+switch-master'
 
-/** Follows all Sentinels of the address. @returns ends it */
+/** Follows all Sentinels of the address. @returns stops it */
 function watchFailovers(redis: Redis, { nodes, master }: RedisAddress, options: ServerOptions): () => void {
   const watches = nodes.map((node) => {
     const watch = new Redis({
@@ -175,13 +175,13 @@ function watchFailovers(redis: Redis, { nodes, master }: RedisAddress, options: 
       maxRetriesPerRequest: null,
       connectionName: 'portcullis-failover',
     })
-    // ioredis itself only says that the connection to a Sentinel is closed.
+    // ioredis itself only reports that a Sentinel's connection is closed.
     watch.on('error', ({ message }: Error) => {
       redis.emit('sentinelError', new Error(`failed to connect to sentinel ${textOfNode(node)} because ${message}`))
     })
     watch.on('message', (channel: string, message: string) => {
       if (channel !== SWITCHED || !message.startsWith(`${master} `)) return
-      // Each Sentinel says it; a connection that is being made asks them anyway.
+      // Every Sentinel reports it; a connection being established asks them anyway.
       if (redis.status === 'ready' && !isAt(redis, message)) redis.disconnect(true)
     })
     watch.subscribe(SWITCHED).catch(() => undefined)

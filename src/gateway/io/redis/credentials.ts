@@ -1,22 +1,22 @@
-// The credentials of the gateway in Redis, and the CAs that verify Redis: passwords and TLS files, read again whenever they change.
+// The gateway's credentials for Redis, and the CAs that verify Redis: passwords and TLS files, reread whenever they change.
 
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
 import { readNamedFile } from '../../../pki/io/pki-files.ts'
 
 export interface RedisCredentials {
-  /** '' = what the URL says, or none. */
+  /** '' = the URL's password, or none. */
   readonly password: string
-  /** PEM of the CAs that verify Redis; '' = those of the system. */
+  /** PEM of the CAs that verify Redis; '' = the system's. */
   readonly ca: string
   /** PEM of a client certificate and its key; '' = none. */
   readonly cert?: string
   readonly key?: string
-  /** Of the user `sentinelUser` at the Sentinels; '' = none. */
+  /** Password of `sentinelUser` at the Sentinels; '' = none. */
   readonly sentinelPassword?: string
 }
 
-/** Names of files; '' = none. */
+/** File names; '' = none. */
 export interface RedisFiles {
   readonly redisPasswordFile: string
   readonly redisSentinelPasswordFile: string
@@ -25,7 +25,7 @@ export interface RedisFiles {
   readonly redisKeyFile: string
 }
 
-/** Those that are named. */
+/** The files that are set. */
 export function redisFiles(files: RedisFiles): readonly string[] {
   const { redisPasswordFile, redisSentinelPasswordFile, redisCaFile, redisCertFile, redisKeyFile } = files
   return [redisPasswordFile, redisSentinelPasswordFile, redisCaFile, redisCertFile, redisKeyFile].filter(
@@ -33,7 +33,7 @@ export function redisFiles(files: RedisFiles): readonly string[] {
   )
 }
 
-/** @throws {UserError} when one cannot be read or used; it repeats nothing of their content */
+/** @throws {UserError} if one cannot be read or used; it quotes nothing of their contents */
 export function readRedisCredentials(files: RedisFiles): RedisCredentials {
   const ca = readPem('--redis-ca-file', files.redisCaFile, nodePemChecks.certificatesError)
   const cert = readPem('--redis-cert-file', files.redisCertFile, nodePemChecks.certificatesError)

@@ -1,6 +1,6 @@
-// What Redis says when it refuses, in words that tell an operator what to do.
+// Turns Redis' refusals into messages that tell an operator what to do.
 
-/** What the user of the gateway needs in Redis: for each topology, and for the Sentinels. Tested word by word. */
+/** Permissions that the gateway's user needs in Redis: for each topology, and for the Sentinels. Tested word by word. */
 export const ACL_RULES = {
   server:
     '~portcullis:* +eval +evalsha +time +hmget +hset +hgetall +hdel +expire +pexpire +zadd +zrem +zrange +zremrangebyscore +info +client|setname',
@@ -14,7 +14,7 @@ export const ACL_RULES = {
 export const LASTING: RegExp =
   /^(NOAUTH|WRONGPASS|NOPERM|MOVED|NOREPLICAS|MISCONF|OOM|ERR (AUTH|invalid password|Client sent AUTH|This instance has cluster support disabled|The user executing the script|ACL failure))|ACL failure|certificate|because (NOAUTH|WRONGPASS|NOPERM)/i
 
-/** The message, and what to do about it. */
+/** The message with its fix. */
 export function explained(message: string, topology: keyof typeof ACL_RULES): string {
   if (/^MOVED /.test(message)) return `${message}: it is a Redis Cluster; write redis+cluster:// in --redis-url`
   if (/cluster support disabled/.test(message))

@@ -1,4 +1,4 @@
-// Limits that replicas share, kept in Redis: buckets through rate-limiter-flexible, leases of slots, and which replicas are alive.
+// Limits shared by replicas, kept in Redis: buckets with rate-limiter-flexible, leases of slots, and the list of live replicas.
 
 import { createHash } from 'node:crypto'
 import { Cluster } from 'ioredis'
@@ -21,7 +21,7 @@ interface RedisLimitsOptions extends RedisOptions {
   readonly keyPrefix?: string
 }
 
-/** A limit, by name. */
+/** The name of a limit. */
 export interface LimitName {
   readonly cluster: string
   readonly schema: string
@@ -30,57 +30,57 @@ export interface LimitName {
 /** A bucket in Redis. */
 export interface SharedBucket {
   /**
-   * Takes up to `wanted` tokens, or gives back (less than 0). Returns how many were taken (or given back), and how many are left.
-   * Rejects when Redis does not answer.
+   * Takes up to `wanted` tokens, or returns some (less than 0). Returns how many were taken (or returned), and how many are left. Rejects if Redis
+   * does not respond.
    */
   take(wanted: number): Promise<{ readonly change: number; readonly level: number }>
 }
 
 interface LeaseRequest {
   readonly replica: string
-  /** Requests that run. */
+  /** Running requests. */
   readonly used: number
   readonly wanted: number
   /** Whether requests are refused for lack of slots. */
   readonly lacks: boolean
   readonly max: number
-  /** The slots of each replica if all had the same. */
+  /** Slots per replica if divided equally. */
   readonly part: number
 }
 
-/** Everything rejects when Redis is unreachable or does not answer; nothing waits for a connection. */
+/** Everything rejects if Redis is unreachable or does not respond; nothing waits for a connection. */
 export interface RedisLimits {
-  /** Where it is, for people. */
+  /** Its location, for people. */
   readonly address: string
-  /** The server that takes the commands, `host:port`; '' = none is known. */
+  /** The server that receives the commands, `host:port`; '' = unknown. */
   readonly node: string
-  /** Whether there is a connection that takes commands. */
+  /** Whether there is a connection that accepts commands. */
   readonly ready: boolean
-  /** Why there is none, or why the last command failed; '' = no failure since Redis last answered a heartbeat. */
+  /** Why there is none, or why the last command failed; '' = no failure since the last successful heartbeat. */
   readonly error: string
-  /** Sends a replica's heartbeat, and returns which others are alive. */
+  /** Sends a replica's heartbeat, and returns the other live ones. */
   beat(replica: string): Promise<{ readonly members: readonly ReplicaMember[]; readonly redisMs: number }>
   bucket(name: LimitName, limit: CompiledSharedLimit): SharedBucket
-  /** A counter of this process while Redis is away. @param name of what is counted */
+  /** A counter of this process while Redis is down. @param name of what is counted */
   counter(name: string, points: number, durationSeconds: number): () => RateLimiterRedis
   lease(name: LimitName, request: LeaseRequest): Promise<LeaseAnswer>
   /** The replica stops: it no longer counts as alive, and its leases are released. */
   leave(replica: string, leases: readonly LimitName[]): Promise<void>
-  /** Passwords or certificates have changed: used as soon as Redis has accepted them. */
+  /** Passwords or certificates have changed: used once Redis has accepted them. */
   renew(credentials: RedisCredentials): void
-  /** Why the credentials of the last `renew` are not in use; '' = they are. */
+  /** Why the credentials from the last `renew` are not in use; '' = they are. */
   readonly renewalProblem: string
   close(): void
 }
 
 /** A replica without a heartbeat for this long is dead. */
 const ALIVE_MS = 3_000
-/** Replicas that count: no installation has more, but somebody may write any number of names. */
+/** Limit of replicas: no installation has more, but any number of names could be written. */
 const MAX_REPLICAS = 1_000
 /** Buckets are kept at least this long, and twice as long as they take to fill. */
 const LEAST_KEPT_SECONDS = 60
 
-/** The commands that are defined by scripts. */
+/** Commands defined by scripts. */
 interface Scripts {
   portcullisLease(key: string, ...values: (string | number)[]): Promise<[number, number, number]>
   portcullisHeartbeat(key: string, replica: string, aliveMs: number): Promise<string[]>
@@ -218,10 +218,10 @@ class RedisLimitStore implements RedisLimits {
     try {
       return await asked
     } catch (error) {
-      // The reason why there is no connection says more than that there is none.
+      // The reason for the missing connection says more than that it is missing.
       const message = this.#explained(errorMessage(error))
       if (this.ready || this.#error === '') this.#error = message
-      // Only the text: the error of a command holds its arguments.
+      // Only the text: a command's error contains its arguments.
       throw new Error(message)
     }
   }
@@ -236,7 +236,7 @@ function defineScripts(connection: RedisConnection): void {
   connection.defineCommand('portcullisHeartbeat', { numberOfKeys: 1, lua: HEARTBEAT_SCRIPT })
 }
 
-// Names of keys in Redis. They include a version, so that two versions that count differently share nothing.
+// Key names in Redis. They include a version, so that versions that count differently share nothing.
 const VERSION = 'v1'
 const LONGEST = 128
 const PLAIN = /^[\w./-]+$/
@@ -246,24 +246,24 @@ export class RedisKeys {
 
   /**
    * @param prefix separates several installations in one Redis
-   * @param together keeps all keys in one slot of a Redis Cluster: limits and the list of who is alive, by which replicas return to
-   *   sharing them, then fail and come back together
+   * @param together puts all keys in one slot of a Redis Cluster, so that limits, and the list of live replicas by which sharing is resumed, fail and
+   * recover together
    */
   constructor(prefix: string, together = false) {
     this.#prefix = `${together ? `{${prefix}}` : prefix}:${VERSION}`
   }
 
-  /** Who is alive. */
+  /** Key of the live replicas. */
   get replicas(): string {
     return `${this.#prefix}:replicas`
   }
 
-  /** The prefix that RateLimiterRedis puts before the name of a bucket. */
+  /** The prefix that RateLimiterRedis puts before a bucket's name. */
   get buckets(): string {
     return `${this.#prefix}:bucket`
   }
 
-  /** The prefix that RateLimiterRedis puts before what is counted. */
+  /** The prefix that RateLimiterRedis puts before a counter's name. */
   counter(name: string): string {
     return `${this.#prefix}:${name}`
   }
@@ -273,14 +273,14 @@ export class RedisKeys {
   }
 }
 
-/** Names of clusters have no slash; names of schemas may be any text of any length. */
+/** Cluster names contain no slash; schema names may be any text of any length. */
 export function limitName(cluster: string, schema: string): string {
   const name = `${cluster}/${schema}`
   if (name.length <= LONGEST && PLAIN.test(name)) return name
   return `#${createHash('sha256').update(name).digest('hex')}`
 }
 
-/** The slot of a key in a Redis Cluster: CRC16/XMODEM of the part in braces, if there is one. */
+/** A key's slot in a Redis Cluster: CRC16/XMODEM of the part in braces, if there is one. */
 export function slotOf(key: string): number {
   const tag = /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key
   let crc = 0

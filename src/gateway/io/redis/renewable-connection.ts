@@ -1,5 +1,5 @@
-// The connection in use, and one that is tried with other credentials. What Redis does not accept never takes the place of what
-// it has accepted: the new connection must be ready first.
+// The connection in use, and one being tried with new credentials. Credentials that Redis does not accept never replace accepted ones: the new
+// connection must be ready first.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { connectRedis, type OpenConnection, type RedisConnection, type RedisOptions } from './client.ts'
@@ -7,11 +7,11 @@ import { connectRedis, type OpenConnection, type RedisConnection, type RedisOpti
 export interface ConnectionEvents {
   /** Called for each connection before it is used. */
   prepare(connection: RedisConnection): void
-  /** Of the connection in use only. */
+  /** Only for the connection in use. */
   onError(message: string): void
 }
 
-/** What is under way on the connection before is answered within this time, or not at all (`COMMAND_TIMEOUT_MS`). */
+/** Commands pending on the previous connection are answered within this time, or not at all (`COMMAND_TIMEOUT_MS`). */
 const LINGER_MS = 2_000
 
 export class RenewableConnection {
@@ -37,12 +37,12 @@ export class RenewableConnection {
     return this.#inUse.redis
   }
 
-  /** Why the credentials that were given last are not in use; '' = they are. */
+  /** Why the last given credentials are not in use; '' = they are. */
   get problem(): string {
     return this.#problem
   }
 
-  /** Tries other credentials for as long as it takes, while the connection of those before goes on. */
+  /** Tries new credentials for as long as it takes, while the previous connection stays in use. */
   renew(options: RedisOptions): void {
     this.#tried?.close()
     this.#tried = undefined
@@ -74,12 +74,12 @@ export class RenewableConnection {
       if (ofSentinel === '' || !message.includes('Connection is closed')) ofSentinel = message
     })
     redis.on('error', (error: Error) => {
-      // Of a Cluster, none of whose nodes has said which slots it has.
+      // From a Cluster none of whose nodes has returned the slot map.
       const ofNode: unknown = Reflect.get(error, 'lastNodeError')
       const { message } = ofNode instanceof Error ? ofNode : error
       this.#failed(connection, message.startsWith('All sentinels') && ofSentinel !== '' ? ofSentinel : message)
     })
-    // Of a Cluster: of one node.
+    // From one node of a Cluster.
     redis.on('node error', (error: Error) => this.#failed(connection, error.message))
     redis.on('close', () => this.#failed(connection, ''))
     return connection

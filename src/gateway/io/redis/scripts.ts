@@ -1,16 +1,15 @@
-// What Redis does atomically, as Lua scripts. Their text is fixed: names and numbers are arguments.
-// Time is taken from Redis, so that the clocks of replicas may differ.
+// Atomic operations in Redis, as Lua scripts. Their text is fixed: names and numbers are arguments. Time is taken from Redis, so that replicas'
+// clocks may differ.
 
 import { CONTENDED_MS, FORGOTTEN_MS } from '../../core/limits/global-tokens.ts'
 
 /**
- * A bucket, as the script of a RateLimiterRedis: KEYS[1], points wanted (less than 0 = given back), seconds to keep it, its
- * size, and the seconds in which it fills. Returns how many points were given, at most what is there, and in how many
- * milliseconds it would be full.
+ * A bucket, as the script of a RateLimiterRedis: KEYS[1], points wanted (less than 0 = returned), seconds to keep it, its size, and the seconds in
+ * which it fills. Returns how many points were granted, at most what is there, and in how many milliseconds it would be full.
  *
- * `t` tokens at the time `s` (microseconds); `c` is when there were last too few. Until a second after that
- * little is saved up, so that many late callers together get no more than the rate. A bucket that was not used for long
- * begins empty: Redis, or every replica, was unavailable, and what was spent in that time is unknown.
+ * `t` tokens at time `s` (microseconds); `c` is when there were last too few. For a second after that, little accumulates, so that many late callers
+ * together get no more than the rate. A bucket unused for long starts empty: Redis, or every replica, was unavailable, and what was spent meanwhile
+ * is unknown.
  */
 export const BUCKET_SCRIPT: string = `
 local want, size = tonumber(ARGV[1]), tonumber(ARGV[3])
@@ -37,9 +36,9 @@ return {given, math.ceil((size - level) / rate / 1000)}
 `
 
 /**
- * Leases of slots: KEYS[1], the replica, how many it has in use, how many it wants, whether it lacks some (0 or 1), the limit,
- * how long the lease holds in milliseconds, and the part of each replica. Returns the slots of this replica, of the
- * others together, and how many of the others lack some and have less than their part.
+ * Leases of slots: KEYS[1], the replica, how many it uses, how many it wants, whether it lacks some (0 or 1), the limit, the lease duration in
+ * milliseconds, and each replica's share. Returns the slots of this replica, of the others together, and how many of the others lack some and have
+ * less than their share.
  */
 export const LEASE_SCRIPT: string = `
 local used, want, max, hold = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -63,10 +62,7 @@ redis.call('pexpire', KEYS[1], hold * 2)
 return {slots, others, lacking}
 `
 
-/**
- * Heartbeat: KEYS[1], the replica, and for how many milliseconds it counts. Returns the time, and every replica with when
- * it last sent one.
- */
+/** Heartbeat: KEYS[1], the replica, and how long it counts in milliseconds. Returns the time, and every replica with its last heartbeat. */
 export const HEARTBEAT_SCRIPT: string = `
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

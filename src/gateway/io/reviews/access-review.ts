@@ -1,4 +1,4 @@
-// SubjectAccessReviews: may a client act as somebody else (kubectl --as), or read a path of the gateway's own?
+// SubjectAccessReviews: may a client impersonate another user (kubectl --as), or read one of the gateway's own paths?
 
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -10,7 +10,7 @@ import { type ReviewCall, unanswered } from './token-review.ts'
 export type AccessReviewResult =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied'; readonly reason: string }
-  /** `retryAfterSeconds`: above 0 when the gateway itself held the review back. */
+  /** `retryAfterSeconds`: above 0 if the gateway itself held the review back. */
   | { readonly kind: 'unavailable'; readonly message: string; readonly retryAfterSeconds: number }
 
 export interface AccessQuery {
@@ -20,7 +20,7 @@ export interface AccessQuery {
   readonly attributes: AccessReviewAttributes | NonResourceAttributes
 }
 
-/** Of a path that is not an object's. */
+/** For a path that is not an object's. */
 export interface NonResourceAttributes {
   readonly path: string
   readonly verb: string
@@ -30,12 +30,12 @@ export interface AccessReviewer {
   review(query: AccessQuery, call: ReviewCall): Promise<AccessReviewResult>
 }
 
-/** Short: a right that was taken away must not work for minutes more. */
+/** Short, so that a revoked permission stops working soon. */
 const ALLOWED_TTL_MS = 30_000
 const DENIED_TTL_MS = 10_000
-/** For each result separately: invented reviews that are denied must not evict what others are allowed. */
+/** Per result: made-up reviews that are denied must not evict others' allowed ones. */
 const MAX_REMEMBERED = 8192
-/** Characters of upstream's reason: it is remembered, and shown to the client. */
+/** Characters of upstream's reason, which is cached and shown to the client. */
 const MAX_REASON = 1024
 
 interface Remembered {
@@ -111,13 +111,13 @@ async function askUpstream(query: AccessQuery, call: ReviewCall): Promise<Access
 export function readAccess(answer: unknown): AccessReviewResult {
   const status = field(answer, 'status')
   if (typeof status !== 'object' || status === null) return unanswered('answer without status')
-  // Both at once contradicts the API; kube-apiserver's webhook authorizer takes it as denied.
+  // Having both contradicts the API; kube-apiserver's webhook authorizer treats it as denied.
   if (field(status, 'allowed') === true && field(status, 'denied') !== true) return { kind: 'allowed' }
   const reason = field(status, 'reason')
   return { kind: 'denied', reason: typeof reason === 'string' ? shortened(reason) : '' }
 }
 
-/** In memory of its own: a part of a string keeps all of it alive. */
+/** Copied: a substring would keep the whole string alive. */
 function shortened(reason: string): string {
   if (reason.length <= MAX_REASON) return reason
   return Buffer.from(reason.slice(0, MAX_REASON), 'utf16le').toString('utf16le')

@@ -1,4 +1,4 @@
-// What is revoked stays recognisable, however its holder writes it.
+// Revoked credentials stay recognisable, however their holder rewrites them.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -28,7 +28,7 @@ kCJ5J5UH8eC6Vqku
 /** Order of P-256 (FIPS 186-4, D.1.2.3). */
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
 
-/** The signature (r, s) as (r, n-s): the last element of a certificate, replaced. */
+/** The signature (r, s) as (r, n-s): replaces the last element of a certificate. */
 function resigned(der: Buffer): Buffer {
   const tbsAt = contentAt(der, 0)
   const algorithmAt = endAt(der, tbsAt)
@@ -45,7 +45,7 @@ function resigned(der: Buffer): Buffer {
   return Buffer.concat([header, content])
 }
 
-/** Where the content of a DER element begins; up to 64 KiB. */
+/** Start of a DER element's content; up to 64 KiB. */
 function contentAt(der: Buffer, at: number): number {
   const length = der[at + 1] ?? 0
   return at + 2 + (length < 0x80 ? 0 : length - 0x80)

@@ -1,18 +1,17 @@
-// How a revoked credential is recognised: by hashes, so that the object that names it gives nobody access.
-// The hash of the text alone is not enough. Whoever has a credential can write it in another way that is still valid: an ECDSA signature
-// (r, s) is as valid as (r, n-s), the last character of base64url has bits that mean nothing, and kube-apiserver's JWT library
-// skips white space. So what is signed counts, too: that cannot be changed without the issuer's key.
+// Recognises revoked credentials by hash, so that the object listing them grants no access. A hash of the text alone is not enough: a holder can
+// rewrite a credential into another valid form. An ECDSA signature (r, s) is as valid as (r, n-s), the last character of base64url has insignificant
+// bits, and kube-apiserver's JWT library skips white space. So the signed part is hashed, too: it cannot be changed without the issuer's key.
 
 import { hash, X509Certificate } from 'node:crypto'
 import { CERTIFICATE } from '../../../pki/io/pem-checks.ts'
 import { UNRECOGNISABLE } from '../../core/cluster/revocation.ts'
 
-/** What go-jose removes from a token before parsing (`\s` of Go's regexp). */
+/** What go-jose removes from a token before parsing (`\s` in Go's regexp). */
 const WHITE_SPACE = /[\t\n\f\r ]/g
 const DER_SEQUENCE = 0x30
 const LONG_FORM = 0x80
 
-/** Of the token as it is, and of a JWT its header and claims in canonical form. */
+/** Hash of the token as it is, and for a JWT of its header and claims in canonical form. */
 export function tokenHashes(token: string): readonly string[] {
   const whole = sha256(token)
   if (isUnrecognisable(token)) return [whole, UNRECOGNISABLE]
@@ -21,8 +20,8 @@ export function tokenHashes(token: string): readonly string[] {
 }
 
 /**
- * The one hash that no rewriting of the token escapes: what is written down when a token is revoked.
- * @param token without white space around it
+ * The one hash that no rewriting of the token evades: recorded when a token is revoked.
+ * @param token without surrounding white space
  */
 export function revocableTokenHash(token: string): string {
   return tokenHashes(token).at(-1) ?? ''
@@ -33,7 +32,7 @@ export function isUnrecognisable(token: string): boolean {
   return token.replace(WHITE_SPACE, '').startsWith('{')
 }
 
-/** Of the certificate as it was sent, and of its signed part. @param der the leaf */
+/** Hash of the certificate as sent, and of its signed part. @param der the leaf */
 export function certificateHashes(der: Buffer): readonly string[] {
   const signed = signedPartOfCertificate(der)
   return signed === undefined ? [sha256(der)] : [sha256(der), sha256(signed)]
@@ -44,7 +43,7 @@ export function sha256(data: string | Buffer): string {
   return hash('sha256', data, 'hex')
 }
 
-/** `header.payload` (RFC 7515 section 5.1), decoded and encoded again; undefined when the token is not a JWT. */
+/** `header.payload` (RFC 7515 section 5.1), decoded and re-encoded; undefined if the token is not a JWT. */
 function signedPartOfJwt(token: string): string | undefined {
   const parts = token.replace(WHITE_SPACE, '').split('.')
   if (parts.length !== 3) return undefined
@@ -72,7 +71,7 @@ function readHeader(der: Buffer, at: number): { contentAt: number; endAt: number
   return { contentAt, endAt: contentAt + der.readUIntBE(at + 2, bytes) }
 }
 
-/** The first certificate of a PEM text; undefined when there is none that can be read. */
+/** The first certificate of a PEM text; undefined if there is no readable one. */
 export function readCertificate(
   pem: string,
 ): { readonly subject: string; readonly hashes: readonly string[] } | undefined {

@@ -1,4 +1,4 @@
-// Bearer tokens: reviewed by a healthy kube-apiserver of the cluster (TokenReview), one call for concurrent lookups, cached for a while.
+// Bearer tokens: reviewed by a healthy kube-apiserver of the cluster (TokenReview), one call for concurrent lookups, with caching.
 
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -7,11 +7,11 @@ import type { UserInfo } from '../../../kube/api/user.ts'
 import { CallLimitError } from '../../../kube/core/answers/call-errors.ts'
 import { field } from './read-answer.ts'
 
-/** Makes the call; if it throws, that means "no answer", never "no". */
+/** Makes the call; throwing means "no response", never "no". */
 export type ReviewCall = (body: string) => Promise<{ status: number; body: string }>
 
 export type TokenReviewResult =
-  /** `untilMs`: until when the result is valid, monotonic milliseconds. */
+  /** `untilMs`: end of the result's validity, monotonic milliseconds. */
   | { readonly kind: 'authenticated'; readonly user: UserInfo; readonly untilMs: number }
   | { readonly kind: 'rejected' }
   | Unanswered
@@ -24,12 +24,12 @@ export interface Unanswered {
   readonly retryAfterSeconds: number
 }
 
-/** Where the result for a token came from. */
+/** Source of a token's result. */
 export type TokenLookup = 'hit' | 'limited' | TokenReviewResult['kind']
 
 export interface TokenQuery {
   readonly cluster: string
-  /** Changes when the cluster's servers, credentials or audiences change: older results no longer count. */
+  /** Changes when the cluster's servers, credentials or audiences change: older results are then invalid. */
   readonly epoch: number
   readonly token: string
   readonly audiences: readonly string[]
@@ -39,7 +39,7 @@ export interface TokenQuery {
 
 export interface TokenReviewer {
   review(query: TokenQuery, call: ReviewCall): TokenReviewResult | Promise<TokenReviewResult>
-  /** What `review` would do: answer from memory, wait for a review that is under way, or send one. */
+  /** What `review` would do: use the cache, wait for a pending review, or send one. */
   foresee(query: TokenQuery): 'authenticated' | 'rejected' | 'running' | 'unknown'
   /** Counts a result that the caller had cached itself. */
   reused(cluster: string): void
@@ -51,15 +51,15 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** Accepted ones; for each result separately: invented tokens must not evict valid ones. */
+/** Accepted tokens; per result: made-up tokens must not evict valid ones. */
 const MAX_REMEMBERED = 50_000
-/** Rejected ones: who invents tokens gains nothing by having them remembered. */
+/** Rejected tokens: sending made-up ones gains nothing from having them cached. */
 const MAX_REJECTED = 16_384
-/** Users of accepted tokens, bytes (about): one with a thousand groups takes as much as a hundred others. */
+/** Approximate bytes of users of accepted tokens: one with a thousand groups takes as much as a hundred others. */
 export const MAX_REMEMBERED_BYTES: number = 32 * 1024 * 1024
-/** What an entry takes without the user: key, times, places in the cache. */
+/** Size of an entry without its user: key, times, cache links. */
 const ENTRY_BYTES = 512
-/** Of a text, beside its characters. */
+/** Overhead of a text, beyond its characters. */
 const TEXT_BYTES = 32
 
 /** @param monotonic milliseconds; @param onLookup called with the source of the result, for metrics; `limited` = no review was sent */
@@ -67,8 +67,8 @@ export function createTokenReviewer(
   monotonic: () => number,
   onLookup: (cluster: string, outcome: TokenLookup) => void,
 ): TokenReviewer {
-  // A random key of this process: the cache keys reveal nothing about the tokens.
-  // A KeyObject, because createHmac() would convert a Buffer each time, at five times the cost of the HMAC.
+  // A random key of this process: cache keys reveal nothing about tokens. A KeyObject, because createHmac() would convert a Buffer each time, at five
+  // times the cost of the HMAC.
   const secret = createSecretKey(randomBytes(32))
   const accepted = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED, maxSize: MAX_REMEMBERED_BYTES })
   const rejected = new LRUCache<string, Remembered>({ max: MAX_REJECTED })
@@ -76,7 +76,7 @@ export function createTokenReviewer(
 
   const keyOf = (query: TokenQuery): string => {
     const { cluster, epoch, token, audiences } = query
-    // Every part with its length, so that no two queries give the same bytes.
+    // Every part is preceded by its length, so that no two queries yield the same bytes.
     let text = `${cluster.length}:${cluster}${epoch}:${token.length}:${token}`
     for (const audience of audiences) text += `${audience.length}:${audience}`
     return createHmac('sha256', secret).update(text).digest('base64')
@@ -129,7 +129,7 @@ export function createTokenReviewer(
   }
 }
 
-/** About what a remembered user takes. */
+/** Approximate size of a cached user. */
 function bytesOf({ name, uid, groups, extra }: UserInfo): number {
   let bytes = ENTRY_BYTES + textBytes(name) + textBytes(uid)
   for (const group of groups) bytes += textBytes(group)
@@ -175,7 +175,7 @@ export function unanswered(cause: unknown): Unanswered {
 export function readVerdict(answer: unknown, audiences: readonly string[]): TokenReviewResult {
   const status = field(answer, 'status')
   if (field(status, 'authenticated') !== true) return { kind: 'rejected' }
-  // An audience-unaware server returns none: its result does not count for us.
+  // A server that does not know audiences returns none: we reject its result.
   if (audiences.length > 0 && !strings(field(status, 'audiences')).some((one) => audiences.includes(one))) {
     return { kind: 'rejected' }
   }
@@ -183,7 +183,7 @@ export function readVerdict(answer: unknown, audiences: readonly string[]): Toke
   const name = field(user, 'username')
   if (typeof name !== 'string' || name === '') return { kind: 'rejected' }
   const uid = field(user, 'uid')
-  // Keys as the cluster returns them, with upper-case letters: identityHeaders escapes what a field name cannot carry.
+  // Keys as the cluster returns them, including upper case: identityHeaders escapes what a field name cannot contain.
   const extra: [string, readonly string[]][] = []
   const rawExtra = field(user, 'extra')
   if (typeof rawExtra === 'object' && rawExtra !== null) {

@@ -1,4 +1,4 @@
-// Files with private keys or tokens that other users of the machine may read.
+// Finds files with private keys or tokens that other users of the machine may read.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,10 +6,10 @@ import { join } from 'node:path'
 /** Readable by group or others. */
 const OTHERS_READ = 0o044
 const MANIFEST = /\.(ya?ml|json)$/
-/** A Secret, or secret bytes inline. Within a line: from each of many empty lines it would look for the next one that is not. */
+/** A Secret, or secret bytes inline. Matches within a line: otherwise, from each of many empty lines, it would search for the next non-empty one. */
 const SECRET_TEXT = /^[ \t]*(?:-[ \t]*)?["']?kind["']?[ \t]*:[ \t]*["']?Secret\b|["']?(keyData|bearerToken)["']?\s*:/m
 
-/** Those of `files` that others may read; files that cannot be inspected are left out. */
+/** Those of `files` that others may read; files that cannot be inspected are omitted. */
 export function exposedFiles(files: readonly string[]): string[] {
   return files.filter((file) => {
     try {
@@ -20,7 +20,7 @@ export function exposedFiles(files: readonly string[]): string[] {
   })
 }
 
-/** Manifests of a directory that hold Secrets, keys or tokens, and that others may read. */
+/** Manifests in a directory that contain Secrets, keys or tokens, and that others may read. */
 export function exposedManifests(dir: string): string[] {
   try {
     const files = readdirSync(dir).filter((name) => MANIFEST.test(name) && !name.startsWith('.'))

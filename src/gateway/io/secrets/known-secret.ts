@@ -1,4 +1,4 @@
-// A secret that is kept only to be recognised.
+// A secret kept only for comparison.
 
 import { timingSafeEqual } from 'node:crypto'
 
@@ -8,7 +8,7 @@ export class KnownSecret {
   /** Buffer for the text to compare: a loop over the characters would cost five times as much. */
   readonly #asked: Buffer
 
-  /** @param text one character a byte, as field values are */
+  /** @param text one character per byte, like field values */
   constructor(text: string) {
     this.#known = Buffer.from(text, 'latin1')
     this.#asked = Buffer.alloc(this.#known.length)

@@ -30,7 +30,7 @@ test('a list is authoritative, even when the server was restored and its version
   const known = (): string => String(secrets.get('default/a').data.get('key'))
   events?.onReplace([secret('200', 'new')])
   assert.equal(known(), 'new')
-  // An event that comes late says nothing.
+  // A late event has no effect.
   events?.onChange('MODIFIED', secret('100', 'old'))
   assert.equal(known(), 'new')
   events?.onReplace([secret('100', 'restored')])

@@ -1,6 +1,6 @@
-// The Secrets of a namespace that UpstreamClusters refer to; no others are kept in memory. Where the whole
-// namespace may be watched, it is; otherwise each Secret is read, and read again every minute. A refusal is not final: an API server
-// that has just started answers its first requests with 403, until it has read its RBAC objects.
+// The Secrets of a namespace that UpstreamClusters refer to; no others are kept in memory. If the whole namespace may be watched, it is; otherwise
+// each Secret is read separately, and again every minute. A refusal is not final: an API server that has just started answers its first requests with
+// 403, until it has read its RBAC objects.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -14,13 +14,13 @@ import { StatusError } from '../../../kube/api/status.ts'
 import { readSecret, secretName } from './secret-references.ts'
 import { type ReleaseTerms, releaseTerms } from './secret-release.ts'
 
-/** The state of a Secret. Without terms unless it is `present`. */
+/** The state of a Secret. No terms unless it is `present`. */
 export interface KnownSecretData extends ReleaseTerms {
-  /** `unread`: no answer yet; whoever needs it waits. `refused`: it may not be used, whether it exists or not. */
+  /** `unread`: no response yet; its users wait. `refused`: it must not be used, whether it exists or not. */
   readonly state: 'unread' | 'absent' | 'present' | 'unreadable' | 'refused'
-  /** The reason for `unreadable` and `refused`. */
+  /** Reason for `unreadable` and `refused`. */
   readonly message: string
-  /** The data when `present`. */
+  /** The data, if `present`. */
   readonly data: ReadonlyMap<string, Buffer>
 }
 
@@ -46,23 +46,23 @@ export interface NamedSecretsOptions {
   readonly refreshMs: number
   /** For all of them. */
   readonly namespace: string
-  /** Else each is read by itself, whatever the rights. */
+  /** False: each is read separately, whatever the permissions. */
   readonly watched: boolean
 }
 
 const NO_DATA: ReadonlyMap<string, Buffer> = new Map()
-/** Before the first answer. */
+/** Before the first response. */
 export const UNREAD: KnownSecretData = { state: 'unread', message: '', data: NO_DATA, labelled: false }
 const ABSENT: KnownSecretData = { state: 'absent', message: '', data: NO_DATA, labelled: false }
-/** A list with this selector shows whether listing is allowed, and returns nothing. */
+/** A list with this selector returns nothing, but shows whether listing is allowed. */
 const SELECT_NOTHING = 'portcullis.io/none=none'
 const PARALLEL_READS = 8
 const FIRST_RETRY_MS = 1_000
 /** Backoff after a refused watch; doubles each time. */
 const FIRST_TRIAL_MS = 1_000
-/** In the end once in this many refreshes: rights may be granted later. */
+/** Finally once per this many refreshes: permissions may be granted later. */
 const REFRESHES_PER_TRIAL = 10
-/** This many refusals after a disconnect are not reported: RBAC caches of a server that has just started are cold. */
+/** This many refusals after a disconnect are not reported: a server that has just started has cold RBAC caches. */
 const EXPECTED_REFUSALS = 3
 
 export class NamedSecrets {
@@ -77,10 +77,10 @@ export class NamedSecrets {
   readonly #stopping = new AbortController()
   #readers = 0
   #following: Following | undefined
-  /** Until the first list of Secrets has arrived, or is known to be forbidden, nothing is read one by one. */
+  /** Until the first list of Secrets has arrived, or is known to be forbidden, no Secret is read separately. */
   #mode: 'idle' | 'starting' | 'followed' | 'single' = 'idle'
   #task: Promise<void> = Promise.resolve()
-  /** Timer of the reads one by one. */
+  /** Timer of the separate reads. */
   #refreshing: NodeJS.Timeout | undefined
 
   constructor({ client, log, onChange, refreshMs, namespace, watched }: NamedSecretsOptions) {
@@ -96,7 +96,7 @@ export class NamedSecrets {
     return this.#entries.get(name)?.known ?? UNREAD
   }
 
-  /** Adds a reference to `name` (`namespace/name`). The first one of all starts the watch. */
+  /** Adds a reference to `name` (`namespace/name`). The very first one starts the watch. */
   retain(name: string): void {
     const known = this.#entries.get(name)
     if (known !== undefined) {
@@ -133,7 +133,7 @@ export class NamedSecrets {
   }
 
   /**
-   * Tries to watch until it is allowed; until then each Secret is read by itself. Never rejects. Ends when the watch runs.
+   * Tries to watch until it is allowed; until then each Secret is read separately. Never rejects. Ends when the watch runs.
    * @param expected this many refusals are not reported
    */
   async #run(expected: number): Promise<void> {
@@ -168,7 +168,7 @@ export class NamedSecrets {
     this.#refreshing.unref()
   }
 
-  /** Why Secrets may not be listed; '' when they may, or when that is unknown: then the watch finds out. */
+  /** Why Secrets may not be listed; '' if they may, or if unknown: then the watch finds out. */
   async #refusal(): Promise<string> {
     try {
       await this.#client.list(SECRETS, this.#namespace, SELECT_NOTHING)
@@ -201,7 +201,7 @@ export class NamedSecrets {
     })
   }
 
-  /** The right to watch may have been revoked. */
+  /** Permission to watch may have been revoked. */
   async #reconsider(): Promise<void> {
     if (this.#following === undefined || this.#stopping.signal.aborted || (await this.#refusal()) === '') return
     const following = this.#following
@@ -232,8 +232,8 @@ export class NamedSecrets {
   }
 
   /**
-   * The name of the Secret, if it is referenced and has changed.
-   * @param listed it is from a list, and current even when it is older: the server may have been restored from a backup
+   * The Secret's name, if it is referenced and has changed.
+   * @param listed it comes from a list, and is current even if it is older: the server may have been restored from a backup
    */
   #take(object: JsonObject, gone: boolean, listed = false): string | undefined {
     const name = keyOf(object)
@@ -282,7 +282,7 @@ export class NamedSecrets {
     } catch (error) {
       if (this.#entries.get(name) !== entry || this.#stopping.signal.aborted) return
       if (error instanceof StatusError && error.code === 404) {
-        // The watch has delivered a newer state in the meantime.
+        // Meanwhile the watch has delivered a newer state.
         if (entry.version !== before || entry.known.state === 'absent') return
         entry.known = ABSENT
         this.#changed(name)
@@ -290,7 +290,7 @@ export class NamedSecrets {
     }
   }
 
-  /** A known state stays; a Secret that was never read becomes unreadable and is tried again. */
+  /** A known state is kept; a Secret that was never read becomes unreadable and is retried. */
   #unreadable(name: string, entry: SecretEntry, error: unknown): void {
     const message = errorMessage(error)
     const retryMs = Math.min(this.#refreshMs, FIRST_RETRY_MS * 2 ** Math.min(entry.failures++, 20))

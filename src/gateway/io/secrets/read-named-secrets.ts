@@ -1,4 +1,4 @@
-// An UpstreamCluster with the bytes of the Secrets that it refers to, read once.
+// An UpstreamCluster with the bytes of the Secrets it refers to, read once.
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { FieldErrors, UserError } from '../../../kit/api/validation/field-errors.ts'
@@ -9,8 +9,8 @@ import { refusalFix, refusalOf, releaseOf, releaseTerms } from './secret-release
 /**
  * @param get reads a Secret
  * @param namespaces whose Secrets need no label
- * @throws (rejects) what `get` rejects with
- * @throws {UserError} when a Secret is not released to the UpstreamCluster, or does not have the key
+ * @throws (rejects) whatever `get` rejects with
+ * @throws {UserError} if a Secret is not released to the UpstreamCluster, or lacks the key
  */
 export async function readNamedSecrets(
   object: JsonObject,
@@ -21,7 +21,7 @@ export async function readNamedSecrets(
   const out = new FieldErrors()
   const bytes = new Map<SecretReferenceAt, Buffer>()
   for (const reference of referencesOf(object)) {
-    // The serving side plays no part in calls of the gateway's own.
+    // The serving side plays no part in the gateway's own calls.
     if (reference.section !== 'clientConfig' || reference.secret === '') continue
     const [namespace = '', name = ''] = reference.secret.split('/')
     const secret = await get({ namespace, name })

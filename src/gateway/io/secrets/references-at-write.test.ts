@@ -14,7 +14,7 @@ const ca = createCA({ commonName: 'ca' })
 const pair = issueCertificate(ca, { commonName: 'gateway', usage: 'client' })
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-/** @param usableBy of the annotation; undefined = there is none */
+/** @param usableBy value of the annotation; undefined = none */
 function secret(namespace: string, labels: JsonObject = {}, usableBy: unknown = 'prod'): JsonObject {
   const annotations = usableBy === undefined ? {} : { 'portcullis.io/usable-by': usableBy }
   const data = { 'tls.crt': base64(pair.certPem), 'tls.key': base64(pair.keyPem), 'ca.crt': base64(ca.certPem) }
@@ -130,10 +130,10 @@ test('a Secret that is released to every UpstreamCluster is used, and each is na
       `Secret ${namespace}/prod is released to all UpstreamClusters, which ends with the next minor version`,
     )
     assert.match(problem?.fix ?? '', /annotate it for all that use it, with commas: portcullis\.io\/usable-by=prod$/)
-    // A write that keeps them, as the degrade switch is one, says it too.
+    // A write that keeps them, such as the degrade switch, reports it, too.
     assert.deepEqual(kind.check(object, object, nodePemChecks), [problem])
   }
-  // What is not known is not claimed.
+  // Nothing is claimed about what is unknown.
   for (const found of [undefined, 'unknown'] as const) {
     assert.doesNotMatch(problems(cluster(good), undefined, () => found).join(), /released to all/)
   }
@@ -194,7 +194,7 @@ test('errors of the write itself are refused, even where the references stay: a 
   const [problem, ...more] = problems(inClear, cluster(token), secretOf)
   assert.deepEqual(more, [])
   assert.match(problem ?? '', /^error spec\.clientConfig\.bearerTokenRef would be sent in clear/)
-  // Where it was stored so, nothing that is not about it is kept from being written.
+  // If it was already stored like that, unrelated writes are not blocked.
   const frozen = cluster(token, { ...servers('http://10.0.0.1:8080'), degrade: { mode: 'Freeze' } })
   assert.match(problems(frozen, inClear, secretOf).join(), /^warning spec\.clientConfig\.bearerTokenRef/)
 })

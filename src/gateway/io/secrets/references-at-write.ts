@@ -1,5 +1,5 @@
-// Checks an object at a write together with the Secrets that it refers to: a certificate where a key belongs is refused then,
-// instead of showing up later in the status. A Secret that does not exist yet is not an error: it may be created after the object.
+// Checks an object at write time together with the Secrets it refers to: a certificate in place of a key is refused immediately, instead of showing
+// up later in the status. A missing Secret is not an error: it may be created after the object.
 
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { FieldErrors } from '../../../kit/api/validation/field-errors.ts'

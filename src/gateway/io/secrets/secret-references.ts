@@ -1,5 +1,5 @@
-// `{file}` and `{name, namespace, key}` in place of inline secret fields of an UpstreamCluster: where they are, and the
-// object with the bytes in their places. They are resolved by secret-files.ts and sources/objects/references.ts.
+// `{file}` and `{name, namespace, key}` in place of an UpstreamCluster's inline secret fields: where they are, and the object with the bytes filled
+// in. secret-files.ts and sources/objects/references.ts resolve them.
 
 import type { FieldError } from '../../../kit/api/json/field-error.ts'
 import { fieldOf, impliedDefault } from '../../../kit/api/json/json-schema.ts'
@@ -14,7 +14,7 @@ const SECTIONS: readonly (readonly [string, Readonly<Record<string, string>>])[]
   ['secureServing', SERVING_SECRETS],
 ]
 
-/** One reference, even if malformed: `checkUpstreamCluster` reports that. */
+/** One reference, even if malformed, which `checkUpstreamCluster` reports. */
 export interface SecretReferenceAt {
   /** `clientConfig` or `secureServing`. */
   readonly section: string
@@ -31,14 +31,14 @@ export interface SecretReferenceAt {
 }
 
 export interface Resolved {
-  /** The object with every reference that could be resolved replaced by inline bytes. */
+  /** The object with every resolvable reference replaced by inline bytes. */
   readonly object: unknown
   readonly problems: readonly FieldError[]
-  /** Paths of inline fields that came from references, and the paths of those. */
+  /** Paths of inline fields that came from references, mapped to the paths of the references. */
   readonly origins: ReadonlyMap<string, string>
   /** Their bytes, base64, in the same order. */
   readonly bytes: readonly string[]
-  /** The Secrets (`namespace/name`) from which they came. */
+  /** Secrets (`namespace/name`) they came from. */
   readonly secrets: readonly string[]
 }
 
@@ -77,12 +77,12 @@ export function referencesOf(object: unknown): readonly SecretReferenceAt[] {
   return found
 }
 
-/** The object with its references unresolved. */
+/** The object with unresolved references. */
 export function asWritten(object: unknown): Resolved {
   return withBytes(object, new Map(), [])
 }
 
-/** @param bytes of each resolved reference; the others stay as they are */
+/** @param bytes of each resolved reference; the others are left alone */
 export function withBytes(
   object: unknown,
   bytes: ReadonlyMap<SecretReferenceAt, Buffer>,
@@ -109,10 +109,9 @@ export function withBytes(
 }
 
 /**
- * The bytes of a key of a Secret, or a problem.
- *
- * @param data undefined when the Secret does not exist
- * @param absence the message for that
+ * The bytes of a Secret's key, or a problem.
+ * @param data undefined if the Secret does not exist
+ * @param absence the message for that case
  */
 export function secretBytes(
   { secret, key, path }: SecretReferenceAt,
@@ -130,7 +129,7 @@ export function secretBytes(
   return undefined
 }
 
-/** Without white space: one expression for both would look for the end from each blank. */
+/** White space excluded: one expression for both would search for the end from each blank. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /** The data of a v1 Secret; `stringData` takes precedence over `data`, as in an API server. */

@@ -1,5 +1,5 @@
-// The one rule for which UpstreamClusters a Secret is released to. Whoever may edit an UpstreamCluster decides where its credentials are sent,
-// so the owner of a Secret names the UpstreamClusters. A release to all of them, by namespace or label, ends with the next minor version.
+// The one rule for which UpstreamClusters may use a Secret. The editor of an UpstreamCluster decides where its credentials are sent, so the Secret's
+// owner names the UpstreamClusters. Releasing to all of them, by namespace or label, ends with the next minor version.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -7,24 +7,24 @@ import type { FieldErrors } from '../../../kit/api/validation/field-errors.ts'
 import { isDnsName } from '../../../kit/api/validation/name-syntax.ts'
 import { OWN_NAMESPACE } from '../../../kube/api/own-names.ts'
 
-/** On a Secret: the names of the UpstreamClusters that may refer to it, with commas between them. No other may. */
+/** On a Secret: comma-separated names of the UpstreamClusters that may refer to it. All others may not. */
 export const USABLE_BY_ANNOTATION = 'portcullis.io/usable-by'
 /** On a Secret without the annotation, with the value "true": every UpstreamCluster may refer to it, whatever its namespace. */
 const USABLE_LABEL = 'portcullis.io/usable-by-gateway'
 
-/** They hold the keys of the shared CAs and of their tokens: whoever has them can impersonate the gateway. */
+/** The keys of the shared CAs and of their tokens, which would allow impersonating the gateway. */
 export const OWN_SECRETS = { serving: 'portcullis-serving-ca', control: 'portcullis-control-ca' } as const
 const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(OWN_SECRETS).map((name) => `${OWN_NAMESPACE}/${name}`))
 
-/** What the owner of a Secret says about who may refer to it. */
+/** The Secret owner's statement about who may refer to it. */
 export interface ReleaseTerms {
   /** Whether it has the label. */
   readonly labelled: boolean
-  /** The UpstreamClusters that the annotation names; absent = there is no annotation. */
+  /** UpstreamClusters named by the annotation; absent = no annotation. */
   readonly usableBy?: readonly string[]
 }
 
-/** `named`: to this UpstreamCluster. `all`: to every one, in the way that ends with the next minor version. `none`: it may not refer to it. */
+/** `named`: to this UpstreamCluster. `all`: to all of them, in the way that ends with the next minor version. `none`: it must not refer to it. */
 export type Release = 'named' | 'all' | 'none'
 
 /**
@@ -61,7 +61,7 @@ export function namespaceOf(name: string): string {
   return name.slice(0, name.indexOf('/'))
 }
 
-/** @param name `namespace/name`. The same whether the Secret exists or not */
+/** @param name `namespace/name`. The message is the same whether the Secret exists or not */
 export function refusalOf(name: string, namespaces: readonly string[], cluster: string): string {
   if (isOwn(name)) return `Secret ${name} may not be used: it is the gateway's own`
   if (namespaces.includes(namespaceOf(name))) {
@@ -83,7 +83,7 @@ export function refusalFix(name: string, cluster: string): string {
   )
 }
 
-/** Warns once of each Secret of an object that is released to all UpstreamClusters. */
+/** Warns once about each Secret of an object that is released to all UpstreamClusters. */
 export class SharedReleases {
   readonly #cluster: string
   readonly #out: FieldErrors
@@ -98,7 +98,7 @@ export class SharedReleases {
   add(path: string, name: string): void {
     if (this.#told.has(name)) return
     this.#told.add(name)
-    // In a review a warning has 250 characters.
+    // In a review a warning has at most 250 characters.
     const fix = `annotate it for all that use it, with commas: ${USABLE_BY_ANNOTATION}=${this.#cluster}`
     this.#out.warning(path, `${BEFORE_NAME}${name}${SHARED}`, fix)
   }
@@ -107,20 +107,20 @@ export class SharedReleases {
 const SHARED = ' is released to all UpstreamClusters, which ends with the next minor version'
 const BEFORE_NAME = 'Secret '
 
-/** The Secret (`namespace/name`) that a warning of SharedReleases is about; '' = it is another problem. */
+/** The Secret (`namespace/name`) that a SharedReleases warning is about; '' = another problem. */
 export function sharedReleaseOf({ message }: { readonly message: string }): string {
   const isOne = message.startsWith(BEFORE_NAME) && message.endsWith(SHARED)
   return isOne ? message.slice(BEFORE_NAME.length, -SHARED.length) : ''
 }
 
-/** @param name `namespace/name` @param clusters all that use it, as far as is known */
+/** @param name `namespace/name` @param clusters all known clusters that use it */
 export function sharedReleaseFix(name: string, clusters: readonly string[]): string {
   return `name all that use it${howToName(name, clusters)}`
 }
 
 /**
- * Without --overwrite: copied for one cluster, it must not take the Secret away from those that the annotation names already. What an editor
- * has made up is not to stand in a command that an operator copies.
+ * Without --overwrite: run for one cluster, it must not take the Secret away from those already in the annotation. Names made up by an editor must
+ * not appear in a command that operators copy.
  */
 function howToName(name: string, clusters: readonly string[]): string {
   const [namespace = '', secret = ''] = name.split('/')

@@ -1,4 +1,4 @@
-// The Secrets that an object under review refers to, read for that review: a webhook knows only those of stored objects.
+// Reads the Secrets that an object under review refers to, for that review: a webhook only knows those of stored objects.
 
 import { SECRETS } from '../../../kube/api/kinds/secret-kind.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
@@ -7,7 +7,7 @@ import { type SecretAtWrite, secretsNamed } from './references-at-write.ts'
 
 /** kube-apiserver waits 10 s for the response by default; the reads must not use that up. */
 const TIMEOUT_MS = 2_000
-/** Concurrent reads of all reviews: whoever reaches the webhook can cause reads. Those beyond the limit are skipped. */
+/** Concurrent reads over all reviews: every client that reaches the webhook can trigger reads. Those beyond the limit are skipped. */
 const MOST_READS = 32
 
 export class SecretsAtWrite {
@@ -18,7 +18,7 @@ export class SecretsAtWrite {
     this.#client = client
   }
 
-  /** Never rejects. Results by namespace and name; what could not be read in time is `unknown`. */
+  /** Never rejects. Results by namespace and name; whatever could not be read in time is `unknown`. */
   async read(object: unknown): Promise<(namespace: string, name: string) => SecretAtWrite> {
     const found = new Map<string, SecretAtWrite>()
     await Promise.all(

@@ -1,16 +1,16 @@
-// The Secrets that UpstreamClusters refer to, each as far as it is released to the UpstreamCluster in question (secret-release.ts).
-// Namespaces of --secret-namespace are watched; other Secrets are read one by one.
+// The Secrets that UpstreamClusters refer to, as far as released to each (secret-release.ts). Namespaces from --secret-namespace are watched; other
+// Secrets are read separately.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { type KnownSecretData, NamedSecrets, type NamedSecretsOptions, UNREAD } from './named-secrets.ts'
 import { isOwn, namespaceOf, refusalOf, releaseOf } from './secret-release.ts'
 
-/** A Secret as one UpstreamCluster may see it. */
+/** A Secret as seen by one UpstreamCluster. */
 export interface UsableSecret extends KnownSecretData {
   /** It is released in the way that ends with the next minor version. */
   readonly shared?: boolean
-  /** It exists, and is not released to this UpstreamCluster: what was read of it before may be used no longer either. */
+  /** It exists, but is not released to this UpstreamCluster: bytes read earlier must not be used any longer either. */
   readonly withheld?: boolean
 }
 
@@ -41,7 +41,7 @@ export class UsableSecrets {
     this.#usable = new Set(options.namespaces)
   }
 
-  /** For a Secret that may not be used, not even its existence is reported: whoever refers to it would learn that. */
+  /** For a Secret that must not be used, not even its existence is reported: the object's editor would learn it. */
   get(name: string, cluster: string): UsableSecret {
     const { namespaces } = this.#options
     const known = this.#groups.get(namespaceOf(name))?.secrets.get(name) ?? UNREAD

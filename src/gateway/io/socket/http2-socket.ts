@@ -1,6 +1,5 @@
-// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and closing. Everything that was read in one turn of the
-// event loop is answered in one write for each connection; at most one write is under way, so a peer that does not read leaves
-// its data in the engine, where `Stream.queued` counts it.
+// Drives an HTTP/2 connection over a socket: bytes in, bytes out, and closing. Everything read in one turn of the event loop is answered in one write
+// per connection; at most one write is pending, so a peer that does not read leaves its data in the engine, where `Stream.queued` counts it.
 
 import type { Duplex } from 'node:stream'
 import type { Connection, ConnectionDriver } from '../../../http2/connection.ts'
@@ -14,34 +13,34 @@ import { turns } from '../turns/thread-turns.ts'
 import { listenSharedRead } from './shared-read.ts'
 import { LINGER_BYTES } from './socket-close.ts'
 
-/** Bytes of DATA taken from the engine for one write: more would only wait in the kernel, less costs system calls. */
+/** DATA bytes taken from the engine per write: more would only wait in the kernel, less costs system calls. */
 const WRITE_BYTES = 128 * 1024
-/** The same while much is under way in the thread: thousands of clients that read slowly would have as many large writes. */
+/** The same while the thread has many bytes pending: otherwise thousands of slow readers would each have a large write. */
 const SHORT_WRITE_BYTES = 16 * 1024
-/** Bytes of all writes of a thread that are under way; above it they are short. */
+/** Pending write bytes of a thread above which writes are short. */
 const MANY_BYTES = 16 * 1024 * 1024
 /** A peer that has not read a write by then is dead: less than 2 KiB/s is not reading. Peers pause streams by flow control. */
 export const SLOW_READ_MS: number = 60_000
-/** How long a connection that we have ended is still read, so that the peer receives our last frames (see socket-close.ts). */
+/** How long we read on after closing a connection, so that the peer receives our last frames (see socket-close.ts). */
 const LINGER_MS = 1_000
 const NOTHING = Buffer.alloc(0)
 
-/** Sockets with output, in order: of those within their part of the thread's time, and of others. */
+/** Sockets with output, in order: those within their part of the thread's time, and others. */
 const dirty = new Fifo<Http2Socket>()
 const dirtyOver = new Fifo<Http2Socket>()
-/** Bytes of all writes that are under way. */
+/** Bytes of all pending writes. */
 let underway = 0
-/** Number of turns in which something was written: a cheap clock for what is recent. */
+/** Number of turns in which something was written: a cheap clock to tell what is recent. */
 let turn = 0
-/** Chunks that HTTP/2 connections of this thread have received. */
+/** Chunks received by HTTP/2 connections of this thread. */
 let reads = 0
 
-/** Grows with whatever clients and endpoints send over HTTP/2: shows that others than oneself have the thread to do something. */
+/** Grows with all HTTP/2 input from clients and endpoints: tells whether the thread has other work. */
 export function socketReads(): number {
   return reads
 }
 
-/** At least one of each list; what becomes dirty meanwhile is for the next turn. */
+/** Flushes at least one of each list; what becomes dirty meanwhile is left for the next turn. */
 function flushDirty(startMs: number, untilMs: number): boolean {
   if (dirty.length === 0 && dirtyOver.length === 0) return false
   turn++
@@ -68,7 +67,7 @@ function flushSome(sockets: Fifo<Http2Socket>, untilMs: number, startMs: number)
 
 turns.setOutputs({ flush: flushDirty })
 
-/** Whose connection it is, as far as it is known by now. */
+/** Who pays for the connection, as far as known. */
 export interface Payer {
   readonly charge: Charge
 }
@@ -77,10 +76,10 @@ export interface Payer {
 export interface Http2SocketEvents {
   /**
    * The connection is closed and its streams were notified. Called once.
-   * @param message '' for a clean end, else the reason: an error code of RFC 9113 section 7, or the error of the socket
+   * @param message '' for a clean end, else the reason: an error code of RFC 9113 section 7, or the socket's error
    */
   onClosed(code: number, message: string): void
-  /** The socket has taken a write; more may wait. */
+  /** The socket has completed a write; more may be waiting. */
   onWritten(): void
 }
 
@@ -89,26 +88,26 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   readonly #counters: Http2Counters
   readonly #events: Http2SocketEvents
   #connection: Connection | undefined
-  /** Reused for the pieces of each write. */
+  /** Reused for the buffers of each write. */
   readonly #parts: Buffer[] = []
   readonly #onWritten: (error?: Error | null) => void
   #step = AT.http2
   readonly #payer: Payer | undefined
   readonly #isBulk: boolean
-  /** Of the payer, and for which charge. */
+  /** The payer's account, and the charge it belongs to. */
   #account: Account | undefined
   #charged: Charge | undefined
-  /** What it has cost while the payer was not known, milliseconds. */
+  /** Cost in milliseconds while the payer was unknown. */
   #unknownMs = 0
-  /** What was read and waits; the socket is paused then. */
+  /** Input that waits; the socket is paused meanwhile. */
   readonly #kept: Buffer[] = []
-  /** What is read is overwritten by the next read. */
+  /** Input is overwritten by the next read. */
   #isShared = false
   #dirty = false
   #writing = false
-  /** Bytes of the write under way. */
+  /** Bytes of the pending write. */
   #writingBytes = 0
-  /** Number of writes so far, and what it was when `#stuckSinceMs` was set. */
+  /** Number of writes so far, and its value when `#stuckSinceMs` was set. */
   #writes = 0
   #writesSeen = 0
   #stuckSinceMs = 0
@@ -117,17 +116,17 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
   #ended = false
   /** When closing began. */
   #endingSinceMs = 0
-  /** Bytes that came behind the end. */
+  /** Bytes received after the end. */
   #discarded = 0
-  /** The peer caused the close: unwritten data is not waited for. */
+  /** The peer caused the close: unwritten data is dropped. */
   #hasty = false
   #error = ''
   #recentBytes = 0
   #recentTurn = 0
 
   /**
-   * @param payer who is charged for what it costs; default: nobody, what is read is charged answer by answer
-   * @param isBulk what is read waits behind what others of nobody's have read
+   * @param payer who is charged for its cost; default: none, input is charged response by response
+   * @param isBulk its input waits behind that of other connections without a payer
    */
   constructor(socket: Duplex, counters: Http2Counters, events: Http2SocketEvents, payer?: Payer, isBulk = false) {
     this.#payer = payer
@@ -138,7 +137,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     this.#onWritten = () => this.#written()
   }
 
-  /** Joins the two. Not in the constructor, because a connection is created with its driver, and writes at once. */
+  /** Connects the two. Not done in the constructor, because a connection is created with its driver, and writes at once. */
   start(connection: Connection): void {
     this.#connection = connection
     this.#step = connection.isServer ? AT.http2 : AT.upstream
@@ -149,10 +148,10 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     socket.on('error', (error: Error) => {
       this.#error = error.message
     })
-    // A peer that has sent FIN cannot receive anything more: HTTP/2 has no half-closed connections.
+    // A peer that has sent FIN can no longer receive: HTTP/2 has no half-closed connections.
     socket.on('end', () => this.#onSocketClose())
     socket.on('close', () => {
-      // A write that is cut off need not be reported.
+      // A write that is cut off may never be reported.
       underway -= this.#writingBytes
       this.#writingBytes = 0
       this.#onSocketClose()
@@ -161,7 +160,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     addTickable(this)
   }
 
-  /** Recently received bytes, halved with each turn: shows which connection carries a bulk transfer now. */
+  /** Recently received bytes, halved each turn: identifies connections with a bulk transfer in progress. */
   get recentBytes(): number {
     const turns = turn - this.#recentTurn
     return turns > 30 ? 0 : this.#recentBytes >> turns
@@ -203,14 +202,14 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     return this.#connection?.receive(chunk, nowMs, from, turns) ?? chunk.length
   }
 
-  /** Of what is kept the socket reads no more than it has in hand. */
+  /** While input is kept, the socket reads no more than it already has. */
   #keep(chunk: Buffer, from: number): void {
     const rest = chunk.subarray(from)
     this.#kept.push(this.#isShared ? Buffer.from(rest) : rest)
     turns.keptBytes += rest.length
   }
 
-  /** Reads what was kept; called by the thread's turns. */
+  /** Processes kept input; called by the thread's scheduler. */
   work(untilMs: number): boolean {
     const kept = this.#kept
     const nowMs = performance.now()
@@ -252,7 +251,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     turns.charge(account, sinceMs, nowMs)
   }
 
-  /** Output was written in this time. */
+  /** Charges the time spent writing output. */
   written(sinceMs: number, nowMs: number): void {
     const payer = this.#payer
     if (payer !== undefined) this.#charge(payer, sinceMs, nowMs)
@@ -278,13 +277,13 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
 
   // === writing ===
 
-  /** Called once in a turn when there is output; not while a write is under way. */
+  /** Called once per turn if there is output and no pending write. */
   flush(): void {
     const connection = this.#connection
     const socket = this.#socket
     const parts = this.#parts
     const able = !this.#writing && connection !== undefined && !socket.destroyed && !this.#ended
-    // Still marked dirty: output that appears while the engine gathers it is included.
+    // Still marked dirty, so that output produced while gathering is included.
     const some = able && connection.takeOutput(underway > MANY_BYTES ? SHORT_WRITE_BYTES : WRITE_BYTES, parts)
     this.#dirty = false
     if (!some) {
@@ -306,7 +305,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     parts.length = 0
   }
 
-  /** The socket has finished a write, or failed: then 'close' follows. */
+  /** The socket has completed a write, or failed: then 'close' follows. */
   #written(): void {
     this.#writing = false
     underway -= this.#writingBytes
@@ -320,7 +319,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
 
   // === closing ===
 
-  /** After the last byte: the peer may still read what is under way. */
+  /** After the last byte: the peer may still read what is in transit. */
   #end(): void {
     if (this.#ended) return
     this.#ended = true
@@ -335,7 +334,7 @@ export class Http2Socket implements ConnectionDriver, Tickable, Waiter {
     this.#events.onClosed(0, this.#error === '' ? 'connection closed' : this.#error)
   }
 
-  /** Closes at once: GOAWAY if it still fits, every stream is reset. */
+  /** Closes at once: GOAWAY if it still fits; every stream is reset. */
   destroy(code: number): void {
     this.#connection?.destroy(code)
     this.flush()

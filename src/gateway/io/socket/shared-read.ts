@@ -1,5 +1,5 @@
-// Sockets to endpoints read into one buffer for each thread: a new buffer for every read would cost a list of 200 MB as
-// much memory outside V8's heap, and full garbage collections. Each chunk is consumed before the next read.
+// Endpoint sockets read into one buffer per thread: a new buffer for every read would cost a list of 200 MB as much memory outside V8's heap, and
+// full garbage collections. Each chunk is consumed before the next read.
 
 import type { OnReadOpts, Socket } from 'node:net'
 
@@ -9,7 +9,7 @@ const READ_BYTES = 64 * 1024
 const memory: Buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 const readers = new WeakMap<Socket, SharedReader>()
 
-/** Receives what a socket reads from the first byte on, before there is a listener. */
+/** Receives what a socket reads from the first byte on, before a listener exists. */
 class SharedReader {
   #receive: ((chunk: Buffer) => void) | undefined
   #early: Buffer[] = []
@@ -32,7 +32,7 @@ class SharedReader {
   }
 }
 
-/** Opens a socket with `connect`, which takes the `onread` option, so that it reads into the shared buffer. */
+/** Opens a socket with `connect`, passing the `onread` option that makes it read into the shared buffer. */
 export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts) => S): S {
   const reader = new SharedReader()
   const socket = connect(reader.options)
@@ -40,7 +40,7 @@ export function connectSharedRead<S extends Socket>(connect: (onread: OnReadOpts
   return socket
 }
 
-/** Listens on a socket of `connectSharedRead`: each chunk is valid during the call. False: it is not such a socket. */
+/** Listens on a socket from `connectSharedRead`: each chunk is valid during the call. False: not such a socket. */
 export function listenSharedRead(socket: object, receive: (chunk: Buffer) => void): boolean {
   const reader = readers.get(socket as Socket)
   reader?.listen(receive)

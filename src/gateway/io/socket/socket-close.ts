@@ -1,27 +1,24 @@
-// How the gateway closes a client's connection so that the client still reads the response.
+// Closes client connections such that the client can still read the response.
 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /**
- * How long a connection that we want to close is still read: closing on unread bytes makes TCP reset the connection, and
- * the client never sees the answer (RFC 9112 section 9.6; net/http's rstAvoidanceDelay).
+ * How long we read on before closing a connection: closing with unread bytes makes TCP reset it, and the client never sees the response (RFC 9112
+ * section 9.6; net/http's rstAvoidanceDelay).
  */
 export const LINGER_MS: number = 500
-/**
- * How much of what it still sends is read meanwhile. TCP holds back the rest: decrypting it to throw it away would cost the others of this
- * thread their time.
- */
+/** How much is read meanwhile. TCP holds back the rest: decrypting it only to discard it would take time from the thread's other clients. */
 export const LINGER_BYTES: number = 256 * 1024
 
-/** Sends the last bytes and closes, once the client has closed or had time to read them. What it still sends is discarded. */
+/** Sends the last bytes and closes, once the client has closed or had time to read them. Further input is discarded. */
 export function closeAfter(socket: Duplex, last: string): void {
   const close = (): void => void socket.destroy()
   const deadline = setTimeout(close, LINGER_MS)
   socket.once('close', () => clearTimeout(deadline))
   socket.once('end', close)
   socket.on('error', () => undefined)
-  // Takes the socket away from the parser of node:http, which only listens to 'data'.
+  // Detaches node:http's parser, which only listens to 'data'.
   socket.removeAllListeners('data')
   let discarded = 0
   socket.on('data', (chunk: Buffer) => {
@@ -33,8 +30,8 @@ export function closeAfter(socket: Duplex, last: string): void {
 }
 
 /**
- * node:http closes a connection right behind its last answer. From here on it lingers there: the request's body still comes.
- * @param release takes the socket away from its parser
+ * node:http closes a connection right after its last response. This makes it linger: the request's body is still arriving.
+ * @param release detaches the socket from its parser
  */
 export function lingerBehindAnswer(socket: Socket, release: () => void): void {
   socket.destroySoon = () => {

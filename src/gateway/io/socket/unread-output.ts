@@ -1,24 +1,24 @@
-// Output that clients of a thread have not read yet. What one connection may leave unread is bounded by the engine; this bounds all of them
-// together: whoever opens many connections, asks on each and never reads would fill the memory otherwise.
+// Bounds the output of a thread that clients have not read yet. The engine bounds it per connection; this bounds the total: otherwise a client that
+// opens many connections, sends requests on each and never reads would exhaust the memory.
 
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
 
 /** A connection of a client. */
 export interface Unread {
-  /** The user or address that its memory is charged to. */
+  /** The user or address that pays for its memory. */
   source(): string
-  /** Bytes that were made for the client and that it has not taken. */
+  /** Bytes produced for the client that it has not read. */
   bytes(): number
-  /** Ends the connection; counted as a client that does not read. */
+  /** Closes the connection; counted as a client that does not read. */
   end(): void
 }
 
-/** Bytes of all connections of a thread. */
+/** Limit over all connections of a thread. */
 export const MAX_UNREAD_BYTES: number = 32 * 1024 * 1024
-/** What a connection may have at any time: the write under way, and what was made meanwhile. Of a client that reads slowly, it is that much. */
+/** Always allowed per connection: the pending write, plus what is produced meanwhile. A slow reader uses that much. */
 const LEAST_BYTES = 192 * 1024
 
-/** Looks once a second. */
+/** Checks once a second. */
 export class UnreadOutput implements Tickable {
   readonly #max: number
   readonly #connections = new Set<Unread>()
@@ -43,7 +43,7 @@ export class UnreadOutput implements Tickable {
     if (all > this.#max) this.#endLargest()
   }
 
-  /** Every source keeps what all can have; those with more lose their largest connections until they have no more than that. */
+  /** Every source keeps an equal share; those above it lose their largest connections until they are not. */
   #endLargest(): void {
     const sources = new Map<string, Source>()
     for (const connection of this.#connections) {
@@ -74,7 +74,7 @@ interface Source {
   readonly connections: { readonly connection: Unread; readonly bytes: number }[]
 }
 
-/** The most that each may have so that all have `max` together: max-min fairness. */
+/** The largest per-source limit for which the total stays within `max`: max-min fairness. */
 function fairLevel(sources: readonly Source[], max: number): number {
   const sorted = sources.map(({ bytes }) => bytes).sort((a, b) => a - b)
   let room = max
@@ -86,5 +86,5 @@ function fairLevel(sources: readonly Source[], max: number): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** Of this thread. */
+/** The instance of this thread. */
 export const unreadOutput: UnreadOutput = new UnreadOutput()

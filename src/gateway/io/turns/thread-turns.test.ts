@@ -57,7 +57,7 @@ test('what endpoints send in bulk waits behind the rest of it, and has a quarter
   )
   const [other, bulk] = begun
   assert.equal(bulk?.sliceMs, Number(other?.sliceMs) / 4)
-  // At once, where nothing waits.
+  // Immediately, if nothing waits.
   const slices = [false, true].map((isBulk) => turns.beginShared(nowMs, isBulk) && turns.untilMs - nowMs)
   assert.deepEqual(slices, [other?.sliceMs, bulk.sliceMs])
 })
@@ -94,7 +94,7 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
   turns.setOutputs({
     flush: () => {
       ends++
-      // What is written is charged, too.
+      // Writes are charged, too.
       small()
       return false
     },
@@ -105,7 +105,7 @@ test('small pieces of work cause no further rounds of the event loop', async (t)
   small()
   await rounds()
   assert.equal(ends, 1)
-  // But many together do have an end.
+  // But many together end the turn.
   for (let i = 0; i < 20; i++) small()
   await rounds()
   assert.equal(ends, 2)

@@ -1,6 +1,5 @@
-// The time of a thread, divided among those whose work it does. Each piece of work is charged to its source. What a source within its
-// part brings is done at once; what is more waits, and gets slices between the turns of the event loop, source after source.
-// One instance for each thread, as there is one event loop.
+// Divides a thread's time among the sources whose work it does. Each piece of work is charged to its source. Work within a source's share is done at
+// once; excess work waits and gets slices between turns of the event loop, source by source. One instance per thread, like the event loop.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import { Queued, TurnQueue } from '../../../kit/core/queues/turn-queue.ts'
@@ -9,41 +8,41 @@ import { addTickable, removeTickable, type Tickable } from '../../../kit/io/worl
 import { type Account, Accounts, type Waiter } from '../../core/thread-time/accounts.ts'
 import { FairQueue, OWED_PAUSE_MS } from '../../core/thread-time/fair-queue.ts'
 
-/** Longest piece of work while others are there: what they wait for, at most, is a few of them. Milliseconds. */
+/** Longest piece of work while other sources are active: they wait for a few of them at most. Milliseconds. */
 export const SLICE_MS = 0.5
-/** The same for somebody who is alone. */
+/** The same if the source is alone. */
 export const LONG_SLICE_MS = 4
 /**
- * Work that is not worth an end of the turn of its own, which is a further round of the event loop: it counts as that of the next turn that
- * has one, because something is to be written.
+ * Work too small to deserve an end-of-turn callback of its own, which costs an extra round of the event loop: it is counted with the next turn that
+ * has one because of output.
  */
 const NOTABLE_MS = 0.125
-/** Frames between two looks at the clock: a request takes about 10 us. */
+/** Frames between two clock reads: a request takes about 10 us. */
 const FRAMES_A_LOOK = 8
 
 /**
- * Requests in flight above which a source that waits for its turn gets it only now and then, while others are there: what it asks for at
- * full speed beyond that makes the answers of others wait behind its own, here and upstream.
+ * Requests in flight above which a waiting source gets its turn only now and then while others are active: at full speed, its further requests would
+ * delay the responses of others behind its own, here and upstream.
  */
 const MOST_OWED = 64
-/** The part of the slice for answers of endpoints that is for answers to such sources. */
+/** Fraction of the slice for endpoint input that goes to responses for such sources. */
 const BULK_PART = 0.25
-/** Readers that go on in a turn: each takes some 0.1 ms in which the system and TLS work, and no code of ours that could measure it. */
+/** Readers resumed per turn: each takes some 0.1 ms in the kernel and TLS, which our code cannot measure. */
 const READS_A_TURN = 2
 
-/** Output of connections, which is written once in each turn. */
+/** Output of connections, written once per turn. */
 export interface Outputs {
-  /** Writes from `nowMs` until `untilMs`. @returns whether something is left */
+  /** Writes from `nowMs` until `untilMs`. @returns whether output is left */
   flush(nowMs: number, untilMs: number): boolean
 }
 
-/** Reads much, and stops when it has read some. */
+/** Reads large amounts, and pauses regularly. */
 export abstract class PacedReader extends Queued {
-  /** It is its turn again. */
+  /** Its turn has come. */
   abstract resume(): void
 }
 
-/** Of users, and of those who are not authenticated. */
+/** Work that waited, of users and of unauthenticated clients. */
 interface Waited {
   known: number
   unknown: number
@@ -53,35 +52,35 @@ class ThreadTurns implements Tickable {
   readonly #accounts: Accounts
   readonly #queue: FairQueue
   #outputs: Outputs | undefined
-  /** Of a source: see setInFlight. */
+  /** Requests in flight of a source: see setInFlight. */
   #inFlight: (charge: Charge) => number = () => 0
   #isLater = false
-  /** Connections to endpoints, whose work is nobody's alone. It is done in each turn, before what waits. */
+  /** Connections to endpoints, whose work belongs to no single source. Done in each turn, before waiting work. */
   readonly #shared: Waiter[] = []
-  /** Those with answers to sources that are `isBulk`: behind the others. */
+  /** Those with responses to sources that are `isBulk`: after the others. */
   readonly #bulk: Waiter[] = []
   readonly #readers: TurnQueue<PacedReader> = new TurnQueue()
   #scheduled = false
-  /** Of the event loop, as far as something was done in it. */
+  /** Number of event loop turns in which work was done. */
   #turn = 0
   #sharedMs = 0
   #outputWaits = false
   #startMs = 0
   #untilMs = 0
   #framesLeft = 0
-  /** Bytes that were read and wait. */
+  /** Input bytes that wait. */
   keptBytes = 0
-  /** Pieces of work that had to wait, since they were taken last. */
+  /** Pieces of work that had to wait, since last taken. */
   #waited: Waited = { known: 0, unknown: 0 }
   #ticking = false
-  /** What an endpoint has sent is being read, until `sharedDone`. */
+  /** Endpoint input is being read, until `sharedDone`. */
   #isShared = false
-  /** How many slices have begun. */
+  /** Number of slices begun. */
   #slices = 0
-  // What an answer costs, as measured: a unit is one event, or 4 KiB.
+  // Measured cost of a response: a unit is one event, or 4 KiB.
   #unitMs = 0.005
   #units = 0
-  /** Of these, what is charged to the source whose answers came last. */
+  /** Of these, the units charged to the source of the latest responses. */
   #unitsOf: Charge | undefined
   #unitsOfOne = 0
 
@@ -94,14 +93,14 @@ class ThreadTurns implements Tickable {
     )
   }
 
-  /** How much had to wait since the last call. */
+  /** How much work had to wait since the last call. */
   takeWaited(): Readonly<Waited> {
     const waited = this.#waited
     this.#waited = { known: 0, unknown: 0 }
     return waited
   }
 
-  /** Who has used most of the last second. */
+  /** The sources that used most of the last second. */
   report(): ShareReport[] {
     return this.#accounts.report(performance.now())
   }
@@ -110,7 +109,7 @@ class ThreadTurns implements Tickable {
     this.#outputs = outputs
   }
 
-  /** @param inFlight requests of a source that have not been answered, in this thread */
+  /** @param inFlight unanswered requests of a source, in this thread */
   setInFlight(inFlight: (charge: Charge) => number): void {
     this.#inFlight = inFlight
   }
@@ -123,7 +122,7 @@ class ThreadTurns implements Tickable {
     return this.#accounts.of(charge, nowMs)
   }
 
-  /** Closes accounts that are not used any more; a thread without any has nothing to tick. */
+  /** Closes unused accounts; a thread without any stops ticking. */
   tick(nowMs: number): void {
     this.#accounts.sweep(nowMs)
     if (this.#accounts.size > 0) return
@@ -135,12 +134,12 @@ class ThreadTurns implements Tickable {
     return this.hasOthers ? SLICE_MS : LONG_SLICE_MS
   }
 
-  /** Whether more than one source has used the thread lately. */
+  /** Whether several sources have used the thread lately. */
   get hasOthers(): boolean {
     return this.#accounts.size > 1
   }
 
-  /** `reader` has stopped, and goes on: at once for whoever is alone, else when it is its source's turn. */
+  /** `reader` has paused and wants to continue: at once if its source is alone, else when it is the source's turn. */
   readOn({ source }: Charge, reader: PacedReader): void {
     if (!this.hasOthers) {
       reader.resume()
@@ -150,15 +149,12 @@ class ThreadTurns implements Tickable {
     this.schedule()
   }
 
-  /** Connections whose work waits. */
+  /** Number of connections whose work waits. */
   get waiting(): number {
     return this.#queue.length + this.#shared.length + this.#bulk.length + this.#readers.count
   }
 
-  /**
-   * Whether work of this source is done at once. Then `goOn` says how long.
-   * Otherwise it is to be kept, and `wait` called.
-   */
+  /** Whether work of this source is done at once. If so, `goOn` says for how long. Otherwise keep it, and call `wait`. */
   begin(account: Account, nowMs: number): boolean {
     const sliceMs = this.#sliceMs
     const usedMs = account.turn === this.#turn ? account.turnMs : 0
@@ -168,12 +164,12 @@ class ThreadTurns implements Tickable {
     return true
   }
 
-  /** Whether a source has so many requests in flight, while others are there, that their answers should be in nobody else's way. */
+  /** Whether a source has so many requests in flight, while others are active, that their responses must not delay those of others. */
   isBulk(charge: Charge): boolean {
     return this.hasOthers && this.#inFlight(charge) >= MOST_OWED
   }
 
-  /** The source has worked since `sinceMs`, in one go. */
+  /** The source has worked since `sinceMs`, without interruption. */
   charge(account: Account, sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
     if (account.turn !== this.#turn) {
@@ -182,11 +178,11 @@ class ThreadTurns implements Tickable {
     }
     account.turnMs += ms
     this.#accounts.charge(account, ms, nowMs)
-    // So that the turn has an end.
+    // Makes sure that the turn ends.
     if (account.turnMs >= NOTABLE_MS) this.schedule()
   }
 
-  /** What a connection has cost while nobody was known for it is its user's: an address is nobody who shares the thread with its own users. */
+  /** Moves a connection's cost from before authentication to its user: otherwise its address would compete with its own users as a source. */
   move(from: Account, to: Account, ms: number, nowMs: number): void {
     this.#accounts.move(from, to, ms, nowMs)
   }
@@ -199,8 +195,8 @@ class ThreadTurns implements Tickable {
   }
 
   /**
-   * As `begin`, for what an endpoint has sent: all endpoints together have one slice in a turn, and none while output waits.
-   * @param isBulk the connection is for answers to sources that are `isBulk`. Default: false
+   * Like `begin`, for endpoint input: all endpoints together have one slice per turn, and none while output waits.
+   * @param isBulk the connection is for responses to sources that are `isBulk`. Default: false
    */
   beginShared(nowMs: number, isBulk = false): boolean {
     const sliceMs = isBulk ? this.#sliceMs * BULK_PART : this.#sliceMs
@@ -211,7 +207,7 @@ class ThreadTurns implements Tickable {
     return true
   }
 
-  /** Answers were passed on since `sinceMs`; `chargeAnswer` has said whose. */
+  /** Responses were passed on since `sinceMs`; `chargeAnswer` has named their sources. */
   sharedDone(sinceMs: number, nowMs: number): void {
     const ms = nowMs - sinceMs
     this.#settleAnswers()
@@ -228,7 +224,7 @@ class ThreadTurns implements Tickable {
     this.schedule()
   }
 
-  /** Part of an answer to this source has come. Over HTTP/1.1 it is not part of a slice, and nobody says when it is done. */
+  /** Part of a response to this source has arrived. Over HTTP/1.1 it is outside any slice, and its end is not reported. */
   chargeAnswer(charge: Charge, bytes: number): void {
     const units = 1 + bytes / 4096
     if (!this.#isShared) {
@@ -244,7 +240,7 @@ class ThreadTurns implements Tickable {
     this.#unitsOfOne += units
   }
 
-  /** Not with each answer: those that come together are often of one source. */
+  /** Not called for every response: those that arrive together often belong to one source. */
   #settleAnswers(): void {
     const charge = this.#unitsOf
     if (charge === undefined || this.#unitsOfOne === 0) return
@@ -253,37 +249,37 @@ class ThreadTurns implements Tickable {
     this.#unitsOfOne = 0
   }
 
-  /** When the slice that has begun is over. */
+  /** End of the current slice. */
   get untilMs(): number {
     return this.#untilMs
   }
 
-  /** Asked after each frame: whether the slice goes on. */
+  /** Checked after each frame: whether the slice continues. */
   goOn(): boolean {
     if (--this.#framesLeft > 0) return true
     this.#framesLeft = FRAMES_A_LOOK
     return performance.now() < this.#untilMs
   }
 
-  /** The number of the latest slice. */
+  /** Number of the latest slice. */
   get slice(): number {
     return this.#slices
   }
 
-  /** Whether what an endpoint has sent is still being read in this slice. */
+  /** Whether endpoint input is still being read in this slice. */
   isReadIn(slice: number): boolean {
     return this.#isShared && slice === this.#slices
   }
 
   #beginSlice(nowMs: number, untilMs: number): void {
-    // A small integer at all times, which V8 keeps without allocating.
+    // Always a small integer, which V8 stores without allocating.
     this.#slices = (this.#slices + 1) & 0x3fffffff
     this.#startMs = nowMs
     this.#untilMs = untilMs
     this.#framesLeft = FRAMES_A_LOOK
   }
 
-  /** For a waiter that works: `goOn` answers until then. */
+  /** For a waiter that works: `goOn` is true until then. */
   resumeSlice(nowMs: number, untilMs: number): void {
     this.#beginSlice(nowMs, untilMs)
   }
@@ -317,7 +313,7 @@ class ThreadTurns implements Tickable {
     else if (this.#queue.length > 0) this.#scheduleLater()
   }
 
-  /** All that wait are owed answers: until some have come there is nothing to do. */
+  /** All waiters are owed responses: until some arrive there is nothing to do. */
   #scheduleLater(): void {
     if (this.#isLater) return
     this.#isLater = true

@@ -1,4 +1,4 @@
-// Opens sockets to an endpoint: our credentials, trusted CAs, and protocols; to addresses that the operator allows.
+// Opens sockets to an endpoint, with our credentials, trusted CAs and protocols, and only to addresses that the operator allows.
 
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls'
@@ -14,7 +14,7 @@ export function upstreamTls(endpoint: CompiledEndpoint, client: CompiledClient):
   const name = client.serverName !== '' ? client.serverName : (endpoint.of?.name ?? endpoint.host)
   return {
     rejectUnauthorized: !client.insecure,
-    // SNI must not be an IP address (RFC 6066 section 3); then the certificate is checked against the host.
+    // SNI must not be an IP address (RFC 6066 section 3); the certificate is then checked against the host.
     ...(isIP(name) === 0 ? { servername: name } : {}),
     ...(client.ca !== '' ? { ca: client.ca } : {}),
     ...(client.cert !== '' ? { cert: client.cert, key: client.key } : {}),
@@ -40,9 +40,9 @@ export class UpstreamConnector {
     return this.#connectTls(protocols, (options) => tlsConnect(options))
   }
 
-  /** For h2: reads into the memory of shared-read.ts. A server that speaks HTTP/1.1 needs another connection. */
+  /** For h2: reads into the buffer of shared-read.ts. A server that speaks HTTP/1.1 needs another connection. */
   h2(): Promise<TLSSocket> {
-    // The types know `onread` for net only; tls.connect passes it on.
+    // The types allow `onread` for net only; tls.connect passes it on.
     return this.#connectTls(['h2', 'http/1.1'], (options) =>
       connectSharedRead((onread) => tlsConnect({ ...options, onread } as ConnectionOptions)),
     )
@@ -50,10 +50,10 @@ export class UpstreamConnector {
 
   #connectTls(protocols: string[], connect: (options: ConnectionOptions) => TLSSocket): Promise<TLSSocket> {
     return new Promise((resolve, reject) => {
-      // An address that is not allowed, or a certificate that OpenSSL cannot read, throws here; the promise then rejects.
+      // Throws if the address is not allowed or OpenSSL cannot read a certificate; the promise then rejects.
       const socket = connect({ ...this.#options(), ...this.#target(), ALPNProtocols: protocols })
       const deadline = setTimeout(() => socket.destroy(new Error('connect timed out')), CONNECT_TIMEOUT_MS)
-      // On both sides of the gateway: Nagle against delayed ACK costs 40 ms.
+      // On both sides of the gateway: Nagle combined with delayed ACK costs 40 ms.
       socket.setNoDelay(true)
       socket.once('secureConnect', () => {
         clearTimeout(deadline)
@@ -63,7 +63,7 @@ export class UpstreamConnector {
       socket.once('error', reject)
       socket.once('close', () => {
         clearTimeout(deadline)
-        // A server that closes silently during the handshake; without effect once connected.
+        // The server closed silently during the handshake; no effect once connected.
         reject(new Error('connection closed in the handshake'))
       })
     })

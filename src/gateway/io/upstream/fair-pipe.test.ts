@@ -14,7 +14,7 @@ function user(source: string): Charge {
   return { source, weight: 1, known: true }
 }
 
-/** Has `count` chunks to read, all at once. */
+/** Has `count` chunks ready to read. */
 function sourceOf(count: number): Duplex {
   let left = count
   return new Duplex({
@@ -25,7 +25,7 @@ function sourceOf(count: number): Duplex {
   })
 }
 
-/** A write takes `ms`. */
+/** Each write takes `ms`. */
 function sink(onChunk: (chunk: Buffer) => void, ms = 0): Duplex {
   return new Duplex({
     read: () => undefined,

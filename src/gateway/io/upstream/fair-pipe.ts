@@ -1,4 +1,4 @@
-// One direction of a joined connection: as `from.pipe(to)`, in the slices that the thread's time is divided into (io/turns).
+// One direction of a spliced connection: like `from.pipe(to)`, in slices of the thread's time (io/turns).
 
 import type { Duplex } from 'node:stream'
 import type { Charge } from '../../../kit/api/stream.ts'
@@ -6,9 +6,9 @@ import type { Account, Waiter } from '../../core/thread-time/accounts.ts'
 import { LINGER_BYTES } from '../socket/socket-close.ts'
 import { PacedReader, turns } from '../turns/thread-turns.ts'
 
-/** Bytes that are read in one turn while others use the thread. */
+/** Bytes read per turn while other sources use the thread. */
 const READ_BYTES = 64 * 1024
-/** Writes that may be under way: each takes some 200 bytes beside its own, and what is passed on may come byte by byte. */
+/** Maximum pending writes: each takes some 200 bytes besides its data, which may arrive byte by byte. */
 const MAX_WRITES = 512
 
 export class FairPipe extends PacedReader implements Waiter {
@@ -18,24 +18,24 @@ export class FairPipe extends PacedReader implements Waiter {
   readonly #onWaiting: (() => void) | undefined
   readonly #onWritten: () => void
   #account: Account | undefined
-  /** What was read and waits: no more than `from` had in hand when it was paused. */
+  /** Input that waits: no more than `from` had buffered when it was paused. */
   #kept: Buffer[] = []
-  /** `to` takes no more for now. */
+  /** `to` accepts no more for now. */
   #isFull = false
   #inQueue = false
   #ended = false
-  /** Writes under way. */
+  /** Pending writes. */
   #writes = 0
-  /** Bytes that came when `to` had closed. */
+  /** Bytes received after `to` had closed. */
   #discarded = 0
-  /** Bytes that came since its last turn to read. */
+  /** Bytes received since its last reading turn. */
   #read = 0
-  /** Bytes passed on. */
+  /** Bytes forwarded. */
   bytes = 0
 
   /**
-   * @param charge who pays for both directions: whoever asked for the connection
-   * @param onWaiting called when `to` takes no more for now, and when it does again. Default: nobody is told
+   * @param charge the source that opened the connection; pays for both directions
+   * @param onWaiting called when `to` stops accepting data, and when it accepts again. Default: ignored
    */
   constructor(from: Duplex, to: Duplex, charge: Charge, onWaiting?: () => void) {
     super()
@@ -84,7 +84,7 @@ export class FairPipe extends PacedReader implements Waiter {
     if (!this.#isFull) this.#enqueue()
   }
 
-  /** Called by the thread's turns. */
+  /** Called by the thread's scheduler. */
   work(untilMs: number): boolean {
     let nowMs = performance.now()
     const account = this.#accountNow(nowMs)
@@ -107,7 +107,7 @@ export class FairPipe extends PacedReader implements Waiter {
     if (this.#kept.length === 0 && !this.#isFull) this.#from.resume()
   }
 
-  /** `from` has closed: what is left is passed on at once. */
+  /** `from` has closed: forwards the rest at once. */
   flush(): void {
     const nowMs = performance.now()
     const account = this.#accountNow(nowMs)
@@ -130,7 +130,7 @@ export class FairPipe extends PacedReader implements Waiter {
   #write(chunk: Buffer, account: Account, sinceMs: number): number {
     const to = this.#to
     if (to.destroyed || to.writableEnded) {
-      // The peer may still have sent before it knew; who goes on is not read.
+      // The peer may have sent this before it knew; if it continues, stop reading.
       this.#discarded += chunk.length
       if (this.#discarded > LINGER_BYTES) {
         this.#isFull = true
@@ -146,7 +146,7 @@ export class FairPipe extends PacedReader implements Waiter {
       }
     }
     const nowMs = performance.now()
-    // For the read, which cannot be measured and costs about as much. Whoever calls this charges the write.
+    // Charged for the read, which cannot be measured and costs about as much. The caller charges the write.
     turns.charge(account, sinceMs, nowMs)
     return nowMs
   }

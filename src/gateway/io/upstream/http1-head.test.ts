@@ -1,4 +1,4 @@
-// A connection to an endpoint over HTTP/1.1 that cannot be opened: a failed request, and nothing else.
+// An HTTP/1.1 connection to an endpoint that cannot be opened fails the request, and nothing else.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

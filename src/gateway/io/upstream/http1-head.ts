@@ -1,5 +1,5 @@
-// Limits of heads and trailers of answers over HTTP/1.1, while they come. undici has one for the bytes of a head. It makes two Buffers of a field
-// of four bytes, however many there are, and takes any number of interim heads (1xx) before the answer.
+// Limits heads and trailers of HTTP/1.1 responses as they arrive. undici limits only the bytes of a head: it allocates two Buffers even for a field
+// of four bytes, for any number of fields, and accepts any number of interim heads (1xx) before the response.
 
 import type { Duplex } from 'node:stream'
 import type { buildConnector } from 'undici'
@@ -7,12 +7,12 @@ import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
 import { MAX_FIELDS } from '../../../http2/hpack/decoder.ts'
 
-/** What undici makes of a field beside its bytes: two Buffers, and their places in a list. */
+/** undici's overhead per field: two Buffers, and their slots in a list. */
 const FIELD_BYTES = 256
 
-/** What is used here of undici's parser, which has no public way to bound the number of fields (lib/dispatcher/client-h1.js). */
+/** The part of undici's parser used here; it has no public way to bound the number of fields (lib/dispatcher/client-h1.js). */
 interface Parser {
-  /** Of the head or the trailers that come: name, value, name, value ... */
+  /** The head or trailers so far: name, value, name, value ... */
   readonly headers: readonly Buffer[]
   readonly headersSize: number
   onHeaderField(name: Buffer): number
@@ -20,18 +20,18 @@ interface Parser {
   onMessageComplete(): number
 }
 
-/** What a callback of llhttp returns to end the connection. */
+/** Return value of an llhttp callback that ends the connection. */
 const STOP = -1
 
-/** The answer is not taken; the message says why. */
+/** The response is rejected; the message says why. */
 export class HeadExcessError extends Error {
   static readonly code = 'ERR_HEAD_EXCESS'
   readonly code: string = HeadExcessError.code
 }
 
 /**
- * Connections whose answers are within the limits.
- * @param memory of the head that comes; called for each connection
+ * Connections that enforce the limits on responses.
+ * @param memory accounts for an incoming head; called for each connection
  */
 export function withHeadLimits(connect: buildConnector.connector, memory: () => HeadMemory): buildConnector.connector {
   return (target, done) =>
@@ -39,16 +39,16 @@ export function withHeadLimits(connect: buildConnector.connector, memory: () => 
       // undici creates its parser in here.
       done(...outcome)
       const [, socket] = outcome
-      // undici leaves it out when there is none, whatever its types say.
+      // undici omits it if there is none, despite its types.
       if (socket?.destroyed !== false) return
       const parser = parserOf(socket)
-      // Without limits there must be no connection; what is thrown here would end the thread.
+      // A connection without limits is not acceptable; throwing here would end the thread.
       if (parser === undefined) socket.destroy(new TypeError("undici's parser of HTTP/1.1 is not as expected"))
       else limitHeads(socket, parser, memory())
     })
 }
 
-/** Undefined: this version of undici has another one. */
+/** undefined: this version of undici has a different parser. */
 function parserOf(socket: Duplex): Parser | undefined {
   for (const symbol of Object.getOwnPropertySymbols(socket)) {
     const value: unknown = Object(socket)[symbol]

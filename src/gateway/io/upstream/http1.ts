@@ -1,4 +1,4 @@
-// HTTP/1.1 connections to one endpoint, through undici: for apiservers that do not negotiate h2, and for plain http.
+// HTTP/1.1 connections to one endpoint, through undici: for API servers that do not negotiate h2, and for plain http.
 
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
@@ -32,33 +32,33 @@ export interface Http1PoolOptions {
     readonly servername?: string
     readonly rejectUnauthorized: boolean
   }
-  /** The server of `origin`. */
+  /** The server at `origin`. */
   readonly server: GuardedServer
-  /** Who pays for the head of an answer while it comes; called for each connection. */
+  /** Who pays for the head of an incoming response; called for each connection. */
   memory(): HeadMemory
   onBroken(error: Error): void
 }
 
-/** Connections of each kind, each with one request: long-running requests keep theirs. */
+/** Connections of each kind, one request each: long-running requests keep theirs. */
 export const MAX_HTTP1_CONNECTIONS = 256
 export const MAX_HTTP1_LONG_RUNNING = 1024
-/** For those who hold less than their share of the others while these are all taken: short and long-running ones, each. */
+/** Extra connections for sources below their share while all regular ones are taken: for short and long-running requests each. */
 export const MAX_HTTP1_SPARE = 64
-/** Of what waits for nobody. */
+/** For requests that must never wait. */
 export const MAX_HTTP1_RESERVED = 64
 
 const CONNECT_TIMEOUT_MS = 5_000
 /**
- * Largest header list that is sent over HTTP/1.1, which has no SETTINGS: what net/http accepts (DefaultMaxHeaderBytes).
- * For more it closes the connection, which would count against the endpoint.
+ * Largest header list sent over HTTP/1.1, which has no SETTINGS: net/http's limit (DefaultMaxHeaderBytes). Beyond it net/http closes the connection,
+ * which would count against the endpoint.
  */
 export const HTTP1_MAX_LIST_BYTES: number = 1024 * 1024
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const KEEP_ALIVE_MS = 60_000
 const EMPTY = Buffer.alloc(0)
-/** What each chunk of a body takes beside its bytes while it waits: a client may send byte by byte. */
+/** Overhead of each waiting body chunk: a client may send byte by byte. */
 const CHUNK_BYTES = 128
-/** Codes of Node and undici for failures before any byte of the request was sent. */
+/** Node and undici error codes for failures before any byte of the request was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -71,7 +71,7 @@ const NOT_SENT = new Set([
   'UND_ERR_DESTROYED',
   'ERR_LOCAL_SERVER',
 ])
-/** The answer's head is. */
+/** The response head is too large. */
 const TOO_LARGE = new Set([HeadExcessError.code, 'UND_ERR_HEADERS_OVERFLOW'])
 
 export class Http1Pool {
@@ -94,7 +94,7 @@ export class Http1Pool {
       connect: (target, done) => {
         bounded(target, (...outcome) => {
           const [, socket] = outcome
-          // undici leaves it out when there is none, whatever its types say.
+          // undici omits it if there is none, despite its types.
           if (socket?.destroyed === false) readBeforeWriteFails(socket)
           done(...outcome)
         })
@@ -130,20 +130,20 @@ export class Http1Pool {
   }
 }
 
-/** The requests of one kind: so many at once, the others wait. */
+/** Requests of one kind: a limited number in flight, the others wait. */
 export class Http1Class implements SpareStreams {
   readonly #pool: Pool
   readonly #options: Http1PoolOptions
   readonly #most: number
   readonly #queue: StreamQueue
   readonly #open = new Set<Http1ClientStream>()
-  /** For requests whose turn it is. */
+  /** For requests whose turn has come. */
   readonly #inTurn: Carrier = {
     open: (head, shared, end, events, charge) => this.#send(head, shared, end, events, charge),
   }
 
   readonly #spare: Http1Class | undefined
-  /** These are spare ones, and there are more of them. */
+  /** Called when spare connections become free; set if these are spare. */
   readonly #onSpareRoom: (() => void) | undefined
 
   constructor(pool: Pool, options: Http1PoolOptions, most: number, spare = 0, onSpareRoom?: () => void) {
@@ -223,7 +223,7 @@ export class Http1Class implements SpareStreams {
     this.#useSpare()
   }
 
-  /** Nothing waits any more. */
+  /** Refuses everything that waits. */
   refuseWaiting(): void {
     this.#spare?.refuseWaiting()
     for (const stream of this.#queue.takeAll()) stream.refuse()
@@ -272,7 +272,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       if (name === ':method') method = value
       else if (name === ':path') path = value
       else if (name === ':authority') fields.push('host', value)
-      // undici does not wait for 100 (Continue), and does not report one.
+      // undici neither waits for 100 (Continue) nor reports one.
       else if (name === 'expect') this.#expectsContinue = true
       else if (!name.startsWith(':') && name !== 'te') fields.push(name, value)
     }
@@ -289,14 +289,14 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
       controller.abort(new Error('aborted'))
       return
     }
-    // A client that waits for 100 (Continue) would wait for ever: from here on its body is consumed.
+    // A client that waits for 100 (Continue) would wait forever: from here on its body is consumed.
     if (this.#expectsContinue) this.#events.onHeaders([':status', '100'], false)
     this.#expectsContinue = false
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (this.#over) return
-    // No status of HTTP (RFC 9110 section 15): clients that speak HTTP/2 would take it for a broken connection.
+    // Not a valid HTTP status (RFC 9110 section 15): HTTP/2 clients would take it for a broken connection.
     if (status < 100 || status > 599) {
       controller.abort(new Error('invalid status'))
       this.#fail('protocol')
@@ -327,7 +327,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: NodeJS.ErrnoException): void {
-    // A pod may have sent it, through a server that is well.
+    // It may come from a pod, through a healthy server.
     if (TOO_LARGE.has(error.code ?? '')) {
       this.#fail('protocol')
       return
@@ -353,7 +353,7 @@ class Http1ClientStream implements Stream, Dispatcher.DispatchHandler {
   }
 
   headers(_list: HeaderList, _end: boolean): void {
-    // The request head was sent by open().
+    // open() sent the request head.
   }
 
   body(chunk: Buffer, end: boolean): void {

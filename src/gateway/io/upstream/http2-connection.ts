@@ -13,29 +13,29 @@ import { Http2Socket, type Http2SocketEvents } from '../socket/http2-socket.ts'
 import { UnsentStream } from './unsent-stream.ts'
 import type { Carrier } from './waiting.ts'
 
-/** Why a connection to an endpoint was closed: the counter for it. */
+/** Why a connection to an endpoint was closed: the name of its counter. */
 export type CloseCause = Exclude<keyof UpstreamCounters, 'opened' | 'connectFailed' | 'endedByRequests'>
 
 export interface ConnectionOwner {
-  /** The server's SETTINGS have arrived. Once, and not after `onGone`. */
+  /** The server's SETTINGS have arrived. Called once, and never after `onGone`. */
   onReady(): void
-  /** It has more capacity than before. */
+  /** Its capacity has grown. */
   onRoom(): void
-  /** A stream has ended; not called when all end because the connection was closed. */
+  /** A stream has ended; not called if all end because the connection closed. */
   onStreamGone(charge: Charge | undefined, byUs: boolean): void
-  /** It ends because of these, probably; it could be used since `readyAtMs`. Before `onGone`, and before its streams hear of it. */
+  /** Sources whose requests probably broke the connection, usable since `readyAtMs`. Called before `onGone`, and before its streams know. */
   onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void
-  /** It has ended, and with it so many streams. Before `onGone`. */
+  /** The connection ended together with this many streams. Called before `onGone`. */
   onStreamsEnded(streams: number): void
   /**
-   * It was closed. Once.
-   * @param broken the error, if not closed on purpose
+   * The connection closed. Called once.
+   * @param broken the error, unless closed on purpose
    * @param wasReady it was able to carry requests
    */
   onGone(connection: UpstreamConnection, cause: CloseCause, broken: Error | undefined, wasReady: boolean): void
 }
 
-/** Slow start: streams that a new connection takes until its first response, or for a second. */
+/** Slow start: limit of streams on a new connection until its first response, or for a second. */
 export const SLOW_START_STREAMS = 32
 const SLOW_START_MS = 1_000
 /** Jittered by a fifth either way, so that connections opened together do not end together. */
@@ -44,14 +44,14 @@ const AGE_JITTER = 0.2
 /** Below the 90 s after which kube-apiserver closes idle connections, so that we never write into a closing one. */
 const IDLE_CLOSE_MS = 60_000
 /**
- * Bytes of unsent heads above which a connection takes no requests: a slow server gets no more, otherwise
- * the backlog would end the connection (CLIENT_LIMITS.maxBacklogBytes).
+ * Bytes of unsent heads above which a connection takes no requests: otherwise, with a slow server, the backlog would end the connection
+ * (CLIENT_LIMITS.maxBacklogBytes).
  */
 const FULL_BACKLOG_BYTES = 1024 * 1024
 /** Bytes in transit that count as one more stream, so that small responses do not queue behind a large list. */
 const BYTES_PER_LOAD_BITS = 13
 /**
- * A connection with fewer streams and recent bytes takes the next request, too: those that share one share its writes and reads. With four
+ * A connection with fewer streams and recent bytes takes the next request, too: requests on one connection share its writes and reads. With four
  * connections for 64 requests in flight, instead of one, a request took 1.12 x the CPU (bench/README.md).
  */
 const LIGHT_STREAMS = 80
@@ -66,9 +66,9 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   #ready = false
   #readyAtMs = 0
   #retired: CloseCause | undefined
-  /** Whether it has answered. */
+  /** Whether it has responded. */
   #proven = false
-  /** Number of streams opened so far, and what it was when `#idleSinceMs` was set. */
+  /** Number of streams opened so far, and its value when `#idleSinceMs` was set. */
   #opened = 0
   #openedSeen = 0
   #idleSinceMs: number
@@ -78,8 +78,8 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
 
   /**
    * @param chance in [0, 1)
-   * @param isBulk as of Http2Socket
-   * @param head as of Connection
+   * @param isBulk see Http2Socket
+   * @param head see Connection
    */
   constructor(
     socket: Duplex,
@@ -103,7 +103,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.free > 0
   }
 
-  /** Streams that it takes now. */
+  /** Streams that can be opened now. */
   get free(): number {
     const connection = this.#connection
     if (this.#retired !== undefined || !this.#ready || this.#full || !connection.usable) return 0
@@ -112,7 +112,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return Math.max(0, most - connection.takenStreams)
   }
 
-  /** Takes new requests, though perhaps not at the moment. */
+  /** Accepts new requests in principle, though perhaps not at the moment. */
   get active(): boolean {
     return this.#retired === undefined && this.#ready && this.#connection.usable
   }
@@ -126,7 +126,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#proven
   }
 
-  /** Of every open stream, whose it is. */
+  /** The source of every open stream. */
   charges(): Iterable<Charge | undefined> {
     return this.#connection.charges()
   }
@@ -135,7 +135,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#connection.openStreams
   }
 
-  /** Has so little to do that requests need not go to another one as well. */
+  /** So lightly loaded that requests need not be spread to other connections. */
   get isLight(): boolean {
     return this.#connection.takenStreams < LIGHT_STREAMS && this.#driver.recentBytes < LIGHT_BYTES
   }
@@ -145,7 +145,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#connection.takenStreams + (this.#driver.recentBytes >> BYTES_PER_LOAD_BITS)
   }
 
-  /** The server's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 section 6.5.2); infinite when not sent. */
+  /** The server's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 section 6.5.2); infinite if not sent. */
   get maxListBytes(): number {
     return this.#connection.maxListBytes
   }
@@ -155,7 +155,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return this.#expired && this.#retired === undefined
   }
 
-  /** Only when `takesMore`. */
+  /** Requires `takesMore`. */
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream {
     this.#opened++
     const heard = this.#proven ? events : new FirstAnswer(events, this)
@@ -164,20 +164,20 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     return stream ?? new UnsentStream(events, 'head-too-large')
   }
 
-  /** It has answered: slow start is over. */
+  /** It has responded: slow start is over. */
   prove(): void {
     if (this.#proven) return
     this.#proven = true
     this.#owner.onRoom()
   }
 
-  /** No new requests; closes when the last one has ended. */
+  /** Takes no new requests; closes when the last one has ended. */
   retire(cause: CloseCause, nowMs: number): void {
     this.#retired ??= cause
     this.#closeWhenEmpty(nowMs)
   }
 
-  /** Our GOAWAY comes last: after it some servers process nothing, not even earlier requests. */
+  /** Our GOAWAY comes last: some servers process nothing after it, not even earlier requests. */
   #closeWhenEmpty(nowMs: number): void {
     if (this.#connection.openStreams === 0 && !this.#gone) this.#connection.drain(nowMs)
   }
@@ -195,7 +195,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
     }
     if (!this.#ready) return
     if (nowMs >= this.#expiresAtMs) this.#expired = true
-    // A server that allows no streams at all has not answered.
+    // A server that allows no streams at all has not responded.
     if (!this.#proven && this.#connection.maxStreams > 0 && nowMs - this.#readyAtMs >= SLOW_START_MS) this.prove()
     if (this.#connection.openStreams > 0 || this.#opened !== this.#openedSeen) {
       this.#openedSeen = this.#opened
@@ -226,7 +226,7 @@ export class UpstreamConnection implements ClientEvents, Http2SocketEvents, Carr
   }
 
   onSuspects(charges: readonly Charge[], certain: boolean): void {
-    // What we have retired is closed by us, or by a server that was told to.
+    // A retired connection is closed by us, or by a server that was told to.
     if (this.#ready && (certain || this.#retired === undefined))
       this.#owner.onSuspects(charges, certain, this.#readyAtMs)
   }
@@ -257,7 +257,7 @@ function closeCause(code: number, message: string): CloseCause {
   return message === PING_UNANSWERED ? 'closedByPingTimeout' : 'closedByLoss'
 }
 
-/** Listens for the first response on a connection that has not answered yet. */
+/** Waits for the first response on a connection that has had none. */
 class FirstAnswer implements StreamEvents {
   readonly #events: StreamEvents
   readonly #connection: UpstreamConnection

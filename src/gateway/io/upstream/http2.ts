@@ -1,5 +1,5 @@
-// HTTP/2 connections to one endpoint for one class of requests, so that a large list, thousands of watches or a 401 (which
-// makes kube-apiserver close the connection) never affect requests of another class.
+// HTTP/2 connections to one endpoint for one class of requests, so that a large list, thousands of watches or a 401 (which makes kube-apiserver close
+// the connection) never affect requests of another class.
 
 import type { Duplex } from 'node:stream'
 import type { Http2Counters } from '../../../http2/counters.ts'
@@ -14,17 +14,17 @@ import type { Carrier, WaitingStream } from './waiting.ts'
 export interface Http2Connector {
   /** A socket that negotiated h2, or an error. */
   connect(): Promise<Duplex>
-  /** The memory of heads that come, for each connection. Default: there is always enough. */
+  /** Accounts for incoming heads, per connection. Default: unlimited memory. */
   head?(): HeadMemory
   /** A connection could not be opened: the endpoint may be down. */
   onFailed(error: Error): void
   /** A connection broke unexpectedly: the endpoint may be down. */
   onBroken(error: Error): void
-  /** A connection ends because of these, probably. Before its streams hear of it. */
+  /** Sources whose requests probably broke a connection. Called before its streams are notified. */
   onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number): void
-  /** A connection can be used. */
+  /** A connection is ready for use. */
   onReady?(): void
-  /** Upstream, or the end of a connection, has ended so many streams. */
+  /** This many streams were ended by upstream, or by the end of a connection. */
   onStreamsEnded?(count: number): void
 }
 
@@ -37,19 +37,19 @@ export interface Http2GroupCounters {
 /** How requests are assigned to connections. */
 export interface Http2GroupShape {
   /**
-   * Connections among which requests are spread once each has some load; more are opened only when streams run out. One:
-   * a connection is filled before the next is used.
+   * Connections among which requests are spread once each has some load; more are opened only when streams run out. One: a connection is filled
+   * before the next is used.
    */
   readonly spread: number
-  /** Most connections; beyond them requests wait for a free stream. */
+  /** Maximum connections; beyond that, requests wait for a free stream. */
   readonly connections: number
   /** Answers wait behind those of other groups. Default: false */
   readonly isBulk?: boolean
 }
 
-/** Spare streams that are free before another connection is opened for them. */
+/** Another connection is opened when fewer spare streams than this are free. */
 const SPARE_AHEAD = 16
-/** Most connections that have not answered yet, so that a server that has just started does not get all at once. */
+/** Maximum connections that have not responded yet, so that a server that has just started does not get all at once. */
 const MAX_UNPROVEN = 2
 
 export class Http2Group implements ConnectionOwner, SpareStreams {
@@ -61,16 +61,16 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
   readonly #queue: StreamQueue
   /** Whether a connection is being opened, until its SETTINGS arrive: at most one at a time. */
   #opening = false
-  /** The last attempt failed: not again before the next tick, unless a request waits that has no alternative. */
+  /** The last attempt failed: no new one before the next tick, unless a waiting request has no alternative. */
   #failed = false
   #state: 'open' | 'draining' | 'destroyed' = 'open'
-  /** These are spare streams, and there are more of them. */
+  /** Called when spare streams become free; set if these are spare. */
   readonly #onSpareRoom: (() => void) | undefined
   readonly #createSpare: ((onRoom: () => void) => Http2Group) | undefined
-  /** For those who hold less than their share while others hold all streams. Absent until that happens. */
+  /** Streams for sources below their share while others hold all regular ones. Absent until needed. */
   #spare: Http2Group | undefined
 
-  /** @param spare how to create a group of spare streams for this one, which says when it has more of them; or that this is such a group */
+  /** @param spare creates the group of spare streams for this one, with a callback for when it has more; or states that this is such a group */
   constructor(
     connector: Http2Connector,
     shape: Http2GroupShape,
@@ -104,9 +104,9 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     return stream
   }
 
-  /** Undefined: the request has to wait. */
+  /** undefined: the request has to wait. */
   #spareFor(charge: Charge): Http2Group | undefined {
-    // Without a connection there is nothing that others could hold.
+    // Without a connection, other sources cannot hold any streams.
     if (this.#createSpare === undefined || this.#state !== 'open' || this.#active() === 0) return undefined
     if (!this.#queue.isLight(charge)) return undefined
     this.#spare ??= this.#createSpare(() => this.#useSpare())
@@ -118,7 +118,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     if (this.#spare !== undefined) this.#queue.sendLight(this.#spare)
   }
 
-  /** As spare streams of another group. */
+  /** For use as the spare streams of another group. */
   get hasRoom(): boolean {
     return this.#state === 'open' && this.#queue.hasRoom(this.#free)
   }
@@ -128,7 +128,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     return this.#state === 'open' && this.#queue.admits(charge, this.#free)
   }
 
-  /** Streams that could be opened now, or with the first connection. */
+  /** Streams that could be opened now, or on the first connection. */
   get #free(): number {
     if (this.#active() === 0) return this.#failed ? 0 : SLOW_START_STREAMS
     let free = 0
@@ -136,7 +136,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     return free
   }
 
-  /** Of every open stream, whose it is. */
+  /** The source of every open stream. */
   *#holders(): Iterable<Charge | undefined> {
     for (const connection of this.#connections) yield* connection.charges()
   }
@@ -150,7 +150,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     for (let i = 0; i < connections.length; i++) {
       const connection = connections[i]
       if (connection === undefined || !connection.takesMore) continue
-      // The first one that is light: requests that share a connection share its writes, and the others become idle.
+      // The first lightly loaded one: requests on one connection share its writes, and the others become idle.
       if (spread === 1 || connection.isLight) return connection
       const { load } = connection
       if (load >= least) continue
@@ -178,7 +178,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     if (unproven < MAX_UNPROVEN && room < this.#queue.count) this.#connect()
   }
 
-  /** For spare streams, for which nobody waits long enough that a connection would be opened because of it. */
+  /** For spare streams: waits for them are too short to trigger opening a connection. */
   #connectAhead(): void {
     if (this.#opening || this.#failed || this.#state !== 'open' || this.#free >= SPARE_AHEAD) return
     const unproven = this.#connections.filter((connection) => connection.active && !connection.proven).length
@@ -223,7 +223,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     for (const stream of this.takeWaiting()) stream.refuse()
   }
 
-  /** Hands over the waiting requests. */
+  /** Removes and returns the waiting requests. */
   takeWaiting(): WaitingStream[] {
     return this.#queue.takeAll()
   }
@@ -299,7 +299,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     if (this.#spare?.over === true) this.#spare = undefined
   }
 
-  /** An old connection is retired when there is another one, so that no request waits for its successor. */
+  /** Retires an old connection if there is another one, so that no request waits for its successor. */
   #retireExpired(nowMs: number): void {
     let expired = false
     let fresh = false
@@ -314,7 +314,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     if (!fresh && this.#active() > 0 && this.#state === 'open' && !this.#opening && !this.#failed) this.#connect()
   }
 
-  /** No new requests; accepted ones finish, even if they still wait for a connection. */
+  /** Takes no new requests; accepted ones finish, even if they still wait for a connection. */
   drain(): void {
     if (this.#state !== 'open') return
     this.#state = 'draining'
@@ -335,7 +335,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     for (const stream of this.takeWaiting()) stream.refuse()
   }
 
-  /** The smallest SETTINGS_MAX_HEADER_LIST_SIZE of all connections; infinite when not sent. */
+  /** The smallest SETTINGS_MAX_HEADER_LIST_SIZE of all connections; infinite if not sent. */
   get maxListBytes(): number {
     return Math.min(...this.#connections.map((connection) => connection.maxListBytes))
   }
@@ -347,7 +347,7 @@ export class Http2Group implements ConnectionOwner, SpareStreams {
     return this.#connections.length > 0
   }
 
-  /** With the spare ones, as the next two. */
+  /** Includes the spare ones, as do the next two. */
   get connections(): number {
     return this.#connections.length + (this.#spare?.connections ?? 0)
   }

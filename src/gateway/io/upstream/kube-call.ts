@@ -1,5 +1,5 @@
-// The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview over the connections that carry the
-// clients' requests, probes over those of the main thread. Also calls that it makes on behalf of a client's request.
+// The gateway's own calls to a kube-apiserver: TokenReview and SubjectAccessReview on the connections that carry clients' requests, probes on those
+// of the main thread. Also calls made on behalf of a client's request.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../../kit/api/stream.ts'
 import { type AnswerLimits, SHORT_TEXT_BYTES } from '../../../kube/core/answers/answer-limits.ts'
@@ -15,7 +15,7 @@ import { AnswerBytes, COUNT_SEED } from '../../../kube/io/answers/thread-answers
 import { headerValue } from '../../core/request/hop-headers.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
-/** The gateway's own calls beside the requests of clients. */
+/** Pays for the gateway's own calls, next to clients' requests. */
 const GATEWAY: Charge = { source: 'the gateway itself', weight: 8, known: true }
 
 export interface KubeCall {
@@ -23,38 +23,38 @@ export interface KubeCall {
   /** Raw request target. */
   readonly path: string
   readonly authority: string
-  /** Bearer token of the gateway; '' when it has a client certificate. */
+  /** The gateway's bearer token; '' if it has a client certificate. */
   readonly token: string
   readonly body?: string | Buffer
-  /** Of `body`. Default application/json. */
+  /** Content type of `body`. Default application/json. */
   readonly contentType?: string
   readonly timeoutMs: number
-  /** The user it is made for; absent = the gateway itself. If set, `token` is ''. */
+  /** The user on whose behalf it is made; absent = the gateway itself. If set, `token` is ''. */
   readonly credentials?: SharedFields
-  /** Header fields instead of the gateway's user-agent; none that the call sets itself. */
+  /** Header fields instead of the gateway's user-agent; must not include fields that the call sets itself. */
   readonly fields?: HeaderList
-  /** Of the answer, unless it is an error. */
+  /** Limits of the response, unless it is an error. */
   readonly limits: AnswerLimits
-  /** Who pays for the memory of the answer while it comes. */
+  /** Who pays for the memory of the response while it arrives. */
   readonly payer: Charge
 }
 
 export interface KubeAnswer {
   readonly status: number
-  /** Counted: it may be parsed. Of an error that says more than is read, a Status that says so. */
+  /** Within the limits, so it may be parsed. For an error that exceeds them, a Status that says so. */
   readonly body: string
-  /** Absent when nothing was sent. */
+  /** Absent if nothing was sent. */
   readonly head?: HeaderList
 }
 
-/** Codes from here on are errors, or redirects, which nobody follows. */
+/** Codes from here on are errors, or redirects, which are not followed. */
 const FIRST_ERROR = 300
 const USER_AGENT = 'portcullis'
-/** Endpoints that are tried for one call. */
+/** Endpoints tried per call. */
 const MAX_TRIES = 3
 
 /**
- * @throws {KubeCallError} when no complete response arrived in time
+ * @throws {KubeCallError} if no complete response arrived in time
  * @throws {AnswerTooLargeError} @throws {NoRoomError}
  */
 export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<KubeAnswer> {
@@ -82,7 +82,7 @@ export function kubeCall(endpoint: UpstreamEndpoint, call: KubeCall): Promise<Ku
         else reject(error)
       }
     }
-    /** Of an error the code is what counts. */
+    /** For an error only the code matters. */
     const cut = (): void => {
       stream.reset('cancel')
       clearTimeout(deadline)
@@ -130,16 +130,16 @@ export interface CallOneOf {
   connections(url: string): UpstreamEndpoint | undefined
   /** In [0, 1). */
   random(): number
-  /** For the next attempt; none is made when it is 0 or less. */
+  /** Timeout of the next attempt; if 0 or less, there is none. */
   timeoutMs(): number
   /** It tests the gateway's credential: 401 and 403 count only if no other endpoint accepts it, and errors, which no user reads, name the endpoint. */
   readonly testsCredential?: boolean
 }
 
 /**
- * Tries the endpoints one after the other, from a random one on.
- * @throws {KubeCallError} why the last one that was tried gave no answer
- * @throws {AnswerTooLargeError} @throws {NoRoomError} at once: the others would answer the same
+ * Tries the endpoints in turn, starting from a random one.
+ * @throws {KubeCallError} why the last attempt failed
+ * @throws {AnswerTooLargeError} @throws {NoRoomError} at once: other endpoints would give the same response
  */
 export async function callOneOf(
   { endpoints, connections, random, timeoutMs, testsCredential = false }: CallOneOf,
@@ -155,7 +155,7 @@ export async function callOneOf(
     if (upstream === undefined || leftMs <= 0) continue
     try {
       const answer = await kubeCall(upstream, { ...call, authority, timeoutMs: leftMs })
-      // Overloaded or shutting down: another one may answer.
+      // Overloaded or shutting down: another one may respond.
       if (answer.status === 429 || answer.status >= 500)
         last = `${testsCredential ? url : 'upstream'} answered with ${answer.status}`
       else if (testsCredential && (answer.status === 401 || answer.status === 403)) refusal ??= answer

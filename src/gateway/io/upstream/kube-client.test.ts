@@ -27,7 +27,7 @@ interface Seen {
   readonly user: string
 }
 
-/** An API server with one Pod; a watch says nothing and stays. */
+/** An API server with one Pod; a watch stays open and silent. */
 class Apiserver {
   readonly seen: Seen[] = []
   readonly watches = new Set<ServerResponse>()
@@ -184,7 +184,7 @@ test('no endpoint, no cluster, and a wrong CA give no answer; a refusal is one',
 })
 
 test('an address of a name, and one of an EndpointSlice, is verified by the name of the server', async (t) => {
-  // The certificate has localhost and 127.0.0.1.
+  // The certificate is valid for localhost and 127.0.0.1.
   const other = new Apiserver()
   await other.start('127.0.0.2')
   t.after(() => other.stop())
@@ -258,7 +258,7 @@ test('a watch moves to another endpoint when its own is no longer healthy or lis
   probe(second, true)
   probe(first, false)
   await waitFor('the watch on the other', () => second.watches.size === 1 && first.watches.size === 0)
-  // With none that is better it stays.
+  // It stays if there is no better one.
   probe(second, false)
   probe(first, true)
   await waitFor('the watch on the first', () => first.watches.size === 1)

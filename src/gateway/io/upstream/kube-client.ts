@@ -1,5 +1,5 @@
-// ObjectClient of an UpstreamCluster: with its clientConfig, on a healthy endpoint. Both are looked up for each
-// request, so that changes of the object, or of the endpoints' health, take effect at once.
+// ObjectClient of an UpstreamCluster: uses its clientConfig and a healthy endpoint. Both are looked up for each request, so that changes of the
+// object or of endpoint health take effect at once.
 
 import { isIP } from 'node:net'
 import type { Logger } from '../../../kit/api/ports.ts'
@@ -26,21 +26,21 @@ export interface UpstreamEndpointView {
   readonly url: string
   readonly enabled: boolean
   readonly health: { readonly state: 'unknown' | 'healthy' | 'unhealthy' }
-  /** `of`: the server that it is an address of, which its certificate names. Default: it is the server itself. */
+  /** `of`: the server that this address belongs to, which its certificate names. Default: it is the server itself. */
   readonly compiled?: { readonly of?: { readonly name: string } }
 }
 
 export interface UpstreamKubeClientOptions extends Pick<KubeClientOptions, 'timing' | 'timeoutMs' | 'calls'> {
   /** The current cluster; undefined = it does not exist. */
   cluster(): UpstreamView | undefined
-  /** undefined = who starts the program names the server. */
+  /** undefined = the server is named by the person who starts the program. */
   readonly guard: DialGuard | undefined
-  /** For the message when it does not exist. Default: not named. */
+  /** For the message if it does not exist. Default: not named. */
   readonly name?: string
   readonly log: Logger
 }
 
-/** Its calls reject with a plain Error while the cluster has no endpoint that may take requests. */
+/** Its calls reject with a plain Error while no endpoint of the cluster may take requests. */
 export function createUpstreamKubeClient({
   cluster,
   guard,
@@ -56,9 +56,9 @@ class UpstreamAccess implements KubeAccessSource {
   readonly #name: string
   /** Replaced when the object changes. */
   #client: CompiledClient | undefined
-  /** By the name that is verified; '' = the host. */
+  /** Keyed by the name to verify; '' = the host. */
   readonly #tls = new Map<string, KubeAccess['tls']>()
-  /** Round-robin over the endpoints. */
+  /** Round-robin position among the endpoints. */
   #turn = 0
 
   constructor(cluster: () => UpstreamView | undefined, guard: DialGuard | undefined, name: string) {
@@ -97,7 +97,7 @@ class UpstreamAccess implements KubeAccessSource {
     return false
   }
 
-  /** A watch moves when its endpoint was removed or another one is better, or when the credentials have changed. */
+  /** A watch moves if its endpoint was removed, another one is better, or the credentials have changed. */
   stillGood(access: KubeAccess): boolean {
     const live = this.#cluster()
     if (live === undefined) return false

@@ -1,27 +1,27 @@
-// Connections on which the last answer is read although they cannot be written to any more.
+// Reads the final response on connections that can no longer be written to.
 
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 
 type WriteDone = Parameters<NonNullable<Writable['_write']>>[2]
 
-/** The other side has closed the connection. */
+/** The peer has closed the connection. */
 const CLOSED_CODES = new Set(['EPIPE', 'ECONNRESET'])
 
 /**
- * A server that answers a request before it has read the body may close its connection at once. The next write fails then, and a socket of Node
- * whose write fails is destroyed, with the answer unread in the kernel. From here on such a write is pending until what has come is read.
+ * A server that responds before it has read the body may close its connection at once. The next write then fails, and Node destroys a socket whose
+ * write fails, leaving the response unread in the kernel. From here on, such a write stays pending until received data is read.
  */
 export function readBeforeWriteFails(socket: Socket): void {
   const { _write: write, _writev: writev } = socket
-  // Of a stream one write is under way at a time, so there is one of these for all.
+  // A stream has one pending write at a time, so one of these is enough.
   let done: WriteDone = () => undefined
   const onWritten: WriteDone = (error) => {
     if (!CLOSED_CODES.has(codeOf(error)) || socket.readableEnded || socket.destroyed) {
       done(error)
       return
     }
-    // The kernel ends it, or fails to read, as soon as what has come is read.
+    // The kernel reports the end, or a read error, as soon as received data is read.
     socket.once('end', () => done(error))
   }
   socket._write = (chunk, encoding, callback) => {

@@ -1,30 +1,30 @@
-// Connections to an endpoint that ended because of somebody's request: who is charged for it, and when it was rather the endpoint.
+// Attributes broken connections to an endpoint: to the source whose request probably caused it, or to the endpoint.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Offenders } from '../../core/upstream/offenders.ts'
 import type { UpstreamCounters } from '../../metrics/upstream-counters.ts'
 import type { Relists } from './relists.ts'
 
-/** What all endpoints of a cluster share, in each thread. */
+/** Shared by all endpoints of a cluster, in each thread. */
 export interface SharedByCluster {
   readonly cluster: string
   readonly relists: Relists
   readonly offenders: Offenders
-  /** A source gets connections of its own for a while. */
+  /** A source gets its own connections for a while. */
   onQuarantined(charge: Charge, forMs: number): void
 }
 
-/** A connection that is closed silently may be the endpoint's end: it counts if another one can be opened by then. */
+/** A silently closed connection may mean that the endpoint is down: it counts if another one can be opened by then. */
 const ALIVE_MS = 2_000
-/** ... and only half, since nobody says why. */
+/** ... and only half, since the cause is unknown. */
 const UNCERTAIN_POINTS = 0.5
-/** Connections that were open at the same time and are lost within this time are lost because of the endpoint. */
+/** Concurrently open connections that are lost within this time are attributed to the endpoint. */
 const TOGETHER_MS = 250
 
 export class Offences {
   readonly #shared: SharedByCluster
   readonly #counters: UpstreamCounters
-  /** Of the last connection that was closed silently, and when. */
+  /** Suspects of the last silently closed connection, and when it closed. */
   #uncertain: readonly Charge[] = []
   #lostMs = Number.NEGATIVE_INFINITY
 
@@ -33,15 +33,15 @@ export class Offences {
     this.#counters = counters
   }
 
-  /** Which connections a source uses; -1 = those of everybody. */
+  /** Which connections a source uses; -1 = the shared ones. */
   laneOf(charge: Charge): number {
     const { offenders } = this.#shared
     return offenders.none ? -1 : offenders.laneOf(charge, performance.now())
   }
 
   /**
-   * @param charges of a connection that ends: each as often as it is named
-   * @param readyAtMs since when it could be used
+   * @param charges of the connection's streams: each charged once per occurrence
+   * @param readyAtMs since when it was usable
    */
   onSuspects(charges: readonly Charge[], certain: boolean, readyAtMs: number, nowMs: number): void {
     if (certain) {
@@ -53,7 +53,7 @@ export class Offences {
     this.#uncertain = together ? [] : charges
   }
 
-  /** A connection was opened: the endpoint is there. */
+  /** A connection was opened: the endpoint is alive. */
   onReady(nowMs: number): void {
     const charges = this.#uncertain
     this.#uncertain = []

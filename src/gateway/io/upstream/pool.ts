@@ -22,8 +22,8 @@ export type RequestClass = 'unary' | 'watch' | 'anonymous' | 'reserved'
 type ConnectionClass = RequestClass | 'bulk'
 
 /**
- * What is let in at the pace of the server's answers after connections broke: lists, over the connections of `unary`, and watches that are
- * opened, over those of `watch`. Everything else goes its way.
+ * Requests paced by the server's responses after connections broke: lists, on `unary` connections, and new watches, on `watch` connections.
+ * Everything else is unaffected.
  */
 export type RequestKind = RequestClass | 'list' | 'watch-opening'
 
@@ -40,9 +40,9 @@ interface ClassConnections {
 export interface EndpointConnections {
   /** What the server negotiated; 'unknown' until the first connection. */
   readonly protocol: 'unknown' | 'h2' | 'http/1.1'
-  /** Those of `lanes`, too. */
+  /** Includes those of `lanes`. */
   readonly connections: number
-  /** Groups of connections of sources that have ended others. */
+  /** Groups of connections for sources that have broken others. */
   readonly lanes: number
   readonly classes: Readonly<Record<ConnectionClass, ClassConnections>>
   readonly counters: UpstreamCounters
@@ -51,9 +51,9 @@ export interface EndpointConnections {
 export interface UpstreamEndpoint {
   /**
    * Sends a request on behalf of a client. Errors are reported by `events.onReset`, never thrown.
-   * @param shared fields behind those of `head`, encoded once for many requests
+   * @param shared fields after those of `head`, encoded once for many requests
    * @param end the request has no body
-   * @param charge whose request it is: streams are shared out among sources
+   * @param charge the request's source: streams are shared among sources
    */
   open(
     kind: RequestKind,
@@ -63,17 +63,17 @@ export interface UpstreamEndpoint {
     events: StreamEvents,
     charge: Charge,
   ): Stream
-  /** A connection of its own that speaks HTTP/1.1, for upgrades. */
+  /** A separate HTTP/1.1 connection, for upgrades. */
   connectHttp1(): Promise<TLSSocket | Socket>
-  /** Why the last connection was not opened, where the operator does not allow its address; '' = it was allowed. */
+  /** Why the last connection was not opened, if the operator does not allow its address; '' = it was allowed. */
   readonly dialRefusal: string
   /** Whether such a request of this source would have to wait for a stream. */
   isFull(kind: RequestKind, charge: Charge): boolean
-  /** Whether lists and watches are let in one after the other. */
+  /** Whether lists and watches are being paced. */
   readonly relisting: boolean
   /** Largest header list that the server accepts (RFC 9113 section 6.5.2); larger ones are not sent. */
   maxListBytes(): number
-  /** No new requests; running ones finish. */
+  /** Takes no new requests; running ones finish. */
   drain(): void
   destroy(): void
   describe(): EndpointConnections
@@ -86,23 +86,23 @@ interface UpstreamEvents {
 
 /** For short requests: 64 x 100 streams (kube-apiserver even allows 250) are more than one endpoint can process. */
 const MAX_CONNECTIONS = 64
-/** Watches keep their streams for minutes, and one endpoint may have 100,000 of them. */
+/** Watches hold their streams for minutes, and one endpoint may have 100,000 of them. */
 const MAX_WATCH_CONNECTIONS = 1_024
-/** For all requests of somebody who has ended connections. */
+/** For all requests of a source that has broken connections. */
 const MAX_LANE_CONNECTIONS = 16
-/** For each class that has spare ones, for those who hold less than their share while others hold all streams. */
+/** For each class with spare streams, for sources below their share while others hold all regular ones. */
 const MAX_SPARE_CONNECTIONS = 8
 /**
- * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time
- * that they take on one connection, and the processor's time for a request was the same.
+ * Four for unary requests: measured with lists of 20 MB along with requests of 1 KiB, the small ones took a third of the time that they take on one
+ * connection, and the CPU time per request was the same.
  */
 const SHAPES: Readonly<Record<ConnectionClass | 'lane' | 'spare', Http2GroupShape>> = {
   unary: { spread: 4, connections: MAX_CONNECTIONS },
-  // As many, on which hundreds of lists are in the way of nobody's small answers.
+  // Just as many, so that hundreds of lists do not delay small responses of other sources.
   bulk: { spread: 4, connections: MAX_CONNECTIONS, isBulk: true },
   watch: { spread: 1, connections: MAX_WATCH_CONNECTIONS },
   anonymous: { spread: 1, connections: MAX_CONNECTIONS },
-  // What waits for nobody: used while the unary ones are full.
+  // Never waits for others: used while the unary ones are full.
   reserved: { spread: 1, connections: MAX_CONNECTIONS },
   lane: { spread: 1, connections: MAX_LANE_CONNECTIONS },
   spare: { spread: 1, connections: MAX_SPARE_CONNECTIONS },
@@ -130,7 +130,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #counters: Http2GroupCounters
   readonly #server: GuardedServer
   readonly #connector: UpstreamConnector
-  /** As of the last connection; plain http has no negotiation. */
+  /** Protocol of the last connection; plain http has no negotiation. */
   #protocol: 'unknown' | 'h2' | 'http/1.1'
   #protocolSinceMs = 0
   #lostAtMs: number = Number.NEGATIVE_INFINITY
@@ -141,12 +141,12 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
   readonly #reserved: Http2Group
   #http1: Http1Pool | undefined
   readonly #cluster: string
-  /** Of its cluster. */
+  /** Shared by its cluster. */
   readonly #relists: Relists
   readonly #offences: Offences
-  /** The connections of those who have ended others. */
+  /** Connections of sources that have broken others. */
   readonly #lanes = new Map<number, Http2Group>()
-  /** Something here has a deadline. */
+  /** There is a pending deadline. */
   #ticking = false
 
   constructor(
@@ -174,7 +174,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     this.#reserved = this.#createGroup('reserved')
   }
 
-  /** @param onSpareRoom only of a group of spare streams for `kind` */
+  /** @param onSpareRoom only for a group of spare streams for `kind` */
   #createGroup(kind: ConnectionClass | 'lane', onSpareRoom?: () => void): Http2Group {
     const connector = {
       connect: () => this.#connectH2(),
@@ -194,7 +194,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
       const shape = { ...SHAPES.spare, isBulk: kind === 'bulk' }
       return new Http2Group(connector, shape, this.#counters, { onRoom: onSpareRoom })
     }
-    // What is reserved is for few, and a lane for those who have none to share with.
+    // No spare streams for the reserved class, which few requests use, nor for lanes, whose sources share with no others.
     const create = (onRoom: () => void): Http2Group => this.#createGroup(kind, onRoom)
     const spare = kind === 'lane' || kind === 'reserved' ? {} : { create }
     return new Http2Group(connector, SHAPES[kind], this.#counters, spare)
@@ -233,7 +233,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     return to.open(head, shared, end, events, charge)
   }
 
-  /** Unknown yet: it waits for the first connection, which decides the protocol. */
+  /** With an unknown protocol it waits for the first connection, which decides. */
   #carrierOf(kind: RequestKind, charge: Charge): Carrier {
     return this.#protocol === 'http/1.1' ? this.#http1Class(classOf(kind)) : this.#groupFor(kind, charge)
   }
@@ -253,7 +253,7 @@ class PooledEndpoint implements UpstreamEndpoint, Tickable {
     return group
   }
 
-  /** Those of everybody, and of each lane. */
+  /** The shared groups and those of lanes. */
   get #groups(): Http2Group[] {
     return [this.#unary, this.#bulk, this.#watch, this.#anonymous, this.#reserved, ...this.#lanes.values()]
   }

@@ -1,5 +1,5 @@
-// Lists and new watches of one cluster after its connections broke: they are let in at the pace of the server's answers, by source, and
-// who would wait too long is told when to come back. Everything else passes by.
+// Paces lists and new watches of one cluster after its connections broke: they are admitted at the rate of the server's responses, by source, and
+// requests that would wait too long get a retry time instead. Everything else is unaffected.
 
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
 import { addTickable, removeTickable, type Tickable } from '../../../kit/io/world/coarse-ticker.ts'
@@ -8,15 +8,15 @@ import type { WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 import { LONGEST_WAIT_MS, StreamQueue } from './stream-queue.ts'
 import { type Carrier, type MayWait, type WaitingStream, waitRefusal } from './waiting.ts'
 
-/** Long-running requests that end within a second, without their clients, count as an accident from this number on ... */
+/** Long-running requests that end within a second, other than by their clients, count as an incident from this number on ... */
 const MANY_LOST = 16
-/** ... if they are at least one in so many of all. */
+/** ... if they are at least one in this many of all. */
 const LOST_OF = 4
-/** A list whose answer has begun, but does not end, keeps its place no longer: its client may be slow. */
+/** A list whose response has begun, but does not end, then loses its slot: its client may be slow. */
 const LONGEST_BODY_MS = 1_000
-/** The same of one that is not answered at all. */
+/** The same for one without a response. */
 const LONGEST_ANSWER_MS = 5_000
-/** The part of the rate of the last seconds that a new second replaces. */
+/** Weight of the newest second in the moving average of the rate. */
 const RATE_GAIN = 0.3
 
 export class Relists implements Tickable {
@@ -25,18 +25,18 @@ export class Relists implements Tickable {
   readonly #underway = new Set<PacedStream>()
   readonly #onChange: (active: boolean) => void
   #ticking = false
-  /** Lost since the last tick, and how many there were then. */
+  /** Requests lost since the last tick. */
   #lost = 0
   #letIn = 0
-  /** A second. */
+  /** Requests admitted per second. */
   #rate = 0
 
-  /** @param onChange they are let in one after the other from now on, or no longer */
+  /** @param onChange pacing has begun or ended */
   constructor(onChange: (active: boolean) => void = () => undefined) {
     this.#onChange = onChange
   }
 
-  /** Whether lists and watches have to go through `open`. */
+  /** Whether lists and watches must go through `open`. */
   get active(): boolean {
     return !this.#window.calm
   }
@@ -45,13 +45,13 @@ export class Relists implements Tickable {
     return this.#queue.count
   }
 
-  /** How many may be under way; infinite while not active. */
+  /** How many may be in flight; infinite while not active. */
   get size(): number {
     return this.#window.size
   }
 
   /**
-   * Long-running requests have ended, and not because of their clients.
+   * Long-running requests have ended, other than by their clients.
    * @param open how many there are now
    */
   onStreamsEnded(count: number, open: () => number): void {
@@ -67,7 +67,7 @@ export class Relists implements Tickable {
     if (!active) this.#onChange(true)
   }
 
-  /** Only while `active`. @param watch its answer begins at once and never ends */
+  /** Only while `active`. @param watch its response begins at once and never ends */
   open(
     to: Carrier,
     watch: boolean,
@@ -85,13 +85,13 @@ export class Relists implements Tickable {
     return stream
   }
 
-  /** At the pace of the last seconds it would be its turn too late: it is better off to come back than to wait. */
+  /** At the rate of the last seconds its turn would come too late: refuse it with a retry time instead of letting it wait. */
   #tellWhoWaitsInVain(stream: WaitingStream): void {
     const seconds = this.#likelySeconds
     if (seconds * 1000 > LONGEST_WAIT_MS) this.#queue.refuse(stream, 'relists', seconds)
   }
 
-  /** Until the turn of the last who waits. */
+  /** Seconds until the last waiter's turn. */
   get #likelySeconds(): number {
     return this.#rate === 0 ? 0 : this.#queue.count / this.#rate
   }
@@ -148,7 +148,7 @@ export class Relists implements Tickable {
   }
 }
 
-/** Sends what has been let in. */
+/** Sends admitted requests. */
 class PacedCarrier implements Carrier {
   readonly #relists: Relists
   readonly #to: Carrier
@@ -168,9 +168,9 @@ class PacedCarrier implements Carrier {
   }
 }
 
-/** One that was let in, until it has been answered. */
+/** An admitted request, until it has a response. */
 class PacedStream implements MayWait, StreamEvents {
-  /** Set as soon as it is there. */
+  /** Set as soon as it exists. */
   stream: Stream | undefined = undefined
   readonly #relists: Relists
   readonly #events: StreamEvents

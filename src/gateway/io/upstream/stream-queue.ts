@@ -1,36 +1,36 @@
-// Requests that wait for a stream: shared out among their sources, bounded in number and bytes, and refused with the reason. Who holds
-// how many streams is counted only while somebody waits, so that nobody pays for it otherwise.
+// Requests waiting for a stream: shared fairly among sources, bounded in number and bytes, and refused with a reason. Streams held per source are
+// counted only under contention, so that there is no cost otherwise.
 
 import type { Charge, HeaderList, SharedFields, StreamEvents } from '../../../kit/api/stream.ts'
 import { TurnQueue } from '../../../kit/core/queues/turn-queue.ts'
 import type { WaitLimit, WaitRefusal } from '../../core/upstream/wait-refusal.ts'
 import { type Carrier, type WaitingRoom, WaitingStream } from './waiting.ts'
 
-/** Requests of one class to one endpoint that wait, most. */
+/** Maximum waiting requests of one class per endpoint. */
 export const MAX_WAITING_REQUESTS = 4096
-/** Of their bodies, all together. */
+/** Maximum total of their bodies. */
 export const MAX_WAITING_BYTES: number = 16 * 1024 * 1024
 /**
- * A request that waits this long for a connection or a stream is refused: twice the connect timeout. Its client gets
- * a response rather than silence, and may retry later or elsewhere.
+ * A request that waits this long for a connection or stream is refused: twice the connect timeout. Its client gets a response rather than silence,
+ * and may retry later or elsewhere.
  */
 export const LONGEST_WAIT_MS = 10_000
 
-/** Of the spare streams that are free, one source takes no more than one in so many: those who come later find some, too. */
+/** Maximum fraction of the free spare streams for one source: one in this many, so that later sources find some, too. */
 const SPARE_PART = 8
 
-/** Streams for sources that hold less than their share while others hold all that there are. */
+/** Streams for sources below their share while others hold all regular ones. */
 export interface SpareStreams extends Carrier {
-  /** Whether any of them is free. */
+  /** Whether any is free. */
   readonly hasRoom: boolean
-  /** Whether a request may be opened: there are enough for what its source holds of them already. */
+  /** Whether one more request may be opened: enough are free, given how many its source holds. */
   admits(charge: Charge): boolean
 }
 
-/** Why somebody waits. */
+/** Why a request waits. */
 export interface WaitReason {
   readonly limit: WaitLimit
-  /** Until the turn of who comes now; 0 = not known. */
+  /** Expected wait of a new request; 0 = unknown. */
   readonly likelySeconds: number
 }
 
@@ -39,10 +39,10 @@ export const NO_STREAM: WaitReason = { limit: 'upstream-wait', likelySeconds: 0 
 export class StreamQueue implements WaitingRoom {
   readonly #queue: TurnQueue<WaitingStream>
   readonly #holders: () => Iterable<Charge | undefined>
-  /** Somebody waits, or has waited a moment ago: what each source holds is counted. */
+  /** Requests are waiting, or were a moment ago: streams held per source are counted. */
   #contended = false
 
-  /** @param holders of every stream that is open now, whose it is */
+  /** @param holders the source of every open stream */
   constructor(
     holders: () => Iterable<Charge | undefined>,
     size: { readonly count: number; readonly bytes: number } = {
@@ -58,7 +58,7 @@ export class StreamQueue implements WaitingRoom {
     return this.#queue.count
   }
 
-  /** A request that waits from now on. It may be refused at once, behind this call. */
+  /** Enqueues a request. It may be refused right after this call. */
   wait(
     head: HeaderList,
     shared: SharedFields | undefined,
@@ -81,15 +81,15 @@ export class StreamQueue implements WaitingRoom {
 
   // === spare streams ===
 
-  /** Somebody would have to wait: whether he holds less than his share of the streams. */
+  /** A request would have to wait: whether its source is below its share of the streams. */
   isLight(charge: Charge): boolean {
     this.#count()
     return !this.#queue.holdsItsShare(charge.source)
   }
 
-  /** Sends to spare streams whatever may go there. */
+  /** Sends to the spare streams whatever is eligible. */
   sendLight(spare: SpareStreams): void {
-    // Nobody is looked for where nothing is free: thousands may wait.
+    // Don't search unless streams are free: thousands may wait.
     while (this.#queue.count > 0 && spare.hasRoom) {
       const source = this.#queue.first((each, { charge }) => !this.#queue.isAtShare(each) && spare.admits(charge))
       if (source === undefined) return
@@ -97,14 +97,14 @@ export class StreamQueue implements WaitingRoom {
     }
   }
 
-  /** These streams are spare ones: whether nobody waits for those that are free. */
+  /** For spare streams: whether free ones have no waiters. */
   hasRoom(free: number): boolean {
     return free > this.#queue.count
   }
 
   /**
-   * These streams are spare ones: whether one more may be opened for a source.
-   * @param free how many are
+   * For spare streams: whether a source may open one more.
+   * @param free number of free streams
    */
   admits(charge: Charge, free: number): boolean {
     this.#count()
@@ -113,7 +113,7 @@ export class StreamQueue implements WaitingRoom {
     return left > 0 && (has === 0 || has * SPARE_PART < left)
   }
 
-  /** Whose turn it is. Its stream has to be told with `opened`. */
+  /** The next request. Report its stream with `opened`. */
   next(): WaitingStream | undefined {
     return this.#queue.next()
   }
@@ -128,19 +128,19 @@ export class StreamQueue implements WaitingRoom {
     if (this.#contended && charge !== undefined) this.#queue.release(charge.source)
   }
 
-  /** Streams have ended without being told. */
+  /** Streams have ended without `ended`. */
   recount(): void {
     if (!this.#contended) return
     this.#queue.forgetHeld()
     for (const charge of this.#holders()) if (charge !== undefined) this.#queue.hold(charge.source, charge.weight)
   }
 
-  /** Everybody who waits, and no longer does. */
+  /** Removes and returns all waiting requests. */
   takeAll(): WaitingStream[] {
     return this.#queue.takeAll()
   }
 
-  /** @param why what they are told who waited in vain; undefined = it is because of the endpoint */
+  /** @param why reason for requests that time out; undefined = the endpoint */
   tick(nowMs: number, why: WaitReason | undefined): void {
     for (const first of this.#queue.firsts()) {
       for (let stream: WaitingStream | undefined = first; stream !== undefined; ) {
@@ -157,7 +157,7 @@ export class StreamQueue implements WaitingRoom {
     this.#queue.forgetHeld()
   }
 
-  /** One that waits is not to wait. Behind this call. */
+  /** Refuses a waiting request, after this call. */
   refuse(stream: WaitingStream, limit: WaitLimit, likelySeconds: number): void {
     stream.refusal = this.#refusal(stream.charge, limit, likelySeconds)
     if (this.#queue.remove(stream)) queueMicrotask(() => stream.refuse('overloaded'))

@@ -16,19 +16,19 @@ export class UnsentStream implements Stream {
   }
 
   headers(): void {
-    // Nothing of it is sent.
+    // Nothing is sent.
   }
 
   body(): void {
-    // Nothing of it is sent.
+    // Nothing is sent.
   }
 
   trailers(): void {
-    // Nothing of it is sent.
+    // Nothing is sent.
   }
 
   credit(): void {
-    // Nothing comes.
+    // Nothing is received.
   }
 
   reset(): void {

@@ -1,5 +1,5 @@
-// Upgraded connections: the client's socket and a socket of its own to upstream are joined only after upstream answered 101.
-// Any other answer is an ordinary response, and the connection that brought it is never used again (CVE-2018-1002105).
+// Upgraded connections: the client's socket and a dedicated upstream socket are spliced only after upstream responded with 101. Any other response is
+// passed on as an ordinary one, and its connection is never reused (CVE-2018-1002105).
 
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
@@ -12,17 +12,17 @@ import { FairPipe } from './fair-pipe.ts'
 import type { UpstreamEndpoint } from './pool.ts'
 
 export interface SpliceEvents {
-  /** Upstream answered 101 and the sockets are joined. */
+  /** Upstream responded with 101 and the sockets are spliced. */
   onSwitched(): void
   /** Upstream refused: an ordinary response follows. */
   onResponse(head: HeaderList): void
   onBody(chunk: Buffer): void
   onBodyEnd(): void
-  /** Before an answer: `sent` tells whether upstream may have seen the request. After 101: never. */
+  /** Before a response: `sent` tells whether upstream may have seen the request. Never called after 101. */
   onFailed(error: Error, sent: boolean): void
-  /** The client takes no more for now of what has come, or it does again. */
+  /** The client stops accepting data for now, or accepts it again. */
   onWaiting(): void
-  /** The joined connection was closed. */
+  /** The spliced connection was closed. */
   onClosed(bytesFromClient: number, bytesToClient: number): void
 }
 
@@ -31,12 +31,12 @@ export interface Splice {
   abort(): void
 }
 
-/** How long a non-101 answer may take to be passed on (apimachinery/pkg/util/proxy/upgradeaware.go). */
+/** Deadline for passing on a non-101 response (apimachinery/pkg/util/proxy/upgradeaware.go). */
 const REFUSAL_BODY_DEADLINE_MS = 10_000
 
 /**
- * @param fields request header fields, without pseudo-headers; Connection and Upgrade are in it
- * @param charge who pays for what is passed on
+ * @param fields request header fields, without pseudo-headers; includes Connection and Upgrade
+ * @param charge who pays for the traffic
  */
 export function spliceUpgrade(
   endpoint: UpstreamEndpoint,
@@ -131,7 +131,7 @@ class Splicing implements Splice {
         this.#events.onBodyEnd()
         return
       }
-      // Aborted: the client must not take a partial response for the whole.
+      // Aborted: the client must not take a partial response for a complete one.
       client.destroy()
       this.#events.onClosed(0, 0)
     })
@@ -164,7 +164,7 @@ class Splicing implements Splice {
     this.#toClient = toClient
   }
 
-  /** Whatever the state: notifies the owner of the splice, which releases what it holds. */
+  /** In any state: notifies the splice's owner, which releases what it holds. */
   #onClientClose(): void {
     this.#upstream?.destroy()
     if (this.#state === 'connecting' || this.#state === 'sent') this.fail(new Error('the client went away'), true)

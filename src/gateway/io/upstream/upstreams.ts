@@ -1,5 +1,5 @@
-// The connections of every cluster, kept in sync with the objects: an endpoint or a credential that changed gets new
-// connections, the old ones finish their requests.
+// The connections of every cluster, kept in sync with the objects: a changed endpoint or credential gets new connections, while the old ones finish
+// their requests.
 
 import { createHttp2Counters, type Http2Counters } from '../../../http2/counters.ts'
 import type { Charge } from '../../../kit/api/stream.ts'
@@ -13,7 +13,7 @@ import { Relists } from './relists.ts'
 
 interface ClusterEndpoints {
   readonly client: CompiledClient
-  /** What its certificate is verified against, where that is not its own host. */
+  /** Name that its certificate is verified against, if not its own host. */
   readonly name: string
   readonly endpoint: UpstreamEndpoint
 }
@@ -32,11 +32,11 @@ export interface UpstreamCounting {
   upstream(cluster: string, endpoint: string): UpstreamCounters
 }
 
-/** What is worth a line of the log. */
+/** Events worth logging. */
 export interface UpstreamNews {
-  /** Lists and watches of a cluster are let in one after the other from now on, or no longer. */
+  /** Pacing of a cluster's lists and watches has begun or ended. */
   relisting(cluster: string, active: boolean): void
-  /** Connections ended because of a source's requests: it gets its own for a while. */
+  /** A source's requests broke connections: it gets its own for a while. */
   quarantined(cluster: string, charge: Charge, forMs: number): void
 }
 
@@ -66,7 +66,7 @@ export class Upstreams {
     return this.#clusters.get(cluster)?.get(url)?.endpoint
   }
 
-  /** Updates the connections of one cluster; others are not touched. */
+  /** Updates the connections of one cluster; others are unaffected. */
   update(cluster: CompiledCluster): void {
     const before = this.#clusters.get(cluster.name) ?? new Map<string, ClusterEndpoints>()
     const after = new Map<string, ClusterEndpoints>()
@@ -135,7 +135,7 @@ function nameOf({ of }: CompiledEndpoint): string {
   return of?.name ?? ''
 }
 
-/** Whether connections made with `a` may serve `b`; the limits of our own calls do not matter. */
+/** Whether connections made with `a` may serve `b`; limits of our own calls are irrelevant. */
 function sameClient(a: CompiledClient, b: CompiledClient): boolean {
   return (
     a.insecure === b.insecure &&

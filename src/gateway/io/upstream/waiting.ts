@@ -1,4 +1,4 @@
-// A request that waits for the connection that will carry it; its body is buffered until then.
+// A request waiting for a connection; its body is buffered until then.
 
 import type { Charge, HeaderList, ResetReason, SharedFields, Stream, StreamEvents } from '../../../kit/api/stream.ts'
 import { Queued } from '../../../kit/core/queues/turn-queue.ts'
@@ -10,11 +10,11 @@ export interface Carrier {
   open(head: HeaderList, shared: SharedFields | undefined, end: boolean, events: StreamEvents, charge: Charge): Stream
 }
 
-/** Where it waits. */
+/** The queue it waits in. */
 export interface WaitingRoom {
   /** It was cancelled. */
   onAbandoned(stream: WaitingStream): void
-  /** It keeps so much more of its body. */
+  /** It buffers this much more of its body. */
   onGrown(stream: WaitingStream, bytes: number): void
 }
 
@@ -22,9 +22,9 @@ const EMPTY = Buffer.alloc(0)
 
 export class WaitingStream extends Queued implements MayWait {
   readonly charge: Charge
-  /** When it was opened, as `performance.now()`. */
+  /** When it was opened, from `performance.now()`. */
   readonly sinceMs: number
-  /** What sends it when its turn comes, where that depends on the request. */
+  /** The carrier for its turn, if that depends on the request. */
   carrier: Carrier | undefined = undefined
   readonly #head: HeaderList
   readonly #shared: SharedFields | undefined
@@ -73,7 +73,7 @@ export class WaitingStream extends Queued implements MayWait {
     this.#trailers = undefined
   }
 
-  /** The request is refused unsent. Never inside `open()` or `body()`: the caller does not have the stream yet, or does not expect it. */
+  /** Refuses the request unsent. Never called inside `open()` or `body()`: the caller does not have the stream yet, or does not expect it. */
   refuse(reason: ResetReason = 'refused'): void {
     if (this.#over || this.#stream !== undefined) return
     this.#over = true
@@ -81,7 +81,7 @@ export class WaitingStream extends Queued implements MayWait {
     this.#events.onReset(reason)
   }
 
-  /** Set when it is refused for what others need. */
+  /** Set if it is refused because of other requests' shares. */
   get refusal(): WaitRefusal | undefined {
     return this.#refusal ?? waitRefusal(this.#stream)
   }
@@ -95,7 +95,7 @@ export class WaitingStream extends Queued implements MayWait {
   }
 
   headers(_list: HeaderList, _end: boolean): void {
-    // The request head is sent by open().
+    // send() sends the request head.
   }
 
   body(chunk: Buffer, end: boolean): void {
@@ -141,12 +141,12 @@ export class WaitingStream extends Queued implements MayWait {
   }
 }
 
-/** Why a stream was refused; undefined = not for what others need. */
+/** Why a stream was refused; undefined = not because of other requests' shares. */
 export function waitRefusal(stream: Stream | undefined): WaitRefusal | undefined {
   return stream !== undefined && mayHaveWaited(stream) ? stream.refusal : undefined
 }
 
-/** A stream that is or carries one that may wait. */
+/** A stream that may itself wait, or carries one that may. */
 export interface MayWait extends Stream {
   readonly refusal: WaitRefusal | undefined
 }

@@ -1,4 +1,4 @@
-// Follows the degrade switches that are thrown on this machine, by looking: DATA_DIR may be a file system that sends no events.
+// Follows the degrade switches set on this machine, by polling: DATA_DIR may be on a file system without events.
 
 import { lstatSync, readdirSync, statSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
@@ -8,13 +8,13 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { clusterOfFile, distrust, type LocalSwitch, readSwitch, switchDirectory } from './switch-file.ts'
 
 export interface LocalSwitches {
-  /** By cluster. */
+  /** Keyed by cluster. */
   readonly switches: ReadonlyMap<string, LocalSwitch>
-  /** By file, why it does not count. */
+  /** Why a file is ignored, by file. */
   readonly errors: ReadonlyMap<string, string>
 }
 
-/** In force within a second, threads included. */
+/** In force within a second, including threads. */
 const LOOK_MS = 250
 const NOTHING: LocalSwitches = { switches: new Map(), errors: new Map() }
 
@@ -34,7 +34,7 @@ export class SwitchDirectory {
     this.#onChange = onChange
   }
 
-  /** What is there now; looks again by itself from then on. Never throws. */
+  /** The current switches; keeps polling from then on. Never throws. */
   start(): LocalSwitches {
     this.#seen = identityNow(this.#dir)
     this.#last = this.#read()
@@ -77,7 +77,7 @@ export class SwitchDirectory {
       if (read === undefined) continue
       if ('error' in read) {
         errors.set(file, read.error)
-        // A slip while it is edited must not lift it.
+        // A mistake while editing must not lift the switch.
         const before = this.#last.switches.get(cluster)
         if (before !== undefined && !switches.has(cluster)) switches.set(cluster, before)
       } else if (switches.has(cluster)) errors.set(file, `another file is about ${cluster} too`)
@@ -87,7 +87,7 @@ export class SwitchDirectory {
   }
 }
 
-/** As the gateway whose data directory it is reads them now. */
+/** The switches as the gateway that owns the data directory reads them now. */
 export function switchesOf(dataDir: string): LocalSwitches {
   const uid = statSync(dataDir, { throwIfNoEntry: false })?.uid
   if (uid === undefined) return NOTHING
@@ -128,7 +128,7 @@ function isSwitch(name: string): boolean {
   return clusterOfFile(name) !== undefined
 }
 
-/** The directory changes with every file in it, also with those that are none of ours: only whose it is counts there. */
+/** The directory changes with every file in it, even irrelevant ones: only its owner and mode matter. */
 function describe(file: string, stat: Identity | undefined): string {
   if (stat === undefined) return ''
   const { dev, ino, size, mtimeNs, ctimeNs, uid, mode } = stat

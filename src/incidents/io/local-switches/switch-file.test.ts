@@ -29,7 +29,7 @@ const FREEZE: LocalSwitch = {
   at: '2030-01-01T00:00:00Z',
 }
 
-/** A data directory of the gateway's user, and one that only root may write. */
+/** A data directory owned by the gateway's user, and one that only root may write. */
 function directories(t: TestContext): { readonly dataDir: string; readonly roots: string } {
   const base = mkdtempSync(join(tmpdir(), 'portcullis-switch-'))
   t.after(() => rmSync(base, { recursive: true }))

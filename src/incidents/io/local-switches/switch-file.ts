@@ -1,5 +1,5 @@
-// A degrade switch that somebody on this machine has thrown: a file in DATA_DIR/degrade.d. Who may write there may throw it: the
-// directory and the file have to belong to the gateway's user or to root, and nobody else may write them.
+// A degrade switch set on this machine: a file in DATA_DIR/degrade.d. Write permission there is permission to set it: directory and file must belong
+// to the gateway's user or to root, and must not be writable by others.
 
 import {
   closeSync,
@@ -30,13 +30,13 @@ export interface LocalSwitch {
   /** RFC 3339; '' = no end. */
   readonly expiresAt: string
   readonly shadow: boolean
-  /** Who has thrown it, as far as this machine knows. */
+  /** Who set it, as far as this machine knows. */
   readonly by: string
   /** RFC 3339. */
   readonly at: string
 }
 
-/** @param error why the file does not count, with the fix */
+/** @param error why the file is ignored, with the fix */
 export type ReadSwitch = { readonly local: LocalSwitch } | { readonly error: string }
 
 const MAX_BYTES = 64 * 1024
@@ -48,12 +48,12 @@ export function switchDirectory(dataDir: string): string {
   return join(dataDir, 'degrade.d')
 }
 
-/** The cluster that a file in the directory is about; undefined = it is none of ours. */
+/** The cluster that a file in the directory belongs to; undefined = not one of ours. */
 export function clusterOfFile(name: string): string | undefined {
   return FILE.exec(name)?.[1]
 }
 
-/** Mode 0600, at once, for the user whose data directory it is. @throws {Error} of the file system */
+/** Mode 0600, atomically, owned by the owner of the data directory. @throws {Error} from the file system */
 export function writeSwitch(dataDir: string, { cluster, ...local }: LocalSwitch): string {
   const { mode, reason, expiresAt, shadow, by, at } = local
   const dir = switchDirectory(dataDir)
@@ -67,11 +67,11 @@ export function writeSwitch(dataDir: string, { cluster, ...local }: LocalSwitch)
   return file
 }
 
-/** A directory that root has made once goes to the user whose data directory it is in. */
+/** A directory once created by root is given to the owner of the data directory. */
 function handOver(dir: string, dataDir: string): void {
   const { uid, gid } = statSync(dataDir)
   if (process.geteuid?.() !== 0 || uid === 0 || lstatSync(dir, { throwIfNoEntry: false })?.uid !== 0) return
-  // By its descriptor: a name may lead elsewhere at the next moment.
+  // By descriptor: the path may lead elsewhere a moment later.
   const opened = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
     if (fstatSync(opened).uid === 0) fchownSync(opened, uid, gid)
@@ -80,7 +80,7 @@ function handOver(dir: string, dataDir: string): void {
   }
 }
 
-/** False when there is none. @throws {Error} of the file system */
+/** False if there is none. @throws {Error} from the file system */
 export function removeSwitch(dataDir: string, cluster: string): boolean {
   const before = ['yaml', 'yml'].map((end) => join(switchDirectory(dataDir), `${cluster}.${end}`))
   return asOwnerOf(dataDir, () => {
@@ -91,8 +91,8 @@ export function removeSwitch(dataDir: string, cluster: string): boolean {
 }
 
 /**
- * Root acts as the user whose data directory it is. The gateway has to be able to read what is written; and symbolic links that this user has put
- * there must lead root nowhere that this user could not go.
+ * Root acts as the owner of the data directory: the gateway must be able to read what is written, and symbolic links placed there by the owner must
+ * not lead root anywhere that the owner could not go.
  */
 function asOwnerOf<T>(dataDir: string, action: () => T): T {
   const { uid, gid } = statSync(dataDir)
@@ -111,7 +111,7 @@ function asOwnerOf<T>(dataDir: string, action: () => T): T {
   }
 }
 
-/** Why a directory or a file does not count; '' = it does. @param uid of this process */
+/** Why a directory or file is not trusted; '' = it is. @param uid of this process */
 export function distrust({ uid: owner, mode }: Pick<Stats, 'uid' | 'mode'>, uid: number): string {
   if (owner !== uid && owner !== 0) return `it belongs to user ${owner}, neither to the gateway's (${uid}) nor to root`
   if ((mode & OTHERS_WRITE) !== 0) return 'others may write it: chmod go-w'

@@ -1,5 +1,5 @@
-// What the gateway has made of the local switches, beside their files: by it the command knows whether a switch is in force, and the gateway,
-// after a restart, which mode the object had when it was thrown.
+// The gateway's view of the local switches, stored beside their files: it tells the command whether a switch is in force, and the gateway, after a
+// restart, which mode the object had when it was set.
 
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { isRecord, recordsOf } from '../../../kit/api/json/object-shape.ts'
 import { makePrivateDirectory, replaceFile } from '../../../pki/io/pki-files.ts'
 import { type LocalSwitch, switchDirectory } from './switch-file.ts'
 
-/** The object when the switch was thrown. */
+/** The object when the switch was set. */
 export interface SwitchBase {
   readonly uid: string
   /** spec.degrade. */
@@ -16,14 +16,14 @@ export interface SwitchBase {
 }
 
 export interface SwitchState extends LocalSwitch {
-  /** RFC 3339: in all threads; '' = not yet. */
+  /** RFC 3339: when it was in force in all threads; '' = not yet. */
   readonly inForceAt: string
-  /** Why it has no effect, or cannot be written to the object; '' = nothing. */
+  /** Why it has no effect, or cannot be written to the object; '' = no problem. */
   readonly problem: string
   readonly base?: SwitchBase
 }
 
-/** One that is no longer needed. */
+/** A switch that is no longer needed. */
 export interface EndedSwitch {
   readonly cluster: string
   readonly at: string
@@ -33,9 +33,9 @@ export interface EndedSwitch {
 
 export interface SwitchStates {
   readonly switches: readonly SwitchState[]
-  /** The newest last. */
+  /** Newest last. */
   readonly ended: readonly EndedSwitch[]
-  /** By file. */
+  /** Keyed by file. */
   readonly errors: Readonly<Record<string, string>>
 }
 
@@ -46,13 +46,13 @@ export function writeSwitchStates(dataDir: string, states: SwitchStates): void {
 }
 
 /**
- * Why no gateway of this data directory reads local switches; '' = one does, or did when it last ran. A gateway that reads them writes their
- * states as it starts.
+ * Why no gateway with this data directory reads local switches; '' = one does, or did when it last ran. Such a gateway writes the states when it
+ * starts.
  */
 export function whyUnread(dataDir: string): string {
   const reader = statSync(stateFile(dataDir), { throwIfNoEntry: false })
   const embedded = statSync(controlPaths(dataDir).store, { throwIfNoEntry: false }) !== undefined
-  // Written at each start with --source embedded; a directory may have changed hands since.
+  // Written at each start with --source embedded; the directory may have a new owner since.
   const address = statSync(controlPaths(dataDir).address, { throwIfNoEntry: false })
   if (reader !== undefined && (address === undefined || address.mtimeMs < reader.mtimeMs)) return ''
   return embedded
@@ -60,7 +60,7 @@ export function whyUnread(dataDir: string): string {
     : 'no gateway with --source kubernetes has run with it, and no other reads local switches'
 }
 
-/** Empty when there is none, or none that can be read. */
+/** Empty if there are none, or they are unreadable. */
 export function readSwitchStates(dataDir: string): SwitchStates {
   try {
     const value: unknown = JSON.parse(readFileSync(stateFile(dataDir), 'utf8'))

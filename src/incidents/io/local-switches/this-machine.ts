@@ -1,10 +1,10 @@
-// What a command on the gateway's machine asks of that machine.
+// What a command on the gateway's machine needs to know about the machine.
 
 import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import process from 'node:process'
 
-/** The user of the operating system that runs this process; behind sudo, whose it was. */
+/** The OS user that runs this process; under sudo, the original user. */
 export function machineUser(): string {
   const uid = process.getuid?.() ?? -1
   const { SUDO_USER: before = '' } = process.env

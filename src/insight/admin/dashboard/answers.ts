@@ -1,4 +1,4 @@
-// The JSON that the dashboard asks for. It only reads.
+// Read-only JSON for the dashboard.
 
 import type { ExplainInput, ExplainOutput } from '../../../gateway/core/explain/explain-request.ts'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
@@ -10,13 +10,13 @@ import { type AdminRoute, jsonResponse, TEXT } from '../route.ts'
 import { withTag } from './assets.ts'
 
 export interface DashboardSource {
-  /** @param all of all replicas, not of this one alone */
+  /** @param all include all replicas, not just this one */
   overview(choice: TileChoice, all: boolean): Promise<Overview>
-  /** What this replica tells another that asks for it. */
+  /** This replica's part, for the replica that merges them. */
   overviewPart(): OverviewPart
-  /** undefined = there is no such cluster. @param all as above */
+  /** undefined = no such cluster. @param all as above */
   cluster(name: string, all: boolean): Promise<ClusterPage | undefined>
-  /** null = this replica does not know it. */
+  /** null = unknown to this replica. */
   clusterPart(name: string): Promise<ClusterPart | null>
   explain(input: ExplainInput): ExplainOutput
 }
@@ -24,7 +24,7 @@ export interface DashboardSource {
 const CLUSTERS = '/api/v1/clusters/'
 /** metadata.name. */
 const MAX_NAME = 253
-/** More groups than a token has. */
+/** More groups than any token has. */
 const MAX_GROUPS = 1000
 
 export function dashboardRoutes(source: DashboardSource): readonly AdminRoute[] {
@@ -52,7 +52,7 @@ async function overviewAnswer(request: PlainRequest, source: DashboardSource): P
   return json(request, await source.overview(readTileChoice(request.query), asksAll(request)))
 }
 
-/** Another replica does, to merge it. */
+/** Another replica requests this part in order to merge it. */
 function asksForPart({ query }: PlainRequest): boolean {
   return query.get('part') === String(PART_FORMAT)
 }

@@ -1,11 +1,11 @@
-// The files of the dashboard. Their names have a hash of their content in them, so that browsers keep them for good; the page that names
-// them is asked for each time, and costs nothing when it is the same.
+// The dashboard's files. Their names contain a content hash, so that browsers cache them indefinitely; the page that names them is revalidated each
+// time, which costs nothing if unchanged.
 
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { contentHash } from '../../../gateway/io/sources/files/content-hash.ts'
 import { type AdminRoute, TEXT } from '../route.ts'
 
-/** By name. Rejects when they cannot be made; the next call tries again. */
+/** Keyed by name. Rejects if they cannot be built; the next call tries again. */
 export type DashboardFiles = () => Promise<ReadonlyMap<string, Uint8Array>>
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const A_YEAR = 'public, max-age=31536000, immutable'
 const INDEX = 'index.html'
 
-/** The page, for who may see what it shows; and its files, which are the same everywhere and show nothing of this place. */
+/** The page, for users who may see its data; and its files, which are the same everywhere and reveal nothing about this installation. */
 export function assetRoutes(files: DashboardFiles): readonly AdminRoute[] {
   const asset = async ({ path }: PlainRequest): Promise<AnyResponse> => {
     const name = path.slice('/assets/'.length)
@@ -40,7 +40,7 @@ function typeOf(name: string): string {
   return TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
 }
 
-/** The answer, or 304 where the client has it. */
+/** The response, or 304 if the client has it. */
 export function withTag({ header }: PlainRequest, response: PlainResponse): PlainResponse {
   const etag = `"${contentHash(Buffer.from(response.body)).slice(0, 32)}"`
   const headers = { ...response.headers, etag }

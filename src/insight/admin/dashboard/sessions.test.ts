@@ -13,7 +13,7 @@ interface Made extends Sessions {
 
 const TEXT = 'text/plain'
 
-/** A token `NAME/anything` is that of the user NAME, except bad and away. */
+/** A token `NAME/anything` belongs to the user NAME, except bad and away. */
 const access: AdminAccess = ({ authorization }) => {
   const name = /^Bearer ([a-z]+)\//.exec(authorization)?.[1] ?? 'bad'
   const code = name === 'bad' ? 401 : name === 'away' ? 503 : name === 'busy' ? 429 : 0

@@ -1,39 +1,39 @@
-// Logging in with a bearer token, once for a browser: the token is kept here, and the browser gets a random number for it, in a cookie that no
-// script can read and no other site can send. With each request the token is reviewed again, as if it had come along.
+// Login with a bearer token, once per browser: the server keeps the token, and the browser gets a random number for it, in a cookie that scripts
+// cannot read and other sites cannot send. Each request has the token reviewed again, as if it carried it.
 
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { type AdminAccess, type AdminRoute, type AdminUser, jsonResponse, TEXT } from '../route.ts'
 import type { DashboardFiles } from './assets.ts'
 
 export interface SessionDeps {
-  /** Who may ask, without a session. */
+  /** Access without a session. */
   readonly access: AdminAccess
   readonly files: DashboardFiles
-  /** Whether the listener has TLS: the cookie is then sent on no other. */
+  /** Whether the listener has TLS: the cookie is then sent over TLS only. */
   readonly secure: boolean
   readonly clock: { monotonic(): number }
-  /** 256 bits that nobody can guess, as text without special characters. */
+  /** 256 unguessable bits, as text without special characters. */
   randomId(): string
-  /** Whether this address may try once more; counts a try that fails. */
+  /** Whether this address may try once more; counts failed attempts. */
   readonly attempts: LoginAttempts
 }
 
 export interface LoginAttempts {
-  /** Seconds to wait; 0 = try, and `ended` says what came of it. One that is under way counts as one that fails. */
+  /** Seconds to wait; 0 = go ahead, then report the result to `ended`. A pending attempt counts as failed. */
   begin(address: string): Promise<number>
   ended(address: string, failed: boolean): Promise<void>
 }
 
 export interface Sessions {
-  /** Takes a session's cookie for its token. Who asks for the page without either gets the login. */
+  /** Replaces a session's cookie by its token. A request for the page with neither gets the login form. */
   readonly access: AdminAccess
-  /** /login and /logout, and who is logged in. */
+  /** /login and /logout, and the current user. */
   readonly routes: readonly AdminRoute[]
 }
 
 interface Session {
   readonly token: string
-  /** Whose it was at the login. */
+  /** User name at login. */
   readonly user: string
   /** Monotonic milliseconds. */
   readonly endsMs: number
@@ -41,11 +41,11 @@ interface Session {
 
 const HOURS = 8
 const LIFE_MS = HOURS * 60 * 60 * 1000
-/** More than people; the oldest goes. */
+/** More than there are people; the oldest is evicted. */
 const MAX_SESSIONS = 1000
-/** So that nobody ends the sessions of others; many people may share the token of a file. */
+/** Keeps one user from evicting the sessions of others; many people may share a token from a file. */
 const MAX_SESSIONS_PER_USER = 50
-/** A token may have 16 KiB, and each byte of it three in a form. */
+/** A token may have 16 KiB, and a form may encode each byte as three. */
 const MAX_FORM_BYTES = 64 * 1024
 const HTML = 'text/html; charset=utf-8'
 const COOKIE = 'portcullis-session'
@@ -56,7 +56,7 @@ export function loginSessions(deps: SessionDeps): Sessions {
   const access: AdminAccess = async (request, route) => {
     const token = request.authorization === '' ? sessions.tokenOf(request) : undefined
     const asked = token === undefined ? request : { ...request, authorization: `Bearer ${token}` }
-    // Another origin cannot send the cookie (SameSite); a page of another port of this host could.
+    // SameSite keeps other sites from sending the cookie, but not a page on another port of this host.
     if (token !== undefined && isForeign(request)) {
       return { refused: { code: 403, contentType: TEXT, body: 'this comes from another origin\n' } }
     }
@@ -72,7 +72,7 @@ export function loginSessions(deps: SessionDeps): Sessions {
     let failed = false
     try {
       const { answer, code } = await tryToken(request)
-      // An API server that does not answer says nothing of the token.
+      // An API server that does not respond says nothing about the token.
       failed = code === 401 || code === 403
       return answer
     } finally {
@@ -153,8 +153,8 @@ class SessionTable {
   }
 
   /**
-   * Browsers take names that begin with __Host- only with TLS, from this host alone, for all paths. With TLS no other name counts: a page of
-   * another host of the domain, or of this one in the clear, could set it, and log somebody in as another user.
+   * Browsers accept names that begin with __Host- only over TLS, from this host alone, for all paths. With TLS no other name is accepted: a page of
+   * another host of the domain, or of this host without TLS, could set it and log a person in as another user.
    */
   get #cookieName(): string {
     return this.#deps.secure ? `__Host-${COOKIE}` : COOKIE
@@ -165,7 +165,7 @@ class SessionTable {
   }
 }
 
-/** The id in the cookie of this name; '' = there is none. */
+/** Session id in the cookie of this name; '' = none. */
 export function sessionIn(cookies: string, wanted: string): string {
   for (const pair of cookies.split(';')) {
     const [name, value = ''] = pair.trim().split('=', 2)
@@ -174,20 +174,20 @@ export function sessionIn(cookies: string, wanted: string): string {
   return ''
 }
 
-/** Browsers say where a request comes from; a client that says nothing is not a browser. */
+/** Browsers state where a request comes from; a client that does not is not a browser. */
 function isForeign({ header }: PlainRequest): boolean {
   const site = header('sec-fetch-site')
   return site !== '' && site !== 'same-origin' && site !== 'none'
 }
 
-/** Of the form of the login page; '' = there is none. */
+/** Token from the login form; '' = none. */
 export function tokenIn(form: string): string {
   return (new URLSearchParams(form).get('token') ?? '').trim()
 }
 
-/** Says no more than that: not whether a token was wrong, or its user may not. */
+/** Reveals nothing more: neither whether the token was wrong, nor whether its user lacks permission. */
 async function loginPage(files: DashboardFiles, refused: PlainResponse, tried = false): Promise<PlainResponse> {
-  // Whatever is not a matter of who asks.
+  // Refusals that do not depend on the user.
   if (refused.code !== 401 && refused.code !== 403) return refused
   const problem = tried ? '<p class="problem" role="alert">This token may not see the dashboard.</p>' : ''
   return await page(files, refused.code, problem, refused.headers)

@@ -1,5 +1,4 @@
-// The admin listener (--admin-listen) with what belongs to it: certificate, token and client CA, which are read again when they change, and
-// who may use it.
+// The admin listener (--admin-listen) with its certificate, token and client CA, which are reread when they change, and its access control.
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { PlainRequest, PlainServer, PlainTls } from '../../../gateway/io/listener/http-plain.ts'
@@ -20,27 +19,27 @@ import { startAdminServer } from '../../admin/server.ts'
 import { auditLine } from '../../io/audit/audit-event.ts'
 
 const SESSION_ID_BYTES = 32
-/** How often to look whether other CAs sign client certificates. */
+/** How often to check for new client CAs. */
 const CA_LOOK_MS = 1_000
 
 interface AdminPortOptions {
   readonly config: Config
   readonly state: AdminState
   readonly metrics: MetricsText
-  /** Beside health, metrics and configuration. */
+  /** Routes besides health, metrics and configuration. */
   readonly routes: readonly AdminRoute[]
-  /** Of the API server of the objects; undefined = there is none. */
+  /** Login through the objects' API server; undefined = there is none. */
   readonly login: AdminLogin | undefined
-  /** Counts credentials and handshakes that fail, together with those of other ports. Default: nothing is counted. */
+  /** Counts failed credentials and handshakes, together with those of other ports. Default: not counted. */
   readonly failures?: OwnPortFailures
   readonly log: Logger
   /** undefined = no audit log. */
   readonly audit: WriteAudit | undefined
-  /** Certificate and token. Default: read from the files of the settings. */
+  /** Certificate and token. Default: read from the settings' files. */
   readonly files?: PortFiles
 }
 
-/** @throws {UserError} when a file cannot be used */
+/** @throws {UserError} if a file is unusable */
 export function adminFiles(config: Config, log: Logger): PortFiles {
   return new PortFiles({
     name: 'admin-serving',
@@ -58,7 +57,7 @@ export class AdminPort {
   #server: PlainServer | undefined
   #looking: NodeJS.Timeout | undefined
 
-  /** @throws an Error with one clear line for what the operator can fix */
+  /** @throws an Error with one clear line for errors that the operator can fix */
   static async open(options: AdminPortOptions): Promise<AdminPort> {
     const port = new AdminPort(options)
     await port.#start()
@@ -78,7 +77,7 @@ export class AdminPort {
     return this.#files.certificates
   }
 
-  /** By the flag that names the file: whether its content is in force. */
+  /** Keyed by file flag: whether its content is in force. */
   get reloads(): ReadonlyMap<string, boolean> {
     return this.#files.reloads
   }
@@ -133,7 +132,7 @@ export class AdminPort {
     const { config, login, failures } = this.#options
     const { serving } = this.#files
     if (serving === undefined && config.adminTokenFile === '') return localAccess
-    // A credential of a user is not asked for in the clear, not even on this machine.
+    // User credentials are not requested without TLS, not even on this machine.
     const users = serving === undefined ? undefined : login
     return loginAccess({ token: () => this.#files.token, login: users, ...(failures && { failures }) })
   }
@@ -147,12 +146,12 @@ export class AdminPort {
   }
 }
 
-// Who has used what shows or changes the inside of the process, or has opened a tap: one line in the log, and an audit event.
+// Records who used a route that shows or changes process internals, or opened a tap: one log line, and an audit event.
 
-/** Takes a line, without its end. */
+/** Receives a line, without its end. */
 type WriteAudit = (line: string) => void
 
-/** Characters of what a client says, in logs. */
+/** Maximum characters of client-supplied text in logs. */
 const MAX_TEXT = 256
 
 function audited(access: AdminAccess, log: Logger, audit: WriteAudit | undefined): AdminAccess {
@@ -162,7 +161,7 @@ function audited(access: AdminAccess, log: Logger, audit: WriteAudit | undefined
     const { method, path, remoteAddress } = request
     const code = 'refused' in admitted ? admitted.refused.code : 200
     const user = 'refused' in admitted ? undefined : admitted.user
-    // Refusals are in the audit log alone: whoever has no credential could fill the log.
+    // Refusals only go to the audit log: otherwise unauthenticated clients could fill the log.
     const fields = { method, path: path.slice(0, MAX_TEXT), user: nameOf(user), address: remoteAddress }
     if (user !== undefined) log.info('admin listener used', fields)
     audit?.(eventLine(request, user, code))

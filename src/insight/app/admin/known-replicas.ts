@@ -1,5 +1,4 @@
-// Which other replicas there are, and by which credential they know this one: those whose Leases tell of an admin listener, or those of
-// --admin-peers.
+// The other replicas, and this one's credential for them: those whose Leases contain an admin listener address, or those of --admin-peers.
 
 import type { AdminCredential } from '../../../cli/io/admin-request.ts'
 import { REPLICA_LABEL_SELECTOR, REPLICA_NAMESPACES, readReplicaLease } from '../../../gateway/core/status/gateways.ts'
@@ -18,20 +17,20 @@ import type { PortFiles } from '../../../process/certificates/port-files.ts'
 import type { Config } from '../../../process/config/config.ts'
 import type { ReplicaAddress, Replicas } from './replicas.ts'
 
-/** Leases that were not renewed for longer are of replicas that are gone: theirs stay when they were killed. */
+/** Leases not renewed for longer belong to dead replicas: if killed, they leave theirs behind. */
 const GONE_MS = 120_000
-/** How long a list of the Leases is used. */
+/** How long a list of the Leases is reused. */
 const FRESH_MS = 5_000
-/** Each question goes to all of them; more Leases than this are not of replicas. */
+/** Each request goes to all of them; more Leases than this cannot be replicas. */
 const MAX_REPLICAS = 256
 
 export interface KnownReplicasDeps {
   readonly config: Config
-  /** Of the API server that holds Leases; undefined = none does. */
+  /** Client for the API server that holds Leases; undefined = none does. */
   readonly client: ObjectClient | undefined
-  /** Who this replica is at that API server; undefined = nobody. */
+  /** This replica's credential at that API server; undefined = it has none. */
   readonly access: (() => Promise<KubeAccess>) | undefined
-  /** Of the admin listener. */
+  /** Files of the admin listener. */
   readonly files: Pick<PortFiles, 'token' | 'serving'>
   readonly log: Logger
 }
@@ -83,7 +82,7 @@ export class KnownReplicas implements Replicas {
       serverName: '',
     }
     if (token !== '') return { ...own, headers: { authorization: `Bearer ${token}` } }
-    // A credential for the API server is sent to nobody in the clear.
+    // A credential for the API server is never sent without TLS.
     if (access === undefined || pinned === '') return own
     const { headers, tls } = await access()
     const { authorization } = headers
@@ -92,7 +91,7 @@ export class KnownReplicas implements Replicas {
 
   async #list(nowMs: number): Promise<readonly ReplicaAddress[]> {
     const { client, config, log } = this.#deps
-    // Without TLS nobody shows that they are the replica that a Lease tells of, and whoever may write one would be sent the token.
+    // Without TLS a replica named in a Lease cannot prove its identity, and anyone with write access to Leases would receive the token.
     if (client === undefined || config.adminTlsCertFile === '') return []
     const lists = REPLICA_NAMESPACES.map((namespace) => client.list(LEASES, namespace, REPLICA_LABEL_SELECTOR))
     const leases = (await Promise.all(lists)).flatMap(({ items }) => items.map(readReplicaLease))
@@ -113,12 +112,12 @@ export class KnownReplicas implements Replicas {
   }
 }
 
-/** Not every name that may be listened on is one of a URL: 1.2.3.999. */
+/** Not every valid listening host is valid in a URL: 1.2.3.999. */
 function isReachable(address: string): boolean {
   return !('error' in parseListenAddress(address)) && URL.canParse(`https://${address}`)
 }
 
-/** What this replica's Lease tells of its admin listener: '' = nobody else reaches it. @param port in use */
+/** The admin listener address for this replica's Lease: '' = not reachable from outside. @param port in use */
 export function advertisedAddress({ adminAdvertise, adminListen }: Config, port: number): string {
   if (adminAdvertise !== undefined) return formatListenAddress(adminAdvertise)
   const address = parseListenAddress(adminListen)

@@ -1,5 +1,5 @@
-// The values of all secrets that the process knows now, to take them out of what it shows of itself, wherever they got there: error
-// messages of other servers, annotations, lines of the log. Beside, not instead of, what redact.ts finds by names and forms.
+// The values of all currently known secrets, to redact them wherever they show up in the process's output: error messages of other servers,
+// annotations, log lines. In addition to what redact.ts finds by names and patterns.
 
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -11,15 +11,15 @@ import { isSecretName, redact, redactText } from '../../../kit/core/text/redact.
 import { kubeConfigFiles } from '../../../kube/io/config.ts'
 import type { Config } from '../../../process/config/config.ts'
 
-/** Values of files that have changed since are kept for the lines of the log that may have them. */
+/** Previous values of changed files are kept for log lines that may contain them. */
 const MAX_REMEMBERED = 1_000
 
-/** For one answer. */
+/** Redaction for one response. */
 export interface Redaction {
   /** A plain copy for JSON. */
   object(value: unknown): unknown
   text(text: string): string
-  /** What is not looked for, and why: names, no values. */
+  /** Secrets that are not searched for, and why: names, no values. */
   readonly report: object
 }
 
@@ -29,14 +29,14 @@ export class KnownSecrets {
   readonly #remembered = new Set<string>()
   #last: { readonly values: ReadonlySet<string>; readonly hidden: HiddenValues } | undefined
 
-  /** Reads the files of settings, to know their values after they have changed. */
+  /** Reads the settings' files, to know their values even after they have changed. */
   constructor(config: Config, clusters: ClusterTable) {
     this.#config = config
     this.#clusters = clusters
     this.#ofSettings()
   }
 
-  /** Reads the files again. @param others values that it cannot know @throws {TooManySecrets} */
+  /** Rereads the files. @param others values it cannot know @throws {TooManySecrets} */
   redaction(others: readonly string[] = []): Redaction {
     const { unread, tooShort } = this.#ofSettings()
     const values = new Set([...this.#remembered, ...others])
@@ -68,7 +68,7 @@ export class KnownSecrets {
     return { unread, tooShort: new Set(found.filter(({ value }) => isTooShort(value)).map(({ setting }) => setting)) }
   }
 
-  /** As the last one when there are no others, because it takes a while where clusters are many. */
+  /** Reuses the last result if there are no others, because computing it takes a while with many clusters. */
   #hidden(values: ReadonlySet<string>): HiddenValues {
     const last = this.#last
     if (last !== undefined && last.values.size === values.size && [...values].every((value) => last.values.has(value)))
@@ -79,8 +79,8 @@ export class KnownSecrets {
   }
 }
 
-// The secrets that settings lead to: in files that hold nothing else, in kubeconfigs with the files that these name, and in URLs. Which
-// settings these are is known by their names, so that a setting added later is covered.
+// Secrets reachable from settings: in files that contain nothing else, in kubeconfigs with the files they name, and in URLs. The settings are
+// recognized by name, so that later ones are covered.
 interface FoundSecret {
   /** The setting that leads to it. */
   readonly setting: string
@@ -96,13 +96,13 @@ interface SettingSecrets {
 const SECRET_FILE = /(token|password|secret|headers|key)file$/i
 const KUBECONFIG = /kubeconfig$|^auditWebhookConfigFile$/i
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token'
-/** Bytes of a file. */
+/** Maximum bytes of a file. */
 const MAX_FILE = 2 ** 20
 const MAX_DEPTH = 12
-/** A user that is called so is hidden where its URL is, but not wherever else the word stands: `default`, `portcullis`. */
+/** A user with such a name is hidden in its URL, but not wherever else the word occurs: `default`, `portcullis`. */
 const WORD = /^[a-z._-]*$/i
 
-/** Reads the files, each time. */
+/** Reads the files on each call. */
 function settingSecrets(config: Config): SettingSecrets {
   const reader = new SecretReader()
   for (const [name, value] of [...Object.entries(config), ...Object.entries(config.protection)]) {
@@ -125,7 +125,7 @@ class SecretReader implements SettingSecrets {
     if (KUBECONFIG.test(name)) this.#kubeconfig(value)
   }
 
-  /** As kubectl finds it. */
+  /** The file that kubectl would use. */
   usualKubeconfig(): void {
     this.#setting = 'kubeconfig'
     const files = kubeConfigFiles({ kubeconfigFile: '' })
@@ -142,7 +142,7 @@ class SecretReader implements SettingSecrets {
       const found = statSync(file)
       if (found.isFile() && found.size <= MAX_FILE) return readFileSync(file, 'utf8')
     } catch {
-      // As one that is too large.
+      // Treated like one that is too large.
     }
     this.unread.push(this.#setting)
     return ''
@@ -154,7 +154,7 @@ class SecretReader implements SettingSecrets {
     else for (const line of text.split('\n')) this.#headerValue(line.slice(line.indexOf(':') + 1).trim())
   }
 
-  /** Also the credentials after the scheme, and the password in those of Basic. */
+  /** Includes the credentials after the scheme, and the password of Basic ones. */
   #headerValue(value: string): void {
     this.#add(value)
     const [scheme = '', credentials = ''] = value.split(/\s+(.*)/)
@@ -187,7 +187,7 @@ class SecretReader implements SettingSecrets {
 
   #kubeconfigFields(value: unknown, dir: string, depth: number): void {
     if (depth > MAX_DEPTH || typeof value !== 'object' || value === null) return
-    // Variables of a plugin.
+    // A plugin's environment variables.
     if (isRecord(value) && typeof value['name'] === 'string' && isSecretVariable(value['name'])) {
       this.#add(String(value['value'] ?? ''))
     }
@@ -202,7 +202,7 @@ class SecretReader implements SettingSecrets {
     if (name === 'tokenFile' || name === 'client-key') this.#file(resolve(dir, value))
     if (isSecretName(name)) this.#add(value)
     if (name.endsWith('-key-data')) this.#add(Buffer.from(value, 'base64').toString())
-    // An argument of a plugin.
+    // A plugin's argument.
     const [, flag = '', given = ''] = /^--?([\w-]+)=(.*)$/s.exec(value) ?? []
     if (isSecretVariable(flag)) this.#add(given)
   }

@@ -1,4 +1,4 @@
-// The log level at run time: of the main thread and of all gateway threads, for a while; then that of the settings is back by itself.
+// Changes the log level at run time, for the main thread and all gateway threads; it reverts to the configured one by itself.
 
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
@@ -7,19 +7,19 @@ import { type LeveledLogger, LOG_LEVELS, type LogLevel } from '../../../kit/io/l
 import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
 import { askOthers, type Replicas } from './replicas.ts'
 
-/** The level that is in force. */
+/** The level in force. */
 export interface LogLevelState {
   readonly level: LogLevel
-  /** RFC 3339: when that of the settings is back; undefined = it is in force. */
+  /** RFC 3339: when it reverts to the configured one; undefined = that is in force. */
   readonly until?: string
 }
 
 export interface LogLevelDeps {
-  /** undefined = it cannot be changed: a logger of tests. */
+  /** undefined = cannot be changed: a test's logger. */
   readonly main: LeveledLogger | undefined
-  /** Of the settings. */
+  /** The configured level. */
   readonly usual: LogLevel
-  /** Of all gateway threads, also of those that start later. */
+  /** For all gateway threads, including later ones. */
   setThreads(level: LogLevel): void
   readonly log: Logger
   /** Wall clock, milliseconds since the epoch. */
@@ -70,7 +70,7 @@ export class LogLevels {
     this.#level = level
     if (main !== undefined) main.level = level
     setThreads(level)
-    // At a level that is shown in any case.
+    // At a level that is always shown.
     if (level !== before) log.warn('the log level has changed', { from: before, to: level })
   }
 }
@@ -101,7 +101,7 @@ export function logLevelRoutes(levels: LogLevels, replicas: Replicas): readonly 
   ]
 }
 
-/** What is wrong with it, in words. */
+/** Returns an error text if it is invalid. */
 function readWanted(body: string): { readonly level: LogLevel; readonly forMs: number } | string {
   let given: unknown
   try {

@@ -1,4 +1,4 @@
-// Profiles of the main thread and of every gateway thread, one file each, in a tar archive. One at a time: they cost what they measure.
+// Profiles of the main thread and of every gateway thread, one file each, in a tar archive. One at a time: profiling affects what it measures.
 
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
@@ -8,7 +8,7 @@ import { type ProfileKind, profileThread } from '../../io/profile/profile.ts'
 
 const DEFAULT_SECONDS = 10
 const LONGEST_SECONDS = 60
-/** Beyond the time of a profile, until a thread that has not answered is left out. */
+/** Time beyond the profile's duration after which an unresponsive thread is omitted. */
 const GRACE_MS = 5_000
 
 export class Profiles {
@@ -19,7 +19,7 @@ export class Profiles {
     this.#pool = pool
   }
 
-  /** undefined = one is being taken already. Threads that do not answer are left out. */
+  /** undefined = one is already being taken. Threads that do not respond are omitted. */
   async take(kind: ProfileKind, seconds: number): Promise<readonly TarFile[] | undefined> {
     if (this.#running) return undefined
     this.#running = true
@@ -61,7 +61,7 @@ async function answerProfile(profiles: Profiles, kind: ProfileKind, { query }: P
   return { code: 200, contentType: 'application/x-tar', body: tarOf(files, Date.now() / 1000), headers }
 }
 
-/** undefined = it is not one that is allowed. */
+/** undefined = not an allowed value. */
 function readSeconds(text: string | null): number | undefined {
   if (text === null) return DEFAULT_SECONDS
   const seconds = /^\d{1,3}$/.test(text) ? Number(text) : 0

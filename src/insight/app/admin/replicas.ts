@@ -1,5 +1,5 @@
-// What a route says for all replicas (`?replicas=all`): the replica that is asked asks the others and merges. One that does not answer in
-// 2 s is named in the answer.
+// Answers a route for all replicas (`?replicas=all`): the receiving replica queries the others and merges. One that does not respond within 2 s is
+// named in the response.
 
 import { type AdminCredential, adminFault, sendAdmin } from '../../../cli/io/admin-request.ts'
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
@@ -13,14 +13,14 @@ import { type AdminRoute, type AdminUser, jsonResponse, type RouteAccess } from 
 export interface ReplicaAddress {
   /** For people. */
   readonly name: string
-  /** Of its admin listener. */
+  /** URL of its admin listener. */
   readonly url: URL
 }
 
 export interface Replicas {
-  /** Of this one. */
+  /** Name of this one. */
   readonly ownName: string
-  /** The others. Rejects when nobody can say. */
+  /** The others. Rejects if they cannot be determined. */
   others(): Promise<readonly ReplicaAddress[]>
   credential(): Promise<AdminCredential>
   readonly log: Logger
@@ -29,18 +29,18 @@ export interface Replicas {
 export interface MergedRoute<T> {
   readonly path: string
   readonly access: RouteAccess
-  /** Of this replica; may be cloned as JSON. */
+  /** This replica's answer; must be JSON-serializable. */
   answer(request: PlainRequest, user: AdminUser): T | Promise<T>
-  /** What another replica has sent. @throws when it is not such an answer */
+  /** Parses another replica's answer. @throws if it is malformed */
   read(json: unknown): T
-  /** @param parts of all replicas that have answered, this one first */
+  /** @param parts of all replicas that responded, this one first */
   merge(parts: Parts<T>): T
 }
 
-/** What of a request others are asked with. */
+/** The forwarded part of a request. */
 export type ForwardedRequest = Pick<PlainRequest, 'method' | 'path' | 'query' | 'signal'>
 
-/** What the others have answered, and who has not. */
+/** The others' answers, and which replicas did not respond. */
 export interface Gathered<T> {
   readonly parts: readonly PartOf<T>[]
   readonly missing: readonly string[]
@@ -48,7 +48,7 @@ export interface Gathered<T> {
 
 const ANSWER_MS = 2_000
 
-/** JSON with `missing`: the replicas that have not answered. */
+/** JSON with `missing`: the replicas that did not respond. */
 export function mergedRoute<T extends object>(replicas: Replicas, route: MergedRoute<T>): AdminRoute {
   const { path, access } = route
   const answer = async (request: PlainRequest, user: AdminUser): Promise<PlainResponse> => {
@@ -74,8 +74,8 @@ async function othersOf(replicas: Replicas, missing: string[]): Promise<readonly
 }
 
 /**
- * Sends the request to the others as well, with the body if it has one.
- * @param read what is made of an answer. @throws from it, when it is none that can be used
+ * Sends the request to the others as well, including a body.
+ * @param read parses a response. @throws if it is unusable
  */
 export async function askOthers<T>(
   replicas: Replicas,
@@ -114,7 +114,7 @@ async function askOne(
   throw new Error(`answered ${reply.code}`)
 }
 
-/** The same question, to that replica alone. */
+/** The same request, for that replica alone. */
 function targetOf(url: URL, { path, query }: ForwardedRequest): URL {
   const target = new URL(path, url)
   for (const [name, value] of query) if (name !== 'replicas') target.searchParams.append(name, value)

@@ -1,5 +1,4 @@
-// What the admin listener answers beside health, metrics and configuration: what happens in this process, and its inside. One line for each
-// group of routes.
+// Admin listener routes besides health, metrics and configuration: activity and internals of this process. One line per group of routes.
 
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { ClusterTable } from '../../../gateway/state/clusters.ts'
@@ -20,16 +19,16 @@ import type { TopCounts } from './top-counts.ts'
 
 interface InsightDeps {
   readonly config: Config
-  /** Of the gateway threads: what they are asked, and what they stream. */
+  /** The gateway threads: calls and streams. */
   readonly pool: ThreadPool
   readonly clusters: ClusterTable
   /** For mergedRoute. */
   readonly replicas: Replicas
-  /** Who asks most; undefined = nobody counts. */
+  /** Top talkers; undefined = not counted. */
   readonly top: TopCounts | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** Lines of the audit log; undefined = switched off. */
+  /** Audit log lines; undefined = disabled. */
   readonly audit: LineWriter | undefined
   readonly logLevels: LogLevels
   readonly profiles: Profiles
@@ -48,14 +47,14 @@ export function insightRoutes(deps: InsightDeps): readonly AdminRoute[] {
   ]
 }
 
-// `/api/v1/shares`: who holds most of what is divided among users and addresses, in all threads of this replica.
+// `/api/v1/shares`: the largest holders of shared resources, over all threads of this replica.
 
-/** What is answered. */
+/** The response. */
 export interface SharesAnswer {
   readonly limits: readonly ShareReport[]
 }
 
-/** Holders that are named of each resource. */
+/** Holders named per resource. */
 const NAMED = 5
 
 function sharesRoute(pool: ThreadPool): AdminRoute {
@@ -71,10 +70,10 @@ function sharesRoute(pool: ThreadPool): AdminRoute {
   }
 }
 
-// `/api/v1/top`: who asks most, at this replica or at all.
+// `/api/v1/top`: top talkers, at this replica or at all.
 const PATH = '/api/v1/top'
 
-/** @param top undefined = switched off */
+/** @param top undefined = disabled */
 function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
   return {
     path: PATH,
@@ -87,7 +86,7 @@ function topRoute(replicas: Replicas, top: TopCounts | undefined): AdminRoute {
       const asked = readTopQuery((name) => query.get(name))
       if ('problem' in asked) return { code: 400, contentType: TEXT, body: `${asked.problem}\n` }
       const all = query.get('replicas') === 'all'
-      // The first twenty of each are not the first twenty of all.
+      // The top twenty of each replica are not the overall top twenty.
       const whole = new URLSearchParams(query)
       if (all) whole.set('limit', String(MAX_LIMIT))
       const route = mergedRoute<TopReport>(replicas, {

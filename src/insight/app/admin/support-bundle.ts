@@ -1,5 +1,5 @@
-// What whoever helps from afar needs to know of this process, in one archive: version, settings, state, metrics, the last lines of the log, and
-// a CPU profile when asked for. No secrets: fields by their names, texts by their form, and whatever the process knows to be one.
+// Everything remote support needs to know about this process, in one archive: version, settings, state, metrics, the last log lines, and optionally a
+// CPU profile. No secrets: fields are redacted by name, texts by pattern, plus all values known to be secret.
 
 import { gzipSync } from 'node:zlib'
 import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
@@ -14,10 +14,10 @@ export interface SupportBundleDeps {
   readonly version: Readonly<Record<string, unknown>>
   readonly describe: AdminState['describe']
   readonly metrics: MetricsText
-  /** The last lines of the log, each with its end. */
+  /** The last log lines, each with its end. */
   recentLog(): string
   readonly profiles: Profiles
-  /** Made for each bundle. */
+  /** Created for each bundle. */
   redaction(): Redaction
 }
 
@@ -48,7 +48,7 @@ async function bundleFiles(deps: SupportBundleDeps, seconds: number): Promise<re
   const profile = seconds === 0 ? [] : ((await profiles.take('cpu', seconds)) ?? [])
   const state = await describe()
   const metricsText = await metrics.text()
-  // Last, so that it knows what was in force until now.
+  // Last, so that it knows everything in force until now.
   const redaction = deps.redaction()
   const json = (value: unknown): string => `${JSON.stringify(redaction.object(value), null, 2)}\n`
   return [

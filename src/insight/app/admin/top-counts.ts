@@ -1,4 +1,4 @@
-// Who asks most, over all threads: what they have counted is fetched every ten seconds, and when somebody asks.
+// Top talkers over all threads: counts are collected every ten seconds, and on request.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exposition } from '../../../gateway/metrics/exposition.ts'
@@ -11,17 +11,17 @@ import { TopWindows } from '../../core/top/windows.ts'
 import { exposeTop } from '../../metrics/top-series.ts'
 
 const EVERY_MS = 10_000
-/** What a thread has handed over is lost when nobody waits for it. */
+/** Counts handed over by a thread are lost if nothing awaits them. */
 const ANSWER_MS = 30_000
-/** Whoever asks does not wait longer for a thread that is busy: what it has counted comes with the next answer. */
+/** A request does not wait longer for a busy thread: its counts are part of the next answer. */
 const WAIT_MS = 1_000
-/** Whoever asks gets numbers that are at most so old: each time costs the threads a millisecond or two. */
+/** Maximum age of returned numbers: each collection costs the threads a millisecond or two. */
 const FRESH_MS = 1_000
 
 export interface TopCountsDeps {
   readonly pool: Pick<ThreadPool, 'askThreads'>
   readonly clock: Pick<Clock, 'monotonic'>
-  /** The dimensions whose first ten are metrics. */
+  /** Dimensions whose top ten become metrics. */
   readonly exposed: readonly Dimension[]
 }
 
@@ -55,7 +55,7 @@ export class TopCounts {
     return this.#reportNow(query)
   }
 
-  /** The first ten of each exposed dimension in the last five minutes, as they were known at the last fetch. */
+  /** Top ten of each exposed dimension in the last five minutes, from the last collection. */
   exposeMetrics(into: Exposition): void {
     const firstTen = (by: Dimension): TopReport => this.#reportNow({ ...DEFAULT_QUERY, by, minutes: 5, limit: 10 })
     exposeTop(into, this.#deps.exposed.map(firstTen))

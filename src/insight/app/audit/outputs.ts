@@ -1,4 +1,4 @@
-// Where audit events go: the files of --audit-log-path and --control-audit-log-path, and the webhook.
+// Destinations of audit events: the files of --audit-log-path and --control-audit-log-path, and the webhook.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -13,9 +13,9 @@ import { AuditWebhook } from '../../io/audit-webhook/audit-webhook.ts'
 import { WebhookKubeconfig } from '../../io/audit-webhook/webhook-kubeconfig.ts'
 
 export interface AuditOutputs {
-  /** Of requests to clusters; undefined = none are recorded. */
+  /** Requests to clusters; undefined = not recorded. */
   readonly audit: LineWriter | undefined
-  /** Of the embedded API server, or of what is done on this machine to CRDs; may be the same as `audit`. */
+  /** Requests to the embedded API server, or actions on CRDs on this machine; may be the same as `audit`. */
   readonly controlAudit: LineWriter | undefined
   /** undefined = none. */
   readonly auditWebhook: OpenWebhook | undefined
@@ -33,7 +33,7 @@ const FLAG = '--audit-webhook-config-file'
 
 /**
  * @param outlets closes them
- * @throws {UserError} when a file cannot be opened, or the kubeconfig of the webhook not be used
+ * @throws {UserError} if a file cannot be opened, or the webhook's kubeconfig is unusable
  */
 export function openAuditOutputs(
   config: Config,
@@ -51,7 +51,7 @@ export function openAuditOutputs(
   return { audit, controlAudit: openControlAudit(config, audit, auditWebhook?.writer, open), auditWebhook }
 }
 
-/** Reads the kubeconfig again when it changes. */
+/** Rereads the kubeconfig when it changes. */
 export function followWebhookKubeconfig({ kubeconfig }: OpenWebhook, log: Logger): ReloadedFiles {
   const label = FLAG.slice('--'.length)
   const read = (): void => kubeconfig.read()
@@ -79,7 +79,7 @@ function openWebhook(config: Config, log: Logger, calls: KubeCallEvents): OpenWe
   return { writer, kubeconfig }
 }
 
-/** One writer for each file: the lines of two would mix. */
+/** One writer per file: lines of two writers would interleave. */
 function openControlAudit(
   config: Config,
   audit: LineWriter | undefined,
@@ -87,7 +87,7 @@ function openControlAudit(
   open: (path: string) => LineWriter | undefined,
 ): LineWriter | undefined {
   const { source, controlAuditLogPath, auditLogPath } = config
-  // Of CRDs: what is done to them on this machine.
+  // For CRDs: actions on them on this machine.
   if (source !== 'embedded') return source === 'kubernetes' ? audit : undefined
   const own = controlAuditLogPath !== '' && controlAuditLogPath !== auditLogPath
   return own ? auditBackends(open(controlAuditLogPath), webhook) : audit
@@ -121,9 +121,9 @@ function auditFileOptions(path: string, config: Config, log: Logger): LineWriter
   return { onError, rotation }
 }
 
-// The backends of the audit log: the file, with events truncated or not, and the webhook.
+// Backends of the audit log: the file, with or without truncated events, and the webhook.
 
-/** Events that stay too large are dropped. @param maxBytes of one event */
+/** Drops events that are still too large. @param maxBytes per event */
 function truncatingWriter(writer: LineWriter, maxBytes: number): LineWriter {
   let tooLarge = 0
   return {
@@ -138,7 +138,7 @@ function truncatingWriter(writer: LineWriter, maxBytes: number): LineWriter {
   }
 }
 
-/** Each takes every event. What the webhook loses is not among what is dropped: it has its own metric. */
+/** Each receives every event. Events lost by the webhook do not count as dropped here: they have their own metric. */
 function auditBackends(file: LineWriter | undefined, webhook: LineWriter | undefined): LineWriter | undefined {
   if (webhook === undefined) return file
   const all = file === undefined ? [webhook] : [file, webhook]

@@ -1,4 +1,4 @@
-// The file of --audit-policy-file: read and checked at the start, and again when it changes.
+// The --audit-policy-file: read and checked at startup, and again when it changes.
 
 import { parse } from 'yaml'
 import type { Logger } from '../../../kit/api/ports.ts'
@@ -11,12 +11,12 @@ import { type AuditPolicy, readAuditPolicy } from '../../core/audit/policy.ts'
 
 const AUDIT_POLICY_FLAG = '--audit-policy-file'
 
-/** @throws {UserError} with every error: file, path of the field and fix. What has no effect is logged as a warning */
+/** @throws {UserError} with every error: file, field path and fix. Settings without effect are logged as a warning */
 export function readAuditPolicyFile(file: string, log: Logger): AuditPolicy {
   const text = readNamedFile(AUDIT_POLICY_FLAG, file)
   let document: unknown
   try {
-    // As kube-apiserver, the last of two equal keys.
+    // Like kube-apiserver: the last of duplicate keys wins.
     document = parse(text, { uniqueKeys: false })
   } catch (error) {
     throw new UserError(`${AUDIT_POLICY_FLAG} ${file} is not YAML: ${errorMessage(error)}`, 'correct it')
@@ -37,7 +37,7 @@ export function readAuditPolicyFile(file: string, log: Logger): AuditPolicy {
   return policy
 }
 
-/** Reads the policy again when its file changes. @param put puts it in force */
+/** Rereads the policy when its file changes. @param put puts it in force */
 export function followAuditPolicy(
   { auditPolicyFile: file }: Pick<Config, 'auditPolicyFile'>,
   log: Logger,

@@ -1,4 +1,4 @@
-// What all replicas know: each tells its part, this one merges. However many look, the overview is asked for once in two seconds.
+// Merges the knowledge of all replicas: each sends its part. However many viewers there are, the overview is requested once in two seconds.
 
 import { DURATION_BOUNDS } from '../../../gateway/metrics/cluster-totals.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
@@ -13,7 +13,7 @@ import { askOthers, type Gathered, type Replicas } from '../admin/replicas.ts'
 export interface ThisReplica {
   readonly replica: string
   overview(): OverviewPart
-  /** null = it does not know it. */
+  /** null = unknown to it. */
   cluster(name: string): Promise<ClusterPart | null>
 }
 
@@ -33,14 +33,14 @@ export class AllReplicas {
     this.#clock = clock
   }
 
-  /** @param all default: this one alone */
+  /** @param all default: this replica alone */
   async overview(choice: TileChoice, all: boolean): Promise<Overview> {
     const others = all ? await this.#otherOverviews() : ALONE
     const own = { replica: this.#own.replica, part: this.#own.overview() }
     return mergeOverviews([own, ...others.parts], others.missing, choice, DURATION_BOUNDS)
   }
 
-  /** undefined = no replica knows it. @param all default: this one alone */
+  /** undefined = unknown to all replicas. @param all default: this replica alone */
   async cluster(name: string, all: boolean): Promise<ClusterPage | undefined> {
     const path = `/api/v1/clusters/${encodeURIComponent(name)}`
     const [own, others] = await Promise.all([
@@ -64,7 +64,7 @@ export class AllReplicas {
 
   /** Never rejects. */
   #gather<T>(path: string, read: (json: unknown) => T): Promise<Gathered<T>> {
-    // Not the signal of who asks: others may wait for the same answer.
+    // Not the caller's signal: others may wait for the same response.
     const { signal } = new AbortController()
     const query = new URLSearchParams({ part: String(PART_FORMAT) })
     return askOthers(this.#replicas, { method: 'GET', path, query, signal }, read)

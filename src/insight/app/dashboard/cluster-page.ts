@@ -21,14 +21,14 @@ import { tileOf } from './tiles.ts'
 export interface ClusterPageDeps extends OverviewDeps {
   /** What protects its pods; null = nothing. */
   protection(cluster: CompiledCluster): ProtectionPane | null
-  /** Events about it in the API server; none where they cannot be read. Never rejects. */
+  /** Its Events in the API server; none if they cannot be read. Never rejects. */
   events(cluster: string): Promise<readonly Change[]>
 }
 
 const MAX_ROWS = 200
 const MAX_HOSTS = 50
 
-/** What this replica knows of it. */
+/** What this replica knows about it. */
 export async function clusterPart(live: LiveCluster, deps: ClusterPageDeps): Promise<ClusterPart> {
   const { compiled } = live
   const { samples, clock } = deps
@@ -138,12 +138,12 @@ function sharedOf({ kind, shared, perUser }: CompiledSchema): number | null {
 
 function fillOf({ kind, burst, max, perUser }: CompiledSchema, inFlight: number, tokens: number): number | null {
   if (kind === 'maxRequestsInflight' && !perUser) return max === 0 ? 1 : short(Math.min(1, inFlight / max))
-  // Of a limit for each user, the tokens are those of the user who has fewest.
+  // For a per-user limit, the tokens are those of the user with the fewest.
   if (kind === 'tokenBucket' && burst > 0) return short(Math.min(1, Math.max(0, 1 - tokens / burst)))
   return null
 }
 
-// A dispatch policy in one line, as one would say it: `list, watch pods of ci-*`.
+// Summarizes a dispatch policy in one line: `list, watch pods of ci-*`.
 const MAX_NAMES = 4
 const MAX_RULES = 3
 

@@ -1,4 +1,4 @@
-// What the dashboard shows of this process, kept whether it is looked at or not: samples every ten seconds, changes every two.
+// Dashboard data of this process, collected whether or not it is viewed: samples every ten seconds, changes every two.
 
 import type { ResolvedCluster, SourceError } from '../../../gateway/api/resource-source.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -40,11 +40,11 @@ interface DashboardDeps {
     onApplied(listener: (generations: unknown, changed: ReadonlySet<string> | undefined) => void): () => void
   }
   readonly log: Logger
-  /** Of the objects; undefined = they are files. */
+  /** Client for the objects; undefined = they are files. */
   readonly client: ObjectClient | undefined
   readonly protection: Pick<Protection, 'stateOf' | 'protectorsIn'>
   readonly replicas: Replicas
-  /** Of the gateway itself. */
+  /** The gateway's own certificates. */
   certificates(): readonly OwnCertificate[]
 }
 
@@ -107,7 +107,7 @@ export class Dashboard {
     ]
   }
 
-  /** Call it when the first configuration is there. */
+  /** Call it once the first configuration is in force. */
   start(): void {
     this.#unfollow = this.#deps.changes.onApplied((_, changed) => this.#watch.applied(changed))
     void this.#sample()
@@ -148,9 +148,9 @@ function protectionPane(
   return { cell, shadow, state: state?.state ?? 'Starting', message: state?.message ?? '', protectors: rows, omitted }
 }
 
-// Events about UpstreamClusters, out of the API server of the objects: read when a page is looked at, and at most once in ten seconds.
+// Events about UpstreamClusters from the objects' API server: read when a page is viewed, at most once in ten seconds.
 
-/** Where Events of cluster-scoped objects are. */
+/** Namespace of Events of cluster-scoped objects. */
 const NAMESPACE = 'default'
 const KEPT_MS = 10_000
 const PATIENCE_MS = 2_000
@@ -168,7 +168,7 @@ class ClusterEvents {
     this.#clock = clock
   }
 
-  /** Those of the last half hour; what was known before, where the API server does not answer. */
+  /** Events of the last half hour; the previous ones if the API server does not respond. */
   async of(cluster: string): Promise<readonly Change[]> {
     const reading = this.#refresh()
     if (reading !== undefined) {
@@ -182,7 +182,7 @@ class ClusterEvents {
     return this.#recent().filter((event) => event.cluster === cluster)
   }
 
-  /** Those of the last half hour, of all clusters, as known: the API server is not waited for, the next look knows more. */
+  /** Known events of the last half hour, of all clusters: does not wait for the API server, the next view has newer ones. */
   ofAll(): readonly Change[] {
     void this.#refresh()
     return this.#recent()
@@ -193,7 +193,7 @@ class ClusterEvents {
     return this.#known.filter(({ at }) => at >= since)
   }
 
-  /** undefined = what is known is fresh. */
+  /** undefined = still fresh. */
   #refresh(): Promise<void> | undefined {
     if (this.#clock.monotonic() - this.#readAtMs <= KEPT_MS) return undefined
     this.#reading ??= this.#read().finally(() => {
@@ -207,7 +207,7 @@ class ClusterEvents {
       const { items = [] } = (await this.#client?.list(EVENTS, NAMESPACE)) ?? {}
       this.#known = items.flatMap(changeOf)
     } catch {
-      // They are an extra: the gateway may not have the right to read them.
+      // Events are optional: the gateway may lack permission to read them.
     }
     this.#readAtMs = this.#clock.monotonic()
   }

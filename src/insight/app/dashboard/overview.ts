@@ -1,4 +1,4 @@
-// The overview: all clusters at one look, a page of tiles at a time.
+// The overview: all clusters at a glance, one page of tiles at a time.
 
 import type { SourceError } from '../../../gateway/api/resource-source.ts'
 import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
@@ -18,16 +18,16 @@ export interface OverviewDeps extends TileDeps {
   readonly changes: Pick<ChangeLog, 'recent'>
   readonly version: string
   problems(): readonly SourceError[]
-  /** Events about clusters in the API server, as far as they are known now. */
+  /** Known Events about clusters in the API server. */
   recentEvents(): readonly Change[]
-  /** Of the gateway itself. */
+  /** The gateway's own certificates. */
   certificates(): readonly OwnCertificate[]
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const SOON_MS = 30 * DAY_MS
 
-/** What this replica knows of all clusters. */
+/** What this replica knows about all clusters. */
 export function overviewPart(deps: OverviewDeps): OverviewPart {
   const { samples, clock, changes, clusters, version } = deps
   const lists = {

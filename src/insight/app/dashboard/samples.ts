@@ -1,5 +1,5 @@
-// What each cluster did in each step of ten seconds: rates from the differences of the gateway's own counts, for the last half hour. It goes
-// on whether somebody looks or not.
+// Activity of each cluster per step of ten seconds: rates from differences of the gateway's own counters, for the last half hour. Collected whether
+// or not it is viewed.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
@@ -18,29 +18,29 @@ import { increase, Ring } from '../../core/dashboard/rate-ring.ts'
 const MS = 1000
 const REFUSAL_STEPS = 30
 const MINUTE_STEPS = 60 / STEP_SECONDS
-/** Reasons and rules of one cluster that are told apart; the configuration has fewer. */
+/** Distinct reasons and rules per cluster; configurations have fewer. */
 const MAX_REFUSALS = 200
-/** Clusters between two turns of the event loop. */
+/** Clusters processed per turn of the event loop. */
 const CLUSTERS_AT_ONCE = 100
 
-/** Of one cluster; '' = of requests for no known cluster. */
+/** One cluster; '' = requests for no known cluster. */
 export class ClusterSample {
   readonly requests: Ring = new Ring(STEPS)
   readonly errors: Ring = new Ring(STEPS)
   readonly refused: Ring = new Ring(STEPS)
-  /** Of each step, the newest last. */
+  /** Per step, newest last. */
   readonly #durations: Durations[] = []
   /** The newest counts. */
   totals: ClusterTotals | undefined
-  /** A second, in the newest step. */
+  /** Per second, in the newest step. */
   endpoints: ReadonlyMap<string, { readonly requests: number; readonly errors: number }> = new Map()
   admitted: ReadonlyMap<string, number> = new Map()
   rejected: ReadonlyMap<string, number> = new Map()
   policies: ReadonlyMap<string, number> = new Map()
-  /** Requests of each step, by reason and rule. */
+  /** Requests per step, by reason and rule. */
   readonly #refusals = new Map<string, Ring>()
 
-  /** @param seconds since the counts before */
+  /** @param seconds since the previous counts */
   take(now: ClusterTotals, seconds: number): void {
     const before = this.totals
     this.totals = now
@@ -77,12 +77,12 @@ export class ClusterSample {
     }
   }
 
-  /** Of the newest step. */
+  /** Durations in the newest step. */
   get durations(): Durations {
     return this.#durations.at(-1) ?? []
   }
 
-  /** Of the last five minutes, the most frequent first. */
+  /** Refusals in the last five minutes, most frequent first. */
   refusals(cluster: string): RefusalRow[] {
     const rows = [...this.#refusals].map(([key, ring]) => {
       const [reason = '', rule = ''] = key.split('\n')
@@ -103,7 +103,7 @@ export class ClusterSample {
     }
   }
 
-  /** A value a minute. */
+  /** One value per minute. */
   spark(): number[] {
     return this.requests.means(MINUTE_STEPS).map(short)
   }
@@ -127,13 +127,13 @@ function rates(
 }
 
 export class Samples {
-  /** Of all clusters together. */
+  /** All clusters together. */
   readonly all: ClusterSample = new ClusterSample()
   readonly #clusters = new Map<string, ClusterSample>()
   #takenAt = 0
   #monotonic = 0
 
-  /** When the newest was taken, milliseconds since the epoch; 0 = none yet. */
+  /** Time of the newest sample, milliseconds since the epoch; 0 = none yet. */
   get takenAt(): number {
     return this.#takenAt
   }
@@ -147,7 +147,7 @@ export class Samples {
     return this.#clusters
   }
 
-  /** @param clusters what all threads have counted */
+  /** @param clusters counts of all threads */
   async take({ clusters }: Pick<MetricsSnapshot, 'clusters'>, nowMs: number, monotonicMs: number): Promise<void> {
     const seconds = Math.max((monotonicMs - this.#monotonic) / MS, 0.001)
     this.#monotonic = monotonicMs
@@ -169,7 +169,7 @@ export class Samples {
     let sample = this.#clusters.get(cluster)
     if (sample === undefined) {
       sample = new ClusterSample()
-      // A cluster that is new has counted nothing before: its first requests are news.
+      // A new cluster has no previous counts: its first requests are new.
       if (this.#takenAt > 0) sample.totals = NOTHING
       this.#clusters.set(cluster, sample)
     }
@@ -179,7 +179,7 @@ export class Samples {
 
 const NOTHING: ClusterTotals = sumOf([])
 
-/** Without what has names. */
+/** Without counts by name. */
 function sumOf(all: readonly ClusterTotals[]): ClusterTotals {
   const durations = new Float64Array(DURATION_BOUNDS.length)
   const sum = { requests: 0, errors: 0, refused: 0, inFlight: 0, watches: 0, durationCount: 0 }

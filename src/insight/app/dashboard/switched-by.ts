@@ -1,13 +1,13 @@
-// Who has set a degrade mode, and when: of a switch thrown on this machine its file knows it, of an object the manager of its field.
+// Who set a degrade mode, and when: from the file of a switch set on this machine, or from the object's field manager.
 
 import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
 import { readSwitchStates } from '../../../incidents/io/local-switches/switch-state.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 
 export interface SwitchedBy {
-  /** '' = not known. */
+  /** '' = unknown. */
   readonly by: string
-  /** Milliseconds since the epoch; 0 = not known. */
+  /** Milliseconds since the epoch; 0 = unknown. */
   readonly since: number
 }
 

@@ -1,4 +1,4 @@
-// A cluster in one glance, out of its state in force and its samples.
+// A cluster at a glance, from its state in force and its samples.
 
 import { effectiveMode } from '../../../gateway/core/policy/degrade.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
@@ -35,7 +35,7 @@ export function tileOf(live: LiveCluster, { samples, clock, switchOf }: TileDeps
 
 function endpointCounts({ endpoints }: LiveCluster, monotonicMs: number): TilePart['endpoints'] {
   const enabled = endpoints.describe(monotonicMs).filter(({ disabled }) => !disabled)
-  // A backup that waits for its turn is not down.
+  // A backup server in reserve is not down.
   const up = enabled.filter(({ state, ejected }) => state !== 'unhealthy' && !ejected)
   return { up: up.length, all: enabled.length }
 }

@@ -1,5 +1,5 @@
-// Notices what changes in the clusters: their objects when a change is in force, modes and endpoints by looking every two seconds, so that a
-// mode that expires is told, too.
+// Detects changes of clusters: of objects when a change is in force, of modes and endpoints by polling every two seconds, so that an expired mode is
+// reported, too.
 
 import type { ResolvedCluster } from '../../../gateway/api/resource-source.ts'
 import { certificateEnds } from '../../../gateway/controllers/status/certificates.ts'
@@ -19,7 +19,7 @@ interface WatchChangesDeps {
   readonly clock: { now(): number; monotonic(): number }
   readonly log: ChangeLog
   readonly dataDir: string
-  /** The object as it is in force; undefined = it is not known. */
+  /** The object in force; undefined = unknown. */
   object(cluster: string): ResolvedCluster | undefined
 }
 
@@ -28,14 +28,14 @@ export class ChangeWatch {
   readonly #objects = new Map<string, CompiledCluster>()
   readonly #watched = new Map<string, Watched>()
   readonly #switches = new Map<string, SwitchedBy>()
-  /** What there is at the start has not changed. */
+  /** The initial state is not a change. */
   #primed = false
 
   constructor(deps: WatchChangesDeps) {
     this.#deps = deps
   }
 
-  /** Who set the mode that is in force. */
+  /** Who set the mode in force. */
   switchOf(cluster: string): SwitchedBy {
     return this.#switches.get(cluster) ?? { by: '', since: 0 }
   }
@@ -50,7 +50,7 @@ export class ChangeWatch {
     if (clusters.size > 0) this.#primed = true
   }
 
-  /** Modes and endpoints. */
+  /** Checks modes and endpoints. */
   look(): void {
     const { clusters, clock } = this.#deps
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()]
@@ -122,7 +122,7 @@ function watchedOf({ compiled, endpoints }: LiveCluster, nowMs: number, monotoni
   }
 }
 
-// What differs between two versions of a cluster, or of what is known of it, in words.
+// Differences between two versions of a cluster, or of its watched state, in words.
 
 /** Without time, place and user. */
 interface Difference {
@@ -131,17 +131,17 @@ interface Difference {
   readonly text: string
 }
 
-/** What of a cluster is watched beside its object. */
+/** Watched state of a cluster besides its object. */
 interface Watched {
-  /** In force: Off when it has expired. */
+  /** In force: Off if it has expired. */
   readonly mode: string
   readonly shadow: boolean
   readonly reason: string
-  /** By endpoint: whether it takes requests. */
+  /** Keyed by endpoint: whether it takes requests. */
   readonly endpoints: ReadonlyMap<string, boolean>
 }
 
-/** Parts of a spec by their names there, as far as they are compiled. */
+/** Parts of a spec by name, in compiled form. */
 const PARTS: readonly (readonly [string, (cluster: CompiledCluster) => unknown])[] = [
   ['servers', ({ endpoints }) => endpoints],
   ['names', ({ hosts, ips, ports, isDefault }) => [hosts, ips, ports, isDefault]],
@@ -156,7 +156,7 @@ const PARTS: readonly (readonly [string, (cluster: CompiledCluster) => unknown])
   ['log mode', ({ logMode }) => logMode],
 ]
 
-/** @param before, after undefined = there is none. The mode is told by `watchedDifferences`. */
+/** @param before, after undefined = there is none. `watchedDifferences` reports the mode. */
 function objectDifference(
   before: CompiledCluster | undefined,
   after: CompiledCluster | undefined,
@@ -184,7 +184,7 @@ function watchedDifferences(before: Watched, after: Watched): readonly Differenc
   return found
 }
 
-/** Plain data with sets in it. */
+/** Plain data that may contain sets. */
 function textOf(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     inner instanceof Set || inner instanceof Map ? [...inner] : inner instanceof Uint8Array ? [...inner] : inner,

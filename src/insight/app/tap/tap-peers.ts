@@ -2,26 +2,26 @@
 
 import { type AdminCredential, sendAdmin } from '../../../cli/io/admin-request.ts'
 
-/** Which other replicas there are, and who this one is for them. */
+/** The other replicas, and this one's credential for them. */
 export interface TapReplicas {
-  /** Rejects when nobody can say. */
+  /** Rejects if they cannot be determined. */
   others(): Promise<readonly { readonly name: string; readonly url: URL }[]>
   credential(): Promise<AdminCredential>
 }
 
 export interface TapPeer {
   readonly name: string
-  /** Throws when it does not answer, refuses or breaks off. */
+  /** Throws if it does not respond, refuses or breaks off. */
   lines(signal: AbortSignal): AsyncGenerator<string>
 }
 
-/** For the head of its answer. */
+/** Timeout of the response head. */
 const ANSWER_MS = 2_000
-/** Each replica says something every five seconds: one that is silent for longer is lost, whatever its connection says. */
+/** Each replica sends something every five seconds: one that is silent for longer is lost, whatever the state of its connection. */
 const SILENT_MS = 15_000
 const MAX_LINE = 64 * 1024
 
-/** Of a tap with this query, for `user`. Rejects when nobody can say which replicas there are. */
+/** For a tap with this query, on behalf of `user`. Rejects if the replicas cannot be determined. */
 export async function tapPeers(
   replicas: TapReplicas,
   query: URLSearchParams,
@@ -59,7 +59,7 @@ async function* peerLines(url: URL, replicas: TapReplicas, signal: AbortSignal):
   const lines = reply.lines(MAX_LINE)
   try {
     for (;;) {
-      // Only while a line is waited for: a reader that takes its time is not the replica's fault.
+      // Only while waiting for a line: a slow reader is not the replica's fault.
       const next = await within(SILENT_MS, 'it has said nothing for too long', lines.next())
       if (next.done) return
       yield next.value

@@ -1,4 +1,4 @@
-// GET /api/v1/tap: who may begin how many taps, and the record of each. What a tap shows names users, so it is audited as reading is.
+// GET /api/v1/tap: limits on concurrent taps, and a record of each. What a tap shows includes user names, so it is audited like a read.
 
 import { randomUUID } from 'node:crypto'
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
@@ -18,16 +18,16 @@ export interface TapDeps {
   readonly replicas: TapReplicas
   readonly clock: Clock
   readonly log: Logger
-  /** undefined = there is no audit log; the process log has it in any case. */
+  /** undefined = no audit log; the process log records it in any case. */
   readonly audit: LineWriter | undefined
   readonly metrics: MetricsRecorder
 }
 
-/** At a time. Each costs every request a comparison with its filter. */
+/** Concurrent taps. Each costs every request a comparison with its filter. */
 const MAX_TAPS = 16
-/** Of one user, so that others can tap, too. */
+/** Per user, so that others can tap, too. */
 const MAX_TAPS_PER_USER = 4
-/** Events of a thread that may be on their way to the reader. */
+/** Events per thread that may be in transit to the reader. */
 const CREDIT = 256
 const MAX_NAME = 256
 
@@ -39,7 +39,7 @@ export function tapRoute(deps: TapDeps): AdminRoute {
 
 class RunningTaps {
   readonly #deps: TapDeps
-  /** By user. */
+  /** Keyed by user. */
   readonly #running = new Map<string, number>()
 
   constructor(deps: TapDeps) {
@@ -59,7 +59,7 @@ class RunningTaps {
     return {
       code: 200,
       contentType: 'application/x-ndjson',
-      // A proxy in between must not wait for more.
+      // A proxy in between must not buffer.
       headers: { 'x-accel-buffering': 'no' },
       stream: (out) => session.run(out),
     }
@@ -69,7 +69,7 @@ class RunningTaps {
     const all = [...this.#running.values()].reduce((sum, one) => sum + one, 0)
     const own = this.#running.get(name) ?? 0
     const limit = all >= MAX_TAPS ? `${MAX_TAPS} taps` : `${MAX_TAPS_PER_USER} taps of ${JSON.stringify(name)}`
-    // Without a login everybody has the same name.
+    // Without a login all users have the same name.
     if (all < MAX_TAPS && (name === '' || own < MAX_TAPS_PER_USER)) return undefined
     const body = `this replica has ${limit} already, which is the limit; end one of them\n`
     return { code: 429, contentType: TEXT, body, headers: { 'retry-after': '5' } }
@@ -90,7 +90,7 @@ class RunningTaps {
     })
     const beganMs = clock.now()
     this.#change(name, 1)
-    // That it began is in the logs, as every use of this route.
+    // The logs already record its beginning, like every use of this route.
     const end = (): void => {
       this.#change(name, -1)
       const ended = { shown: session.shown, dropped: session.dropped }
@@ -116,8 +116,8 @@ class RunningTaps {
 }
 
 /**
- * As taps are counted and logged; `NAME for USER` where another replica asks for somebody. From anybody else it counts for nothing: a new name
- * for each tap would be above no limit.
+ * User name for counting and logging; `NAME for USER` if another replica asks on behalf of a user. From any other client that is ignored: a new name
+ * for each tap would evade the limit.
  */
 function userOf({ query }: PlainRequest, { name, replica = false }: AdminUser): string {
   const user = replica ? (query.get('onBehalfOf') ?? '') : ''

@@ -1,5 +1,5 @@
-// One tap: what the threads of this replica, and the other replicas, show goes to the reader as lines of JSON, at most at the tap's rate and only as fast as the
-// reader takes them, until it ends.
+// One tap: passes what this replica's threads and the other replicas show to the reader as lines of JSON, at most at the tap's rate and only as fast
+// as the reader takes them, until it ends.
 
 import { adminFault } from '../../../cli/io/admin-request.ts'
 import type { StreamOut } from '../../../gateway/io/listener/http-plain.ts'
@@ -11,30 +11,30 @@ import type { DropReason, TapEnd, TapLine } from '../../core/tap/tap-lines.ts'
 import { type TapRequest, tapBudget } from '../../core/tap/tap-query.ts'
 import type { TapPeer } from './tap-peers.ts'
 
-/** Takes what a thread shows; it may show more once the result has resolved. */
+/** Receives what a thread shows; the thread may show more once the result has resolved. */
 export type OnTapEvents = (events: readonly TapThreadEvent[], thread: number) => Promise<void>
 
 export interface TapSessionDeps {
   readonly request: TapRequest
-  /** Name of this replica. */
+  /** This replica's name. */
   readonly replica: string
   readonly clock: Clock
-  /** Aborts when the reader has gone. */
+  /** Aborts when the reader disconnects. */
   readonly signal: AbortSignal
-  /** Begins to show; returns what ends it. */
+  /** Starts the stream; returns a function that ends it. */
   subscribe(question: TapQuestion, onEvents: OnTapEvents): () => void
-  /** The same tap at the other replicas; default: of this one alone. Rejects when nobody can say which there are. */
+  /** The same tap at the other replicas; default: this replica alone. Rejects if they cannot be determined. */
   peers?(): Promise<readonly TapPeer[]>
-  /** How many events were shown or dropped just now. */
+  /** Counts events that were just shown or dropped. */
   count(outcome: 'shown' | DropReason, events: number): void
 }
 
-/** How often the reader is told what was dropped. */
+/** How often the reader is told about dropped events. */
 const TELL_MS = 1000
-/** How often it hears from the replica in any case: every so many of these. */
+/** How often the replica sends something in any case: every so many of these. */
 const PROGRESS_EVERY = 5
 
-/** How lines of other replicas begin: their events are not parsed. */
+/** Prefix of other replicas' lines with events, which are not parsed. */
 const REQUEST = '{"type":"request"'
 const END = '{"type":"end"'
 
@@ -44,10 +44,10 @@ export class TapSession {
   readonly #deps: TapSessionDeps
   readonly #rate: Budget
   readonly #ended = Promise.withResolvers<TapEnd | undefined>()
-  /** Of each thread, as it said last. */
+  /** Latest counts of each thread. */
   readonly #counts = new Map<number, TapCounts>()
   readonly #dropped: Record<DropReason | 'elsewhere', number> = { rate: 0, reader: 0, elsewhere: 0 }
-  /** Of `#dropped`, as much as the reader was told. */
+  /** The part of `#dropped` that was reported to the reader. */
   readonly #told: Record<DropReason, number> = { rate: 0, reader: 0 }
   #seen = 0
   #matched = 0
@@ -56,7 +56,7 @@ export class TapSession {
   /** Aborts when the tap is over. */
   readonly #closing = new AbortController()
   #ticks = 0
-  /** Writes that the reader has not made room for. */
+  /** Writes for which the reader has no room yet. */
   #waiting = 0
   #written: Promise<void> = Promise.resolve()
 
@@ -69,12 +69,12 @@ export class TapSession {
     return this.#shown
   }
 
-  /** Events that matched, and were not shown. */
+  /** Events that matched, but were not shown. */
   get dropped(): number {
     return this.#dropped.rate + this.#dropped.reader + this.#dropped.elsewhere
   }
 
-  /** Resolves when the tap has ended, for whatever reason. */
+  /** Resolves when the tap has ended, for any reason. */
   async run(out: StreamOut): Promise<void> {
     const { request, replica, clock, signal, subscribe } = this.#deps
     const { filter, maxRps, forMs } = request
@@ -140,7 +140,7 @@ export class TapSession {
     }
   }
 
-  /** What another replica shows counts as what this one shows: the rate and the limit are those of all together. */
+  /** Another replica's events count like this one's: rate and limit apply to all of them together. */
   async #relay(out: StreamOut, peer: TapPeer): Promise<void> {
     try {
       for await (const line of peer.lines(this.#closing.signal)) {
@@ -178,7 +178,7 @@ export class TapSession {
     this.#deps.count(reason, events)
   }
 
-  /** A reader that does not take what there is gets nothing on top of it. */
+  /** A reader that does not take pending data gets nothing more. */
   #tell(out: StreamOut): void {
     this.#ticks++
     if (this.#waiting > 0 || this.#over) return
@@ -196,7 +196,7 @@ export class TapSession {
     return this.#writeText(out, `${safeJson(line)}\n`)
   }
 
-  /** In their order; what waits is bounded by the credit of the threads. Never rejects: without a reader the tap is over. */
+  /** In order; what waits is bounded by the threads' credit. Never rejects: without a reader the tap is over. */
   #writeText(out: StreamOut, text: string): Promise<void> {
     this.#waiting++
     this.#written = this.#written
@@ -207,7 +207,7 @@ export class TapSession {
   }
 }
 
-/** How many events a line of another replica says to be dropped. */
+/** Number of dropped events reported by another replica's line. */
 function droppedIn(line: string): number {
   return Number(/^\{"type":"dropped".*"count":(\d{1,15})[,}]/.exec(line)?.[1] ?? 0)
 }

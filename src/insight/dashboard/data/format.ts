@@ -1,4 +1,4 @@
-// Numbers, times and shares as people read them. Everything has the same width in columns (tabular figures).
+// Formats numbers, times and shares for people, with equal width in columns (tabular figures).
 
 const THOUSAND = 1000
 const MINUTE = 60
@@ -15,7 +15,7 @@ export function count(value: number): string {
   return `${figures(value / THOUSAND / THOUSAND)}M`
 }
 
-/** A number of things. */
+/** A whole number. */
 export function whole(value: number): string {
   return value.toLocaleString('en')
 }
@@ -24,7 +24,7 @@ function figures(value: number): string {
   return value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0)
 }
 
-/** Of 0 to 1: `0 %`, `<0.1 %`, `2.4 %`. */
+/** From 0 to 1: `0 %`, `<0.1 %`, `2.4 %`. */
 export function share(ratio: number): string {
   const percent = ratio * 100
   if (percent === 0) return '0 %'
@@ -32,7 +32,7 @@ export function share(ratio: number): string {
   return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`
 }
 
-/** @param ms null = nothing was measured */
+/** @param ms null = no measurement */
 export function latency(ms: number | null): string {
   if (ms === null) return '–'
   if (ms < THOUSAND) return `${ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`
@@ -52,13 +52,13 @@ function pad(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-/** The time of day, here. */
+/** Local time of day. */
 export function clock(ms: number): string {
   const at = new Date(ms)
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`
 }
 
-/** For titles, unmistakable. */
+/** Unambiguous, for titles. */
 export function instant(ms: number): string {
   return new Date(ms).toISOString()
 }

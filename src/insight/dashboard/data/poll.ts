@@ -1,19 +1,19 @@
-// One request every few seconds, which costs next to nothing while nothing has changed (ETag). A hidden tab asks nothing. When the gateway
-// does not answer, what was known stays, with its age.
+// Polls every few seconds, at almost no cost while nothing changes (ETag). A hidden tab does not poll. If the gateway does not respond, the last data
+// stays, with its age.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 export interface Polled<T> {
-  /** undefined = nothing has come yet. */
+  /** undefined = no response yet. */
   readonly data: T | undefined
-  /** When an answer came last, milliseconds since the epoch; 0 = never. */
+  /** Time of the last response, milliseconds since the epoch; 0 = never. */
   readonly freshAt: number
-  /** Why there is no answer now; '' = there is. */
+  /** Why the last request failed; '' = it did not. */
   readonly fault: string
 }
 
 const EVERY_MS = 3000
-/** An answer that takes longer is none. */
+/** Timeout of a request. */
 const PATIENCE_MS = 8000
 
 export function usePoll<T>(url: string, everyMs: number = EVERY_MS): Polled<T> {
@@ -27,7 +27,7 @@ export function usePoll<T>(url: string, everyMs: number = EVERY_MS): Polled<T> {
     current.start()
     return () => current.stop()
   }, [url, everyMs])
-  // What is shown is never of another address, but of the same list searched otherwise it may be: it flickers less.
+  // Never shows data of another address, except for a different search of the same list: that flickers less.
   return polled.url === url || sameList(polled.url, url) ? polled : NOTHING
 }
 
@@ -83,13 +83,13 @@ class Poll<T> {
     this.#timer = window.setTimeout(() => void this.#ask(), this.#everyMs)
   }
 
-  /** Resolves with what is wrong. */
+  /** Resolves with the fault. */
   async #fetch(signal: AbortSignal): Promise<string> {
     const headers: Record<string, string> = { accept: 'application/json' }
     if (this.#etag !== '') headers['if-none-match'] = this.#etag
     const response = await fetch(this.#url, { headers, signal, cache: 'no-store', redirect: 'error' })
     if (response.status === 401) {
-      // The session is over: the same address shows the login.
+      // The session has expired: the same address shows the login.
       location.reload()
       return 'Logged out'
     }
@@ -103,13 +103,13 @@ class Poll<T> {
   }
 }
 
-/** Without the full stop at its end, as all faults here. */
+/** Without the trailing full stop, like all faults here. */
 async function problemOf(response: Response): Promise<string> {
   const text = (await response.text()).slice(0, 300).trim().replace(/\.$/, '')
   return text === '' || text.startsWith('{') ? `The gateway answers ${response.status}` : text
 }
 
-/** The time, once a second, for countdowns and ages. */
+/** The current time, updated every second, for countdowns and ages. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now())
   useEffect(() => {

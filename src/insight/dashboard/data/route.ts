@@ -1,4 +1,4 @@
-// Which view is shown: it stands behind the # of the address, so that a link leads there and the server knows one page only.
+// The current view: encoded in the fragment of the address, so that it can be linked and the server only knows one page.
 
 import { useEffect, useState } from 'preact/hooks'
 
@@ -16,7 +16,7 @@ export function routeOf(hash: string): Route {
       const name = decodeURIComponent(hash.slice(CLUSTER.length))
       if (name !== '') return { view: 'cluster', name }
     } catch {
-      // Not an address that this page has written.
+      // Not an address written by this page.
     }
   }
   if (hash === '#/explain') return { view: 'explain' }
@@ -32,7 +32,7 @@ export function useRoute(): Route {
   const [hash, setHash] = useState(location.hash)
   useEffect(() => {
     const onChange = (): void => {
-      // Other fragments are places on the page.
+      // Other fragments are anchors on the page.
       if (location.hash === '' || location.hash.startsWith('#/')) setHash(location.hash)
     }
     addEventListener('hashchange', onChange)

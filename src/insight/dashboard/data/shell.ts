@@ -1,12 +1,12 @@
-// Words for a POSIX shell: what a command line is made of when it is to be copied. Names come from clusters, so nothing is trusted.
+// Quotes words for a POSIX shell, for command lines that can be copied. Names come from clusters and are not trusted.
 
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/
 
-/** One word, quoted where a shell would read it otherwise. Control characters cannot be typed, and are left out. */
+/** One word, quoted if a shell would interpret it. Control characters cannot be typed and are dropped. */
 export function shellWord(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
   const printable = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '')
-  // A name that begins with a dash would be a flag.
+  // A leading dash would make it a flag.
   if (PLAIN.test(printable) && !printable.startsWith('-')) return printable
   return `'${printable.replaceAll("'", "'\\''")}'`
 }

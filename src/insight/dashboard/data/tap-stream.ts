@@ -1,6 +1,6 @@
-// The stream of /api/v1/tap, line by line. Its reader sees a bounded number of the newest requests, a few times a second.
+// Reads the stream of /api/v1/tap line by line and reports a bounded number of the newest requests, a few times a second.
 
-/** Of a line of the stream what is shown; the rest is ignored, as is a type that is not known. */
+/** The displayed fields of a line; others are ignored, as are unknown types. */
 export interface TapRow {
   readonly time: string
   readonly replica: string
@@ -30,17 +30,17 @@ export interface TapState {
   readonly shown: number
   readonly dropped: number
   readonly seen: number
-  /** Why it has ended; '' = it runs. */
+  /** Why it ended; '' = still running. */
   readonly ended: string
 }
 
 export const NOTHING_TAPPED: TapState = { rows: [], shown: 0, dropped: 0, seen: 0, ended: '' }
 const MAX_ROWS = 200
 const TELL_MS = 250
-/** A line is shorter. */
+/** Lines are shorter than this. */
 const MAX_LINE = 64 * 1024
 
-/** Resolves when it has ended. */
+/** Resolves when the stream has ended. */
 export async function readTap(url: string, signal: AbortSignal, tell: (state: TapState) => void): Promise<void> {
   const tap = new Tap(tell)
   try {

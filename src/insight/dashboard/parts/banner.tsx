@@ -1,4 +1,4 @@
-// Says that what is shown is old, and how old; or that the numbers of a replica are not in it.
+// Warns that the data is stale, and how old it is, or that a replica's numbers are missing.
 
 import type { VNode } from 'preact'
 import { duration } from '../data/format.ts'
@@ -6,7 +6,7 @@ import { type Polled, useNow } from '../data/poll.ts'
 
 interface BannerProps {
   readonly polled: Polled<unknown>
-  /** Replicas that have not answered the one that is asked. */
+  /** Replicas that did not respond to the queried one. */
   readonly missing: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-// What has changed of late, the newest first.
+// Recent changes, newest first.
 
 import type { VNode } from 'preact'
 import type { Change } from '../../api/overview.ts'

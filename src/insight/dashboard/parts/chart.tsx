@@ -1,4 +1,4 @@
-// Requests, errors and refusals of the last half hour, and their slowest percent. Drawn by uPlot, in the colours of the page.
+// Requests, errors, refusals and 99th percentile of the last half hour. Drawn by uPlot, in the page's colours.
 
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
@@ -6,7 +6,7 @@ import uPlot from 'uplot'
 import { type Series, STEP_SECONDS, STEPS } from '../../api/overview.ts'
 import { clock, count, latency } from '../data/format.ts'
 
-/** Seconds that are shown, however few there is something of. */
+/** Seconds shown, even if there is less data. */
 const WINDOW = (STEPS - 1) * STEP_SECONDS
 
 export function Chart({ series, label }: { readonly series: Series; readonly label: string }): VNode {
@@ -40,7 +40,7 @@ export function Chart({ series, label }: { readonly series: Series; readonly lab
   return <div class="chart" ref={holder} role="img" aria-label={summary} />
 }
 
-/** A canvas knows no variables, and nothing of light-dark(): the browser says what it comes to. */
+/** A canvas does not resolve variables or light-dark(), so the browser computes the colour. */
 function colourOf(at: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(${name})`

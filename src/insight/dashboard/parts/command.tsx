@@ -1,4 +1,4 @@
-// A command to copy: the dashboard reads only, so what changes something is done where it is authorised and audited.
+// A command to copy: the dashboard is read-only, so changes are made where they are authorised and audited.
 
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
@@ -10,7 +10,7 @@ export function Command({ line, does }: { readonly line: string; readonly does: 
       await navigator.clipboard.writeText(line)
       setSaid('Copied')
     } catch {
-      // Only pages with TLS, or of this machine, may write to the clipboard.
+      // Only pages served over TLS or from this machine may write to the clipboard.
       setSaid('Select the text to copy it')
     }
     setTimeout(() => setSaid(''), 4000)

@@ -1,11 +1,11 @@
-// A titled part of a page, and what it says when it has nothing to say.
+// A titled part of a page, with a text for when it is empty.
 
 import type { ComponentChildren, VNode } from 'preact'
 
 export interface PaneProps {
   readonly id: string
   readonly title: string
-  /** Behind the title, small. */
+  /** Small text after the title. */
   readonly note?: string
   readonly children: ComponentChildren
 }
@@ -26,19 +26,19 @@ export function Nothing({ children }: { readonly children: ComponentChildren }):
   return <p class="nothing">{children}</p>
 }
 
-/** A table that scrolls sideways where it does not fit; focusable, so that it does so by keyboard. */
+/** A table that scrolls sideways if it does not fit; focusable, so that it scrolls by keyboard. */
 export function Table({
   label,
   head,
   children,
 }: {
   readonly label: string
-  /** Column titles; those that begin with `#` are of numbers. */
+  /** Column titles; a leading `#` marks numeric columns. */
   readonly head: readonly string[]
   readonly children: ComponentChildren
 }): VNode {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard (axe: scrollable-region-focusable)
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard (axe: scrollable-region-focusable)
     <section class="scroll" aria-label={label} tabIndex={0}>
       <table>
         <thead>

@@ -1,4 +1,4 @@
-// States as a sign and a word: never by colour alone.
+// Shows states as a symbol and a word: never by colour alone.
 
 import type { ComponentChildren, VNode } from 'preact'
 import type { Trouble } from '../../api/overview.ts'
@@ -42,7 +42,7 @@ export function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }
   )
 }
 
-/** The worst of them. */
+/** Tone of the worst trouble. */
 export function toneOf(troubles: readonly Trouble[]): Tone {
   const tones = troubles.map((trouble) => TROUBLES[trouble]?.[0] ?? 'warn')
   return tones.includes('bad') ? 'bad' : tones.includes('warn') ? 'warn' : 'good'

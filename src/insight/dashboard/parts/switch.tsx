@@ -1,4 +1,4 @@
-// A degrade switch: mode, reason, who set it, and how long it holds.
+// A degrade switch: mode, reason, who set it, and when it expires.
 
 import type { VNode } from 'preact'
 import type { DegradeInForce } from '../../api/overview.ts'

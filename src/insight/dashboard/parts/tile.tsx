@@ -1,4 +1,4 @@
-// A cluster in one glance.
+// A cluster at a glance.
 
 import type { VNode } from 'preact'
 import type { ClusterTile } from '../../api/overview.ts'
@@ -46,7 +46,7 @@ function Figure(props: { readonly name: string; readonly value: string; readonly
   )
 }
 
-// A line without axes, for the shape of a number over time; the number itself stands beside it.
+// A sparkline without axes; the number itself is beside it.
 const WIDTH = 120
 const HEIGHT = 24
 

@@ -1,4 +1,4 @@
-// Top talkers: the users and programs of `portcullis top`. Missing where the gateway does not count them.
+// Top talkers: the users and programs of `portcullis top`. Absent if the gateway does not count them.
 
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
@@ -8,7 +8,7 @@ import { shellLine } from '../data/shell.ts'
 import { Command } from './command.tsx'
 import { Nothing, Table } from './pane.tsx'
 
-/** Of the answer of /api/v1/top what is shown. */
+/** Displayed fields of the /api/v1/top response. */
 interface Top {
   readonly seconds: number
   readonly total: { readonly requests: number; readonly upstreamSeconds: number }
@@ -40,7 +40,7 @@ const SORTS = [
   ['refused', 'refusals'],
 ] as const
 
-/** @param cluster '' = of all */
+/** @param cluster '' = all clusters */
 export function TopClients({ cluster }: { readonly cluster: string }): VNode | null {
   const [by, setBy] = useState<string>('user')
   const [sort, setSort] = useState<string>('requests')

@@ -1,4 +1,4 @@
-// One cluster in full, and the commands that change it: the dashboard itself only reads.
+// One cluster in full, with the commands that change it: the dashboard itself is read-only.
 
 import type { ComponentChildren, VNode } from 'preact'
 import type { ClusterPage, EndpointRow, LimitRow, ProtectorRow } from '../../api/cluster-page.ts'
@@ -213,7 +213,7 @@ function Limits({ page }: { readonly page: ClusterPage }): VNode {
   )
 }
 
-/** The limit that refuses most, doubled; the patch fails when the list has changed in the meantime. */
+/** Doubles the limit that refuses most; the patch fails if the list has changed in the meantime. */
 function LimitCommand({ cluster, limits }: { readonly cluster: string; readonly limits: readonly LimitRow[] }): VNode {
   const [busiest] = limits
     .filter(({ change }) => change !== null)

@@ -1,4 +1,4 @@
-// What the gateway would do with a request: the function of `portcullis explain`, asked by a form.
+// What the gateway would do with a request: a form for `portcullis explain`.
 
 import type { TargetedEvent, VNode } from 'preact'
 import { useState } from 'preact/hooks'
@@ -7,7 +7,7 @@ import { Command } from '../parts/command.tsx'
 import { Nothing, Pane, Table } from '../parts/pane.tsx'
 import { State } from '../parts/state.tsx'
 
-/** Of the answer what is shown. */
+/** Displayed fields of the response. */
 interface Explanation {
   readonly requestInfo: Readonly<Record<string, string | boolean>> | null
   readonly cluster: string | null

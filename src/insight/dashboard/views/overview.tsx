@@ -1,4 +1,4 @@
-// The first view: which cluster hurts, what is switched, what has changed, what is refused, what ends.
+// The first view: troubled clusters, degrade switches, changes, refusals, and expiring certificates.
 
 import type { VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -63,7 +63,7 @@ function urlOf({ search, show, sort, page }: Choice): string {
   return `/api/v1/overview?${new URLSearchParams({ search, show, sort, page: String(page), replicas: 'all' })}`
 }
 
-/** The value, once it has not changed for a while: a search is asked for when somebody stops typing. */
+/** Debounced value: a search is sent once the user stops typing. */
 function useSettled<T>(value: T, afterMs: number): T {
   const [settled, setSettled] = useState(value)
   useEffect(() => {
@@ -99,7 +99,7 @@ function Summary({ overview }: { readonly overview: Overview }): VNode {
   )
 }
 
-/** On narrow screens everything stands below each other: links to what matters, with how much there is. */
+/** Narrow screens stack everything: links to the important parts, with counts. */
 function Jump({ overview }: { readonly overview: Overview }): VNode {
   const { switches, changes, refusals, certificates, omitted } = overview
   const link = (id: string, word: string, list: readonly unknown[]): VNode => {

@@ -1,4 +1,4 @@
-// Requests as they happen: the stream of `portcullis tap`, the newest on top, a bounded number of them.
+// Live requests: the stream of `portcullis tap`, newest first, limited in number.
 
 import type { TargetedEvent, VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -20,7 +20,7 @@ const FIELDS = [
   ['code', 'Status', '429 or 5xx'],
 ] as const
 const FLAGS: Readonly<Record<string, string>> = { userAgent: '--user-agent' }
-/** Requests a second: more than somebody can read. */
+/** Requests per second: more than one can read. */
 const RATE = '20'
 
 export function TapView(): VNode {
@@ -29,7 +29,7 @@ export function TapView(): VNode {
   const running = useRef<AbortController | undefined>(undefined)
   const stop = (): void => running.current?.abort()
   useEffect(() => {
-    // Nobody looks: the gateway need not look either.
+    // The tab is hidden: stop the stream.
     const onHidden = (): void => {
       if (document.hidden) stop()
     }

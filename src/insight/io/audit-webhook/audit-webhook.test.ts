@@ -5,7 +5,7 @@ import { AuditWebhook, type AuditWebhookOptions } from './audit-webhook.ts'
 
 const MIB = 1024 * 1024
 
-/** Attempts hang until they are released, and fail then. */
+/** Attempts hang until they are released, and then fail. */
 function hanging(given: Partial<AuditWebhookOptions>): { webhook: AuditWebhook; attempts: () => number; fail(): void } {
   let attempts = 0
   const released = Promise.withResolvers<KubeAccess>()
@@ -34,7 +34,7 @@ function hanging(given: Partial<AuditWebhookOptions>): { webhook: AuditWebhook; 
   return { webhook, attempts: () => attempts, fail: () => released.reject(new Error('away')) }
 }
 
-/** Of the event loop: what can be sent leaves. */
+/** Yields to the event loop, so that pending sends start. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,6 +1,6 @@
-// The webhook backend of the audit log, as kube-apiserver's in its mode `batch` (apiserver/plugin/pkg/audit/{buffered,webhook}): events wait
-// in a buffer and are POSTed as an audit.k8s.io/v1 EventList. Other than there, batches on their way are limited, too, in number and bytes: a
-// receiver that hangs costs no request, and a bounded amount of memory.
+// The audit log's webhook backend, like kube-apiserver's in `batch` mode (apiserver/plugin/pkg/audit/{buffered,webhook}): events wait in a buffer and
+// are POSTed as an audit.k8s.io/v1 EventList. Unlike there, batches in flight are also bounded, in number and bytes: a hanging receiver costs no
+// request, and a bounded amount of memory.
 
 import { Budget } from '../../../kit/api/limits/budget.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -16,31 +16,31 @@ import { MAX_BATCH_BYTES, truncateEvent } from '../../core/audit/truncation.ts'
 export interface AuditWebhookOptions {
   readonly access: KubeAccessSource
   readonly initialBackoffMs: number
-  /** Events that wait. */
+  /** Maximum number of waiting events. */
   readonly bufferSize: number
-  /** Events. */
+  /** Events per batch. */
   readonly maxBatchSize: number
-  /** How long events wait for others. */
+  /** How long events wait for a batch to fill. */
   readonly maxWaitMs: number
-  /** Of batches; undefined = any number. */
+  /** Rate of batches; undefined = unlimited. */
   readonly throttle: { readonly perSecond: number; readonly burst: number } | undefined
-  /** Larger events are truncated; 0 = none is. */
+  /** Larger events are truncated; 0 = never. */
   readonly maxEventBytes: number
   readonly calls?: KubeCallEvents | undefined
   readonly clock: Clock
   readonly log: Logger
   random(): number
-  /** Milliseconds that one attempt may take. Default 30 s, as in kube-apiserver. */
+  /** Timeout of one attempt, milliseconds. Default 30 s, as in kube-apiserver. */
   readonly timeoutMs?: number
-  /** Milliseconds that `close` may take. Default 5 s. */
+  /** Timeout of `close`, milliseconds. Default 5 s. */
   readonly flushMs?: number
 }
 
-/** What became of events. */
+/** What happened to events. */
 export const WEBHOOK_RESULTS = ['sent', 'buffer-full', 'too-large', 'failed'] as const
 export type WebhookResult = (typeof WEBHOOK_RESULTS)[number]
 
-/** Characters of events that wait and of those on their way. */
+/** Characters of waiting events and those in flight. */
 const MAX_HELD = 64 * 1024 * 1024
 const MAX_UNDERWAY = 16
 const TIMEOUT_MS = 30_000
@@ -49,7 +49,7 @@ const FLUSH_MS = 5_000
 const ATTEMPTS = 5
 const FACTOR = 1.5
 const JITTER = 0.2
-/** What a Retry-After may ask for. */
+/** Longest Retry-After that is honoured. */
 const MAX_RETRY_AFTER_S = 60
 const WARN_EVERY_MS = 60_000
 
@@ -85,12 +85,12 @@ export class AuditWebhook implements LineWriter {
     })
   }
 
-  /** Events so far. */
+  /** Events so far, by result. */
   get counts(): Readonly<Record<WebhookResult, number>> {
     return this.#counts
   }
 
-  /** Events so far that did not arrive. */
+  /** Events so far that were not delivered. */
   dropped(): number {
     return this.#counts['buffer-full'] + this.#counts['too-large'] + this.#counts.failed
   }
@@ -120,7 +120,7 @@ export class AuditWebhook implements LineWriter {
     await this.#http.close()
   }
 
-  /** As in kube-apiserver, whatever the error: 401, 404 and 413 are errors of a receiver that somebody will correct. */
+  /** Retries any error, as kube-apiserver does: 401, 404 and 413 are receiver errors that will be corrected. */
   async #deliver(list: string, count: number, signal: AbortSignal): Promise<Delivery> {
     try {
       await this.#http.post(list, signal)

@@ -1,5 +1,5 @@
-// The kubeconfig of --audit-webhook-config-file: where the events go, and who the gateway is there. The files that it names are read
-// again by KubeCredentials; it is replaced itself by `read`, after a check that asks nobody: the receiver may be away.
+// The kubeconfig of --audit-webhook-config-file: where events are sent, and with which credentials. KubeCredentials rereads the files it names; the
+// kubeconfig itself is replaced by `read`, after an offline check: the receiver may be down.
 
 import { readFileSync } from 'node:fs'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -23,7 +23,7 @@ export class WebhookKubeconfig implements KubeAccessSource {
     return this.#current.server
   }
 
-  /** After a change of the file. @throws {UserError} when it cannot be used; the one before is then still in use */
+  /** After a change of the file. @throws {UserError} if it is unusable; the previous one then stays in use */
   read(): void {
     this.#current = readChecked(this.file)
   }

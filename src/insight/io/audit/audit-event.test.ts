@@ -5,7 +5,7 @@ import { rfc3339Micro } from '../../../kit/io/world/timestamp.ts'
 import { AUDIT_LEVELS, AUDIT_STAGES } from '../../core/audit/policy.ts'
 import { type AuditEvent, type AuditUser, annotationFields, auditLine } from './audit-event.ts'
 
-/** The event as an object: what the line must say. */
+/** The event as an object: what the line must contain. */
 function expected(event: AuditEvent): unknown {
   const { requestObject, responseObject, object, response } = event
   const without = <T extends object>(fields: T): object =>
@@ -94,7 +94,7 @@ test('the line is one line of JSON, and the JSON is the event', () => {
       const fields = auditLine({ ...one, annotations: {}, annotationFields: annotationFields(one.annotations) })
       assert.equal(fields, line)
       assert.equal(/[\n\r]/.test(line), false)
-      // As JSON.stringify would have it: of undefined fields nothing is left.
+      // As JSON.stringify would do: undefined fields are omitted.
       assert.deepEqual(JSON.parse(line), JSON.parse(JSON.stringify(expected(one))))
     }),
   )

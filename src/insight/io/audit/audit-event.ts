@@ -1,5 +1,5 @@
-// One audit.k8s.io/v1 Event (apiserver/pkg/apis/audit/v1/types.go) as a line of JSON: for the requests that the gateway forwards
-// (audit-log.ts, policy-audit.ts) and for those to its own API server.
+// Formats an audit.k8s.io/v1 Event (apiserver/pkg/apis/audit/v1/types.go) as a line of JSON: for requests that the gateway forwards (audit-log.ts,
+// policy-audit.ts) and those to its own API server.
 
 import { randomUUID } from 'node:crypto'
 import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
@@ -16,7 +16,7 @@ export interface AuditUser {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** The object that a request is about; '' = none. */
+/** The requested object; '' = none. */
 export interface AuditObject {
   readonly resource: string
   readonly namespace: string
@@ -47,25 +47,25 @@ export interface AuditEvent {
   readonly user: AuditUser | undefined
   /** The impersonated user, if any. */
   readonly impersonatedUser: AuditUser | undefined
-  /** '' = not known; so it is with the next one. */
+  /** '' = unknown, as in the next field. */
   readonly sourceIP: string
   readonly userAgent: string
-  /** undefined = not a request for a resource. */
+  /** undefined = not a resource request. */
   readonly object: AuditObject | undefined
-  /** undefined = there is none yet. */
+  /** undefined = no response yet. */
   readonly response: AuditResponse | undefined
-  /** JSON in one line; undefined = none. */
+  /** Single-line JSON; undefined = none. */
   readonly requestObject?: string | undefined
   readonly responseObject?: string | undefined
   /** Wall clock, milliseconds since the epoch. */
   readonly receivedMs: number
   readonly stageMs: number
   readonly annotations: Readonly<Record<string, string>>
-  /** Further ones, with other names: JSON of each field, and a comma before it. */
+  /** Additional annotations with other names: JSON of each field, preceded by a comma. */
   readonly annotationFields?: string
 }
 
-/** Without the end of the line. Written by hand: two of them are part of every request. */
+/** Without the line end. Serialized by hand: two of them are part of every request. */
 export function auditLine(event: AuditEvent): string {
   let line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${event.level ?? 'Metadata'}"`
   line += `,"auditID":${quote(event.auditId)},"stage":"${event.stage}","requestURI":${quote(event.requestURI)}`
@@ -75,7 +75,7 @@ export function auditLine(event: AuditEvent): string {
   if (event.userAgent !== '') line += `,"userAgent":${quote(event.userAgent)}`
   if (event.object !== undefined) line += `,"objectRef":${objectReference(event.object)}`
   if (event.response !== undefined) line += `,"responseStatus":${responseStatus(event.response)}`
-  // They are JSON already, and may be large.
+  // Already JSON, and possibly large.
   if (event.requestObject !== undefined) line += `,"requestObject":${event.requestObject}`
   if (event.responseObject !== undefined) line += `,"responseObject":${event.responseObject}`
   line += `,"requestReceivedTimestamp":"${rfc3339Micro(event.receivedMs)}"`
@@ -117,17 +117,16 @@ function responseStatus({ status, message, reason, details, code }: AuditRespons
   return `${fields}}`
 }
 
-/** JSON of each field, and a comma before it. */
+/** JSON of each field, preceded by a comma. */
 export function annotationFields(annotations: Readonly<Record<string, string>>): string {
   let fields = ''
   for (const name of Object.keys(annotations)) fields += `,${quote(name)}:${quote(annotations[name] ?? '')}`
   return fields
 }
 
-// A degrade switch that was thrown or lifted on this machine, as an audit event: as a patch of the object would be, by a user of the
-// machine.
+// A degrade switch set or lifted on this machine, as an audit event: like a patch of the object by an OS user of the machine.
 
-/** Without the end of the line. */
+/** Without the line end. */
 export function localSwitchLine(
   { cluster, mode, reason, by, at }: LocalSwitch,
   lifted: boolean,
@@ -155,13 +154,13 @@ export function localSwitchLine(
   })
 }
 
-// The end of a tap as an audit event: who has looked at whose requests, by which filter, from when until when, and how many were shown.
+// The end of a tap as an audit event: who watched whose requests, with which filter, from when to when, and how many were shown.
 interface AuditedTap {
   readonly auditId: string
-  /** The name is '' where the admin listener asks for no login. */
+  /** The name is '' if the admin listener requires no login. */
   readonly user: { readonly name: string; readonly groups: readonly string[] }
   readonly remoteAddress: string
-  /** As it was asked for. */
+  /** As requested. */
   readonly query: string
   /** Wall clock, milliseconds since the epoch. */
   readonly beganMs: number
@@ -171,7 +170,7 @@ interface AuditedTap {
   readonly dropped: number
 }
 
-/** Without the end of the line. */
+/** Without the line end. */
 export function tapAuditLine(tap: AuditedTap): string {
   const { auditId, user, remoteAddress, query, beganMs, nowMs, shown, dropped } = tap
   return auditLine({

@@ -1,5 +1,5 @@
-// The audit log of the requests to clusters: audit.k8s.io/v1 Events at level Metadata for every one, refused ones included,
-// with the decision and its cause in annotations. The access log's switches do not apply.
+// The audit log of requests to clusters: audit.k8s.io/v1 Events at level Metadata for every request, including refused ones, with the decision and
+// its cause in annotations. The access log's switches do not apply.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../../kit/core/refusal/refusal.ts'
@@ -10,7 +10,7 @@ import { type AuditEvent, type AuditObject, annotationFields, auditLine } from '
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */
   responseStarted(record: RequestRecord): void
-  /** Any request is over: stage ResponseComplete. */
+  /** Any request has ended: stage ResponseComplete. */
   responseComplete(record: RequestRecord): void
 }
 
@@ -19,7 +19,7 @@ export interface AuditAdditions
   extends Partial<
     Pick<AuditEvent, 'userAgent' | 'level' | 'response' | 'object' | 'requestObject' | 'responseObject'>
   > {
-  /** Beside those of the request. */
+  /** In addition to the request's own. */
   readonly annotations?: Readonly<Record<string, string>>
 }
 
@@ -32,7 +32,7 @@ export function createAuditLog(write: (line: string) => void): AuditLog {
   }
 }
 
-/** A line. @param afterMs from the request head to the stage @param added in the place of what the record says */
+/** A line. @param afterMs from the request head to the stage @param added overrides the record */
 export function auditEvent(
   record: RequestRecord,
   stage: AuditStage,
@@ -52,7 +52,7 @@ export function auditEvent(
     auditId: record.auditId,
     stage,
     requestURI: record.target,
-    // A request for a resource may have none (OPTIONS).
+    // A resource request may have no verb (OPTIONS).
     verb: record.verb === '' && !record.isResourceRequest ? record.method.toLowerCase() : record.verb,
     user: impersonated ? sender : effective,
     // kube-apiserver does not know it yet at the first stage.

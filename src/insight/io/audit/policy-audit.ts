@@ -1,6 +1,5 @@
-// The audit log as an audit policy wants it: which requests, at which stages, and with how much of their bodies. The semantics are
-// kube-apiserver's (apiserver/pkg/endpoints/filters/audit.go, apiserver/pkg/audit/request.go); the decision of the gateway stands in
-// annotations.
+// The audit log under an audit policy: which requests are recorded, at which stages, and with how much of their bodies. Semantics follow
+// kube-apiserver (apiserver/pkg/endpoints/filters/audit.go, apiserver/pkg/audit/request.go); the gateway's decision is in annotations.
 
 import { gunzipSync } from 'node:zlib'
 import type { AuditTrail } from '../../../gateway/api/audit-trail.ts'
@@ -16,18 +15,18 @@ import { type AuditAdditions, auditEvent, auditObject, responseStatus } from './
 
 export interface PolicyAuditOptions {
   readonly policy: AuditPolicy
-  /** Of one body that is recorded. */
+  /** Limit of one recorded body. */
   readonly maxBodyBytes: number
-  /** Takes a line, without its end. */
+  /** Receives a line, without its end. */
   readonly write: (line: string) => void
 }
 
-/** Of a Status that is recorded at every level. */
+/** Limit of a Status, which is recorded at every level. */
 const MAX_STATUS_BYTES = 16 * 1024
-/** As kube-apiserver (apiserver/pkg/audit/request.go). */
+/** Like kube-apiserver (apiserver/pkg/audit/request.go). */
 const MAX_USER_AGENT = 1024
 const UNSUPPORTED_MEDIA_TYPE = 415
-/** No JSON begins so. */
+/** No JSON starts with these bytes. */
 const GZIP_MAGIC = [0x1f, 0x8b] as const
 
 export class PolicyAudit {
@@ -40,12 +39,12 @@ export class PolicyAudit {
     this.#rules = new AuditRules(options.policy)
   }
 
-  /** For requests that are identified from now on. */
+  /** Applies to requests authenticated from now on. */
   set policy(policy: AuditPolicy) {
     this.#rules = new AuditRules(policy)
   }
 
-  /** Memory of bodies. */
+  /** Memory used by bodies. */
   get recordedBytes(): number {
     return this.#memory.held
   }
@@ -60,15 +59,15 @@ export class PolicyAudit {
   }
 
   responseStarted(record: RequestRecord): void {
-    // Of an error the event has the Status, which comes with the body.
+    // An error's event contains the Status, which arrives with the body.
     if (!record.longRunning || record.code >= 400) return
     if (record.audit instanceof PolicyTrail) this.#started(record, record.audit)
   }
 
   requestEnded(record: RequestRecord): void {
-    // Refused before anybody was identified, or before the user that it runs as was known.
+    // Refused before authentication, or before the impersonated user was known.
     const isEarly = !record.auditDecided
-    // kube-apiserver says nothing else of those whose credentials it does not know.
+    // kube-apiserver records nothing else for unauthenticated requests.
     if (isEarly && record.refusal === 'unauthorized') this.#unauthorized(record)
     else if (isEarly) this.requestIdentified(record)
     const trail = record.audit
@@ -111,7 +110,7 @@ export class PolicyAudit {
   }
 }
 
-/** One for all requests: it is read at once. */
+/** Shared by all requests: it is read at once. */
 const SENDER: { name: string; groups: readonly string[] } = { name: '', groups: [] }
 
 class PolicyTrail implements AuditTrail {
@@ -139,7 +138,7 @@ class PolicyTrail implements AuditTrail {
     this.#request.add(chunk)
   }
 
-  /** At level Metadata for the name alone, where the URL does not have it. */
+  /** At level Metadata only for the name, if the URL does not have it. */
   get #recordsRequest(): boolean {
     const { isResourceRequest, longRunning, verb, name } = this.#record
     if (!isResourceRequest || longRunning) return false
@@ -167,7 +166,7 @@ class PolicyTrail implements AuditTrail {
     return { level: this.decision.level, ...shortAgent(this.#record) }
   }
 
-  /** Of an error once its body has come: with that. */
+  /** For an error, called once its body has arrived, and includes it. */
   started(): AuditAdditions {
     const { level } = this.decision
     const response = this.#record.code < 400 ? undefined : this.#takeResponse()
@@ -182,7 +181,7 @@ class PolicyTrail implements AuditTrail {
   complete(): AuditAdditions {
     const { level } = this.decision
     const record = this.#record
-    // What upstream has not decoded it does not record.
+    // A body that upstream did not decode is not recorded.
     const sent = record.code === UNSUPPORTED_MEDIA_TYPE ? undefined : this.#request
     const request = this.#recorded(sent, record.verb === 'patch')
     const response = this.#takeResponse()
@@ -218,7 +217,7 @@ class PolicyTrail implements AuditTrail {
   }
 }
 
-/** kube-apiserver compresses answers of more than 128 KiB. @returns why there is none */
+/** kube-apiserver compresses responses above 128 KiB. @returns the reason if it cannot be unpacked */
 function unpacked(body: Buffer, limit: number): Buffer | string {
   if (body[0] !== GZIP_MAGIC[0] || body[1] !== GZIP_MAGIC[1]) return body
   try {
@@ -233,7 +232,7 @@ function shortAgent({ userAgent }: RequestRecord): { userAgent?: string } {
   return userAgent.length > MAX_USER_AGENT ? { userAgent: `${userAgent.slice(0, MAX_USER_AGENT)}...TRUNCATED` } : {}
 }
 
-/** A Status is recorded whole, but for its metadata. @param body what upstream answered, or the gateway */
+/** A Status is recorded completely, except for its metadata. @param body of the response, from upstream or the gateway */
 function responseOf(record: RequestRecord, body: unknown): AuditResponse {
   if (record.code === 0) return { code: undefined, message: 'Connection closed early' }
   const own = responseStatus(record)
@@ -249,7 +248,7 @@ function responseOf(record: RequestRecord, body: unknown): AuditResponse {
   }
 }
 
-/** The name and namespace that only the body of a creation has; what a write says of the object. */
+/** Name and namespace that only a create's body contains; what a write says about the object. */
 function objectOf(record: RequestRecord, body: unknown): AuditAdditions['object'] {
   const object = auditObject(record)
   if (record.verb !== 'create' && record.verb !== 'update') return object

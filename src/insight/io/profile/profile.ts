@@ -1,17 +1,17 @@
-// Profiles of the thread that calls, main thread or worker, by node:inspector: what it does (.cpuprofile) and what it allocates (.heapprofile),
-// as Chrome's DevTools and speedscope read them.
+// Profiles of the calling thread, main or worker, with node:inspector: CPU (.cpuprofile) and allocations (.heapprofile), readable by Chrome's
+// DevTools and speedscope.
 
 import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type ProfileKind = 'cpu' | 'heap'
 
-/** Between two samples: a profile of a minute stays at some MB. */
+/** Between two samples: a one-minute profile is a few MB. */
 const SAMPLE_US = 1_000
 /** Between two sampled allocations, on average. */
 const SAMPLE_BYTES = 64 * 1024
 
-/** JSON. Rejects when the inspector does. */
+/** JSON. Rejects if the inspector does. */
 export async function profileThread(kind: ProfileKind, seconds: number): Promise<string> {
   const session = new Session()
   session.connect()

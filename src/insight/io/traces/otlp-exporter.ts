@@ -1,5 +1,5 @@
-// Sends spans to a collector: OTLP over HTTP, in JSON (the specification in opentelemetry-proto). By hand, because the SDK costs three times
-// as much (docs/decisions/0036). What the collector does not take in time is dropped and counted; requests never wait for it.
+// Exports spans to a collector: OTLP over HTTP, in JSON (specified in opentelemetry-proto). Written by hand, because the SDK costs three times as
+// much (docs/decisions/0036). What the collector does not accept in time is dropped and counted; requests never wait for it.
 
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
@@ -17,54 +17,54 @@ import { type Envelope, envelope } from '../../core/traces/otlp-json.ts'
 import type { OtlpFiles } from './otlp-files.ts'
 
 export interface OtlpExporterOptions {
-  /** URL of the collector's traces. */
+  /** The collector's URL for traces. */
   readonly url: string
   readonly files: OtlpFiles
-  /** What describes this process: service.name and the like. */
+  /** Attributes of this process: service.name and the like. */
   readonly resource: Readonly<Record<string, string>>
   readonly version: string
   readonly clock: Clock
   readonly log: Logger
   random(): number
-  /** Spans that the collector has taken, has refused for good, or could not be sent to it. */
+  /** Spans that the collector accepted or rejected permanently, or that could not be sent. */
   onSpans(count: number, result: SpanResult): void
-  /** Requests whose spans were dropped, because too many wait. */
+  /** Requests whose spans were dropped, because too many were waiting. */
   onDropped(requests: number): void
   readonly waits?: ExporterWaits
 }
 
 /** Milliseconds; each 1 s by default. */
 export interface ExporterWaits {
-  /** How long spans wait for others to be sent with. */
+  /** How long spans wait for a batch to fill. */
   readonly batchMs?: number
-  /** Until a failed sending is tried again, for the first time. */
+  /** First retry delay of a failed export. */
   readonly retryMs?: number
 }
 
 export type SpanResult = 'exported' | 'rejected' | 'failed'
 
-/** Requests that wait, as many spans each as they had steps. */
+/** Waiting requests, each with one span per step. */
 const MAX_WAITING = 2048
 const MAX_BATCH = 256
 const BATCH_MS = 1000
 const TIMEOUT_MS = 10_000
 const RETRY_MS = 1000
 const MAX_RETRY_MS = 30_000
-/** What a Retry-After may ask for. */
+/** Longest Retry-After that is honoured. */
 const MAX_RETRY_AFTER_MS = 300_000
 const MAX_ATTEMPTS = 8
-/** By the specification all others are for good. */
+/** All others are permanent, by the specification. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const WARN_EVERY_MS = 60_000
 
 const COMMA = Buffer.from(',')
 const compress = promisify(gzip)
-/** A fifth larger than by default, for less than half of the time. */
+/** Output a fifth larger than by default, in less than half the time. */
 const FAST = { level: constants.Z_BEST_SPEED }
 
 export class OtlpExporter {
   readonly #options: OtlpExporterOptions
-  /** Who pays for the memory of the collector's answers. */
+  /** Who pays for the memory of the collector's responses. */
   readonly #charge: Charge
   readonly #sender: BatchSender<WrittenSpans, Buffer>
   readonly #warnings: RareWarnings
@@ -88,7 +88,7 @@ export class OtlpExporter {
       waitMs: batchMs,
       encode: (batch) => compress(documentOf(around, batch), FAST),
       deliver: (body, batch, signal) => this.#deliver(body, spansOf(batch), signal),
-      // Half of it at random, so that replicas do not come back together.
+      // Half of it is random, so that replicas do not retry in sync.
       delayMs: (attempt) => Math.min(MAX_RETRY_MS, retryMs * 2 ** (attempt - 1)) * (0.5 + random() / 2),
       onUndelivered: (batch, result, why) => {
         onSpans(spansOf(batch), result === 'refused' ? 'rejected' : 'failed')
@@ -97,7 +97,7 @@ export class OtlpExporter {
     })
   }
 
-  /** Requests that wait to be sent. */
+  /** Requests waiting to be sent. */
   get waiting(): number {
     return this.#sender.waiting
   }
@@ -112,7 +112,7 @@ export class OtlpExporter {
     if (dropped > 0) this.#options.onDropped(dropped)
   }
 
-  /** Sends what waits, once, and ends. @param withinMs how long that may take */
+  /** Sends what waits, once, and ends. @param withinMs time limit */
   async stop(withinMs: number): Promise<void> {
     await this.#sender.stop(withinMs)
     await this.#agent.destroy()
@@ -155,7 +155,7 @@ function spansOf(batch: readonly WrittenSpans[]): number {
   return batch.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Joined as bytes, in half of the time that joining them as text takes. */
+/** Joined as bytes, in half the time of joining text. */
 export function documentOf({ head, tail }: Envelope, batch: readonly WrittenSpans[]): Buffer {
   const parts: Buffer[] = []
   for (const { json } of batch) parts.push(parts.length === 0 ? Buffer.from(head) : COMMA, Buffer.from(json))
@@ -168,7 +168,7 @@ function agentFor(ca: string): Agent {
   return new Agent({ connections: 1, connect: { timeout: TIMEOUT_MS, ...tls }, headersTimeout: TIMEOUT_MS })
 }
 
-/** '' = more than is read, or there is no room for it: the collector has taken the spans all the same. @throws (rejects) when it breaks off */
+/** '' = too long, or no memory for it: the collector has accepted the spans anyway. @throws (rejects) if it is cut off */
 function textOf(reply: BoundedReply, charge: Charge): Promise<string> {
   return reply.countedText({ ...DOCUMENT, bytes: SHORT_TEXT_BYTES }, charge).catch((error: unknown) => {
     if (error instanceof AnswerTooLargeError || error instanceof NoRoomError) return ''

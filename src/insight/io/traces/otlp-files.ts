@@ -1,17 +1,17 @@
-// What the exporter of spans reads from files: the CA of the collector, and header fields such as a token. Read again whenever they change.
+// Files of the span exporter: the collector's CA, and header fields such as a token. Reread whenever they change.
 
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { nodePemChecks } from '../../../pki/io/pem-checks.ts'
 import { readNamedFile } from '../../../pki/io/pki-files.ts'
 
 export interface OtlpFiles {
-  /** PEM; '' = the CAs of the system. */
+  /** PEM; '' = the system's CAs. */
   ca: string
-  /** By name, in lower case. */
+  /** Keyed by name, in lower case. */
   headers: Readonly<Record<string, string>>
 }
 
-/** Names of files; '' = none. */
+/** File names; '' = none. */
 export interface OtlpFileNames {
   readonly tracingOtlpCaFile: string
   readonly tracingOtlpHeadersFile: string
@@ -21,7 +21,7 @@ export function otlpFileNames({ tracingOtlpCaFile, tracingOtlpHeadersFile }: Otl
   return [tracingOtlpCaFile, tracingOtlpHeadersFile].filter((file) => file !== '')
 }
 
-/** @throws {UserError} when one cannot be read or used; it repeats no value, which may be a secret */
+/** @throws {UserError} if one cannot be read or used; it quotes no value, which may be secret */
 export function readOtlpFiles({ tracingOtlpCaFile: caFile, tracingOtlpHeadersFile: file }: OtlpFileNames): OtlpFiles {
   const ca = caFile === '' ? '' : readNamedFile('--tracing-otlp-ca-file', caFile)
   const problem = ca === '' ? '' : nodePemChecks.certificatesError(ca)

@@ -1,6 +1,6 @@
-// An error in a field of an object: the one type of all checks (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
+// An error in a field of an object: the type used by all checks (k8s.io/apimachinery/pkg/util/validation/field/errors.go).
 
-/** What kind of error it is: the reason of its cause in a 422, for programs. */
+/** Kind of error: the reason of its cause in a 422, for programs. */
 export type FieldErrorReason =
   | 'FieldValueRequired'
   | 'FieldValueInvalid'
@@ -17,8 +17,8 @@ export interface FieldError {
   /** `spec.servers[0].endpoint`; '' = the whole object. */
   readonly path: string
   readonly message: string
-  /** What to do about it; '' where the message says it. */
+  /** How to fix it; '' where the message says so. */
   readonly fix: string
-  /** An object with an error is not accepted; one with warnings is. */
+  /** Errors reject the object; warnings do not. */
   readonly severity: 'error' | 'warning'
 }

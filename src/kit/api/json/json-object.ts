@@ -1,21 +1,21 @@
-// A JSON object of an API server, and what all of them have in metadata.
+// A JSON object of an API server, and the metadata fields that all of them have.
 
 import { isRecord, recordOf, textOf } from './object-shape.ts'
 
-/** A JSON object as it comes from, or goes to, an API server. Never changed once made: whoever changes one copies it. */
+/** A JSON object read from or sent to an API server. Immutable: copy it to change it. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** metadata.name; '' when there is none. */
+/** metadata.name; '' if absent. */
 export function nameOf({ metadata }: JsonObject): string {
   return textOf(recordOf(metadata)['name'])
 }
 
-/** metadata.namespace; '' when there is none. */
+/** metadata.namespace; '' if absent. */
 export function namespaceOf({ metadata }: JsonObject): string {
   return textOf(recordOf(metadata)['namespace'])
 }
 
-/** metadata.labels or .annotations, those whose values are text. */
+/** Text values of metadata.labels or .annotations. */
 export function mapOf(object: JsonObject, field: 'labels' | 'annotations'): Readonly<Record<string, string>> {
   const map = recordOf(object['metadata'])[field]
   if (!isRecord(map)) return {}

@@ -52,11 +52,11 @@ test('keywords that are added leave the type as it is', () => {
 })
 
 test('what does not fit does not compile', () => {
-  // @ts-expect-error: a field that is not there cannot be required
+  // @ts-expect-error: an unknown field cannot be required
   object('', FIELDS, ['nothing'])
-  // @ts-expect-error: a default of another type
+  // @ts-expect-error: a default of the wrong type
   defaultsTo('5', integer('', 1))
-  // @ts-expect-error: a default that is none of the words
+  // @ts-expect-error: a default that is not one of the words
   defaultsTo('auto', FIELDS.mode)
   assert.equal(PROBE.type, 'object')
 })

@@ -1,9 +1,9 @@
-// Objects of unknown shape made ready for checks: what Kubernetes drops is dropped, and for the rules that a schema cannot
-// express there is a view in which everything of a wrong type is absent, so that they need not look at types again.
+// Prepares objects of unknown shape for checks: drops what Kubernetes drops, and offers rules that a schema cannot express a view without any value
+// of a wrong type, so that they need not check types again.
 
 import type { JsonSchema } from './json-schema.ts'
 
-/** As `T`, but anything may be missing. */
+/** Like `T`, but anything may be missing. */
 export type Loose<T> = T extends readonly (infer Item)[]
   ? readonly (Loose<Item> | undefined)[]
   : T extends object
@@ -14,29 +14,29 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What is not a record is an empty one. */
+/** {} for anything but a record. */
 export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {}
 }
 
-/** What is not a text is ''. */
+/** '' for anything but a text. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** What is not a list is an empty one. */
+/** [] for anything but a list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The records among the items. */
+/** The items that are records. */
 export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return listOf(value).filter(isRecord)
 }
 
 /**
- * A copy as an API server would store it: known fields that are null are gone, and so are choices that are empty; defaults
- * that the schema names are filled in. Unknown fields stay, for validation to find.
+ * A copy as an API server would store it: known fields that are null and empty choices are removed, schema defaults are filled in. Unknown fields
+ * stay, for validation to find.
  */
 export function normalize(schema: JsonSchema, value: unknown): unknown {
   if (Array.isArray(value)) {
@@ -61,13 +61,13 @@ export function normalize(schema: JsonSchema, value: unknown): unknown {
   return Object.fromEntries(entries)
 }
 
-/** The same map where nothing changes: there may be very many members. */
+/** Returns the same map if nothing changes: there may be very many members. */
 function mapValues(schema: JsonSchema, value: Readonly<Record<string, unknown>>): unknown {
   if (Object.values(value).every((member) => normalize(schema, member) === member)) return value
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, normalize(schema, member)]))
 }
 
-/** The value as far as its types are right. Items of lists keep their places. */
+/** The value without anything of a wrong type. List items keep their positions. */
 export function looseView(schema: JsonSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'string':

@@ -1,4 +1,4 @@
-// A JsonSchema with everything that a structural schema of Kubernetes may say, whether the type of the API names it or not.
+// A JsonSchema with everything a structural schema of Kubernetes may contain, whether JsonSchema's type names it or not.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 
 import type { JsonSchema } from './json-schema.ts'
@@ -39,7 +39,7 @@ export function viewOf(schema: JsonSchema): SchemaView {
   return schema
 }
 
-/** The schema of a member; undefined when the schema does not know it. */
+/** The schema of a member; undefined if the schema does not define it. */
 export function memberSchema(schema: SchemaView | undefined, key: string): SchemaView | undefined {
   return ownProperty(schema, key) ?? additionalSchema(schema)
 }
@@ -49,7 +49,7 @@ export function ownProperty(schema: SchemaView | undefined, key: string): Schema
   return properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined
 }
 
-/** Of the members of a map. */
+/** The schema of a map's members. */
 export function additionalSchema(schema: SchemaView | undefined): SchemaView | undefined {
   const additional = schema?.additionalProperties
   if (additional === undefined || additional === false) return undefined

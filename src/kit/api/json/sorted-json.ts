@@ -1,8 +1,8 @@
-// JSON with its keys in one order, for comparing values.
+// JSON with sorted keys, for comparing values.
 
 import { isRecord } from './object-shape.ts'
 
-/** JSON with the keys of objects sorted: equal text, equal value. */
+/** JSON with sorted object keys: equal text means equal value. */
 export function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
   if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
@@ -13,7 +13,7 @@ export function sortedJson(value: unknown): string {
   return `{${members.join(',')}}`
 }
 
-/** The order of Go's strings: by bytes of UTF-8, which is the order of code points. */
+/** Go's string order: by UTF-8 bytes, which is code point order. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0
   const length = Math.min(a.length, b.length)

@@ -1,4 +1,4 @@
-// The token bucket against the simplest one that there is: every token with the time at which it came in.
+// The token bucket against the simplest possible model: every token with the time at which it arrived.
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,8 +1,8 @@
-// The token bucket of one thread: for whatever is harmless in small amounts and an attack in large ones, and for what the gateway itself does
-// at a limited rate. It stands here because both the HTTP/2 engine, which imports nothing but src/api/, and all other layers need it.
+// Token bucket of one thread: for events that are harmless in small numbers and an attack in large ones, and for the gateway's own rate-limited work.
+// It lives here because both the HTTP/2 engine, which imports only src/api/, and all other layers need it.
 
 export interface BudgetSize {
-  /** Size of a burst. */
+  /** Burst size. */
   readonly burst: number
   readonly perSecond: number
 }
@@ -18,9 +18,9 @@ export class Budget {
     this.#atMs = nowMs
   }
 
-  /** False when the budget is spent. */
+  /** False if the budget is spent. */
   take(nowMs: number): boolean {
-    // Always: what comes in while the bucket is full is lost, and must not be there once it is empty.
+    // Always refill: tokens that arrive while the bucket is full are lost, and must not be there once it is empty.
     this.#refill(nowMs)
     if (this.#left < 1) return false
     this.#left--
@@ -28,8 +28,8 @@ export class Budget {
   }
 
   /**
-   * Takes one (0), or returns the milliseconds until there is one. A caller that has to wait takes none and asks again: tokens taken ahead for
-   * what is never done would delay all that comes later.
+   * Takes one (0), or returns the milliseconds until the next one. A caller that has to wait takes none and asks again: tokens taken ahead for work
+   * that is then abandoned would delay everything after it.
    */
   takeOrWaitMs(nowMs: number): number {
     return this.take(nowMs) ? 0 : ((1 - this.#left) * 1000) / this.#size.perSecond
@@ -41,12 +41,12 @@ export class Budget {
     return this.#left
   }
 
-  /** Adds tokens: something has happened that makes more of it legitimate. */
+  /** Adds tokens, after an event that justifies more. */
   add(count: number): void {
     this.#left = Math.min(this.#size.burst, this.#left + count)
   }
 
-  /** The size from now on. What was saved up stays, as far as it fits. */
+  /** Changes the size. Saved tokens are kept as far as they fit. */
   resize(size: BudgetSize, nowMs: number): void {
     this.#refill(nowMs)
     this.#size = size

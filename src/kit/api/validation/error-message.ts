@@ -1,4 +1,4 @@
-// The text of what was thrown, which may be anything, for a log line, a status or another error.
+// Message of a thrown value of any type, for a log line, a status or another error.
 
 import { UserError } from './field-errors.ts'
 
@@ -6,7 +6,7 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** With what the operator can do about it, where that is known. */
+/** Includes the fix, if known. */
 export function errorWithFix(error: unknown): string {
   return error instanceof UserError ? `${error.message}; ${error.fix}` : errorMessage(error)
 }

@@ -1,15 +1,15 @@
-// Errors as kube-apiserver lists them in a 422 (k8s.io/apimachinery/pkg/util/validation/field/errors.go): the message begins with
-// what kind of error it is, and holds the value where it may be shown.
+// Errors as kube-apiserver lists them in a 422 (k8s.io/apimachinery/pkg/util/validation/field/errors.go): the message begins with the kind of error
+// and contains the value, if it may be shown.
 
 import type { FieldError } from '../json/field-error.ts'
 import type { JsonObject } from '../json/json-object.ts'
 import { pathSegments, withoutPassword } from './field-errors.ts'
 
 const LONGEST_VALUE = 200
-/** Bytes of keys and tokens, which no message may hold. */
+/** Fields with bytes of keys and tokens, which must not appear in messages. */
 const SECRET = /(?:^|\.)(?:[A-Za-z]*Data|bearerToken|tokenHash|data|stringData)(?:$|[.[])/
 
-/** @param object in which the error was found */
+/** @param object that contains the error */
 export function asCause(error: FieldError, object: JsonObject): FieldError {
   const { reason, path, message, fix } = error
   const field = path === '' ? '<nil>' : path
@@ -35,7 +35,7 @@ export function asCause(error: FieldError, object: JsonObject): FieldError {
   }
 }
 
-/** The text of a warning header, or of a line for people: `spec.x: message; fix`. */
+/** Text of a warning header, or a line for people: `spec.x: message; fix`. */
 export function errorText({ path, message, fix }: FieldError): string {
   const said = fix === '' ? message : `${message}; ${fix}`
   return path === '' ? said : `${path}: ${said}`
@@ -50,7 +50,7 @@ function valueAt(object: JsonObject, path: string): unknown {
   return value
 }
 
-/** The value at a path as kube-apiserver shows it: texts quoted and cut short, of lists and maps (which may hold secrets) only what they are. */
+/** The value at a path as kube-apiserver shows it: texts quoted and truncated, lists and maps (which may hold secrets) by type only. */
 function shownAt(object: JsonObject, path: string): string {
   const value = valueAt(object, path)
   if (value === undefined) return 'null'

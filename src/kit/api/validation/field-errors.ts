@@ -1,9 +1,9 @@
-// How the checks of this layer collect and show errors: each names its path as Kubernetes does (`spec.servers[0].endpoint`), what
-// is wrong, and what to do about it. All errors of an object are reported at once.
+// Collects and formats the errors of this layer's checks: each names its path as Kubernetes does (`spec.servers[0].endpoint`), the problem, and the
+// fix. All errors of an object are reported at once.
 
 import type { FieldError, FieldErrorReason } from '../json/field-error.ts'
 
-/** Thrown for what an operator can fix: shown as one line, never with a stack. */
+/** An error that an operator can fix: shown as one line, never with a stack. */
 export class UserError extends Error {
   readonly fix: string
 
@@ -14,13 +14,13 @@ export class UserError extends Error {
   }
 }
 
-/** Errors, and warnings, of an object that are kept; further ones are only counted. */
+/** Errors, and warnings, kept per object; further ones are only counted. */
 const MOST_KEPT = 1_000
 
-/** Collects errors and warnings. A message goes on after the path: `is required`. */
+/** Collects errors and warnings. A message continues the path: `is required`. */
 export class FieldErrors {
   readonly found: FieldError[] = []
-  /** How many there were beyond those that are kept. */
+  /** Number of errors and warnings beyond those kept. */
   readonly more: SeverityCounts = { error: 0, warning: 0 }
   readonly #kept: SeverityCounts = { error: 0, warning: 0 }
 
@@ -40,7 +40,7 @@ export class FieldErrors {
     this.#add('FieldValueForbidden', path, message, fix)
   }
 
-  /** @param message is kube-apiserver's: `Too long: may not be more than 63 bytes` */
+  /** @param message in kube-apiserver's words: `Too long: may not be more than 63 bytes` */
   tooLong(path: string, message: string): void {
     this.#add('FieldValueTooLong', path, message, '')
   }
@@ -59,16 +59,16 @@ export class FieldErrors {
   }
 }
 
-/** Errors, and warnings, that are reported of one object: nobody reads more, and a log, a status and an answer have to hold them. */
+/** Errors, and warnings, reported per object: more would go unread, and a log, a status and a response must hold them. */
 export const MOST_REPORTED = 100
 
-/** How many there are of each severity. */
+/** Number of problems by severity. */
 export type SeverityCounts = Record<FieldError['severity'], number>
 
 /**
- * The first of each severity, in their order, and behind them how many more there are.
- * @param others that were found beside `errors`, and counted only
- * @param atLeast whether the check stopped early, so that there may be more still. Default: false
+ * The first problems of each severity, in order, followed by how many more there are.
+ * @param others found besides `errors`, only counted
+ * @param atLeast whether the check stopped early, so that there may be even more. Default: false
  */
 export function reportable(
   errors: readonly FieldError[],
@@ -88,26 +88,26 @@ export function reportable(
   return reported
 }
 
-/** `parent.key`, or `parent[key]` when the key is not a plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
+/** `parent.key`, or `parent[key]` if the key is not a plain name (k8s.io/apimachinery/pkg/util/validation/field/path.go). */
 export function childPath(parent: string, key: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(key)) return `${parent}[${key}]`
   return parent === '' ? key : `${parent}.${key}`
 }
 
-/** The keys and indexes of a path that childPath and `[0]` made: `a.b[0][x/y]` -> a, b, 0, x/y. */
+/** Splits a path made of childPath and `[0]` into keys and indexes: `a.b[0][x/y]` -> a, b, 0, x/y. */
 export function pathSegments(path: string): string[] {
   return [...path.matchAll(/\[([^\]]*)\]|[^.[\]]+/g)].map((match) => match[1] ?? match[0])
 }
 
-/** Without what stands before the host: a password has no place in a message. */
+/** Removes everything before the host: a password must not appear in a message. */
 export function withoutPassword(url: string): string {
-  // Not by a regular expression: on `////...` it would take the square of the length.
+  // No regular expression: on `////...` it would take quadratic time.
   const start = url.indexOf('//')
   const at = url.lastIndexOf('@')
   return start < 0 || at < start + 2 ? url : `${url.slice(0, start)}//***${url.slice(at)}`
 }
 
-/** A value in a message: JSON of at most 60 characters; of lists and maps only what they are. */
+/** A value for a message: JSON of at most 60 characters; lists and maps by type only. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'a map'

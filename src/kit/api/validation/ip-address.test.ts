@@ -31,7 +31,7 @@ test('one text for one address', () => {
     ['::10.0.0.1:1', undefined],
     ['10.0.0.1::', undefined],
     ['1:2', undefined],
-    // What inet_aton takes, Go does not.
+    // inet_aton accepts these, Go does not.
     ['0x7f.1', undefined],
     ['127.1', undefined],
     ['2130706433', undefined],

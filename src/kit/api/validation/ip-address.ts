@@ -1,17 +1,17 @@
-// IP addresses as bytes and as one canonical text, so that equal addresses compare equal however they are written.
-// IPv4-mapped IPv6 addresses (::ffff:10.0.0.1, what a dual-stack socket reports) are IPv4 addresses here.
+// IP addresses as bytes and as one canonical text, so that equal addresses compare equal regardless of spelling. IPv4-mapped IPv6 addresses
+// (::ffff:10.0.0.1, as a dual-stack socket reports them) count as IPv4 addresses.
 
 const IPV4_BYTES = 4
 const IPV6_GROUPS = 8
 
-/** 4 or 16 bytes; undefined when `text` is not an address. A zone (`fe80::1%eth0`) is dropped. */
+/** 4 or 16 bytes; undefined if `text` is not an address. Drops a zone (`fe80::1%eth0`). */
 export function parseIp(text: string): Uint8Array | undefined {
   if (!text.includes(':')) return parseIpv4(text)
   const bytes = parseIpv6(text)
   return bytes !== undefined && isMapped(bytes) ? bytes.subarray(12) : bytes
 }
 
-/** Dotted decimal, or RFC 5952 without brackets; undefined when `text` is not an address. */
+/** Dotted decimal, or RFC 5952 without brackets; undefined if `text` is not an address. */
 export function canonicalIp(text: string): string | undefined {
   const bytes = parseIp(text)
   return bytes === undefined ? undefined : ipText(bytes)
@@ -28,7 +28,7 @@ function parseIpv4(text: string): Uint8Array | undefined {
   if (fields.length !== IPV4_BYTES) return undefined
   const bytes = new Uint8Array(IPV4_BYTES)
   for (const [at, field] of fields.entries()) {
-    // No leading zeros: some readers take them for octal.
+    // No leading zeros: some parsers read them as octal.
     if (field.length > 1 && field.startsWith('0')) return undefined
     const value = digits(field, 3, 10)
     if (value < 0 || value > 255) return undefined
@@ -53,7 +53,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   return bytes
 }
 
-/** `fd00:0:1`, where `last` allows a dotted IPv4 address at the end. */
+/** `fd00:0:1`; `last` permits a dotted IPv4 address at the end. */
 function groups(text: string, last: boolean): number[] | undefined {
   if (text === '') return []
   const values: number[] = []
@@ -80,7 +80,7 @@ function write(bytes: Uint8Array, values: readonly number[], firstGroup: number)
   }
 }
 
-/** The number, or -1 when there are none, too many, or other characters. */
+/** The number, or -1 if there are no digits, too many, or other characters. */
 function digits(text: string, max: number, radix: 10 | 16): number {
   if (text === '' || text.length > max) return -1
   for (let at = 0; at < text.length; at++) {

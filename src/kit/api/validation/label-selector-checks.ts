@@ -1,4 +1,4 @@
-// Errors in a metav1.LabelSelector, wherever one stands: what LabelSelectorAsSelector would not read.
+// Validates a metav1.LabelSelector: reports whatever LabelSelectorAsSelector would reject.
 // k8s.io/apimachinery/pkg/apis/meta/v1/helpers.go
 
 import type { Loose } from '../json/object-shape.ts'
@@ -9,7 +9,7 @@ import { isLabelKey, isLabelValue } from './name-syntax.ts'
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist']
 
-/** `path` is that of the selector. Duplicate values are accepted. @returns whether it can be read */
+/** `path` is the selector's path. Duplicate values are accepted. @returns whether the selector is valid */
 export function checkLabelSelector(selector: Loose<LabelSelector>, path: string, out: FieldErrors): boolean {
   const before = out.found.length
   checkRequirements(selector, path, out)
@@ -45,7 +45,7 @@ function checkRequirements(selector: Loose<LabelSelector>, path: string, out: Fi
   }
 }
 
-/** Selects everything. */
+/** An empty selector selects everything. */
 export function isEmptySelector({ matchLabels = {}, matchExpressions = [] }: Loose<LabelSelector>): boolean {
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0
 }

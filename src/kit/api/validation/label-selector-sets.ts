@@ -1,17 +1,17 @@
-// Whether one label selector selects at least what another does. Requirements of different labels do not touch each other, and
-// there is always a value that nobody names, so the answer is exact.
+// Whether one label selector selects at least what another does. Requirements on different labels are independent, and there is always a value that
+// no requirement names, so the answer is exact.
 
 import type { Loose } from '../json/object-shape.ts'
 import type { LabelSelector } from './label-selector-schema.ts'
 
-/** What a label may be: one of `values`, or any but these; or missing. */
+/** Allowed values of a label: one of `values`, or any other than these; or missing. */
 interface LabelSet {
   readonly listed: boolean
   readonly values: ReadonlySet<string>
   readonly absent: boolean
 }
 
-/** A requirement with its place in the selector: `.matchLabels[app]`. */
+/** A requirement with its position in the selector: `.matchLabels[app]`. */
 interface Requirement {
   readonly path: string
   readonly key: string
@@ -21,12 +21,12 @@ interface Requirement {
 const NONE: ReadonlySet<string> = new Set()
 const ANY: LabelSet = { listed: false, values: NONE, absent: true }
 
-/** Selects no pod: requirements of this label exclude each other. undefined = it may select some. */
+/** The selector selects no pod: requirements on this label contradict each other. undefined = it may select some. */
 export function contradiction(selector: Loose<LabelSelector>): string | undefined {
   return [...byKey(selector)].find(([, set]) => isEmpty(set))?.[0]
 }
 
-/** Requirements of `wide`, by their places in it, that leave out something `narrow` selects. */
+/** Requirements of `wide`, by position, that exclude something `narrow` selects. */
 export function leavesOut(narrow: Loose<LabelSelector>, wide: Loose<LabelSelector>): readonly string[] {
   const selected = byKey(narrow)
   if ([...selected.values()].some(isEmpty)) return []
@@ -45,7 +45,7 @@ function byKey(selector: Loose<LabelSelector>): ReadonlyMap<string, LabelSet> {
   return new Map([...byKey].map(([key, sets]) => [key, intersection(sets)]))
 }
 
-/** What is incomplete or unknown is left out: it is an error by itself. */
+/** Skips incomplete and unknown requirements: they are reported as errors elsewhere. */
 function requirementsOf(selector: Loose<LabelSelector>): readonly Requirement[] {
   const found: Requirement[] = []
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) {
@@ -62,7 +62,7 @@ function requirementsOf(selector: Loose<LabelSelector>): readonly Requirement[] 
 
 function setOf(operator: string | undefined, values: ReadonlySet<string>): LabelSet | undefined {
   if (operator === 'In') return { listed: true, values, absent: false }
-  // A label that is missing is not in any list.
+  // A missing label is in no list.
   if (operator === 'NotIn') return { listed: false, values, absent: true }
   if (operator === 'Exists') return { listed: false, values: NONE, absent: false }
   return operator === 'DoesNotExist' ? { listed: true, values: NONE, absent: true } : undefined
@@ -72,7 +72,7 @@ function isEmpty({ listed, values, absent }: LabelSet): boolean {
   return listed && values.size === 0 && !absent
 }
 
-/** Of all at once: one after the other would copy what has been gathered so far with each. */
+/** Intersects all sets at once: doing it pairwise would copy the intermediate result each time. */
 function intersection(sets: readonly LabelSet[]): LabelSet {
   const absent = sets.every((set) => set.absent)
   const excluded = new Set<string>()
@@ -85,13 +85,13 @@ function intersection(sets: readonly LabelSet[]): LabelSet {
   return { listed: true, values: new Set([...listed].filter((value) => !excluded.has(value))), absent }
 }
 
-/** As many steps as the smaller one has values. */
+/** Takes as many steps as the smaller set has values. */
 function smallerCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): ReadonlySet<string> {
   const [few, many] = a.size <= b.size ? [a, b] : [b, a]
   return new Set([...few].filter((value) => many.has(value)))
 }
 
-/** At most as many steps as `b` has values, since one `a` is compared with every requirement of a selector. */
+/** Takes at most as many steps as `b` has values, since one `a` is compared with every requirement of a selector. */
 function isSubset(a: LabelSet, b: LabelSet): boolean {
   if (a.absent && !b.absent) return false
   if (!b.listed) return [...b.values].every((value) => a.values.has(value) !== a.listed)

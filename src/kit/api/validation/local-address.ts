@@ -1,9 +1,9 @@
-// Addresses at which no API server of another machine can be, but services that trust whoever reaches them: those of this machine alone,
-// and the metadata services of clouds, which give out credentials.
+// Addresses that cannot belong to an API server on another machine, but reach services that trust every caller: loopback addresses, and cloud
+// metadata services, which hand out credentials.
 
 import { ipText, parseIp } from './ip-address.ts'
 
-/** The setting of the gateway that allows such addresses for servers of UpstreamClusters. */
+/** Flag that allows such addresses for servers of UpstreamClusters. */
 export const ALLOW_LOCAL_FLAG = '--allow-local-servers'
 
 export type LocalAddressKind =
@@ -15,7 +15,7 @@ export type LocalAddressKind =
   | 'multicast'
   | 'reserved'
 
-/** @param bytes as parseIp gives them @returns '' = an ordinary address */
+/** @param bytes from parseIp @returns '' = an ordinary address */
 export function localAddressKind(bytes: Uint8Array): LocalAddressKind {
   const [a = 0, b = 0] = bytes
   if (METADATA.has(ipText(bytes))) return 'a metadata service'
@@ -31,13 +31,13 @@ export function localAddressKind(bytes: Uint8Array): LocalAddressKind {
   if (startsWith(bytes, AWS)) return 'a metadata service'
   // ::, ::1, and IPv4 addresses in the form ::10.0.0.1.
   if (bytes.subarray(0, 12).every((byte) => byte === 0)) return ipText(bytes) === '::1' ? 'loopback' : 'unspecified'
-  // NAT64 (RFC 6052) and 6to4 (RFC 3056) lead to the IPv4 address that they contain.
+  // NAT64 (RFC 6052) and 6to4 (RFC 3056) embed an IPv4 address and lead there.
   if (startsWith(bytes, NAT64)) return localAddressKind(bytes.subarray(12))
   if (startsWith(bytes, SIX_TO_FOUR)) return localAddressKind(bytes.subarray(2, 6))
   return ''
 }
 
-/** Where a server is, as a part of a message; '' = at an ordinary address, or at a name that has to be looked up. */
+/** Describes a server's address for a message; '' = an ordinary address, or a name that needs a lookup. */
 export function localServerMessage(host: string): string {
   const bytes = parseIp(host)
   const kind = isLocalhost(host) ? 'loopback' : bytes === undefined ? '' : localAddressKind(bytes)
@@ -53,9 +53,9 @@ function isLocalhost(host: string): boolean {
 
 const NAT64 = [0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]
 const SIX_TO_FOUR = [0x20, 0x02]
-/** fd00:ec2::/32: instance metadata, credentials of pods, DNS and time of AWS. */
+/** fd00:ec2::/32: AWS instance metadata, pod credentials, DNS and time. */
 const AWS = [0xfd, 0x00, 0x0e, 0xc2]
-/** Those that are not link-local: Google Cloud over IPv6, Azure's platform, Alibaba Cloud, and Oracle Cloud. */
+/** Metadata addresses that are not link-local: Google Cloud over IPv6, Azure's platform, Alibaba Cloud, and Oracle Cloud. */
 const METADATA: ReadonlySet<string> = new Set(['fd20:ce::254', '168.63.129.16', '100.100.100.200', '192.0.0.192'])
 
 function startsWith(bytes: Uint8Array, prefix: readonly number[]): boolean {

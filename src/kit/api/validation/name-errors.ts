@@ -1,4 +1,4 @@
-// The syntax of names, label keys and label values, and what kube-apiserver says of others: every error, '' of none
+// Syntax of names, label keys and label values, with kube-apiserver's error messages: every error, none if the name is valid
 // (k8s.io/apimachinery/pkg/api/validate/content).
 
 import {
@@ -40,7 +40,7 @@ export function labelErrors(text: string): string[] {
   return [...errors, message]
 }
 
-/** A label's key, a finalizer; in lower case an annotation's key: `name` or `sub.domain/name`. */
+/** A label key or finalizer; in lower case, an annotation key: `name` or `sub.domain/name`. */
 export function qualifiedNameErrors(text: string): string[] {
   const parts = text.split('/')
   if (parts.length > 2) {
@@ -68,12 +68,12 @@ export function labelValueErrors(text: string): string[] {
   return errors
 }
 
-/** What a generateName must be: a name whose end may be a dash. */
+/** For a generateName: a name that may end with a dash. */
 export function withoutTrailingDash(prefix: string): string {
   return prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix
 }
 
-/** Patterns backtrack; no valid text is long. */
+/** Patterns backtrack, and no valid text is long. */
 function matches(pattern: RegExp, text: string): boolean {
   return text.length <= MAX_LENGTH && pattern.test(text)
 }

@@ -1,11 +1,11 @@
-// How names, endpoints and times have to be written (k8s.io/apimachinery/pkg/util/validation/validation.go, RFC 3339).
+// Syntax of names, endpoints and times (k8s.io/apimachinery/pkg/util/validation/validation.go, RFC 3339).
 
 import { canonicalIp } from './ip-address.ts'
 
-/** As kube-apiserver prints them. */
+/** Spelled as kube-apiserver prints them. */
 export const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
 export const DNS_SUBDOMAIN: string = `${DNS_LABEL}(\\.${DNS_LABEL})*`
-/** Of a label or annotation, without the prefix; what a label's value is, unless it is empty. */
+/** Label or annotation name without the prefix; also a non-empty label value. */
 export const LABEL_NAME = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
 export const MAX_DNS_NAME = 253
 export const MAX_DNS_LABEL = 63
@@ -13,35 +13,35 @@ export const MAX_DNS_LABEL = 63
 const DNS_LABEL_PATTERN = new RegExp(`^${DNS_LABEL}$`)
 const LABEL_VALUE_PATTERN = new RegExp(`^(${LABEL_NAME})?$`)
 
-/** A DNS-1123 subdomain with labels of DNS's length: lower case. */
+/** A lower-case DNS-1123 subdomain whose labels obey DNS length limits. */
 export function isDnsName(name: string): boolean {
   if (name.length > MAX_DNS_NAME) return false
   return name.split('.').every((label) => label.length <= MAX_DNS_LABEL && DNS_LABEL_PATTERN.test(label))
 }
 
-/** A DNS-1123 label, as a namespace is one. */
+/** A DNS-1123 label, such as a namespace. */
 export function isDnsLabel(text: string): boolean {
   return text.length <= MAX_DNS_LABEL && DNS_LABEL_PATTERN.test(text)
 }
 
-/** As Kubernetes checks names of objects: labels may be longer than DNS allows. */
+/** Kubernetes' rule for object names: labels may be longer than DNS allows. */
 export function isObjectName(name: string): boolean {
   return name.length <= MAX_DNS_NAME && name.split('.').every((label) => DNS_LABEL_PATTERN.test(label))
 }
 
-/** A label's value (IsValidLabelValue): '' is one. */
+/** A label value (IsValidLabelValue); '' is valid. */
 export function isLabelValue(value: string): boolean {
   return value.length <= MAX_DNS_LABEL && LABEL_VALUE_PATTERN.test(value)
 }
 
-/** A label's or annotation's key (IsQualifiedName): `name` or `dns.name/name`. */
+/** A label or annotation key (IsQualifiedName): `name` or `dns.name/name`. */
 export function isLabelKey(key: string): boolean {
   const slash = key.indexOf('/')
   const name = key.slice(slash + 1)
   return name !== '' && isLabelValue(name) && (slash < 0 || isObjectName(key.slice(0, slash)))
 }
 
-/** A host name or `*.` and one, in any case, with or without the trailing dot. */
+/** A host name, optionally after `*.`, in any case, with or without the trailing dot. */
 export function isServerName(name: string): boolean {
   const host = name.toLowerCase().replace(/\.$/, '')
   return isDnsName(host.startsWith('*.') ? host.slice(2) : host)
@@ -49,15 +49,15 @@ export function isServerName(name: string): boolean {
 
 export interface EndpointUrl {
   readonly scheme: 'http' | 'https'
-  /** In lower case; IPv6 addresses without brackets. */
+  /** Lower case; IPv6 addresses without brackets. */
   readonly host: string
-  /** `host:port`, to tell whether two endpoints are the same. */
+  /** `host:port`, to compare endpoints. */
   readonly address: string
 }
 
 const ENDPOINT = /^(https?):\/\/(?:\[([^\]]*)\]|([^:/?#@[\]]*))(?::([^/?#@]*))?(.*)$/s
 
-/** The endpoint, or what is wrong with it. */
+/** The endpoint, or why it is invalid. */
 export function parseEndpoint(url: string): EndpointUrl | { readonly error: string } {
   const [, scheme, ipv6, name = '', portText, rest = ''] = ENDPOINT.exec(url) ?? []
   if (scheme !== 'http' && scheme !== 'https') return { error: 'is not a URL that begins with https:// or http://' }
@@ -74,10 +74,10 @@ function ipv6Of(text: string): string | undefined {
 }
 
 function hostOf(name: string): string | undefined {
-  // What looks like an IPv4 address has to be one.
+  // Anything that looks like an IPv4 address must be one.
   if (/^[0-9.]+$/.test(name)) return canonicalIp(name)
   const host = name.toLowerCase().replace(/\.$/, '')
-  // Underscores: names of containers and services have them.
+  // Underscores occur in names of containers and services.
   return isDnsName(host.replaceAll('_', '-')) ? host : undefined
 }
 
@@ -86,7 +86,7 @@ function portOf(text: string): number | undefined {
   return port >= 1 && port <= 65535 ? port : undefined
 }
 
-/** An address, or an address and a prefix length that fits it. */
+/** An address, or an address with a valid prefix length. */
 export function isCidr(text: string): boolean {
   const [address = '', prefix, ...more] = text.split('/')
   const canonical = address.includes('%') ? undefined : canonicalIp(address)
@@ -95,13 +95,13 @@ export function isCidr(text: string): boolean {
   if (!/^[0-9]{1,3}$/.test(prefix)) return false
   const bits = Number(prefix)
   if (!address.includes(':')) return bits <= 32
-  // An IPv4-mapped block counts the 96 bits of the mapping.
+  // An IPv4-mapped block includes the 96 bits of the mapping.
   return bits <= 128 && (canonical.includes(':') || bits >= 96)
 }
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:Z|[+-](\d\d):(\d\d))$/
 
-/** RFC 3339 with capital T and Z and without leap seconds, as Go reads it. */
+/** RFC 3339 with capital T and Z and without leap seconds, as Go parses it. */
 export function isTimestamp(text: string): boolean {
   const match = RFC3339.exec(text)
   if (match === null) return false

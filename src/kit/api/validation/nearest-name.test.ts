@@ -22,7 +22,7 @@ test('a long name, or thousands of candidates, cost no more than a few compariso
   function* candidates(length: number): Iterable<string> {
     for (let at = 0; ; at++) {
       looked++
-      // Reads as text, so that a candidate that is compared is seen.
+      // Distinct texts of equal length, so that length alone rules none out.
       yield `${String(at).padStart(8, '0')}${'x'.repeat(length - 8)}`
     }
   }

@@ -1,16 +1,16 @@
-// Which known name somebody may have meant by an unknown one. Whoever sends the names must not be able to make this long: names
-// and candidates are few and short, whatever comes.
+// Suggests the known name that an unknown one probably meant. The sender controls the names, so the work is bounded: names and candidates are limited
+// in length and number.
 
-/** Kubernetes' own names have at most 63 characters; a comparison takes the product of the two lengths. */
+/** Kubernetes' own names have at most 63 characters; a comparison costs the product of the two lengths. */
 const MAX_LENGTH = 63
-/** Candidates that are compared character by character. */
+/** Candidates compared character by character. */
 const MAX_COMPARED = 100
-/** Candidates that are looked at: their lengths. */
+/** Candidates considered at all, by length. */
 const MAX_CANDIDATES = 1000
 
 /**
- * The candidate with the fewest edits, when that is at most a third of the name's length (and 1 at least); else ''. Of very many
- * candidates only the first are looked at.
+ * The candidate with the fewest edits, if at most a third of the name's length (and at least 1); else ''. If there are very many candidates, only the
+ * first are considered.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string {
   if (name.length > MAX_LENGTH) return ''
@@ -21,7 +21,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   let compared = 0
   for (const candidate of candidates) {
     if (seen++ === MAX_CANDIDATES || compared === MAX_COMPARED) break
-    // As many edits as the lengths differ by are needed anyway.
+    // The difference in length is a lower bound of the edits.
     if (candidate.length > MAX_LENGTH || Math.abs(candidate.length - wanted.length) >= fewest) continue
     compared++
     const edits = editDistance(wanted, candidate.toLowerCase(), fewest)
@@ -33,12 +33,12 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   return best
 }
 
-/** A letter in lower case may be two. */
+/** Lower-casing can turn one letter into two. */
 const ROW_LENGTH = 2 * MAX_LENGTH + 1
-/** Of the table of distances: one comparison ends before the next begins. */
+/** Rows of the distance table: one comparison ends before the next begins. */
 const ROWS = [new Uint8Array(ROW_LENGTH), new Uint8Array(ROW_LENGTH)] as const
 
-/** Levenshtein distance of two names of at most MAX_LENGTH; where it is `enough` or more, `enough`. */
+/** Levenshtein distance of two names of at most MAX_LENGTH, capped at `enough`. */
 function editDistance(a: string, b: string, enough: number): number {
   let [previous, row] = ROWS
   for (let j = 0; j <= b.length; j++) previous[j] = j
@@ -53,7 +53,7 @@ function editDistance(a: string, b: string, enough: number): number {
       row[j] = edits
       if (edits < least) least = edits
     }
-    // No row has less than the one before.
+    // Row minima never decrease.
     if (least >= enough) return enough
     const done = row
     row = previous

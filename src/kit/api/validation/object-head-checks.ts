@@ -1,4 +1,4 @@
-// What every Kubernetes object carries: apiVersion, kind, metadata. For cluster-scoped objects with names like host names.
+// The part common to all Kubernetes objects: apiVersion, kind, metadata. For cluster-scoped objects with names like host names.
 
 import { isRecord } from '../json/object-shape.ts'
 import { childPath, type FieldErrors, shown } from './field-errors.ts'
@@ -59,7 +59,7 @@ function checkKnown(object: Fields, known: readonly string[], path: string, out:
   let unknown = 0
   for (const key of Object.keys(object)) {
     if (known.includes(key)) continue
-    // Looking for what was meant takes longer than finding.
+    // Suggesting a name takes longer than finding the error.
     const fix = unknown++ < MOST_SUGGESTIONS ? unknownNameFix(key, known) : 'remove it'
     out.warning(childPath(path, key), 'unknown field, ignored', fix)
   }

@@ -1,4 +1,4 @@
-// Where a value does not fit its schema, with the paths of Kubernetes, and what to do about it.
+// Schema violations with Kubernetes paths and a fix.
 
 import type { FieldError, FieldErrorReason } from '../json/field-error.ts'
 import { type JsonSchema, MAX_INT32 } from '../json/json-schema.ts'
@@ -8,24 +8,24 @@ import { nearestName } from './nearest-name.ts'
 import { findViolations, type Violated, type Violation } from './schema-violations.ts'
 
 export interface ShapeErrors {
-  /** At most one for each path, and no more than are reported; unknown fields included, as warnings. */
+  /** At most one per path, limited to what is reported; unknown fields included, as warnings. */
   readonly problems: readonly FieldError[]
-  /** Those beyond. */
+  /** Number of further problems. */
   readonly more: Readonly<SeverityCounts>
-  /** Whether the check stopped at MOST_ERRORS: `more` counts what was found by then, and the sets below are incomplete. */
+  /** Whether the check stopped at MOST_ERRORS: `more` counts what was found until then, and the sets below are incomplete. */
   readonly ended: boolean
-  /** Of all of them, reported or not. */
+  /** Paths of all problems, reported or not. */
   readonly paths: ReadonlySet<string>
-  /** Paths at which something of a wrong type stands: what it should have said is unknown. */
+  /** Paths of values of the wrong type: their intended meaning is unknown. */
   readonly mistyped: ReadonlySet<string>
 }
 
-/** `path` is where `value` stands in its object. */
+/** `path` is the position of `value` in its object. */
 export type SchemaCheck = (value: unknown, path: string) => ShapeErrors
 
-/** Errors, reported or not, at which the check stops. Unknown fields do not count: what is wrong may stand behind them. */
+/** Errors, reported or not, at which the check stops. Unknown fields do not count: errors may follow them. */
 const MOST_ERRORS = 1_000
-/** Of one object, how often a name is compared with all that are known: worth it for a slip, and not for thousands. */
+/** How many unknown names per object are compared with the known ones: worth it for a typo, but not for thousands. */
 export const MOST_SUGGESTIONS = 20
 
 export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
@@ -38,14 +38,14 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
     const seen = { error: 0, warning: 0 }
     findViolations(view, value, path, childPath, (violation) => {
       const said = REASONS[violation.violated]
-      // Of lists that are maps by keys the rules have a better message.
+      // For lists that are maps by keys, the rules have a better message.
       const isKeyed = violation.schema['x-kubernetes-list-type'] === 'map'
       if (said === undefined || (violation.violated === 'duplicate' && isKeyed)) return true
       if (violation.violated === 'type') mistyped.add(violation.path)
       if (paths.has(violation.path)) return true
       paths.add(violation.path)
       const severity = violation.violated === 'unknown' ? 'warning' : 'error'
-      // Describing takes longer than finding.
+      // Describing an error takes longer than finding it.
       const suggests = seen.error + seen.warning < MOST_SUGGESTIONS
       if (seen[severity]++ >= MOST_REPORTED) more[severity]++
       else problems.push({ reason: said, path: violation.path, ...describe(violation, suggests), severity })
@@ -55,7 +55,7 @@ export function createSchemaCheck(schema: JsonSchema): SchemaCheck {
   }
 }
 
-/** What is not here, rules of our own check, with better messages. */
+/** Violations missing here are our own rules, with better messages. */
 const REASONS: Readonly<Partial<Record<Violated, FieldErrorReason>>> = {
   type: 'FieldValueInvalid',
   enum: 'FieldValueInvalid',
@@ -111,7 +111,7 @@ function describe(
   }
 }
 
-/** Of an unknown field: the known name that was probably meant, else all of them. */
+/** Fix for an unknown field: the known name that was probably meant, else all of them. */
 export function unknownNameFix(name: string, known: readonly string[]): string {
   const near = nearestName(name, known)
   if (near !== '') return `did you mean ${near}?`
@@ -165,7 +165,7 @@ function choiceFix(choices: readonly string[], value: unknown): string {
 }
 
 function firstSentence(description: string): string {
-  // A colon or a semicolon is in the middle of one.
+  // A colon or a semicolon is inside a sentence.
   const end = description.search(/[.](\s|$)/)
   return end < 0 ? description : description.slice(0, end)
 }

@@ -1,37 +1,37 @@
-// The one validator: where a value does not fit its schema. What is said about it is the callers': kube-apiserver's words in
-// kube/core/objects/structural-schema.ts, words with a fix in schema-errors.ts. The order is that of k8s.io/kube-openapi/pkg/validation/validate.
+// The one validator: finds where a value does not fit its schema. Callers word the errors: core/objects/structural-schema.ts like kube-apiserver,
+// schema-errors.ts with a fix. The order follows k8s.io/kube-openapi/pkg/validation/validate.
 
 import { isRecord } from '../json/object-shape.ts'
 import { additionalSchema, memberSchema, ownProperty, type SchemaView } from '../json/schema-view.ts'
 import { sortedJson } from '../json/sorted-json.ts'
 import { isTimestamp } from './name-syntax.ts'
 
-/** `unknown`: a member that the schema does not have; `listKey`: an item of a list that is a map by keys, but no map. */
+/** `unknown`: a member that the schema does not define; `listKey`: an item that is not a map, in a list keyed by fields. */
 export type Violated =
   | ('type' | 'enum' | 'required' | 'unknown' | 'duplicate' | 'listKey' | 'format' | 'pattern' | 'multipleOf')
   | ('minimum' | 'maximum' | `${'min' | 'max'}${'Length' | 'Items' | 'Properties'}`)
 
 export interface Violation {
   readonly violated: Violated
-  /** Of the value; of `required` and `unknown`, of the member. */
+  /** Path of the value; for `required` and `unknown`, of the member. */
   readonly path: string
-  /** Of the value; of `required` and `unknown`, of the map. */
+  /** Schema of the value; for `required` and `unknown`, of the map. */
   readonly schema: SchemaView
-  /** Of `duplicate`, in a list that is a map by keys, the keys alone. */
+  /** The value; for `duplicate` in a list keyed by fields, only the keys. */
   readonly value: unknown
-  /** Of `required` and `unknown`, the member; else ''. */
+  /** The member, for `required` and `unknown`; else ''. */
   readonly name: string
 }
 
-/** Takes a violation; false = enough, nothing more is looked at. */
+/** Receives a violation; false = stop. */
 type Violations = (violation: Violation) => boolean
 
-/** How the path of a member is written. */
+/** Formats the path of a member. */
 type MemberPath = (path: string, key: string) => string
 
 /**
- * Every violation, and then what is twice in lists that may have it once (x-kubernetes-list-type). Linear in the value; the walk ends
- * when `found` says so.
+ * Reports every violation, then duplicates in lists that must not have any (x-kubernetes-list-type). Linear in the size of the value; stops when
+ * `found` says so.
  */
 export function findViolations(
   schema: SchemaView,
@@ -70,7 +70,7 @@ class SchemaWalk {
   #list(schema: SchemaView, value: readonly unknown[], path: string): void {
     const { items, minItems, maxItems } = schema
     for (let at = 0; items !== undefined && at < value.length; at++) {
-      // The path of what is right is not made: there may be very many.
+      // Avoids building paths of valid values: there may be very many.
       if (!isRightScalar(items, value[at])) this.value(items, value[at], `${path}[${at}]`)
     }
     if (minItems !== undefined && value.length < minItems) this.#report('minItems', path, schema, value)
@@ -140,12 +140,12 @@ class SchemaWalk {
   }
 }
 
-/** JSON has no undefined: it is absent. */
+/** JSON has no undefined: treated as absent. */
 function has(value: Readonly<Record<string, unknown>>, key: string): boolean {
   return Object.hasOwn(value, key) && value[key] !== undefined
 }
 
-/** The JSON types that the schema allows; none = any. */
+/** JSON types that the schema allows; none = any. */
 export function typesOf(schema: SchemaView): readonly string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string']
   return schema.type === undefined ? [] : [schema.type]
@@ -166,7 +166,7 @@ function hasType(schema: SchemaView, value: unknown): boolean {
   return type === undefined
 }
 
-/** Whether members that it does not list are unknown ones. */
+/** Whether members that it does not list are unknown. */
 function isClosed(schema: SchemaView): boolean {
   return schema.type === 'object' && schema['x-kubernetes-preserve-unknown-fields'] !== true
 }
@@ -200,11 +200,11 @@ function scalarViolations(schema: SchemaView, value: unknown): readonly Violated
   return type === NONE && own === NONE && listed === NONE ? NONE : [...type, ...own, ...listed]
 }
 
-/** The first that applies of length and pattern, and the format. */
+/** The first applicable violation of length and pattern, and that of the format. */
 function textViolations(schema: SchemaView, text: string): readonly Violated[] {
   const rule = textRule(schema, text)
   const { format } = schema
-  // strfmt.IsDateTime: RFC 3339 in any case; what Go could not read is refused here too.
+  // strfmt.IsDateTime: RFC 3339 in any case; here also rejects what Go could not parse.
   const isFormat = format === 'byte' ? isBase64(text) : format !== 'date-time' || isTimestamp(text.toUpperCase())
   if (rule === undefined) return isFormat ? NONE : ['format']
   return isFormat ? [rule] : [rule, 'format']
@@ -237,7 +237,7 @@ function runes(text: string): number {
   return count
 }
 
-/** Patterns come from our own schemas: few. */
+/** Patterns come from our own schemas, so they are few. */
 const PATTERNS = new Map<string, RegExp>()
 
 function patternOf(pattern: string): RegExp {
@@ -249,7 +249,7 @@ function patternOf(pattern: string): RegExp {
   return compiled
 }
 
-/** Standard base64 with padding, in one line; the empty text is none (govalidator.IsBase64). */
+/** Standard base64 with padding, in one line; empty text is invalid (govalidator.IsBase64). */
 function isBase64(text: string): boolean {
   if (text.length === 0 || text.length % 4 !== 0) return false
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
@@ -261,7 +261,7 @@ function keysOf(item: unknown, names: readonly string[]): Readonly<Record<string
   return Object.fromEntries(names.filter((name) => Object.hasOwn(item, name)).map((name) => [name, item[name]]))
 }
 
-/** Where each value is for the second time; a third time is not told. */
+/** Index of each value's second occurrence; further ones are not reported. */
 function repeated(values: readonly unknown[]): number[] {
   const times = new Map<string, number>()
   return values.flatMap((value, at) => {

@@ -6,7 +6,7 @@ import { BatchSender, type BatchSenderOptions, type Delivery } from './batch-sen
 const TAKEN: Delivery = { kind: 'taken' }
 const AGAIN: Delivery = { kind: 'again', afterMs: 0, message: 'busy' }
 const REFUSED: Delivery = { kind: 'refused', message: 'no' }
-/** Longer than a test takes. */
+/** Longer than any test. */
 const LONG_MS = 600_000
 
 interface Scene {

@@ -1,44 +1,44 @@
-// Sends items to another machine in batches, in the background: what it does not take in time is dropped and counted, so that a machine that is
-// slow or away costs the requests of clients nothing, and a bounded amount of memory.
+// Sends items to another machine in batches, in the background: what it does not accept in time is dropped and counted, so that a slow or unreachable
+// machine costs clients' requests nothing, and a bounded amount of memory.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage } from '../../api/validation/error-message.ts'
 
-/** What one attempt has come to. `again`: not before `afterMs`; 0 = the other side has not said. */
+/** Result of one attempt. `again`: retry after at least `afterMs`; 0 = the receiver gave no time. */
 export type Delivery =
   | { readonly kind: 'taken' }
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'again'; readonly afterMs: number; readonly message: string }
 
-/** `P`: what a batch is sent as, made once for all attempts. */
+/** `P`: the payload of a batch, built once for all attempts. */
 export interface BatchSenderOptions<T, P> {
-  /** Items. */
+  /** Maximum number of waiting items. */
   readonly maxWaiting: number
-  /** By `sizeOf`, those on their way included. Default: any. */
+  /** Limit of the total `sizeOf`, including items in flight. Default: unlimited. */
   readonly maxHeld?: number
-  /** Items. */
+  /** Maximum items per batch. */
   readonly maxBatch: number
-  /** By `bytesOf`, of a batch with more than one item. Default: any. */
+  /** Limit of the total `bytesOf` in a batch of more than one item. Default: unlimited. */
   readonly maxBatchBytes?: number
-  /** Batches. */
+  /** Maximum batches in flight. */
   readonly maxUnderway: number
   readonly maxAttempts: number
-  /** How long items wait for others to be sent with. */
+  /** How long items wait for a batch to fill. */
   readonly waitMs: number
   sizeOf?(item: T): number
   bytesOf?(item: T): number
   encode(batch: readonly T[]): P | Promise<P>
-  /** Ends when the signal aborts. */
+  /** Must end when the signal aborts. */
   deliver(payload: P, batch: readonly T[], signal: AbortSignal): Promise<Delivery>
-  /** After the attempt of this number, from 1 on. */
+  /** Delay after this attempt, counted from 1. */
   delayMs(attempt: number): number
-  /** Takes a place for one batch, or says in how many milliseconds there is one. Default: there always is. */
+  /** Takes a slot for one batch, or returns the milliseconds until there is one. Default: always free. */
   takePlace?(): number
   onRetry?(why: string): void
   onUndelivered(batch: readonly T[], result: 'refused' | 'failed', why: string): void
 }
 
-/** How long the stop waits for attempts that do not end when they are told to. */
+/** How long the stop waits for attempts that do not end when aborted. */
 const ABANDON_MS = 1_000
 
 export class BatchSender<T, P> {
@@ -46,7 +46,7 @@ export class BatchSender<T, P> {
   #waiting: T[] = []
   #held = 0
   #underway = 0
-  /** What waits is sent although there is not enough for a batch. */
+  /** Waiting items are sent although they do not fill a batch. */
   #due = false
   #timer: NodeJS.Timeout | undefined
   #idle: PromiseWithResolvers<void> | undefined
@@ -67,7 +67,7 @@ export class BatchSender<T, P> {
     return this.#stopping !== undefined
   }
 
-  /** For another item; cheap, because dropping must be. */
+  /** Whether there is room for another item; cheap, because dropping must be. */
   hasRoom(size = 0): boolean {
     const { maxWaiting, maxHeld = Number.POSITIVE_INFINITY } = this.#options
     return !this.isStopping && this.#waiting.length < maxWaiting && this.#held + size <= maxHeld
@@ -82,7 +82,7 @@ export class BatchSender<T, P> {
     else this.#wait()
   }
 
-  /** Resolves when nothing waits or is on its way. */
+  /** Resolves when nothing is waiting or in flight. */
   async flush(): Promise<void> {
     this.#due = true
     this.#sendWaiting()
@@ -136,7 +136,7 @@ export class BatchSender<T, P> {
     }
   }
 
-  /** One item at least. */
+  /** At least one item. */
   #takeBatch(): T[] {
     const { maxBatch, maxBatchBytes = Number.POSITIVE_INFINITY, bytesOf } = this.#options
     let bytes = 0
@@ -155,7 +155,7 @@ export class BatchSender<T, P> {
     try {
       await this.#deliver(batch)
     } catch (error) {
-      // A bug: the next batch may be better.
+      // A bug: the next batch may fare better.
       onUndelivered(batch, 'failed', errorMessage(error))
     }
     this.#underway--

@@ -22,7 +22,7 @@ after(() => {
   server.close()
 })
 
-/** Each look-up has the next addresses; the last ones stay. */
+/** Each look-up returns the next addresses; the last ones repeat. */
 function resolver(...answers: readonly (readonly string[])[]): typeof lookup {
   let turn = 0
   const found = (name: string, _options: unknown, done: (error: Error | null, all: LookupAddress[]) => void): void => {
@@ -80,7 +80,7 @@ test('an address is refused before a socket is made, and says why until it is al
   assert.match(guarded.refusal, /on the gateway's own machine/)
   const agent = new Agent({ connect: guardedConnector((host, at) => strict.to(host, at), { allowH2: false }) })
   const before = connections
-  // Also those that wait for the same connection, and later ones.
+  // Includes calls that wait for the same connection, and later ones.
   for (let round = 0; round < 2; round++) {
     const outcomes = await Promise.allSettled([get(agent, '127.0.0.1'), get(agent, '127.0.0.1')])
     assert.deepEqual(

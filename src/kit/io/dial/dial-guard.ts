@@ -1,5 +1,5 @@
-// The place at which every connection for an UpstreamCluster is checked: when it is opened, against the addresses that the name of the server
-// has at that moment. A check any earlier could be evaded by a name that changes its addresses.
+// Checks every connection for an UpstreamCluster when it is opened, against the addresses that the server's name resolves to at that moment. A name
+// that changes its addresses could evade any earlier check.
 
 import { lookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
@@ -54,14 +54,14 @@ export class GuardedServer {
     return this.#refusal
   }
 
-  /** Before each connection. A name is checked when it is looked up. @throws {LocalServerError} */
+  /** Called before each connection. A name is checked during its look-up. @throws {LocalServerError} */
   check(): void {
     if (isIP(this.host) === 0) return
     this.#refusal = this.#rules.refusal(this.host, this.port)
     if (this.#refusal !== '') throw new LocalServerError(this.#refusal)
   }
 
-  /** For net.connect and tls.connect, which do not look addresses up. Of those of a name, the ones that are refused are left out. */
+  /** For net.connect and tls.connect, which do not look up addresses. Omits refused addresses of a name. */
   readonly lookup: LookupFunction = (name, options, done) => {
     this.#lookUp(name, { ...options, all: true }, (error, found) => {
       if (error !== null) {
@@ -86,10 +86,10 @@ export class LocalServerError extends Error {
   readonly code = 'ERR_LOCAL_SERVER'
 }
 
-/** Servers of which one connector keeps TLS sessions. */
+/** Servers for which one connector keeps TLS sessions. */
 const MOST_KEPT = 64
 
-/** Opens the connections of undici. @param serverOf called once for each server, and again when there have been many */
+/** Opens undici's connections. @param serverOf called once per server, and again after many others */
 export function guardedConnector(
   serverOf: (host: string, port: number) => GuardedServer,
   options: buildConnector.BuildOptions,
@@ -109,7 +109,7 @@ export function guardedConnector(
     try {
       one.server.check()
     } catch (error) {
-      // undici takes an outcome only after this has returned.
+      // undici accepts a result only after this has returned.
       queueMicrotask(() => done(error as Error, null))
       return
     }

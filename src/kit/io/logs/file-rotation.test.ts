@@ -34,7 +34,7 @@ async function written(lines: number, options: object, before: readonly string[]
   }
 }
 
-/** Rotated files in their order, then the one that is written to. */
+/** Rotated files in order, then the current one. */
 function linesOf(files: ReadonlyMap<string, string>): string[] {
   const names = [...files.keys()].sort((a, b) => (a === 'audit.log' ? 1 : b === 'audit.log' ? -1 : a < b ? -1 : 1))
   return names.flatMap((name) => (files.get(name) ?? '').split('\n').slice(0, -1))

@@ -1,5 +1,5 @@
-// Rotation of a log file as kube-apiserver's audit log does it (gopkg.in/natefinch/lumberjack): a file that is full is renamed to
-// `NAME-TIME.EXT`, with the time in UTC; old ones are removed by number and age, and compressed if asked for.
+// Rotates a log file like kube-apiserver's audit log (gopkg.in/natefinch/lumberjack): a full file is renamed to `NAME-TIME.EXT`, with the time in
+// UTC; old ones are removed by number and age, and optionally compressed.
 
 import { createReadStream, createWriteStream, openSync, renameSync } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
@@ -10,9 +10,9 @@ import { createGzip } from 'node:zlib'
 export interface FileRotationOptions {
   /** Bytes. */
   readonly maxBytes: number
-  /** 0 = any age. */
+  /** 0 = unlimited. */
   readonly maxAgeMs: number
-  /** 0 = any number. */
+  /** 0 = unlimited. */
   readonly maxFiles: number
   readonly compress: boolean
   /** Wall clock, milliseconds. */
@@ -34,27 +34,27 @@ export class FileRotation {
     this.#options = options
   }
 
-  /** Renames the file. @returns a descriptor of a new one. @throws when that cannot be done; the file is then as it was */
+  /** Renames the file. @returns a descriptor of a new one. @throws if that fails; the file is then unchanged */
   rotate(): number {
     renameSync(this.#path, this.#rotatedName())
     return openSync(this.#path, 'a', 0o600)
   }
 
-  /** Compresses and removes rotated files; once at a time. */
+  /** Compresses and removes rotated files; never concurrently. */
   clean(onError: (message: string) => void): void {
     this.#cleaning = this.#cleaning
       .then(() => this.#clean())
       .catch((error: unknown) => onError(error instanceof Error ? error.message : String(error)))
   }
 
-  /** When all that was begun is done. */
+  /** Resolves when all pending cleaning is done. */
   cleaned(): Promise<void> {
     return this.#cleaning
   }
 
   #lastMs = 0
 
-  /** Never the name of another one: within a millisecond the next one is taken. */
+  /** Never an existing name: within the same millisecond the next one is used. */
   #rotatedName(): string {
     this.#lastMs = Math.max(Math.floor(this.#options.now()), this.#lastMs + 1)
     const time = new Date(this.#lastMs).toISOString().slice(0, -1).replaceAll(':', '-')
@@ -72,7 +72,7 @@ export class FileRotation {
     }
   }
 
-  /** The newest first. */
+  /** Newest first. */
   async #rotated(): Promise<readonly { readonly path: string; readonly timeMs: number }[]> {
     const folder = dirname(this.#path)
     const extension = extname(this.#path)
@@ -90,7 +90,7 @@ export class FileRotation {
   }
 }
 
-/** The whole file or none: a half one never has the final name. */
+/** All or nothing: an incomplete file never has the final name. */
 async function compressFile(path: string): Promise<void> {
   const unfinished = `${path}${GZIP}.tmp`
   await pipeline(createReadStream(path), createGzip(), createWriteStream(unfinished, { mode: 0o600 }))

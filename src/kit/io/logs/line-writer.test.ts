@@ -43,7 +43,7 @@ test('a slow reader loses lines, costs no memory, and gets what was kept', async
   for (let i = 0; i < 3000; i++) writer.write(line)
   assert.ok(writer.dropped() >= 2000, `${writer.dropped()} dropped`)
   const flushed = writer.close()
-  // From here on somebody reads: all that was taken arrives.
+  // From here on there is a reader: all accepted lines arrive.
   const cat = spawn('cat', [fifo], { stdio: ['ignore', 'pipe', 'ignore'] })
   let received = 0
   cat.stdout.on('data', (chunk: Buffer) => {
@@ -91,7 +91,7 @@ test('what waits is written when the process exits without closing', () => {
 
 test('half a line that a full disk left is ended before the next one, and counted', () => {
   const path = join(dir, 'full.log')
-  // A limit of the file's size is a disk that is full: a part is written, then nothing. Truncating makes room, as removing files does.
+  // A file size limit acts like a full disk: a part is written, then nothing. Truncating makes room, as removing files does.
   const script = `
     import { truncateSync } from 'node:fs'
     import { openLineWriter } from ${JSON.stringify(join(import.meta.dirname, 'line-writer.ts'))}

@@ -4,28 +4,28 @@
 import { closeSync, fstatSync, openSync, readSync, write, writeSync } from 'node:fs'
 import { FileRotation, type FileRotationOptions } from './file-rotation.ts'
 
-/** Where the lines of a log go. */
+/** Destination of a log's lines. */
 export interface LineWriter {
-  /** Takes a line (without its end); never blocks. */
+  /** Accepts a line (without its end); never blocks. */
   write(line: string): void
   /** Lines dropped so far: the queue was full, or writing failed. */
   dropped(): number
-  /** Resolves when all lines taken so far are written or dropped. */
+  /** Resolves when all accepted lines are written or dropped. */
   flush(): Promise<void>
   /** Flushes and closes; later lines are dropped. */
   close(): Promise<void>
 }
 
 export interface LineWriterOptions {
-  /** Bytes (about) that may wait. Default MAX_QUEUED. */
+  /** Approximate bytes that may wait. Default MAX_QUEUED. */
   readonly maxQueued?: number
-  /** Of a file. Default: it grows. */
+  /** For a file. Default: it grows. */
   readonly rotation?: FileRotationOptions
   /** Called for each failed write, once per kind of error. */
   readonly onError?: (message: string) => void
 }
 
-/** `target`: a file descriptor, or the path of a file to append to (made if absent, mode 0600). Throws if it cannot be opened. */
+/** `target`: a file descriptor, or the path of a file to append to (created if absent, mode 0600). Throws if it cannot be opened. */
 export function openLineWriter(target: number | string, options: LineWriterOptions = {}): LineWriter {
   const fd = typeof target === 'number' ? target : openSync(target, 'a', 0o600)
   const { rotation } = options
@@ -34,7 +34,7 @@ export function openLineWriter(target: number | string, options: LineWriterOptio
   return new QueuedWriter(fd, typeof target !== 'number', options, rotated, halfLine)
 }
 
-/** A process that ended while the disk was full leaves half a line. */
+/** A process that ended while the disk was full leaves an incomplete line. */
 function endsInHalfLine(path: string, appended: number): boolean {
   const stat = fstatSync(appended)
   if (!stat.isFile() || stat.size === 0) return false
@@ -47,7 +47,7 @@ function endsInHalfLine(path: string, appended: number): boolean {
       closeSync(fd)
     }
   } catch {
-    // It may be written and not read.
+    // It may be writable but not readable.
     return false
   }
 }
@@ -57,13 +57,13 @@ const NEWLINE = 0x0a
 /** Lines are written in blocks of about this size. */
 const BLOCK = 64 * 1024
 const RETRY_MS = 5
-/** Default limit of waiting lines. */
+/** Default limit of waiting bytes. */
 const MAX_QUEUED = 8 * 1024 * 1024
 
 class QueuedWriter implements LineWriter {
   #fd: number
   readonly #rotation: FileRotation | undefined
-  /** Of the file, where it is rotated. */
+  /** Size of the file, if it is rotated. */
   #bytes = 0
   readonly #owned: boolean
   readonly #maxQueued: number
@@ -113,7 +113,7 @@ class QueuedWriter implements LineWriter {
     this.#queued += line.length + 1
     if (this.#busy) return
     this.#busy = true
-    // Lines of one turn of the event loop leave together.
+    // Lines of one turn of the event loop are written together.
     setImmediate(() => this.#writeNext())
   }
 
@@ -149,7 +149,7 @@ class QueuedWriter implements LineWriter {
     this.#writeBlock(block, Buffer.from(this.#halfLine ? `\n${block.text}` : block.text), 0)
   }
 
-  /** Only between blocks, which are whole lines. One that fails leaves the file as it is, until as much again was written. */
+  /** Only between blocks, which are whole lines. If rotation fails, the file is kept until as much again was written. */
   #rotateBefore(length: number): void {
     const rotation = this.#rotation
     if (rotation === undefined) return
@@ -196,7 +196,7 @@ class QueuedWriter implements LineWriter {
     this.#onError(message)
   }
 
-  /** When the process exits without `close`: what still waits is written synchronously, as far as the reader takes it. */
+  /** If the process exits without `close`: writes what is waiting synchronously, as far as the reader accepts it. */
   #writeAllNow(): void {
     for (const block of this.#blocks) {
       try {
@@ -215,7 +215,7 @@ interface Block {
   lines: number
 }
 
-/** A line whose end is missing counts. */
+/** An incomplete line counts. */
 function linesIn(bytes: Buffer): number {
   let lines = 0
   for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines++

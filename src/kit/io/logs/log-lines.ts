@@ -1,4 +1,4 @@
-// The lines of an access log: of a file, plain or compressed, or of standard input. Memory does not grow with the log, nor with a line.
+// Reads the lines of an access log from a file, plain or compressed, or from standard input. Memory grows neither with the log nor with a line.
 
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -14,17 +14,17 @@ export interface LogLine {
   readonly text: string | undefined
 }
 
-/** Bytes; the longest line of ours has a target of 64 KiB, escaped, and as many names of groups as a head may have. */
+/** Bytes; our longest line has an escaped target of 64 KiB, and as many group names as a head may have. */
 const MAX_LINE = 4 * 1024 * 1024
 const NEWLINE = 0x0a
 const GZIP_MAGIC = [0x1f, 0x8b]
 
-/** Lines of the file; a compressed one is recognised by its first bytes. @throws {UserError} when it cannot be read to its end */
+/** Lines of a file; compression is detected by its first bytes. @throws {UserError} if it cannot be read to its end */
 export async function* linesOfFile(path: string): AsyncGenerator<LogLine> {
   const compressed = await isCompressed(path)
   const file = createReadStream(path, { highWaterMark: 256 * 1024 })
   const source: Readable = compressed ? file.pipe(createGunzip()) : file
-  // An error of the file does not reach the pipe's end by itself.
+  // A file's error does not propagate through the pipe by itself.
   if (compressed) file.on('error', (error) => source.destroy(error))
   let number = 0
   try {
@@ -63,7 +63,7 @@ async function isCompressed(path: string): Promise<boolean> {
   }
 }
 
-/** undefined = a line that is too long, whose bytes were thrown away as they came. */
+/** undefined = an overlong line, whose bytes were discarded as they arrived. */
 async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<string | undefined> {
   let parts: Buffer[] = []
   let length = 0

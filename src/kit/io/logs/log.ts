@@ -1,4 +1,4 @@
-// The log of the process: JSON lines with `ts` (RFC 3339), `level`, `msg` and the fields of the event, without secrets.
+// The process log: JSON lines with `ts` (RFC 3339), `level`, `msg` and the event's fields, without secrets.
 
 import { pino } from 'pino'
 import type { Logger } from '../../api/ports.ts'
@@ -9,16 +9,16 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export interface LoggerOptions {
   readonly level: LogLevel
-  /** Takes lines; `openLineWriter(2)` for stderr. */
+  /** Receives lines; `openLineWriter(2)` for stderr. */
   readonly destination: { write(line: string): void }
 }
 
-/** Its level may change. */
+/** A logger whose level may change. */
 export interface LeveledLogger extends Logger {
   level: LogLevel
 }
 
-/** Errors in fields are logged as their message; with their stack when the level is debug. */
+/** Errors in fields are logged as their message; at level debug with their stack. */
 export function createLogger(options: LoggerOptions): LeveledLogger {
   // pino ends each line itself.
   const lines = { write: (line: string): void => options.destination.write(line.trimEnd()) }
@@ -54,7 +54,7 @@ function describeFields(fields: Record<string, unknown> | undefined, withStacks:
   if (fields === undefined) return {}
   const described: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
-    // `level`, `ts` and `msg` are the line's own.
+    // `level`, `ts` and `msg` are reserved for the line itself.
     const key = name === 'level' || name === 'ts' || name === 'msg' ? `${name}_` : name
     described[key] = value
     if (withStacks && value instanceof Error) described[`${key}Stack`] = value.stack

@@ -1,11 +1,11 @@
-// Warnings of what others can cause any number of times: an instance for each kind, which writes one line in a while at most.
+// Rate-limits warnings that others can trigger at will: one instance per kind, which logs at most one line per interval.
 
 import { Budget } from '../../api/limits/budget.ts'
 import type { Clock, Logger } from '../../api/ports.ts'
 
 const RARE_WARNING_MS = 10_000
 
-/** Its lines are examples, with addresses; how often it happens is what metrics count. */
+/** Its lines are examples, with addresses; metrics count the occurrences. */
 export class RareWarnings {
   readonly #to: { readonly log: Logger; readonly clock: Clock }
   readonly #level: 'warn' | 'error'

@@ -10,11 +10,11 @@ export class RecentLines implements LineSink {
   readonly #next: LineSink
   readonly #max: number
   #lines: string[] = []
-  /** Of `#lines`: those before it are dropped, and removed now and then. */
+  /** Index into `#lines`: those before it are dropped, and removed now and then. */
   #first = 0
   #characters = 0
 
-  /** @param next where each line goes, too */
+  /** @param next also receives each line */
   constructor(next: LineSink, max: number = MAX_CHARACTERS) {
     this.#next = next
     this.#max = max
@@ -30,7 +30,7 @@ export class RecentLines implements LineSink {
     this.#first = 0
   }
 
-  /** Each with its end. */
+  /** Each line with its end. */
   text(): string {
     return this.#lines
       .slice(this.#first)

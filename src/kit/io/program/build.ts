@@ -1,26 +1,26 @@
-// Which build of the program runs, and where its files are: the bundle in dist/, or the sources themselves.
+// The running build, and the locations of its files: the bundle in dist/, or the sources themselves.
 
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** What build/build.ts knows of the sources. */
+/** Facts that build/build.ts knows about the sources. */
 export interface BuildConstants {
   readonly version: string
-  /** Of git, 40 hex digits; '' = not built from a git checkout. */
+  /** Git commit, 40 hex digits; '' = not built from a git checkout. */
   readonly commit: string
-  /** Files of the checkout had changed since that commit. */
+  /** The checkout had uncommitted changes. */
   readonly modified: boolean
-  /** Of the commit, RFC 3339. */
+  /** Commit date, RFC 3339. */
   readonly date: string
 }
 
-/** Put in place by the build; the sources have none. */
+/** Defined by the build; undefined when running from sources. */
 declare const PORTCULLIS_BUILD: BuildConstants
 
 const bundled: BuildConstants | undefined = typeof PORTCULLIS_BUILD === 'undefined' ? undefined : PORTCULLIS_BUILD
 
 export interface Build extends BuildConstants {
-  /** `source`: the program runs from its sources, which may change at any time; no commit is named. */
+  /** `source`: the program runs from its sources, which may change at any time; no commit is given. */
   readonly from: 'bundle' | 'source'
 }
 
@@ -28,25 +28,25 @@ export const BUILD: Build = bundled
   ? { ...bundled, from: 'bundle' }
   : { version: versionOfPackage(), commit: '', modified: false, date: '', from: 'source' }
 
-/** As `git describe` would say: `clean` or `dirty`; '' where no commit is known. */
+/** Like `git describe`: `clean` or `dirty`; '' if no commit is known. */
 export function treeState({ commit, modified }: BuildConstants): string {
   return commit === '' ? '' : modified ? 'dirty' : 'clean'
 }
 
-/** Of the package: `0.1.0`. */
+/** The package's version: `0.1.0`. */
 export const VERSION: string = BUILD.version
 
-/** Folders and modules that are found by their path. All modules of the bundle lie in one folder, beside `config`. */
+/** Directories and modules located by path. All modules of the bundle are in one directory, next to `config`. */
 export const PROGRAM_FILES: {
   /** The module of a gateway thread. */
   readonly threadEntry: URL
-  /** What exports KubeConfig: a path, or the name of a package. */
+  /** The module that exports KubeConfig: a path, or a package name. */
   readonly clientNode: string
-  /** The examples, which the demo serves. */
+  /** The examples served by the demo. */
   readonly examples: string
-  /** The folder of the dashboard's files; '' = they have to be made first. */
+  /** The directory of the dashboard's files; '' = they must be built first. */
   readonly dashboard: string
-  /** What makes them; '' in the bundle. */
+  /** Builds them; '' in the bundle. */
   readonly dashboardBuild: string
   /** '' in the bundle: only a checkout has one. */
   readonly testHarness: string
@@ -68,7 +68,7 @@ export const PROGRAM_FILES: {
       testHarness: fileURLToPath(beside('../../../../test/harness')),
     }
 
-/** How this command is called in texts that are to be copied. */
+/** The command's name in texts meant to be copied. */
 export const COMMAND: string = bundled ? 'portcullis' : 'bin/portcullis'
 
 function beside(path: string): URL {

@@ -1,4 +1,4 @@
-// The files of the dashboard: those that the build has made, or, of a program that runs from its sources, made when they are first asked for.
+// The dashboard's files: from the build, or, when running from sources, built on first use.
 
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ type Files = ReadonlyMap<string, Uint8Array>
 const MAX_BYTES = 8 * 1024 * 1024
 let loaded: Promise<Files> | undefined
 
-/** By name; read once. Rejects when there are none; the next call tries again. */
+/** Keyed by name; read once. Rejects if there are none; the next call tries again. */
 export function dashboardFiles(): Promise<Files> {
   loaded ??= load().catch((error: unknown) => {
     loaded = undefined

@@ -1,32 +1,32 @@
-// Finds the turns of a thread's event loop that take too long, and says what had it. Steps that are marked (steps.ts) are exact. What nobody
-// marked is found by a timer that comes too late; so is what kept the whole thread from running.
+// Detects overlong turns of a thread's event loop and names the cause. Marked steps (steps.ts) are exact. Unmarked work is detected by a timer that
+// fires late; so is anything that kept the whole thread from running.
 
 import { PerformanceObserver } from 'node:perf_hooks'
 import process from 'node:process'
 import { type LongStep, type Step, setThreshold, takeLong, takeMost, takeOpen } from './steps.ts'
 
-/** A turn of the event loop that took too long. */
+/** An overlong turn of the event loop. */
 export interface Stall {
-  /** What had the loop. */
+  /** What occupied the loop. */
   readonly step: Step
-  /** What was marked: differs from `step` for garbage collection and where the thread did not run. '' = nothing. */
+  /** The marked step: differs from `step` for garbage collection and if the thread did not run. '' = none. */
   readonly during: string
   readonly ms: number
-  /** Processor time of the thread, of this turn and up to 20 ms before it. */
+  /** CPU time of the thread, in this turn and up to 20 ms before it. */
   readonly cpuMs: number
-  /** Of the request that was being worked on; '' = none. */
+  /** Audit-ID of the request being worked on; '' = none. */
   readonly auditId: string
 }
 
 export interface StallWatchOptions {
-  /** A turn of at least this long is a stall. Milliseconds. */
+  /** Minimum duration of a stall. Milliseconds. */
   readonly thresholdMs: number
   onStall(stall: Stall): void
 }
 
-/** Between two looks: what nobody marked is noticed when it is this much longer than the threshold, or the half by chance. */
+/** Check interval: unmarked stalls are certainly detected if they exceed the threshold by this much, and with 50% probability at half of it. */
 const LOOK_MS = 20
-/** Shorter garbage collections are nobody's stall. */
+/** Shorter garbage collections cause no stall. */
 const LEAST_GC_MS = 5
 const MOST_GC_KEPT = 32
 
@@ -45,8 +45,8 @@ interface Found extends Pause {
 let watching = false
 
 /**
- * Watches the event loop of this thread until what it returns is called. Does not keep the thread alive. A second watch of the same thread
- * does nothing: gateways that share one, in tests, are watched by the first.
+ * Watches this thread's event loop until the returned function is called. Does not keep the thread alive. A second watch of the same thread does
+ * nothing: gateways that share one, in tests, are watched by the first.
  */
 export function watchStalls(options: StallWatchOptions): () => void {
   if (watching) return () => undefined
@@ -110,7 +110,7 @@ class StallWatch {
     this.#found.push({ step, auditId, cpuMs, fromMs: nowMs - unexplainedMs, toMs: nowMs })
   }
 
-  /** Reports what the look before has found. */
+  /** Reports what the previous check found. */
   #report(): void {
     if (this.#found.length === 0) return
     const found = this.#found
@@ -126,13 +126,13 @@ class StallWatch {
       collectedMs += Math.max(0, Math.min(pause.toMs, toMs) - Math.max(pause.fromMs, fromMs))
     }
     const during = step === 'unknown' ? '' : step
-    // With a processor of its own it would have been no stall.
+    // With a CPU of its own, this would not have been a stall.
     if (cpuMs < this.#options.thresholdMs) return { step: 'off-cpu', during, ms, cpuMs, auditId }
     return { step: collectedMs >= ms / 2 ? 'gc' : step, during, ms, cpuMs, auditId }
   }
 }
 
-/** Processor time of this thread. */
+/** CPU time of this thread. */
 function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000

@@ -1,9 +1,9 @@
-// What a thread is working on, so that a turn of its event loop that takes too long has a name. Each mark is two stores and, where the
-// time was read anyway, a comparison. One state for each thread, as there is one event loop.
+// Marks what a thread is working on, so that an overlong turn of its event loop has a name. Each mark is two stores and, where the time was read
+// anyway, a comparison. One state per thread, like the event loop.
 
 import { MONOTONIC_OFFSET_MS } from '../world/clock.ts'
 
-/** What a thread can be doing; a closed set, because it is a label of metrics. */
+/** What a thread can be doing; a closed set, because it is a metrics label. */
 export const STEPS = [
   /** TLS and the first bytes of a new connection. */
   'handshake',
@@ -11,13 +11,13 @@ export const STEPS = [
   'http2',
   /** The parser of a client's HTTP/1.1. */
   'http1',
-  /** From the head of a request until it is decided: lookup to admit, of src/gateway/request/serve.ts. */
+  /** From a request's head to the decision: lookup to admit, in src/gateway/serve.ts. */
   'decide',
-  /** Sending it to an endpoint. */
+  /** Sending a request to an endpoint. */
   'forward',
   /** Frames of an endpoint. */
   'upstream',
-  /** Its answer on the way to the client. */
+  /** Passing the response on to the client. */
   'answer',
   /** Metrics, logs and audit of a request. */
   'observe',
@@ -27,39 +27,39 @@ export const STEPS = [
   'api-server',
   /** The webhooks. */
   'webhook',
-  /** The admin and the health listener. */
+  /** The admin and health listeners. */
   'admin',
-  /** A configuration being compiled and put in force. */
+  /** Compiling a configuration and putting it in force. */
   'snapshot',
-  /** What a thread tells the main thread about itself, and what that makes of it. */
+  /** A thread's reports to the main thread, and their processing. */
   'report',
   /** Garbage collection. */
   'gc',
-  /** The thread did not run: no processor was free, or it waited for a disk. */
+  /** The thread did not run: no CPU was free, or it waited for a disk. */
   'off-cpu',
   /** None of these. */
   'unknown',
 ] as const
 
 export type Step = (typeof STEPS)[number]
-/** Those that something is marked as. */
+/** Steps that can be marked. */
 export type MarkedStep = Exclude<Step, 'gc' | 'off-cpu' | 'unknown'>
 
-/** The request that is worked on. */
+/** The request being worked on. */
 interface Worked {
   readonly auditId: string
 }
 
-/** A step that took too long. Times as `performance.now()`. */
+/** A step that took too long. Times from `performance.now()`. */
 export interface LongStep {
   readonly step: MarkedStep
   readonly fromMs: number
   readonly toMs: number
-  /** '' = no request, or none that has one. */
+  /** '' = no request, or one without an Audit-ID. */
   readonly auditId: string
 }
 
-/** The marked ones, as numbers: marking is done for every chunk that is read. */
+/** The marked ones, as numbers: every chunk that is read is marked. */
 export const AT: { readonly [S in MarkedStep]: number } = {
   handshake: 0,
   http2: 1,
@@ -83,29 +83,29 @@ const NOTHING = -1
 const MOST_KEPT = 16
 
 let step = NOTHING
-/** When it began; in an array, because a variable would be a new heap number with each mark. */
+/** Start time; in an array, because a variable would allocate a heap number with each mark. */
 const since = new Float64Array(1)
 let request: Worked | undefined
 let thresholdMs = Number.POSITIVE_INFINITY
 let long: LongStep[] = []
-/** Milliseconds of each step since the watch has looked. */
+/** Milliseconds per step since the last check of the watch. */
 const spent = new Float64Array(MARKED.length)
 
-/** The event loop has called something. @param nowMs as `performance.now()` */
+/** The event loop has invoked a callback. @param nowMs from `performance.now()` */
 export function beginStep(next: number, nowMs: number): void {
   step = next
   since[0] = nowMs
   request = undefined
 }
 
-/** What was going on goes on as another step. */
+/** Continues the current work as another step. */
 export function nextStep(next: number, nowMs: number): void {
   if (step !== NOTHING) close(nowMs)
   step = next
   since[0] = nowMs
 }
 
-/** The same with a time of the clock of all threads. @param monotonicMs as `systemClock.monotonic()` */
+/** The same, with a time from the clock shared by all threads. @param monotonicMs from `systemClock.monotonic()` */
 export function nextStepAt(next: number, monotonicMs: number): void {
   nextStep(next, monotonicMs - MONOTONIC_OFFSET_MS)
 }
@@ -117,12 +117,12 @@ export function endStep(nowMs: number): void {
   request = undefined
 }
 
-/** Names the request that the steps from here on are done for. */
+/** Sets the request for which subsequent steps are done. */
 export function workOn(worked: Worked): void {
   request = worked
 }
 
-/** Runs what is rare as a step of its own, within another one or not. @param worked default: what was worked on before */
+/** Runs a rare operation as its own step, nested or not. @param worked default: the current request */
 export function inStep<T>(name: MarkedStep, run: () => T, worked: Worked | undefined = request): T {
   const outer = step
   const outerRequest = request
@@ -160,7 +160,7 @@ export function setThreshold(ms: number): void {
   thresholdMs = ms
 }
 
-/** Steps that took too long since the last call. */
+/** Overlong steps since the last call. */
 export function takeLong(): readonly LongStep[] {
   if (long.length === 0) return NONE
   const taken = long
@@ -168,7 +168,7 @@ export function takeLong(): readonly LongStep[] {
   return taken
 }
 
-/** What most of at least `leastMs` was spent on since the last call, in however many pieces; undefined = on nothing that is marked. */
+/** The step with the most time since the last call, if at least `leastMs`, in however many pieces; undefined = nothing marked. */
 export function takeMost(leastMs: number): MarkedStep | undefined {
   let most = 0
   for (let i = 1; i < spent.length; i++) if ((spent[i] ?? 0) > (spent[most] ?? 0)) most = i
@@ -177,7 +177,7 @@ export function takeMost(leastMs: number): MarkedStep | undefined {
   return found
 }
 
-/** A step that began after `sinceWhenMs` and whose end nobody marked, such as what goes on after a promise. */
+/** A step that began after `sinceWhenMs` and whose end was not marked, such as work that continues after a promise. */
 export function takeOpen(sinceWhenMs: number, nowMs: number): LongStep | undefined {
   if (step === NOTHING || sinceMs() < sinceWhenMs) return undefined
   const open = marked(nowMs)

@@ -5,8 +5,8 @@ import type { Clock } from '../../api/ports.ts'
 const ATTEMPTS = 20
 
 /**
- * The offset from `performance.now()`, which counts from the start of a thread, to the clock of all threads. Of several attempts the
- * fastest counts: a thread that is interrupted between two readings would be off for ever.
+ * Offset from `performance.now()`, which counts from the start of a thread, to the clock shared by all threads. The fastest of several attempts
+ * counts: a thread interrupted between the two readings would be off forever.
  */
 export const MONOTONIC_OFFSET_MS: number = ((): number => {
   let best = Number.POSITIVE_INFINITY
@@ -24,6 +24,6 @@ export const MONOTONIC_OFFSET_MS: number = ((): number => {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  /** The same for all threads, to less than a microsecond or so. */
+  /** Equal in all threads, to about a microsecond. */
   monotonic: () => performance.now() + MONOTONIC_OFFSET_MS,
 }

@@ -1,9 +1,9 @@
-// One timer per thread for all deadlines of seconds: connections and pools are ticked once a second,
-// so that no request and no connection has a timer of its own.
+// One timer per thread for all deadlines of seconds: connections and pools are ticked once a second, so that no request or connection has its own
+// timer.
 
 /** Something with deadlines. */
 export interface Tickable {
-  /** @param nowMs monotonic, as `performance.now()` */
+  /** @param nowMs monotonic, from `performance.now()` */
   tick(nowMs: number): void
 }
 
@@ -12,7 +12,7 @@ const TICK_MS = 1_000
 const members = new Set<Tickable>()
 let timer: NodeJS.Timeout | undefined
 
-/** `member.tick` is called about once a second, until `removeTickable`. Does not keep the process alive. */
+/** Calls `member.tick` about once a second, until `removeTickable`. Does not keep the process alive. */
 export function addTickable(member: Tickable): void {
   members.add(member)
   if (timer !== undefined) return
@@ -27,7 +27,7 @@ export function removeTickable(member: Tickable): void {
   timer = undefined
 }
 
-/** What the timer calls; tests may pass a later time. */
+/** The timer's callback; tests may pass a later time. */
 export function tickAll(nowMs: number): void {
   for (const member of members) member.tick(nowMs)
 }

@@ -1,5 +1,5 @@
-// Whether files have changed, by looking: names may be links to links, as in a mounted Secret (`..data`), whose targets are exchanged
-// without an event for the file, and a file system may be one of another machine, which sends none.
+// Detects file changes by polling: names may be links to links, as in a mounted Secret (`..data`), whose targets are swapped without an event for the
+// file, and a network file system may send no events.
 
 import { stat } from 'node:fs/promises'
 
@@ -7,12 +7,12 @@ export interface FollowedFiles {
   stop(): void
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const LOOK_MS = 1000
 
 /**
- * Calls `changed` once the files have been the same for two looks and are others than at the last call, and in any case once after the
- * start: whoever has read them before may have read older ones. Two files that belong together are thus seldom seen half-way.
+ * Calls `changed` once the files have been stable for two checks and differ from the last call, and in any case once after the start: the caller may
+ * have read older versions before. Two files that belong together are thus rarely seen halfway.
  */
 export function followFiles(files: readonly string[], changed: () => void, lookMs: number = LOOK_MS): FollowedFiles {
   let [told, last] = ['', '']
@@ -38,7 +38,7 @@ export function followFiles(files: readonly string[], changed: () => void, lookM
   }
 }
 
-/** Another text after each change of the content; files are rewritten or replaced, and both show here. */
+/** Differs after each change of the content, whether files are rewritten or replaced. */
 async function identityOf(file: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })

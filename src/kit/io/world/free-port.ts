@@ -5,9 +5,9 @@ import { UserError } from '../../api/validation/field-errors.ts'
 import { formatListenAddress, type ListenAddress } from '../../core/listen-address.ts'
 
 /**
- * Fails when a process listens on the address already, even one that would share it: two gateways that share a port by
- * accident would each get some of the connections. Port 0 is always free.
- * @param flag where the address was given
+ * Fails if a process already listens on the address, even one that would share it: two gateways that accidentally share a port would each get some of
+ * the connections. Port 0 is always free.
+ * @param flag that set the address
  * @throws {UserError} saying what to do
  */
 export async function requireFreePort(address: ListenAddress, flag: string): Promise<void> {
@@ -21,7 +21,7 @@ export async function requireFreePort(address: ListenAddress, flag: string): Pro
   })
 }
 
-/** @param code of the system: EADDRINUSE and so on */
+/** @param code from the system: EADDRINUSE and so on */
 export function cannotListen(address: ListenAddress, message: string, code: string, flag: string): UserError {
   return new UserError(`cannot listen on ${formatListenAddress(address)}: ${message}`, fixOf(code, flag))
 }

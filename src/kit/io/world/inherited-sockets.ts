@@ -1,5 +1,5 @@
-// Listening sockets that whoever started the process has opened for it: socket activation as sd_listen_fds(3) describes it, or plain
-// numbers. Each may be taken once: two listeners on one file descriptor would close it under each other.
+// Listening sockets opened by the parent process: socket activation as in sd_listen_fds(3), or plain numbers. Each may be taken once: two listeners
+// on one file descriptor would close it under each other.
 
 import process from 'node:process'
 import { UserError } from '../../api/validation/field-errors.ts'
@@ -7,22 +7,22 @@ import { formatListenAddress, type InheritedSocket, type ListenAddress } from '.
 
 /** SD_LISTEN_FDS_START */
 const FIRST_FD = 3
-/** The name of sockets that were given none (sd_listen_fds_with_names(3)). */
+/** Name of unnamed sockets (sd_listen_fds_with_names(3)). */
 const UNKNOWN = 'unknown'
 
 /** File descriptor -> where it is used. */
 const taken = new Map<number, string>()
 
-/** The variables of the protocol, and the process that must be meant by them. */
+/** The protocol's variables, and the process they must refer to. */
 export interface SocketEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pid: number
 }
 
 /**
- * The file descriptors of an address with `inherited`, which belong to the caller from now on.
- * @param flag where the address was given
- * @throws {UserError} when there are none, or one was taken before
+ * The file descriptors of an address with `inherited`, owned by the caller from now on.
+ * @param flag that set the address
+ * @throws {UserError} if there are none, or one is already taken
  */
 export function takeInherited(
   address: ListenAddress,
@@ -39,7 +39,7 @@ export function takeInherited(
   return fds
 }
 
-/** As takeInherited(), but they may be taken afterwards. */
+/** Like takeInherited(), but leaves them available. */
 export function findInherited(
   address: ListenAddress,
   flag: string,

@@ -1,15 +1,15 @@
-// The memory that the system grants this process: the limit of its control group, version 1 or 2, or of one that this one is in.
+// The memory limit of this process: from its control group, version 1 or 2, or one of that group's ancestors.
 
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Reads a file; undefined = it is not there. */
+/** Reads a file; undefined = it does not exist. */
 export type ReadText = (path: string) => string | undefined
 
-/** Larger ones mean "none": version 1 says so by the largest number of pages. */
+/** Larger values mean "none": version 1 expresses that by the largest number of pages. */
 const NO_LIMIT = 2 ** 60
 
-/** Bytes; 0 = there is no limit, or nothing says so. @param read default: the file system */
+/** Bytes; 0 = no limit, or unknown. @param read default: the file system */
 export function memoryLimit(read: ReadText = readText): number {
   const groups = read('/proc/self/cgroup') ?? ''
   const limits: number[] = []
@@ -23,7 +23,7 @@ export function memoryLimit(read: ReadText = readText): number {
   return limits.length === 0 ? 0 : Math.min(...limits)
 }
 
-/** In a container the path may be that of the host, whose groups are not there: then the root is the container's own. */
+/** In a container the path may be the host's, whose groups are not visible: then the root is the container's own. */
 function alongPath(root: string, path: string, file: string, read: ReadText): number[] {
   const limits: number[] = []
   for (let at = path; ; at = dirname(at)) {

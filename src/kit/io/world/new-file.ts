@@ -1,10 +1,10 @@
-// A file that only its owner reads, and that was not there before.
+// Creates a file that only its owner can read.
 
 import { writeFileSync } from 'node:fs'
 import { errorMessage } from '../../api/validation/error-message.ts'
 import { UserError } from '../../api/validation/field-errors.ts'
 
-/** @throws {UserError} when it exists, or cannot be written */
+/** @throws {UserError} if it exists, or cannot be written */
 export function writeNewFile(file: string, bytes: Buffer): void {
   try {
     writeFileSync(file, bytes, { mode: 0o600, flag: 'wx' })

@@ -1,8 +1,8 @@
-// How many files this process may have open: sockets are files.
+// The limit of open files of this process: sockets count, too.
 
 import { readFileSync } from 'node:fs'
 
-/** The hard limit, to which Node raises its own at the start; 0 = nothing says so, or there is none. */
+/** The hard limit, to which Node raises the soft one at startup; 0 = unknown, or unlimited. */
 export function openFilesLimit(read: () => string = () => readFileSync('/proc/self/limits', 'utf8')): number {
   try {
     return Number(/^Max open files\s+\S+\s+(\d+)/m.exec(read())?.[1] ?? 0)

@@ -1,19 +1,19 @@
-// The terminal of a command that refreshes its output in place: its size, its keys, and that it is left as it was found.
+// The terminal of a command that refreshes its output in place: its size and keys, and restoring it afterwards.
 
 import process from 'node:process'
 
 export interface Screen {
   readonly columns: number
   readonly rows: number
-  /** Shows these lines instead of what was there; none may be wider than the screen. */
+  /** Replaces the output by these lines; none may be wider than the screen. */
   show(lines: readonly string[]): void
-  /** Resolves after `ms`, or before that when the size has changed; false when the user wants to end. */
+  /** Resolves after `ms`, or earlier if the size has changed; false if the user wants to quit. */
   wait(ms: number): Promise<boolean>
-  /** Brings back what was there before. */
+  /** Restores the previous contents. */
   close(): void
 }
 
-/** Where a screen is: standard input and output, unless a test has others. */
+/** Streams of a screen: standard input and output, except in tests. */
 export interface Terminal {
   readonly input: Pick<NodeJS.ReadStream, 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'isTTY'>
   readonly output: Pick<NodeJS.WriteStream, 'write' | 'on' | 'off' | 'columns' | 'rows' | 'isTTY'>
@@ -28,7 +28,7 @@ const CTRL_C = 0x03
 const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
 
-/** undefined where output is not a terminal, or there is no keyboard: then what a command shows is shown once. */
+/** undefined if output is not a terminal, or there is no keyboard: then the command prints its output once. */
 export function openScreen(terminal: Terminal = { input: process.stdin, output: process.stdout }): Screen | undefined {
   const { input, output } = terminal
   return input.isTTY && output.isTTY ? new TerminalScreen(terminal) : undefined

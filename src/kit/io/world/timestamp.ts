@@ -3,7 +3,7 @@
 let secondMs = -1
 let secondText = ''
 
-/** UTC with microseconds: `2024-05-01T12:00:00.123456Z`. Cheap when called for the same second again. */
+/** UTC with microseconds: `2024-05-01T12:00:00.123456Z`. Cheap for repeated calls within a second. */
 export function rfc3339Micro(wallMs: number): string {
   return `${upToSecond(wallMs)}.${String(Math.floor((wallMs % 1000) * 1000)).padStart(6, '0')}Z`
 }

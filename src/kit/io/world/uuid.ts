@@ -1,10 +1,10 @@
-// Random UUIDs (RFC 9562 section 5.4) for the request path. `crypto.randomUUID` joins its text of some twenty pieces, and whoever writes such a
-// text into a buffer first has V8 copy it into one: with two writes a request, as for an Audit-ID, that is three times what this costs.
+// Random UUIDs (RFC 9562 section 5.4) for the request path. `crypto.randomUUID` concatenates some twenty pieces, and V8 has to flatten such a text
+// before it is written to a buffer: with two writes per request, as for an Audit-ID, that is three times what this costs.
 
 import { randomFillSync } from 'node:crypto'
 
 const UUID_BYTES = 16
-/** As many at once as make the system call cheap. */
+/** Enough at once to make the system call cheap. */
 const POOL = new Uint8Array(256 * UUID_BYTES)
 const HEX: Uint8Array = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0))
 const DASH = 0x2d

@@ -65,7 +65,7 @@ export const EVENTS: ResourceKind = {
   schema: kubeObject('Event says what happened to an object, and how often.', 'v1', 'Event', FIELDS, [
     'involvedObject',
   ]),
-  // The table of events begins with a time and has the name last.
+  // The event table begins with a time and has the name last.
   columns: [
     {
       name: 'Last Seen',
@@ -150,7 +150,7 @@ const REQUIRED_WITH_TIME = [
   ['reason', 128],
 ] as const
 
-// Cells as kubectl shows them of a real cluster (k8s.io/kubernetes/pkg/printers/internalversion/printers.go).
+// Cells as kubectl shows them for a real cluster (k8s.io/kubernetes/pkg/printers/internalversion/printers.go).
 
 function firstSeen(event: JsonObject): unknown {
   return event['firstTimestamp'] ?? event['eventTime'] ?? null

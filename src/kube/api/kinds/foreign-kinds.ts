@@ -1,4 +1,4 @@
-// Kinds of other API servers that the gateway reads or writes there; it serves none of them, and knows no more than their names.
+// Kinds that the gateway reads on other API servers; it does not serve them and knows only their names.
 
 import type { ResourceKind } from '../resource-kind.ts'
 

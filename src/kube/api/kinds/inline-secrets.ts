@@ -1,27 +1,27 @@
-// Keys and tokens that stand in an object itself instead of in a Secret: which fields they are, what stands in their place
-// where they may not be shown, and how to tell that a text holds a copy of them.
+// Keys and tokens written inline in an object instead of in a Secret: which fields hold them, how they are redacted, and how to detect a copy of them
+// in a text.
 
 import type { ResourceKind } from '../resource-kind.ts'
 
 /** PEM of a private key, of any algorithm: it may be among certificates (RFC 7468 section 10, RFC 5958, PKCS #1, SEC 1). */
 const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/
 
-/** What PEM of a private key looks like in base64: one text for each place of its first byte in a group of three. */
+/** What PEM of a private key looks like in base64: one text per alignment of its first byte in a group of three. */
 const PRIVATE_KEY_BASE64 = [0, 1, 2].map((shift) => {
   const words = Buffer.from(`${'.'.repeat(shift)}PRIVATE KEY-----`)
-  // Its first and last characters depend on the bytes next to it.
+  // The first and last characters depend on the adjacent bytes.
   return words
     .subarray(0, words.length - (words.length % 3))
     .toString('base64')
     .slice(shift === 0 ? 0 : 4)
 })
 
-/** @param base64 of a field that ought to be public: certificates */
+/** @param base64 value of a field that should be public: certificates */
 export function holdsPrivateKey(base64: string): boolean {
   return PRIVATE_KEY.test(Buffer.from(base64, 'base64').toString('latin1'))
 }
 
-/** Whether an object, as JSON, has to be kept as a Secret is. May say yes of one that holds none. */
+/** Whether an object, as JSON, must be protected like a Secret. False positives are possible. */
 export function mayHoldSecret(kind: ResourceKind, json: string): boolean {
   return mentionsInlineSecret(kind, json) || PRIVATE_KEY_BASE64.some((part) => json.includes(part))
 }
@@ -29,8 +29,8 @@ export function mayHoldSecret(kind: ResourceKind, json: string): boolean {
 const mentions = new WeakMap<ResourceKind, RegExp>()
 
 /**
- * Whether a text (JSON, JSON within JSON, YAML) names a field of secret bytes, so that it may hold a copy of them. The names in
- * managedFields (`f:keyData`) do not count: no value follows.
+ * Whether a text (JSON, JSON within JSON, YAML) names a field of secret bytes and so may hold a copy of them. Names in managedFields (`f:keyData`) do
+ * not count: no value follows.
  */
 export function mentionsInlineSecret(kind: ResourceKind, text: string): boolean {
   const { inlineSecrets = [] } = kind

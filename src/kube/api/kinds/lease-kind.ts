@@ -1,4 +1,4 @@
-// Lease (coordination.k8s.io/v1): who leads, and who is alive.
+// Lease (coordination.k8s.io/v1): leadership and liveness.
 
 import { kubeObject, object, oneOf, text, time, wholeNumber } from '../../../kit/api/json/json-schema.ts'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'

@@ -1,4 +1,4 @@
-// Namespace (v1): where namespaced objects live.
+// Namespace (v1).
 
 import { atomic, byKey, kubeObject, list, object, oneOf, text, time } from '../../../kit/api/json/json-schema.ts'
 import type { ResourceKind } from '../resource-kind.ts'

@@ -12,7 +12,7 @@ const MAX_BYTES = 1_048_576
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/
 const KEY_FIX = 'at most 253 of them, and not beginning with ..'
 
-/** What a Secret of a type has to hold (ValidateSecret); where two are named, one is enough. */
+/** Required keys by Secret type (ValidateSecret); where two are named, one is enough. */
 const KEYS_OF_TYPE: ReadonlyMap<unknown, readonly (readonly string[])[]> = new Map([
   ['kubernetes.io/tls', [['tls.crt'], ['tls.key']]],
   ['kubernetes.io/ssh-auth', [['ssh-privatekey']]],
@@ -21,7 +21,7 @@ const KEYS_OF_TYPE: ReadonlyMap<unknown, readonly (readonly string[])[]> = new M
   ['kubernetes.io/dockerconfigjson', [['.dockerconfigjson']]],
 ])
 
-// Where kube-apiserver has a text for an error, it stands alone: no fix.
+// Errors for which kube-apiserver has a text carry no fix.
 export const SECRETS: ResourceKind = {
   group: '',
   version: 'v1',
@@ -52,12 +52,12 @@ export const SECRETS: ResourceKind = {
   check: checkSecret,
 }
 
-/** How many keys the object has in `data`. */
+/** Number of keys in `data`. */
 export function countData({ data }: JsonObject): number {
   return isRecord(data) ? Object.keys(data).length : 0
 }
 
-/** `stringData` is merged into `data` before. */
+/** `stringData` has already been merged into `data`. */
 function checkSecret(
   object: JsonObject,
   before: JsonObject | undefined,
@@ -105,7 +105,7 @@ function sameData(a: unknown, b: unknown): boolean {
   )
 }
 
-/** A pair that does not fit is stored, with a warning, as a kube-apiserver does. */
+/** A mismatched pair is stored with a warning, as kube-apiserver does. */
 function checkPair(data: Readonly<Record<string, unknown>>, pem: PemChecks, out: FieldErrors): void {
   const cert = textOf(data['tls.crt'])
   const key = textOf(data['tls.key'])

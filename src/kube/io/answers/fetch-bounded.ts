@@ -1,4 +1,4 @@
-// One HTTP/1.1 call to another machine whose answer is bounded however it is read. Redirects are not followed, and a compressed answer is not decoded.
+// One HTTP/1.1 call to another machine whose response is bounded however it is read. Does not follow redirects or decode compressed responses.
 
 import type { ConnectionOptions } from 'node:tls'
 import { Agent, type Dispatcher, request } from 'undici'
@@ -15,15 +15,15 @@ export interface BoundedRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | undefined
-  /** Whose certificate is accepted, and which one is presented. Default: Node's CAs, none. */
+  /** Which server certificate is accepted, and which client certificate is presented. Default: Node's CAs, none. */
   readonly tls?: ConnectionOptions
-  /** Connections that are kept between calls; `tls` is theirs then. Default: one for this call alone, which ends with the answer. */
+  /** Connections kept between calls; `tls` is then theirs. Default: one for this call alone, which ends with the response. */
   readonly connections?: Dispatcher
-  /** Ends the call at any point, the answer included: calls have no other deadline. */
+  /** Ends the call at any point, including the response: calls have no other deadline. */
   readonly signal: AbortSignal
 }
 
-/** @throws (rejects) the system's error, that of OpenSSL, or the signal's reason: `faultText` puts each into words */
+/** @throws (rejects) the system's error, OpenSSL's, or the signal's reason: `faultText` describes each */
 export async function fetchBounded(url: URL | string, call: BoundedRequest): Promise<BoundedReply> {
   const { method = 'GET', headers = {}, body = null, signal } = call
   const own = call.connections === undefined ? connectionOf(call) : undefined
@@ -39,7 +39,7 @@ export async function fetchBounded(url: URL | string, call: BoundedRequest): Pro
       onInfo: countInterimHeads(),
       ...(dispatcher !== undefined && { dispatcher }),
     })
-    // Whoever reads it is told of an error; there may be no reader when the signal aborts.
+    // A reader gets the error; there may be no reader when the signal aborts.
     answer.body.on('error', () => undefined).once('close', end)
     return new BoundedReply(answer)
   } catch (error) {
@@ -48,7 +48,7 @@ export async function fetchBounded(url: URL | string, call: BoundedRequest): Pro
   }
 }
 
-/** The signal ends it while it connects, too: undici itself would leave the socket to its own timeout. */
+/** The signal also aborts connecting: undici itself would leave the socket to its own timeout. */
 function connectionOf({ tls, signal }: BoundedRequest): Agent {
   return new Agent({
     allowH2: false,
@@ -58,7 +58,7 @@ function connectionOf({ tls, signal }: BoundedRequest): Agent {
   })
 }
 
-/** The head of an answer, whose body must be read, or discarded. Each way to read it throws when it breaks off. */
+/** The head of a response, whose body must be read or discarded. Every way to read it throws if the body is cut off. */
 export class BoundedReply {
   readonly code: number
   readonly #headers: Dispatcher.ResponseData['headers']
@@ -70,28 +70,28 @@ export class BoundedReply {
     this.#body = body
   }
 
-  /** '' = there is none. @param name in lower case */
+  /** '' = absent. @param name in lower case */
   header(name: string): string {
     return [this.#headers[name] ?? ''].flat()[0] ?? ''
   }
 
   /**
-   * The whole of it, which may be parsed: its values have been counted.
-   * @param charge who pays for its memory while it comes
+   * The whole body, which may be parsed: its values have been counted.
+   * @param charge who pays for its memory while it arrives
    * @throws {AnswerTooLargeError} @throws {NoRoomError}
    */
   async countedText(limits: AnswerLimits, charge: Charge): Promise<string> {
     return (await readAnswer(this.#body, limits.bytes, charge)).counted(limits, COUNT_SEED)
   }
 
-  /** For commands, which have a process of their own: no other call waits for its memory. @throws (rejects) when it has more bytes */
+  /** For commands, which have their own process: no other call waits for memory. @throws (rejects) if it exceeds maxBytes */
   async whole(maxBytes: number): Promise<Buffer> {
     const all = await this.beginning(maxBytes + 1)
     if (all.length > maxBytes) throw new Error(`the answer has more than ${maxBytes} bytes`)
     return all
   }
 
-  /** As `whole`, of a longer one the beginning. */
+  /** Like `whole`, but truncates a longer body. */
   async beginning(maxBytes: number): Promise<Buffer> {
     const all: Buffer[] = []
     let bytes = 0
@@ -103,7 +103,7 @@ export class BoundedReply {
     return Buffer.concat(all).subarray(0, maxBytes)
   }
 
-  /** Its lines as they come; empty ones are left out. @throws when a line is longer */
+  /** Its lines as they arrive, without empty ones. @throws if a line is longer */
   async *lines(maxLine: number): AsyncGenerator<string> {
     const decoder = new TextDecoder()
     let rest = ''
@@ -116,25 +116,25 @@ export class BoundedReply {
     if (rest !== '') yield rest
   }
 
-  /** Reads what is left, up to `maxBytes`, so that a kept connection can be used again. */
+  /** Reads the rest, up to `maxBytes`, so that a kept connection can be reused. */
   async dump(maxBytes: number): Promise<void> {
     await this.#body.dump({ limit: maxBytes })
   }
 
-  /** Ends it, with its connection. */
+  /** Ends the response and its connection. */
   discard(): void {
     this.#body.destroy()
   }
 }
 
-/** The whole of an answer, within the limit and charged. @throws {AnswerTooLargeError} @throws {NoRoomError} @throws (rejects) when it breaks off */
+/** A whole response body, within the limit and charged. @throws {AnswerTooLargeError} @throws {NoRoomError} @throws (rejects) if it is cut off */
 export async function readAnswer(body: AsyncIterable<Buffer>, maxBytes: number, charge: Charge): Promise<AnswerReader> {
   const memory = new AnswerBytes(charge)
   const reader = new AnswerReader(maxBytes, memory)
   try {
     for await (const chunk of body) {
       const fault = reader.add(chunk)
-      // Thrown in here, it ends the response, too.
+      // Thrown in here, it also ends the response.
       if (fault === 'too-large') throw new AnswerTooLargeError(`more than ${maxBytes} bytes`)
       if (fault === 'no-room') throw memory.full()
     }
@@ -147,7 +147,7 @@ export async function readAnswer(body: AsyncIterable<Buffer>, maxBytes: number, 
 
 /** One line. */
 export function faultText(error: unknown): string {
-  // Each of several addresses has failed: Node says so in an AggregateError without a message.
+  // Several addresses failed: Node reports an AggregateError without a message.
   if (error instanceof AggregateError) return error.errors.map(faultText).join(', ')
   if (isLate(error)) return 'it takes too long'
   if (faultCode(error) === 'UND_ERR_SOCKET') return 'the connection was closed'
@@ -160,7 +160,7 @@ export function faultCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Whether a signal has ended the call. */
+/** Whether a signal ended the call. */
 function isLate(error: unknown): boolean {
   return error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')
 }

@@ -1,11 +1,11 @@
-// Interim heads (1xx) before the answer to a call of the gateway's own. Clients of HTTP/1.1 take any number of them: a server that sends nothing else
-// would keep the thread busy until the call's deadline.
+// Limits interim heads (1xx) before the response to one of the gateway's own calls. HTTP/1.1 clients accept any number: a server that sends
+// nothing else would keep the thread busy until the call's deadline.
 
 import type { ClientRequest } from 'node:http'
 import { MAX_INTERIM_ANSWERS } from '../../../http2/client.ts'
 import { KubeCallError } from '../../core/answers/call-errors.ts'
 
-/** `onInfo` of a request by undici. @throws {KubeCallError} when there are too many, which ends the request */
+/** `onInfo` of an undici request. @throws {KubeCallError} if there are too many, which ends the request */
 export function countInterimHeads(): () => void {
   let heads = 0
   return () => {
@@ -13,7 +13,7 @@ export function countInterimHeads(): () => void {
   }
 }
 
-/** Of a request by node:http, which fails when there are too many. */
+/** For a node:http request, which fails if there are too many. */
 export function limitInterimHeads(request: ClientRequest): void {
   let heads = 0
   const count = (): void => {

@@ -11,14 +11,14 @@ const { capacity, reserve } = threadAnswers.known
 
 afterEach(() => assert.equal(threadAnswers.known.held, 0))
 
-/** Sizes of chunks, as a socket brings them. */
+/** Chunk sizes, as a socket delivers them. */
 const chunks = fc.infiniteStream(fc.integer({ min: 1, max: 256 * 1024 }))
 
 function holding(name: string, weight = 1): AnswerBytes {
   return new AnswerBytes({ ...clusterCharge(name), weight })
 }
 
-/** Reads an answer, and holds it. @returns the bytes for which there was room */
+/** Reads a response, and holds it. @returns the bytes for which there was memory */
 function readAnswer(memory: AnswerBytes, length: number, sizes: Iterator<number>): number {
   let read = 0
   while (read < length) {
@@ -29,7 +29,7 @@ function readAnswer(memory: AnswerBytes, length: number, sizes: Iterator<number>
   return read
 }
 
-/** All that it can get, to the last byte. */
+/** Takes everything available, to the last byte. */
 function takeAll(memory: AnswerBytes): number {
   let taken = 0
   for (let size = MIB; size >= 1; size /= 2) while (memory.take(size)) taken += size

@@ -1,5 +1,5 @@
-// The memory of answers to the gateway's own calls, of one thread: the pieces that have come, and what is kept of them until a request is decided.
-// Divided among the users on whose behalf the calls are made, and the clusters that the gateway follows for itself.
+// One thread's memory for responses to the gateway's own calls: the chunks received, and what is kept of them until a request is decided. Divided
+// among the users on whose behalf the calls are made, and the clusters that the gateway follows for itself.
 
 import { randomInt } from 'node:crypto'
 import type { HeadMemory } from '../../../http2/header-frames.ts'
@@ -12,17 +12,17 @@ import type { AnswerMemory } from '../../core/answers/answer-reader.ts'
 import { NoRoomError } from '../../core/answers/call-errors.ts'
 
 /**
- * What one thread may hold. Half of its reserve is a page (kube/core/answers/answer-limits.ts): while one source has all, another one reads a page, and a third one as
- * much as an eighth of its share, which is 1 MiB. More of them at the same time may get nothing until one gives something back.
+ * Limit per thread. Half of its reserve is a page (core/answers/answer-limits.ts): while one source has everything, a second one can read a page, and
+ * a third one an eighth of its share, which is 1 MiB. Further concurrent sources may get nothing until memory is released.
  */
 const MAX_ANSWER_BYTES = 24 * 1024 * 1024
 
 export const threadAnswers: SharedResource = new SharedResource('answer-bytes', MAX_ANSWER_BYTES)
 
-/** For countJson: unknown to whoever answers. */
+/** Seed for countJson: unknown to the responding server. */
 export const COUNT_SEED: number = randomInt(1, 2 ** 31)
 
-/** What one call, or one request with all its calls, holds of it. */
+/** Memory held by one call, or by one request with all its calls. */
 export class AnswerBytes implements AnswerMemory {
   readonly #charge: Charge
   readonly #shared: SharedResource
@@ -50,7 +50,7 @@ export class AnswerBytes implements AnswerMemory {
     this.give(this.#held)
   }
 
-  /** Why `take` was refused. */
+  /** Why `take` failed. */
   full(): NoRoomError {
     const charge = this.#charge
     const shares = this.#shared.of(charge)
@@ -60,10 +60,10 @@ export class AnswerBytes implements AnswerMemory {
   }
 }
 
-// The memory of answers' heads that are not complete: that of all other answers of the thread, charged to the cluster whose
-// endpoint sends them. One that sends most of a large head on each of many connections would otherwise fill the memory unseen.
+// Memory of incomplete response heads: part of the thread's memory for responses, charged to the cluster whose endpoint sends them. Otherwise an
+// endpoint that sends most of a large head on each of many connections would fill the memory unaccounted.
 
-/** That of one connection, which has one head at a time. */
+/** Memory of one connection, which has one head at a time. */
 export class AnswerHead implements HeadMemory {
   readonly #memory: AnswerBytes
   #held = 0

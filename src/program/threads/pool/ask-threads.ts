@@ -1,4 +1,4 @@
-// Calls of the main thread to all gateway threads: whoever is gone, fails or takes too long is left out.
+// Calls from the main thread to all gateway threads, omitting those that are gone, fail or take too long.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { type AnswerOf, type ArgumentOf, CallError } from '../calls.ts'
@@ -15,15 +15,15 @@ export interface ThreadAnswer<K extends MainCall> {
 }
 
 export interface AskOptions {
-  /** A thread that has not answered by then is left out. Default 1000. */
+  /** A thread that has not answered by then is omitted. Default 1000. */
   readonly timeoutMs?: number
-  /** Threads that have not answered when it aborts are left out. */
+  /** Threads that have not answered when it aborts are omitted. */
   readonly signal?: AbortSignal
 }
 
 const ANSWER_MS = 1_000
 
-/** The answers, in the order of the threads. Never rejects. */
+/** The answers, in thread order. Never rejects. */
 export async function askThreads<K extends MainCall>(
   slots: readonly WorkerSlot[],
   log: Logger,
@@ -35,7 +35,7 @@ export async function askThreads<K extends MainCall>(
   return answers.filter((answer) => answer !== undefined)
 }
 
-/** undefined = it is left out. Never rejects. */
+/** undefined = omitted. Never rejects. */
 export async function askThread<K extends MainCall>(
   slot: WorkerSlot,
   log: Logger,

@@ -1,5 +1,4 @@
-// Deletions of pods that gateway threads ask about: the ledger of the main thread evaluates them, and what it has reserved for a
-// thread is released when the thread has died.
+// Evaluates pod deletions for gateway threads with the main thread's ledger, and releases a thread's reservations when it has died.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import type {
@@ -17,13 +16,13 @@ export class ThreadDeletions {
   readonly #protection: () => ProtectionGate | undefined
   readonly #log: Logger
 
-  /** @param protection the gate that evaluates, as it is now; undefined = none */
+  /** @param protection the current gate; undefined = none */
   constructor(protection: () => ProtectionGate | undefined, log: Logger) {
     this.#protection = protection
     this.#log = log
   }
 
-  /** A verdict for each. Never rejects. */
+  /** One verdict each. Never rejects. */
   evaluate(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]> {
     return this.#gate.review(requests).catch((error: unknown) => {
       this.#log.error('deletions cannot be evaluated', { error })
@@ -31,7 +30,7 @@ export class ThreadDeletions {
     })
   }
 
-  /** Likewise. Nothing is reserved for it. */
+  /** Likewise. Reserves nothing. */
   evaluateScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer> {
     return this.#gate.reviewScaleDown(question).catch((error: unknown) => {
       this.#log.error('a scale-down cannot be evaluated', { error })
@@ -39,7 +38,7 @@ export class ThreadDeletions {
     })
   }
 
-  /** Verdicts for a thread that has died, and the deletions with it: none was sent. */
+  /** Verdicts for a thread that died together with its deletions: none was sent. */
   unclaimed(verdicts: readonly ProtectionVerdict[]): void {
     const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
     if (reservations.length > 0) this.release(reservations)

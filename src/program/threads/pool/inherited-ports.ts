@@ -1,6 +1,6 @@
-// Connections to sockets that the process has inherited: accepted by the main thread, each handed to a gateway thread before anything is
-// read of it. A file descriptor belongs to one event loop, and must outlive a thread that dies; accepting costs
-// the main thread some 20 us a connection, a fiftieth of the handshake.
+// Connections to inherited sockets: accepted by the main thread, and each handed to a gateway thread before anything is read. A file descriptor
+// belongs to one event loop, and must outlive a thread that dies; accepting costs the main thread some 20 us per connection, a fiftieth of the
+// handshake.
 
 import type { Socket } from 'node:net'
 import process from 'node:process'
@@ -19,7 +19,7 @@ const FLAG = '--listen'
 export class InheritedPorts {
   readonly #slots: readonly WorkerSlot[]
   readonly #handed: HandedThreads
-  /** By the place of the address among those of --listen. */
+  /** Keyed by index of the address in --listen. */
   readonly #fds = new Map<number, readonly number[]>()
   readonly #listeners: InheritedListener[] = []
 
@@ -28,7 +28,7 @@ export class InheritedPorts {
     this.#handed = new HandedThreads(places)
   }
 
-  /** Finds the sockets, and leaves connections in their queues for now. @throws {UserError} when there are none */
+  /** Finds the sockets, and leaves connections queued for now. @throws {UserError} if there are none */
   take(addresses: readonly ListenAddress[]): void {
     for (const [i, address] of addresses.entries()) {
       if (address.inherited === undefined) continue
@@ -66,12 +66,12 @@ export class InheritedPorts {
     return ports
   }
 
-  /** Before the threads are told to drain: what was accepted must reach them first. */
+  /** Call it before telling the threads to drain: accepted connections must reach them first. */
   close(): void {
     for (const listener of this.#listeners.splice(0)) listener.close()
   }
 
-  /** The thread with the fewest connections, in which a place is taken; undefined = none listens. */
+  /** The thread with the fewest connections, with a place taken in it; undefined = none is listening. */
   #next(): WorkerSlot | undefined {
     const listening = this.#slots.filter(({ state }) => state === 'listening')
     const thread = this.#handed.next(

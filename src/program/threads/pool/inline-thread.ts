@@ -1,5 +1,4 @@
-// A gateway thread inside the main thread, for tests of one process: the same class and the same messages, which arrive
-// before `post` returns.
+// A gateway thread inside the main thread, for single-process tests: the same class and the same messages, which arrive before `post` returns.
 
 import { performance } from 'node:perf_hooks'
 import type { Movable, Thread, ThreadEvents } from '../../io/threads.ts'
@@ -8,7 +7,7 @@ import { GatewayThread } from '../thread/gateway-thread.ts'
 
 let lastId = 0
 
-/** As `startThread` of a worker; it ends when its listeners and connections are closed. */
+/** Like `startThread` of a worker; it ends when its listeners and connections are closed. */
 export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThread>): Thread<ToThread> {
   lastId--
   let ended = false
@@ -16,7 +15,7 @@ export function startInlineThread(data: ThreadData, events: ThreadEvents<FromThr
   let inside: GatewayThread | undefined
   const early: ToThread[] = []
   const receive = (message: ToThread, moved: readonly Movable[] = []): void => {
-    // Cloned as for a worker, so that every test finds what cannot be cloned.
+    // Cloned as for a worker, so that every test detects what cannot be cloned.
     if (inside === undefined) early.push(message)
     else inside.receive(Reflect.apply(structuredClone, undefined, [message, { transfer: moved }]))
   }

@@ -1,4 +1,4 @@
-// How the main thread looks after threads, with threads that say what a test makes them say.
+// The main thread's management of threads, with fake threads scripted by the test.
 
 import assert from 'node:assert/strict'
 import { describe, it, mock, type TestContext } from 'node:test'
@@ -29,7 +29,7 @@ class FakeThread {
   readonly data: ThreadData
   readonly received: ToThread[] = []
   readonly #events: ThreadEvents<FromThread>
-  /** What it does with a message. */
+  /** Whether it answers messages. */
   answers = true
 
   constructor(data: ThreadData, events: ThreadEvents<FromThread>) {
@@ -48,7 +48,7 @@ class FakeThread {
 
   hear(message: ToThread, moved: readonly Movable[] = []): void {
     this.received.push(Reflect.apply(structuredClone, undefined, [message, { transfer: moved }]))
-    // An open port would keep the process.
+    // An open port would keep the process alive.
     for (const port of moved) if (port instanceof MessagePort) port.close()
     if (!this.answers) return
     if (message.type === 'commit') this.say({ type: 'applied', generation: message.generation })
@@ -146,7 +146,7 @@ async function started(threads = 2, protection?: ProtectionGate): Promise<Scene>
   return scene
 }
 
-/** Whatever waited for a promise that has been settled has gone on. */
+/** Runs everything that awaited settled promises. */
 function promisesRun(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -283,7 +283,7 @@ describe('a thread that dies', () => {
     fake(0).answers = false
     withTimers(context)
     const drained = pool.drain()
-    // Again by impatient people.
+    // Repeated, as impatient users do.
     for (let i = 0; i < 2; i++) pool.abort()
     assert.deepEqual(fake(0).types().slice(-3), ['drain', 'abort', 'abort'])
     mock.timers.tick(1_000)
@@ -373,7 +373,7 @@ describe('pod protection for the threads', () => {
   const scaleDownAnswer: ScaleDownAnswer = { protectors: [], unknown: '' }
   const question = { cell: 'one', replicas: 1, timeoutMs: 1 } as ScaleDownQuestion
 
-  /** A ledger that answers when it is told to. */
+  /** A ledger that answers on command. */
   function heldGate() {
     const answers: (() => void)[] = []
     const released: Reservation[] = []

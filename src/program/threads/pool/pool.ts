@@ -1,5 +1,5 @@
-// The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that
-// die, collects their counts, and stops them. Nothing here blocks, and no request waits for it.
+// The gateway threads, as managed by the main thread: starts them, sends them every change, replaces those that die, collects their counts, and stops
+// them. Nothing here blocks, and no request waits for it.
 
 import type { ListSize } from '../../../gateway/api/list-request.ts'
 import type { ThreadLoad } from '../../../gateway/core/balance/thread-load.ts'
@@ -39,24 +39,24 @@ export interface PoolDeps {
   readonly start: StartThread
   readonly data: Omit<ThreadData, 'place' | 'linesTaken' | 'connectionPlaces' | 'knownTokens'>
   readonly seed: ThreadData['place']['seed']
-  /** The table that the threads follow. */
+  /** The table followed by the threads. */
   readonly clusters: ClusterTable
   readonly metrics: GatewayMetrics
   readonly clock: Clock
   readonly log: Logger
   readonly access: LineWriter | undefined
   readonly audit: LineWriter | undefined
-  /** Counts what fails by address; absent = nothing is counted. */
+  /** Counts failures by address; absent = not counted. */
   readonly failures?: AddressFailures
-  /** A connection of a thread to an endpoint broke. */
+  /** A thread's connection to an endpoint broke. */
   onBroken(cluster: string, endpoint: string): void
-  /** A cluster may have refused the gateway itself, and not a user. Default: ignored. */
+  /** A cluster may have refused the gateway itself rather than a user. Default: ignored. */
   onRefusing?(cluster: string): void
 }
 
-/** How long a thread may take to answer; one that does not is left out. */
+/** Deadline of a thread's answer; a late thread is omitted. */
 const ANSWER_MS = 1_000
-/** A thread passes connections to this many on each side of it: with hundreds, lines between all of them would be many. */
+/** A thread passes connections to this many neighbours on each side: with hundreds of threads, lines between all of them would be too many. */
 const LINES = 32
 
 export class ThreadPool implements WorkerSlotOwner {
@@ -71,19 +71,19 @@ export class ThreadPool implements WorkerSlotOwner {
   readonly #inherited: InheritedPorts
   readonly #subscriptions: ThreadSubscriptions
   readonly #standing: StandingMessages
-  /** undefined = that of the settings. */
+  /** undefined = the configured one. */
   #logLevel: LogLevel | undefined
-  /** With the ports of the first thread, once it listens. */
+  /** With the ports of the first thread, once it is listening. */
   #addresses: readonly ListenAddress[] = []
   #state: 'starting' | 'running' | 'ending' = 'starting'
   #failure: Error | undefined
   #protection: () => ProtectionGate | undefined = () => undefined
   #onScaledDown: (report: ScaleDownReport) => void = () => undefined
-  /** By cluster: why it refuses the gateway's own credential. */
+  /** Keyed by cluster: why it rejects the gateway's own credential. */
   readonly #credentialFaults = new Map<string, string>()
   readonly #places: ConnectionPlaces
   readonly #restarts = new Set<NodeJS.Timeout>()
-  /** Threads that have not drained although all was aborted are left to `end`. */
+  /** Threads that have not drained although everything was aborted are left to `end`. */
   readonly #abandoned = Promise.withResolvers<void>()
   #abandoning: NodeJS.Timeout | undefined
 
@@ -109,12 +109,12 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#deletions = new ThreadDeletions(() => this.#protection(), deps.log)
   }
 
-  /** Finds the sockets that are inherited, long before `listen`. @throws {UserError} when there are none */
+  /** Finds the inherited sockets, long before `listen`. @throws {UserError} if there are none */
   takeInherited(addresses: readonly ListenAddress[]): void {
     this.#inherited.take(addresses)
   }
 
-  /** Begins to start all threads; `online` says when they are there. */
+  /** Begins to start all threads; `online` waits for them. */
   start(): void {
     for (const slot of this.slots) {
       slot.counts = true
@@ -122,14 +122,14 @@ export class ThreadPool implements WorkerSlotOwner {
     }
   }
 
-  /** Resolves when every thread takes messages. @throws {UserError} when one cannot start */
+  /** Resolves when every thread takes messages. @throws {UserError} if one cannot start */
   online(): Promise<void> {
     return this.#until(() => this.slots.every(({ state }) => state !== 'starting'))
   }
 
   /**
-   * Opens the ports in all threads; which ports, in the order of the addresses. Port 0 is one port for all: the first
-   * thread's. @throws {UserError} when an address cannot be listened on
+   * Opens the ports in all threads; returns the ports in the order of the addresses. Port 0 is one port for all: the first thread's. @throws
+   * {UserError} if an address cannot be opened for listening
    */
   async listen(addresses: readonly ListenAddress[]): Promise<readonly number[]> {
     const [first, ...others] = this.slots
@@ -145,8 +145,8 @@ export class ThreadPool implements WorkerSlotOwner {
   }
 
   /**
-   * Tells all threads of a change of the table. Resolves once every thread has put it in force, in the order of the calls;
-   * a thread that dies is not waited for. Never rejects.
+   * Sends a change of the table to all threads. Resolves once every thread has put it in force, in the order of the calls; does not wait for a thread
+   * that dies. Never rejects.
    */
   publish(changed: readonly string[], removed: readonly string[]): Promise<void> {
     const { generation } = this.#deps.clusters
@@ -156,12 +156,12 @@ export class ThreadPool implements WorkerSlotOwner {
     return inForce
   }
 
-  /** Another certificate of the gateway's own. */
+  /** Replaces the gateway's own certificate. */
   serving(serving: ServingPair): void {
     this.#standing.send({ type: 'serving', serving })
   }
 
-  /** Another audit policy. */
+  /** Replaces the audit policy. */
   auditPolicy(policy: AuditPolicy): void {
     this.#standing.send({ type: 'audit-policy', policy })
   }
@@ -171,32 +171,32 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#standing.send({ type: 'protected-namespaces', namespaces: namespaces && [...namespaces] })
   }
 
-  /** The listeners of the process, to which threads do not connect. */
+  /** The process's listeners, to which threads must not connect. */
   ownListeners(addresses: readonly ListenAddress[]): void {
     this.#standing.send({ type: 'own-listeners', addresses })
   }
 
-  /** The node groups that are backed off: all of them. */
+  /** All node groups currently backed off. */
   scaleUpGuards(guards: readonly GuardInForce[]): void {
     this.#standing.send({ type: 'scale-up-guards', guards })
   }
 
-  /** All that are in force, for all threads. */
+  /** All policies in force, for all threads. */
   scaleDownPolicies(policies: readonly CompiledScaleDownPolicy[]): void {
     this.#standing.send({ type: 'scale-down-policies', policies })
   }
 
-  /** Which gate evaluates deletions for the threads; undefined = none at the moment, as before the call. */
+  /** The gate that evaluates deletions for the threads; undefined = none at the moment, as before the call. */
   protectBy(gate: () => ProtectionGate | undefined): void {
     this.#protection = gate
   }
 
-  /** Who hears what came of scale-downs that have a policy. */
+  /** The listener receives the outcome of scale-downs governed by a policy. */
   onScaledDown(listener: (report: ScaleDownReport) => void): void {
     this.#onScaledDown = listener
   }
 
-  /** Why a cluster refuses the gateway's own credential; '' = it no longer does. */
+  /** Why a cluster rejects the gateway's own credential; '' = it no longer does. */
   credentialFault(cluster: string, fault: string): void {
     if (fault === (this.#credentialFaults.get(cluster) ?? '')) return
     const message = { type: 'credential-fault', cluster, fault } as const
@@ -215,12 +215,12 @@ export class ThreadPool implements WorkerSlotOwner {
     return this.#until(() => this.#progress.isInForce(generation))
   }
 
-  /** What the thread has of clients' connections and requests. */
+  /** The thread's client connections and requests. */
   loadOf(slot: WorkerSlot): ThreadLoad {
     return this.#places.load(slot.index)
   }
 
-  /** What each thread reports; undefined for one that does not answer in a second. */
+  /** Each thread's report; undefined for one that does not answer within a second. */
   async reports(): Promise<readonly (ThreadReport | undefined)[]> {
     return await Promise.all(this.slots.map((slot) => this.#report(slot)))
   }
@@ -233,7 +233,7 @@ export class ThreadPool implements WorkerSlotOwner {
     return answered?.answer
   }
 
-  /** One answer a thread; threads that are gone, fail or take too long are left out. Never rejects. */
+  /** One answer per thread; threads that are gone, fail or take too long are omitted. Never rejects. */
   askThreads<K extends MainCall>(
     name: K,
     argument: ArgumentOf<MainCalls, K>,
@@ -242,23 +242,23 @@ export class ThreadPool implements WorkerSlotOwner {
     return askThreads(this.slots, this.#deps.log, name, argument, options)
   }
 
-  /** Of all threads, also of those that start later. */
+  /** Applies to all threads, including later ones. */
   logLevel(level: LogLevel): void {
     this.#logLevel = level
     void this.askThreads('logLevel', level)
   }
 
-  /** What all threads stream, also those that start later, until the function that it returns is called. */
+  /** Subscribes to a stream of all threads, including later ones, until the returned function is called. */
   subscribe<K extends StreamKind>(kind: K, question: Streams[K]['question'], options: SubscribeOptions<K>): () => void {
     return this.#subscriptions.subscribe(kind, question, options)
   }
 
-  /** A drain is to come: clients of HTTP/1.1, which cannot be told when they are idle, open another connection for their next request. */
+  /** A drain is coming: HTTP/1.1 clients, which cannot be told while idle, open another connection for their next request. */
   leave(): void {
     this.#standing.send({ type: 'leave' })
   }
 
-  /** Resolves when nothing runs in any thread; a while after an abort in any case. */
+  /** Resolves when nothing is running in any thread; some time after an abort in any case. */
   async drain(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
@@ -269,13 +269,13 @@ export class ThreadPool implements WorkerSlotOwner {
     clearTimeout(this.#abandoning)
   }
 
-  /** Aborts all requests and connections. A thread that hangs never says that it has: it is waited for no longer than for any answer. */
+  /** Aborts all requests and connections. A hanging thread never confirms: the wait is no longer than for any answer. */
   abort(): void {
     for (const slot of this.slots) slot.post({ type: 'abort' })
     this.#abandoning ??= setTimeout(() => this.#abandoned.resolve(), ANSWER_MS).unref()
   }
 
-  /** Ends all threads, gracefully where they answer. */
+  /** Ends all threads, gracefully if they answer. */
   async end(): Promise<void> {
     this.#state = 'ending'
     for (const timer of this.#restarts) clearTimeout(timer)
@@ -329,7 +329,7 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#progress.settle()
   }
 
-  /** Tells it all that the others know; the clusters first, because other messages may be about them. */
+  /** Sends it everything the others know; the clusters first, because other messages may refer to them. */
   #onOnline(slot: WorkerSlot): void {
     this.#tell(slot, [...this.#deps.clusters.names()], [])
     this.#tellLists(slot)
@@ -342,7 +342,7 @@ export class ThreadPool implements WorkerSlotOwner {
     if (this.#state === 'running') slot.post({ type: 'listen', addresses: this.#addresses })
   }
 
-  /** Releases what the thread held and starts a replacement; the other threads go on. */
+  /** Releases what the thread held and starts a replacement; the other threads continue. */
   onExit(slot: WorkerSlot, error: Error | undefined): void {
     const { clusters, metrics, log, clock } = this.#deps
     clusters.releaseThread(slot.index)
@@ -370,7 +370,7 @@ export class ThreadPool implements WorkerSlotOwner {
     this.#restarts.add(timer)
   }
 
-  /** What one thread has learned of the size of lists, for the others, and for those that start later. */
+  /** List sizes learned by one thread, for the others, and for later ones. */
   #onListsLearned(from: WorkerSlot, cluster: string, sizes: readonly ListSize[]): void {
     const lists = this.#deps.clusters.get(cluster)?.lists
     if (lists === undefined) return
@@ -384,7 +384,7 @@ export class ThreadPool implements WorkerSlotOwner {
     }
   }
 
-  /** Lines between a thread that takes messages now and those that do already. */
+  /** Lines between a thread that has come online and those already online. */
   #join(slot: WorkerSlot): void {
     for (const other of this.slots) {
       const apart = Math.abs(slot.index - other.index)

@@ -1,5 +1,5 @@
-// Which generation all gateway threads have put in force: a change is in force when the last of them has confirmed it, and callers
-// wait for that here.
+// Tracks which generation all gateway threads have put in force: a change is in force once the last of them has confirmed it, and callers wait for
+// that here.
 
 import type { WorkerSlot } from './worker-slot.ts'
 
@@ -17,26 +17,26 @@ interface Publication {
 export class ThreadProgress {
   readonly #slots: readonly WorkerSlot[]
   #waiters: Waiter[] = []
-  /** The oldest first. */
+  /** Oldest first. */
   #unapplied: Publication[] = []
 
   constructor(slots: readonly WorkerSlot[]) {
     this.#slots = slots
   }
 
-  /** Resolves once this generation is in force: in the order of publication, and before those that wait with `until`. Never rejects. */
+  /** Resolves once this generation is in force: in the order of publication, and before those waiting with `until`. Never rejects. */
   published(generation: number): Promise<void> {
     return new Promise((resolve) => {
       this.#unapplied.push({ generation, resolve })
     })
   }
 
-  /** Whether every thread that counts has put this generation in force. */
+  /** Whether every counting thread has put this generation in force. */
   isInForce(generation: number): boolean {
     return this.#appliedByAll() >= generation
   }
 
-  /** Resolves when this is so; rejects when `fail` is called before. */
+  /** Resolves when `done` is true; rejects if `fail` is called first. */
   until(done: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ done, resolve, reject })
@@ -44,7 +44,7 @@ export class ThreadProgress {
     })
   }
 
-  /** Rejects all who wait. */
+  /** Rejects all waiters. */
   fail(error: Error): void {
     const waiters = this.#waiters
     this.#waiters = []

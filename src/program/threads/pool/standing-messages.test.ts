@@ -8,7 +8,7 @@ const handlers = { protect: () => assert.fail('no call'), scaleDown: () => asser
 const NOBODY = { handlers, onUnclaimed: () => undefined, onMessage: () => undefined, onExit: () => undefined }
 const MEMORY = new Int32Array(new SharedArrayBuffer(4))
 
-/** A slot whose thread keeps what it is told. */
+/** A slot whose thread records what it is sent. */
 class ListeningSlot extends WorkerSlot {
   readonly heard: ToThread[] = []
 

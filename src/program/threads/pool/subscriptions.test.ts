@@ -1,4 +1,4 @@
-// Calls and streams between the main thread and threads, both ends, with messages that a test passes on.
+// Calls and streams between the main thread and threads, both ends, with messages passed on by the test.
 
 import assert from 'node:assert/strict'
 import { describe, it, mock } from 'node:test'
@@ -19,9 +19,9 @@ interface FakeThread {
   /** What the pool does with a new thread. */
   start(): void
   crash(): void
-  /** It has been told to end. */
+  /** It was told to end. */
   end(): void
-  /** Messages to and from the thread stay where they are while it is true. */
+  /** While true, messages to and from the thread are held back. */
   stuck: boolean
   emit: Emit<'tap'>
   ended: number
@@ -32,7 +32,7 @@ const ALL: TapQuestion = { filter: EVERYTHING, maxRps: 100, replica: 'gw' }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** @param level what a thread answers to `logLevel` */
+/** @param level the thread's answer to `logLevel` */
 function setUp(threads: number, level: (thread: number) => LogLevel | Promise<LogLevel> = () => 'info') {
   const logged: string[] = []
   const keep = (message: string): void => void logged.push(message)

@@ -1,4 +1,4 @@
-// The main thread's side of streams: who takes which events, and how many a thread may send before its subscriber has taken them.
+// The main thread's side of streams: who receives which events, and how many a thread may send before its subscriber has processed them.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import type { FromStreams, StreamKind, Streams, Subscribed } from '../streams.ts'
@@ -6,11 +6,11 @@ import type { WorkerSlot } from './worker-slot.ts'
 
 export interface SubscribeOptions<K extends StreamKind> {
   /**
-   * Takes events of a thread, in their order, and how many it has dropped before them. The thread may send as many more once the result has
-   * resolved; a rejection ends the subscription.
+   * Receives a thread's events, in order, and how many it dropped before them. The thread may send as many more once the result has resolved; a
+   * rejection ends the subscription.
    */
   readonly onEvents: (events: readonly Streams[K]['event'][], dropped: number, thread: number) => Promise<void> | void
-  /** Events of one thread that may be on their way or waiting. Default 256. */
+  /** Events of one thread that may be in transit or waiting. Default 256. */
   readonly credit?: number
 }
 
@@ -32,22 +32,22 @@ export class ThreadSubscriptions {
     this.#log = log
   }
 
-  /** Streams of all threads, also of those that start later, until the function that it returns is called. */
+  /** Subscribes to all threads, including later ones, until the returned function is called. */
   subscribe<K extends StreamKind>(
     kind: K,
     question: Streams[K]['question'],
     { onEvents, credit = CREDIT }: SubscribeOptions<K>,
   ): () => void {
     const id = this.#nextId++
-    // The compiler does not see that the question is that of the kind.
+    // The compiler does not see that the question matches the kind.
     const message = { type: 'subscribe', id, kind, question, credit } as Subscribed
-    // The type of the events is that of the kind: the thread's handler has it.
+    // The event type matches the kind: the thread's handler ensures that.
     this.#subscriptions.set(id, { message, take: onEvents as Subscription['take'] })
     for (const slot of this.#slots) if (slot.takesMessages) slot.post(message)
     return () => this.#unsubscribe(id)
   }
 
-  /** A thread takes messages now. */
+  /** A thread now takes messages. */
   online(slot: WorkerSlot): void {
     for (const { message } of this.#subscriptions.values()) slot.post(message)
   }

@@ -1,5 +1,5 @@
-// One slot among the gateway threads, as the main thread sees it: its current thread and that thread's state. A thread that
-// dies is replaced in the same slot, and so in the same columns of shared memory.
+// One slot among the gateway threads, from the main thread's point of view: its current thread and that thread's state. A dead thread is replaced in
+// the same slot, and so in the same columns of shared memory.
 
 import { createRestartHistory, type RestartHistory } from '../../../gateway/core/endpoints/restart-delay.ts'
 import type { ProtectionVerdict } from '../../../protection/api/protection.ts'
@@ -8,7 +8,7 @@ import { type AnswerOf, type ArgumentOf, CallError, type CallHandlers, type Call
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 
-/** Makes a thread: a worker, or one inside the main thread. */
+/** Creates a thread: a worker, or one inside the main thread. */
 export type StartThread = (data: ThreadData, events: ThreadEvents<FromThread>) => Thread<ToThread>
 
 /** `starting` until the thread takes messages, `online` until its ports are open, then `listening`; `gone` after it has ended. */
@@ -16,11 +16,11 @@ export type WorkerSlotState = 'starting' | 'online' | 'listening' | 'gone'
 
 /** The owner of all slots. */
 export interface WorkerSlotOwner {
-  /** How calls of threads are answered. */
+  /** Handlers of the threads' calls. */
   readonly handlers: CallHandlers<GatewayCalls>
   /** Verdicts for a thread that has ended. */
   onUnclaimed(verdicts: readonly ProtectionVerdict[]): void
-  /** Called with each message after the slot has processed it; not with calls and their answers. */
+  /** Called with each message after the slot has processed it, except calls and their answers. */
   onMessage(slot: WorkerSlot, message: FromThread): void
   /** The thread has ended; `error` is the reason, if known. */
   onExit(slot: WorkerSlot, error: Error | undefined): void
@@ -37,14 +37,14 @@ export class WorkerSlot {
   #calls: Calls<MainCalls, GatewayCalls> | undefined
   #linesTaken = new Int32Array(new SharedArrayBuffer(4))
   state: WorkerSlotState = 'gone'
-  /** Whether requests depend on it: not while the replacement of a dead thread starts. */
+  /** Whether requests depend on it: not while a dead thread's replacement is starting. */
   counts = false
   drained = false
   ended = false
   /** Generation that the thread has put in force. */
   applied = 0
   restarts = 0
-  /** Whether it answered when last asked for a report. */
+  /** Whether it answered the last request for a report. */
   answers = false
   ports: readonly number[] = []
 
@@ -55,17 +55,17 @@ export class WorkerSlot {
     this.#owner = owner
   }
 
-  /** Whether there is a thread that reads what is posted. */
+  /** Whether there is a thread that reads messages. */
   get takesMessages(): boolean {
     return this.state === 'online' || this.state === 'listening'
   }
 
-  /** Of the current thread; 0 = there was none yet. */
+  /** Id of the current thread; 0 = none yet. */
   get threadId(): number {
     return this.#thread?.id ?? 0
   }
 
-  /** Of the current thread: how long its event loop had something to do. */
+  /** How long the current thread's event loop was busy. */
   get busySeconds(): number {
     return (this.#thread?.busyMs() ?? 0) / 1000
   }
@@ -102,7 +102,7 @@ export class WorkerSlot {
     this.#owner.onExit(this, error)
   }
 
-  /** As `Thread.post`. */
+  /** Like `Thread.post`. */
   post(message: ToThread, moved?: readonly Movable[]): void {
     this.#thread?.post(message, moved)
   }
@@ -111,7 +111,7 @@ export class WorkerSlot {
     await this.#thread?.terminate()
   }
 
-  /** The answer of the current thread. @throws {CallError} when there is none */
+  /** The current thread's answer. @throws {CallError} if there is none */
   call<K extends keyof MainCalls>(
     name: K,
     argument: ArgumentOf<MainCalls, K>,
@@ -128,7 +128,7 @@ export class WorkerSlot {
       handlers: this.#owner.handlers,
       onUnclaimed: (late) => {
         if (late.name === 'protect') this.#owner.onUnclaimed(late.answer)
-        // Its numbers are the latest all the same.
+        // Its numbers are still the latest.
         else if (late.name === 'report') this.#owner.onMessage(this, { type: 'report', report: late.answer })
       },
     })

@@ -1,4 +1,4 @@
-// How the clients of all ports of a gateway thread come in: when their handshakes begin, and how many connections there may be.
+// Admission of clients at all ports of a gateway thread: handshake scheduling, and connection limits.
 
 import { HANDSHAKES, LIMITED } from '../../../gateway/metrics/descriptors.ts'
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
@@ -8,7 +8,7 @@ import type { Config } from '../../../process/config/config.ts'
 import { admitClients, type ClientAdmission } from '../../connections/admit-clients.ts'
 import type { ThreadFailures } from './failures.ts'
 
-/** @param threads that the limits of the process are divided by */
+/** @param threads that share the limits of the process */
 export function createAdmission(
   config: Config,
   threads: number,

@@ -1,4 +1,4 @@
-// The gateway of a thread: what the request path reaches, made of the thread's own parts.
+// The gateway of a thread: everything the request path uses, built from the thread's own parts.
 
 import { createAccessReviewer } from '../../../gateway/io/reviews/access-review.ts'
 import { createTokenReviewer, type TokenLookup } from '../../../gateway/io/reviews/token-review.ts'
@@ -27,7 +27,7 @@ import type { ThreadOutbox } from './outbox.ts'
 import type { ThreadProtection } from './protection.ts'
 import type { ThreadTraces } from './traces.ts'
 
-/** What the thread has besides. */
+/** Other parts of the thread. */
 export interface GatewayDeps {
   readonly data: ThreadData
   readonly clock: Clock
@@ -38,7 +38,7 @@ export interface GatewayDeps {
   readonly policies: ScaleDownPolicies
   readonly guard: DialGuard
   readonly events: Gateway['events']
-  /** undefined = nothing is traced. */
+  /** undefined = no tracing. */
   readonly traces: ThreadTraces | undefined
   readonly post: (message: FromThread) => void
 }
@@ -93,7 +93,7 @@ function createUpstreamNews(log: Gateway['log']): UpstreamNews {
   }
 }
 
-/** A connection to an endpoint broke: what all threads know of it changes, and the main thread probes it soon. */
+/** A connection to an endpoint broke: updates the state shared by all threads, and the main thread probes it soon. */
 function endpointBroke(
   { clock, metrics, outbox }: GatewayDeps,
   clusters: ClusterTable,

@@ -1,4 +1,4 @@
-// A drain: how long which requests may run, and the connections that are on their way between two threads while it begins.
+// Drains: how long requests may run, and connections in transit between two threads when it begins.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -54,7 +54,7 @@ function drainOf(spread: ConnectionSpread): { ended(): boolean; readonly end: Pr
   return { ended: () => ended, end }
 }
 
-/** Other drains that began at the same time have ended. */
+/** Waits until other drains that began at the same time have ended. */
 async function longEnough(): Promise<void> {
   for (let i = 0; i < 3; i++) await drainOf(setUp().spread).end
 }
@@ -70,7 +70,7 @@ test('waits for a connection that another thread was offered, and which it may h
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
   closers.push(() => client.destroy())
   await once(other, 'message')
-  // Never answered: it is served here in the end.
+  // Never answered: it is finally served here.
   await drainOf(spread).end
   assert.equal(served.length, 1)
 })
@@ -95,7 +95,7 @@ describe('in simulated time', () => {
 
   afterEach(() => mock.timers.reset())
 
-  /** Milliseconds after which each has been asked to end; Infinity = never. `goOn` lets them pass. */
+  /** When each was asked to end, in milliseconds; Infinity = never. `goOn` lets them pass. */
   function drain(kinds: readonly { readonly isWatch: boolean; readonly ageMs: number }[]): {
     readonly endedMs: number[]
     goOn(ms: number): Promise<void>

@@ -1,27 +1,27 @@
-// The drain of one thread: whatever can finish does.
+// Drains one thread: everything that can finish does.
 
 import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import type { RunningRequest } from '../../../gateway/state/running.ts'
 
-/** Watches end in half of the drain time at most, so that the last of them still has time to be followed elsewhere. */
+/** Watches end within this fraction of the drain time, so that the last of them still has time to be resumed elsewhere. */
 const WATCH_PART = 0.5
-/** Watches end at this pace where that takes less: a client that comes back costs whoever serves it 2 ms of a core. */
+/** Watches end at this pace if that is faster: a reconnecting client costs its new server 2 ms of a core. */
 const WATCH_PACE_MS = 5
-/** client-go lists again when a watch has ended earlier than this without an event (VeryShortWatchError of tools/cache/reflector.go). */
+/** client-go relists if a watch ended earlier than this without an event (VeryShortWatchError in tools/cache/reflector.go). */
 const SHORT_WATCH_MS = 1_000
-/** How often a drain looks whether the last connection has closed. */
+/** How often a drain checks whether the last connection has closed. */
 const DRAIN_POLL_MS = 20
 
-/** Where connections are: a port, or what is on its way between threads. */
+/** A place with connections: a port, or those in transit between threads. */
 export interface Drainable {
-  /** Takes no more, and asks the clients of those that there are to go. */
+  /** Accepts no more, and asks connected clients to leave. */
   drain(): void
   connections(): number
 }
 
 /**
- * GOAWAY to all clients, watches end one after the other, everything else may run as long as the caller waits. Resolves when nothing runs;
- * the caller bounds it by aborting what is left.
+ * Sends GOAWAY to all clients and ends watches one by one; everything else may run as long as the caller waits. Resolves when nothing is running; the
+ * caller bounds it by aborting what is left.
  */
 export async function drainThread(
   places: readonly Drainable[],
@@ -31,8 +31,8 @@ export async function drainThread(
   const { running, clock, random } = gateway
   const endsAtMs = clock.monotonic() + drainTimeoutMs
   const ending = new Map<RunningRequest, NodeJS.Timeout>()
-  // Until the connections have closed, not only until the requests are over: an answer may still be on its way to a
-  // slow client, and a request may still stand before forward(), waiting for the verdict about its token.
+  // Until the connections have closed, not only until the requests are over: a response may still be on its way to a slow client, and a request may
+  // not have reached forward() yet, waiting for the verdict on its token.
   do {
     for (const place of places) place.drain() // again: connections that have become idle since
     const watches = running.longRunning((request) => request.isWatch && !ending.has(request))

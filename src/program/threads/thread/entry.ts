@@ -1,4 +1,4 @@
-// Where a gateway thread begins.
+// Entry point of a gateway thread.
 
 import { parentLine } from '../../io/threads.ts'
 import type { FromThread, ThreadData, ToThread } from '../messages.ts'

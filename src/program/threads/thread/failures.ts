@@ -1,5 +1,5 @@
-// A thread's part of counting failures by address: tells the main thread what has failed, once in a turn of the event loop, and knows who is
-// blocked.
+// A thread's part in counting failures by address: reports failures to the main thread, once per turn of the event loop, and knows which addresses
+// are blocked.
 
 import type { FailureGate } from '../../../gateway/request/exchange/gateway.ts'
 import { blockedSources } from '../../../gateway/state/blocked-sources.ts'
@@ -7,7 +7,7 @@ import { KnownTokens } from '../../../gateway/state/known-tokens.ts'
 import type { Block } from '../../../process/failures/address-failures.ts'
 import type { FailedSource, FromThread } from '../messages.ts'
 
-/** Addresses of one message; what fails of more in a turn of the event loop is not counted. */
+/** Addresses per message; failures of further ones in a turn of the event loop are not counted. */
 const MAX_SOURCES = 1024
 
 export class ThreadFailures implements FailureGate {

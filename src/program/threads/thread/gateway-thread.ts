@@ -1,6 +1,5 @@
-// A gateway thread: its own listeners on the ports of all, TLS contexts, clusters, connections to upstream, reviewers and
-// metrics, and the request path. It follows the main thread's messages; among requests, only deletions of protected pods wait
-// for any.
+// A gateway thread: its own listeners on the shared ports, TLS contexts, clusters, upstream connections, reviewers and metrics, and the request path.
+// It follows the main thread's messages; only deletions of protected pods and checked scale-downs wait for one.
 
 import type { Socket } from 'node:net'
 import { createSnapshotFollower, type SnapshotFollower } from '../../../gateway/controllers/follow-snapshots.ts'
@@ -51,7 +50,7 @@ import { ThreadTaps } from './taps.ts'
 import { ThreadTop } from './top.ts'
 import { ThreadTraces } from './traces.ts'
 
-/** How often the thread reports by itself; less often when that takes long, because there are thousands of clusters. */
+/** How often the thread reports by itself; less often if that takes long, because of thousands of clusters. */
 const REPORT_MS = 5_000
 /** Reports may take at most this fraction of the time: one in ... */
 const REPORT_SHARE = 500
@@ -68,7 +67,7 @@ export class GatewayThread {
   readonly #taps: ThreadTaps
   readonly #lists: ListLearning
   readonly #top: ThreadTop | undefined
-  /** undefined = nothing is traced. */
+  /** undefined = no tracing. */
   readonly #traces: ThreadTraces | undefined
   readonly #audit: PolicyAudit | undefined
   readonly #policies = new ScaleDownPolicies()
@@ -139,7 +138,7 @@ export class GatewayThread {
     post({ type: 'online' })
   }
 
-  /** One after the other, in the order in which they were sent. */
+  /** Processed in the order sent. */
   receive(message: ToThread): void {
     switch (message.type) {
       case 'cluster':
@@ -343,7 +342,7 @@ export class GatewayThread {
 
   #serve(listener: number, socket: Socket): void {
     const there = this.#listeners[listener]
-    // Accepted before the last of the ports was open.
+    // Accepted before the last port was open.
     if (there === undefined) socket.destroy()
     else there.accept(socket)
   }

@@ -1,4 +1,4 @@
-// How large lists are: what a thread sees of its own answers, and what it tells the others through the main thread.
+// Learns list sizes: observes this thread's responses, and exchanges sizes with other threads through the main thread.
 
 import type { ListSize } from '../../../gateway/api/list-request.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
@@ -14,7 +14,7 @@ export class ListLearning implements RequestObserver {
   readonly #metrics: MetricsRecorder
   readonly #now: () => number
   readonly #post: (message: FromThread) => void
-  /** What this turn of the event loop has learned, by cluster. */
+  /** Sizes learned in this turn, by cluster. */
   #learned = new Map<string, ListSize[]>()
 
   /** @param now milliseconds since the epoch */
@@ -58,7 +58,7 @@ export class ListLearning implements RequestObserver {
     for (const [cluster, sizes] of learned) this.#post({ type: 'lists-learned', cluster, sizes })
   }
 
-  /** What other threads have learned. */
+  /** Merges what other threads have learned. */
   merge(cluster: string, sizes: readonly ListSize[]): void {
     const lists = this.#clusters().get(cluster)?.lists
     for (const size of sizes) lists?.merge(size)

@@ -1,4 +1,4 @@
-// What the ports of a gateway thread are opened with.
+// Options for a gateway thread's ports.
 
 import { clusterForAddress, clusterForServerName } from '../../../gateway/core/cluster/lookup-cluster.ts'
 import type { ListenerOptions } from '../../../gateway/io/listener/listener-socket.ts'

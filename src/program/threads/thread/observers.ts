@@ -1,5 +1,5 @@
-// What listens to the requests of a gateway thread: metrics and logs, and whatever else is switched on. What is off is not in the list, and
-// costs a request nothing.
+// Observers of a gateway thread's requests: metrics, logs, and whatever else is enabled. Disabled ones are not in the list, and cost a request
+// nothing.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { createAccessLog } from '../../../gateway/io/logs/access-log.ts'
@@ -17,15 +17,15 @@ import type { PolicyAudit } from '../../../insight/io/audit/policy-audit.ts'
 import type { ThreadData } from '../messages.ts'
 import type { ThreadOutbox } from './outbox.ts'
 
-/** Hears of every request. Called on the request path: no promise, closure or timer, and it must not throw. */
+/** Observes every request. Called on the request path: no promise, closure or timer, and it must not throw. */
 export interface RequestObserver {
   /** Cluster and request info are known; the user is not. */
   requestStarted?(record: RequestRecord): void
-  /** The user is known, too; nothing is decided yet. Not called for requests that nobody could be identified for. */
+  /** The user is known, too; nothing is decided yet. Not called for unauthenticated requests. */
   requestIdentified?(record: RequestRecord): void
-  /** The head of the answer goes out. */
+  /** The response head is sent. */
   responseStarted?(record: RequestRecord): void
-  /** Once for every request, refused or not. The record is not to be kept. */
+  /** Once for every request, refused or not. The record must not be retained. */
   requestEnded?(record: RequestRecord): void
 }
 
@@ -33,11 +33,11 @@ export interface ObserverDeps {
   readonly metrics: MetricsRecorder
   readonly outbox: ThreadOutbox
   readonly data: Pick<ThreadData, 'accessLog' | 'auditLog'>
-  /** The audit log as a policy wants it; undefined = every request. */
+  /** The audit log under a policy; undefined = every request. */
   readonly policyAudit?: PolicyAudit | undefined
 }
 
-/** The events of a thread's request path, for all who listen. @param others beside metrics and logs, in their order */
+/** The request path's events, for all observers. @param others besides metrics and logs, in order */
 export function gatewayEvents(deps: ObserverDeps, others: readonly RequestObserver[]): GatewayEvents {
   const { metrics, outbox } = deps
   return {
@@ -70,7 +70,7 @@ function ownObservers({ metrics, outbox, data, policyAudit }: ObserverDeps): rea
   return observers
 }
 
-/** One observer for several, which are called in their order. */
+/** Combines several observers into one that calls them in order. */
 export function composeObservers(observers: readonly RequestObserver[]): Required<RequestObserver> {
   return {
     requestStarted: callAll(observers.flatMap((one) => one.requestStarted?.bind(one) ?? [])),
@@ -82,7 +82,7 @@ export function composeObservers(observers: readonly RequestObserver[]): Require
 
 type Listener = (record: RequestRecord) => void
 
-/** Unrolled: each call has a place of its own in the code, which sees one function and can be inlined; in a loop it would see all. */
+/** Unrolled: each call site sees a single function and can be inlined; a loop's call site would see all of them. */
 function callAll(listeners: readonly Listener[]): Listener {
   const [a, b, c, d, ...rest] = listeners
   if (a === undefined) return () => undefined

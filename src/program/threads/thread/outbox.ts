@@ -1,21 +1,20 @@
-// What a gateway thread reports to the main thread by itself: log lines, and endpoints whose connections broke.
-// One message per turn of the event loop. If the main thread does not keep up, lines are dropped, and those of the access and audit log
-// counted; memory does not grow.
+// Unsolicited reports of a gateway thread to the main thread: log lines, and endpoints whose connections broke. One message per turn of the event
+// loop. If the main thread does not keep up, lines are dropped, with those of the access and audit log counted; memory does not grow.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../kit/io/logs/log.ts'
 import type { BrokenEndpoint, LogCall, ThreadLines } from '../messages.ts'
 
-/** Characters (about) that may be on their way. */
+/** Approximate characters that may be in transit. */
 const MAX_UNDERWAY = 8 * 1024 * 1024
-/** Characters that a log call counts as, beside its texts. */
+/** Size of a log call in characters, besides its texts. */
 const LOG_CALL_SIZE = 200
 
 export class ThreadOutbox {
   readonly log: Logger
   readonly #post: (lines: ThreadLines) => void
   readonly #taken: Int32Array<SharedArrayBuffer>
-  /** Modulo 2^32, as `#taken`. */
+  /** Modulo 2^32, like `#taken`. */
   #sent = 0
   #log: LogCall[] = []
   #access: string[] = []
@@ -23,7 +22,7 @@ export class ThreadOutbox {
   #broken: BrokenEndpoint[] = []
   readonly #refusing = new Set<string>()
   #size = 0
-  /** Index of the lowest level that is logged. */
+  /** Index of the lowest logged level. */
   #least: number
   #scheduled = false
   #accessDropped = 0
@@ -41,7 +40,7 @@ export class ThreadOutbox {
     this.log = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
   }
 
-  /** The lowest level that is logged. */
+  /** The lowest logged level. */
   get level(): LogLevel {
     return LOG_LEVELS[this.#least] ?? 'info'
   }
@@ -120,7 +119,7 @@ export class ThreadOutbox {
   }
 }
 
-/** Characters (about): an error may quote all that a peer has sent. */
+/** Approximate characters: an error may quote everything a peer sent. */
 function sizeOf({ message, fields = {} }: LogCall): number {
   let size = LOG_CALL_SIZE + message.length
   for (const value of Object.values(fields)) {

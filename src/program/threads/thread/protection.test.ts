@@ -1,4 +1,4 @@
-// Questions of a gateway thread to the ledger, and a main thread that answers late or never.
+// A gateway thread's calls to the ledger, with a main thread that answers late or never.
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
@@ -90,7 +90,7 @@ describe('protection in a gateway thread', () => {
     assert.deepEqual(
       (await asked).map(({ status, admitted, overridden, freePass }) => [status, admitted, overridden, freePass]),
       [
-        // Only as long as it stays unready.
+        // Only while it stays unready.
         ['AlreadyUnready', true, '', true],
         ['Error', false, 'force-delete', false],
         ['Error', false, '', false],

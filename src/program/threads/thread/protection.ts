@@ -1,5 +1,5 @@
-// The ledger of pod protection as a gateway thread sees it: requests to the main thread, and its answers. A main thread that
-// does not answer in time counts as an error.
+// A gateway thread's view of the pod protection ledger: calls to the main thread, and its answers. A main thread that does not answer in time counts
+// as an error.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type {
@@ -14,7 +14,7 @@ import { unanswered } from '../../../protection/core/ledger/verdicts.ts'
 import { CallError, type Calls } from '../calls.ts'
 import type { GatewayCalls, MainCalls } from '../thread-calls.ts'
 
-/** The ledger has a timeout of its own with a better message; this is the fallback. */
+/** Fallback: the ledger has its own timeout, with a better message. */
 const GRACE_MS = 500
 
 export class ThreadProtection implements ProtectionGate {
@@ -30,7 +30,7 @@ export class ThreadProtection implements ProtectionGate {
     this.#release = release
   }
 
-  /** In which namespaces pods may have a protector; undefined = in any. */
+  /** Namespaces in which pods may have a protector; undefined = any. */
   cover(namespaces: readonly string[] | undefined): void {
     this.#namespaces = namespaces === undefined ? undefined : new Set(namespaces)
   }
@@ -64,14 +64,14 @@ export class ThreadProtection implements ProtectionGate {
     this.#release(reservations)
   }
 
-  /** Verdicts that came too late: what they have reserved is released. */
+  /** Verdicts that arrived too late: releases their reservations. */
   unclaimed(verdicts: readonly ProtectionVerdict[]): void {
     const reservations = verdicts.flatMap(({ reservation }) => reservation ?? [])
     if (reservations.length > 0) this.release(reservations)
   }
 }
 
-/** What follows "the ledger of pod protection". */
+/** Continues "the ledger of pod protection". */
 function failureOf(error: unknown, timeoutMs: number): string {
   const failure = error instanceof CallError ? error.failure : 'failed'
   if (failure === 'late') return `did not answer within ${timeoutMs} ms`

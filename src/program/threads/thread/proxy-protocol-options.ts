@@ -1,4 +1,4 @@
-// What the settings say of PROXY protocol on a port, and who hears what became of a header: metrics count, the log names the address.
+// PROXY protocol options of a port from the settings, and reports of header results: metrics count, the log names the address.
 
 import { HANDSHAKE_TIMEOUT_MS } from '../../../gateway/io/listener/connections.ts'
 import type { ProxyProtocolOptions } from '../../../gateway/io/listener/proxy-protocol.ts'
@@ -8,7 +8,7 @@ import type { Gateway } from '../../../gateway/request/exchange/gateway.ts'
 import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import type { Config } from '../../../process/config/config.ts'
 
-/** As the specification recommends at least: a header may be in the second segment, and segments are lost. */
+/** The specification's recommended minimum: a header may be in the second segment, and segments get lost. */
 const LEAST_HEADER_MS = 3_000
 
 export function proxyProtocolOptions(config: Config, gateway: Gateway, metrics: MetricsRecorder): ProxyProtocolOptions {

@@ -1,4 +1,4 @@
-// The thread's side of streams: begins them by the handler of the kind, and never sends more events than it has credit for.
+// The thread's side of streams: starts them with the kind's handler, and never sends more events than it has credit for.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { Emit, FromStreams, StreamHandlers, StreamKind, Subscribed, ToStreams } from '../streams.ts'
@@ -30,7 +30,7 @@ export class ThreadStreams {
         const subscription = this.#subscriptions.get(message.id)
         if (subscription === undefined) return
         subscription.credit += message.events
-        // The subscriber learns what it has missed even when nothing else comes.
+        // The subscriber learns what it has missed even if nothing else follows.
         if (subscription.dropped > 0) this.#schedule(message.id, subscription)
         return
       }
@@ -42,7 +42,7 @@ export class ThreadStreams {
     }
   }
 
-  /** Ends all streams, each with what it has emitted so far: the thread is stopping. */
+  /** Ends all streams, flushing what they have emitted so far: the thread is stopping. */
   end(): void {
     for (const [id, subscription] of this.#subscriptions) {
       subscription.end()

@@ -1,5 +1,4 @@
-// The thread's side of taps: shows requests that match as they happen, never faster than the tap allows. While nobody taps, a request
-// costs one comparison.
+// The thread's side of taps: shows matching requests live, never faster than the tap allows. Without taps, a request costs one comparison.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { type TapPlace, tapLine } from '../../../insight/core/tap/tap-event.ts'
@@ -40,7 +39,7 @@ export class ThreadTaps implements RequestObserver {
     this.#now = now
   }
 
-  /** Shows requests from now on, until the function that it returns is called. */
+  /** Shows requests from now on, until the returned function is called. */
   tap({ filter, maxRps, replica }: TapQuestion, emit: (event: TapThreadEvent) => boolean): () => void {
     const tap: Tap = {
       filter: compileTapFilter(filter),
@@ -84,7 +83,7 @@ export class ThreadTaps implements RequestObserver {
   }
 }
 
-/** Sends the counts where they have changed. */
+/** Sends the counts if they have changed. */
 function sendCounts(tap: Tap): () => void {
   let sent = 0
   return () => {

@@ -1,4 +1,4 @@
-// The thread's side of `portcullis top`: counts its requests, and hands over what it has counted in steps between which it serves on.
+// The thread's side of `portcullis top`: counts its requests, and hands over the counts in steps, between which it continues serving.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
@@ -17,7 +17,7 @@ export class ThreadTop implements RequestObserver {
     this.#traffic.count(record)
   }
 
-  /** What was counted since the last time; one after the other. */
+  /** Counts since the last call; not concurrently. */
   take(): Promise<TrafficSketch> {
     const taken = this.#taking.then(() => this.#take())
     this.#taking = taken

@@ -1,5 +1,4 @@
-// The thread's side of traces: which requests are traced, and their spans go to the main thread, some at a time. A thread in which nothing
-// is traced has none of this.
+// The thread's side of tracing: decides which requests are traced, and sends their spans to the main thread in batches. Absent if tracing is off.
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import type { Tracer } from '../../../gateway/api/request-trace.ts'
@@ -10,9 +9,9 @@ import { SamplingTracer } from '../../../insight/core/traces/sampling-tracer.ts'
 import type { Config } from '../../../process/config/config.ts'
 import type { RequestObserver } from './observers.ts'
 
-/** Traced requests that wait for their turn; more are dropped. */
+/** Waiting traced requests; more are dropped. */
 const MAX_WAITING = 512
-/** How long they wait for others. */
+/** How long they wait for a batch to fill. */
 const WAIT_MS = 200
 
 export class ThreadTraces implements RequestObserver {
@@ -24,7 +23,7 @@ export class ThreadTraces implements RequestObserver {
   #timer: NodeJS.Timeout | undefined
   #emit: ((trace: WrittenSpans) => void) | undefined
 
-  /** @param threads that share the rate of callers @param now monotonic milliseconds */
+  /** @param threads that share the callers' rate @param now monotonic milliseconds */
   constructor(config: Config, threads: number, metrics: MetricsRecorder, now: () => number) {
     this.#metrics = metrics
     this.#now = now
@@ -38,7 +37,7 @@ export class ThreadTraces implements RequestObserver {
     this.#spanOptions = { userAttributes: config.tracingUserAttributes, newSpanId: () => tracer.newSpanId() }
   }
 
-  /** Hands over from now on, until the function that it returns is called. */
+  /** Hands over spans from now on, until the returned function is called. */
   handTo(emit: (spans: WrittenSpans) => void): () => void {
     this.#emit = emit
     return () => {
@@ -46,7 +45,7 @@ export class ThreadTraces implements RequestObserver {
     }
   }
 
-  /** A watch may go on for hours: its span ends with the head of its answer, so that the trace can be looked at. */
+  /** A watch may last for hours: its span ends with the response head, so that the trace can be viewed. */
   responseStarted(record: RequestRecord): void {
     if (record.trace !== undefined && record.longRunning) this.#end(record)
   }

@@ -1,6 +1,6 @@
-// When the TLS handshake of an accepted connection begins. A handshake is the dearest thing that somebody unknown can ask for, half a
-// millisecond in which a thread does nothing else, so each is begun in a turn of the event loop of its own, and source addresses take
-// turns. Who sends nothing, or sends its ClientHello slowly, has no handshake.
+// Schedules TLS handshakes of accepted connections. A handshake is the most expensive operation available to unauthenticated clients: it blocks a
+// thread for half a millisecond. So each begins in its own turn of the event loop, and source addresses take turns. A client that sends nothing, or
+// its ClientHello slowly, gets no handshake.
 
 import type { Socket } from 'node:net'
 import { TurnQueue } from '../../../../kit/core/queues/turn-queue.ts'
@@ -10,50 +10,50 @@ import { socketReads } from '../../socket/http2-socket.ts'
 import { Expected, ReadingTurns, startReading, stopReading } from './reading-turns.ts'
 
 export interface HandshakesOptions {
-  /** For the whole ClientHello, and from then on for what the client has to send after ours. Milliseconds. */
+  /** Timeout for the whole ClientHello, and then again for what the client sends after our part. Milliseconds. */
   readonly timeoutMs: number
-  /** Handshakes in progress, those in which the client has the next word. Default 1024. */
+  /** Maximum handshakes in progress, waiting for the client. Default 1024. */
   readonly maxInProgress?: number
-  /** A connection was closed, by the reason. */
+  /** A connection was closed for this reason. */
   onFailed?(source: string, reason: HandshakeFailure): void
-  /** Whose handshakes begin only when nobody else waits. Default: nobody's. */
+  /** Whether this source's handshakes begin only when no others wait. Default: never. */
   isBlocked?(source: string): boolean
-  /** Grows with whatever else the thread does. Default: reads of HTTP/2 connections. */
+  /** A counter that grows with other work of the thread. Default: reads of HTTP/2 connections. */
   otherWork?(): number
 }
 
 export type HandshakeFailure =
-  /** What it sent is not a ClientHello, or too large. */
+  /** The data is not a ClientHello, or too large. */
   | 'not-tls'
-  /** Nothing of its ClientHello has come in time. */
+  /** No part of a ClientHello arrived in time. */
   | 'silent'
-  /** Its ClientHello, or what follows, did not come to its end in time. */
+  /** The ClientHello, or what follows, was not complete in time. */
   | 'timeout'
-  /** Too many in progress: of the address with the most, the oldest gives way. */
+  /** Too many in progress: the address with the most loses its oldest. */
   | 'overflow'
 
-/** Sockets of which a ClientHello is expected that are read at a time; each costs about 10 us when it comes. */
+/** Sockets awaiting a ClientHello that are read at a time; each costs about 10 us when it arrives. */
 const READ_FOR_HELLO = 32
-/** Handshakes in progress that are read at a time: what comes next, a client certificate, costs about 0.3 ms. */
+/** Handshakes in progress that are read at a time: the next message, a client certificate, costs about 0.3 ms. */
 const READ_IN_PROGRESS = 2
-/** How often the others get their turn, and how many, in case those that are read are silent. */
+/** How often, and how many, other sockets get their turn, in case those being read are silent. */
 const ROTATE_MS = 1
 const ROTATED_FOR_HELLO = 16
 const ROTATED_IN_PROGRESS = 2
-/** In a turn in which the thread has done something else, the next handshake waits until this long after the one before. */
+/** If the thread did other work this turn, the minimum time between the previous handshake and the next. */
 const YIELD_MS = 0.5
-/** Clients give up after 10 s (client-go) to 30 s; those that have are recognised before their handshake begins. */
+/** Clients give up after 10 s (client-go) to 30 s; those that did are detected before their handshake begins. */
 const LONGEST_WAIT_MS = 30_000
 const MAX_IN_PROGRESS = 1024
-/** As Go's net/http answers it, by the same first bytes. */
+/** Go's net/http recognizes plain HTTP by the same first bytes. */
 const HTTP_START = /^(?:GET \/|HEAD |POST |PUT \/|OPTIO)/
 const NOT_HTTPS = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
 
-/** What a connection is told. */
+/** Callbacks of a connection. */
 export interface HandshakeSteps {
-  /** Its ClientHello is there: from now on it is the client that waits. */
+  /** The ClientHello is complete: from now on the client is waiting for us. */
   onHello?(): void
-  /** Hands the socket to TLS, which reads it from its first byte on. */
+  /** Hands the socket to TLS, which reads it from the first byte. */
   begin(): void
 }
 
@@ -76,18 +76,18 @@ class Waiting extends Expected {
 export class Handshakes implements Tickable {
   readonly #options: HandshakesOptions
   readonly #otherWork: () => number
-  /** By stage, those that are in it for the longest time first. */
+  /** Keyed by stage, longest first. */
   readonly #entries = { hello: new Set<Waiting>(), queued: new Set<Waiting>(), 'in-progress': new Set<Waiting>() }
   readonly #bySocket = new WeakMap<Socket, Waiting>()
   readonly #forHello = new ReadingTurns<Waiting>(READ_FOR_HELLO)
   readonly #inProgress = new ReadingTurns<Waiting>(READ_IN_PROGRESS)
   readonly #queue = new TurnQueue<Waiting>()
-  /** Of those who are blocked: behind all others. */
+  /** Waiters of blocked sources: behind all others. */
   readonly #blocked = new TurnQueue<Waiting>()
-  /** It is read for one turn, which shows whether the client is still there. */
+  /** Read for one turn, which shows whether the client is still there. */
   #next: Waiting | undefined
   #scheduled = false
-  /** One has begun in this turn. */
+  /** A handshake has begun in this turn. */
   #begunNow = false
   #workSeen = 0
   #lastMs = 0
@@ -99,17 +99,17 @@ export class Handshakes implements Tickable {
     this.#otherWork = options.otherWork ?? socketReads
   }
 
-  /** Connections by what is expected: a ClientHello, a turn, the rest of the handshake. */
+  /** Number of connections by stage: awaiting a ClientHello, a turn, or the rest of the handshake. */
   counts(): { readonly hello: number; readonly queued: number; readonly inProgress: number } {
     const { hello, queued, 'in-progress': inProgress } = this.#entries
     return { hello: hello.size, queued: queued.size, inProgress: inProgress.size }
   }
 
-  /** Waits for the ClientHello of a socket, of which nothing was read (or what was read is given back), and for its turn. */
+  /** Waits for the ClientHello of a socket from which nothing was read (or all of it was unread), then for its turn. */
   add(socket: Socket, source: string, steps: HandshakeSteps): void {
     const entry = new Waiting(socket, source, steps)
     entry.onData = (chunk) => this.#onData(entry, chunk)
-    // It cannot receive an answer any more: the end of the socket follows.
+    // It can no longer receive a response: the end of the socket follows.
     entry.onEnd = () => this.#drop(entry)
     this.#bySocket.set(socket, entry)
     this.#entries.hello.add(entry)
@@ -156,7 +156,7 @@ export class Handshakes implements Tickable {
   #onData(entry: Waiting, chunk: Buffer): void {
     entry.chunks.push(chunk)
     entry.bytes += chunk.length
-    // Nothing else comes before our answer; it is not this file that says so to the client.
+    // Nothing else may come before our response; TLS, not this file, reports that to the client.
     if (entry.stage !== 'hello') {
       if (entry.bytes > 2 * MAX_CLIENT_HELLO_BYTES) this.#fail(entry, 'not-tls')
       return
@@ -205,7 +205,7 @@ export class Handshakes implements Tickable {
     setImmediate(() => this.#turn())
   }
 
-  /** Once in a turn of the event loop, for as long as one waits, or one has begun. */
+  /** Runs once per event loop turn while one is waiting or has begun. */
   #turn(): void {
     this.#scheduled = false
     this.#begunNow = false
@@ -238,7 +238,7 @@ export class Handshakes implements Tickable {
     socket.unshift(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
     chunks.length = 0
     entry.steps.begin()
-    // node:tls takes the ClientHello in the next tick, which it has asked for before.
+    // node:tls takes the ClientHello in the next tick, which it scheduled earlier.
     process.nextTick(() => {
       this.#lastMs = performance.now()
       if (entry.stage !== 'in-progress') return
@@ -247,7 +247,7 @@ export class Handshakes implements Tickable {
     })
   }
 
-  /** Of the address with the most in progress, the oldest. */
+  /** Evicts the oldest of the address with the most in progress. */
   #giveWay(): void {
     const counts = new Map<string, number>()
     let most = 0

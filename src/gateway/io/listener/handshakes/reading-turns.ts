@@ -1,16 +1,16 @@
-// Which of many sockets are read. All that can be read is read in one turn of the event loop, so only a few are looked at, and the others
-// wait in the kernel for their turn: a thousand that send in the same millisecond cost no more in it than a few.
+// Limits how many of a set of sockets are read at once. All readable data is read in one turn of the event loop, so only a few sockets are polled,
+// and the others wait in the kernel for their turn: a thousand that send in the same millisecond cost no more in one turn than a few.
 
 import type { Socket } from 'node:net'
 import { Queued, TurnQueue } from '../../../../kit/core/queues/turn-queue.ts'
 
-/** What node:net has of the system's socket. */
+/** The part of node:net's system handle used here. */
 interface ReadHandle {
   readStart(): number
   readStop(): number
 }
 
-/** A socket of which something is expected. */
+/** A socket from which data is expected. */
 export abstract class Expected extends Queued {
   readonly socket: Socket
   readonly source: string
@@ -24,12 +24,12 @@ export abstract class Expected extends Queued {
 
 export class ReadingTurns<T extends Expected> {
   readonly #width: number
-  /** The one that is read for the longest time first. */
+  /** Being read, longest first. */
   readonly #read = new Set<T>()
   readonly #parked = new TurnQueue<T>()
   #filling = false
 
-  /** @param width sockets that are read at a time */
+  /** @param width sockets read at a time */
   constructor(width: number) {
     this.#width = width
   }
@@ -38,18 +38,18 @@ export class ReadingTurns<T extends Expected> {
     return this.#read.size + this.#parked.count
   }
 
-  /** Those that are not read now. */
+  /** Number of sockets not being read now. */
   get parked(): number {
     return this.#parked.count
   }
 
-  /** A socket that is read already: the one that was for the longest time makes room. */
+  /** Adds a socket that is already being read; the one read longest makes room. */
   add(item: T): void {
     this.#read.add(item)
     if (this.#read.size > this.#width) this.#parkOldest()
   }
 
-  /** It is read in any case from now on, if it was here. */
+  /** Removes it; from now on it is read in any case. */
   delete(item: T): void {
     if (this.#read.delete(item)) {
       this.#fillLater()
@@ -59,7 +59,7 @@ export class ReadingTurns<T extends Expected> {
     startReading(item.socket)
   }
 
-  /** So many that wait get their turn. */
+  /** Gives this many waiting sockets their turn. */
   rotate(count: number): void {
     for (let i = Math.min(count, this.#parked.count); i > 0; i--) {
       const item = this.#parked.next()
@@ -69,7 +69,7 @@ export class ReadingTurns<T extends Expected> {
     }
   }
 
-  /** Not in this turn: libuv still hears of sockets that were read before, and would read those that are started again at once. */
+  /** Deferred: libuv still reports sockets that were being read, and would read restarted ones in the same turn. */
   #fillLater(): void {
     if (this.#filling || this.#parked.count === 0) return
     this.#filling = true
@@ -89,7 +89,7 @@ export class ReadingTurns<T extends Expected> {
   }
 }
 
-/** Below the stream of the socket, or of the TLS socket above it, which both think that it is being read. */
+/** Below the stream of the socket, or of the TLS socket above it, both of which believe that it is being read. */
 export function startReading(socket: Socket): void {
   handleOf(socket)?.readStart()
 }

@@ -10,7 +10,7 @@ import type { FoundCluster, LoadedCluster } from './objects.ts'
 interface Entry {
   file: string
   name: string
-  /** Undefined = a broken object. */
+  /** undefined = a broken object. */
   host?: string | undefined
   version?: number
 }
@@ -39,7 +39,7 @@ function reading(entries: readonly Entry[], brokenFiles: readonly string[] = [])
 const never = (): boolean => false
 const always = (): boolean => true
 
-/** `name host` of what is in force. */
+/** `name host` of each cluster in force. */
 function hosts({ clusters }: Decision): string[] {
   return [...clusters.values()]
     .map(({ object }) => `${object.metadata.name} ${object.spec.secureServing?.serverNames}`)

@@ -1,7 +1,7 @@
-// What is in force after the directory was read, given what was in force before. The rules:
-// - a broken cluster, and whatever a broken file had defined, keeps its last good version;
+// Decides what is in force after reading the directory, given what was in force before. The rules:
+// - a broken cluster, and everything defined in a broken file, keeps its last good version;
 // - if two claim the same name, host, address or port: the current holder keeps it, else the first by file and line;
-// - what is gone from the files is removed when the caller says that it has been gone for long enough.
+// - what is gone from the files is removed once the caller says that it has been gone for long enough.
 
 import type { FieldError } from '../../../../kit/api/json/field-error.ts'
 import { compareText } from '../../../../kit/api/json/sorted-json.ts'
@@ -12,11 +12,11 @@ import { type FoundCluster, type LoadedCluster, located } from './objects.ts'
 
 export interface Decision {
   readonly clusters: ReadonlyMap<string, LoadedCluster>
-  /** By file and line. */
+  /** Sorted by file and line. */
   readonly problems: readonly SourceError[]
-  /** In force in a version that the files no longer have, because of errors. */
+  /** In force in a version that is no longer in the files, because of errors. */
   readonly kept: ReadonlySet<string>
-  /** Gone from the files, and in force only because `mayVanish` returned false. */
+  /** Gone from the files, and only in force because `mayVanish` returned false. */
   readonly vanishing: ReadonlySet<string>
 }
 
@@ -39,7 +39,7 @@ export function decide(
     }
   }
   const unclear = new Set(reading.brokenFiles)
-  // A broken cluster with a new name may be an old one that is being renamed.
+  // A broken cluster with a new name may be an existing one being renamed.
   for (const [name, { loaded, source }] of owners)
     if (loaded === undefined && !inForce.has(name)) unclear.add(source.file)
   for (const [name, last] of inForce) {
@@ -54,7 +54,7 @@ export function decide(
   return { clusters, problems, kept, vanishing }
 }
 
-/** Of several objects with one name: the one in the file that the cluster in force came from, else the first. */
+/** Among objects with the same name: the one from the file of the cluster in force, else the first. */
 function chooseOwners(
   found: readonly FoundCluster[],
   inForce: ReadonlyMap<string, LoadedCluster>,
@@ -84,13 +84,13 @@ interface Circumstances {
   readonly problems: SourceError[]
 }
 
-/** As settleClaims; a lost claim is reported where it is made. */
+/** Like settleClaims; a lost claim is reported where it is made. */
 function settleConflicts(clusters: Map<string, LoadedCluster>, circumstances: Circumstances): void {
   const { owners, inForce, vanishing, kept, problems } = circumstances
   settleClaims(clusters, inForce, ({ loser, holder, claim }, held, fallsBack) => {
     if (fallsBack) kept.add(loser)
     const source = owners.get(loser)?.source
-    // What is about to be removed gives way in a moment: not an error.
+    // Whatever is about to be removed will give way in a moment: not an error.
     if (source === undefined || vanishing.has(holder)) return
     const { file = '', line = 0 } = held ?? {}
     const message = `UpstreamCluster ${JSON.stringify(loser)} claims ${claim.what}, which ${JSON.stringify(holder)} (${file}:${line}) has`

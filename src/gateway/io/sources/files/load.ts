@@ -1,5 +1,5 @@
-// One reading of a configuration directory: its UpstreamClusters, which of them are valid, and every error.
-// Independent of earlier readings; what stays in force despite errors is decided in decide.ts.
+// Reads a configuration directory once: its UpstreamClusters, which of them are valid, and every error. Independent of earlier reads; decide.ts
+// decides what stays in force despite errors.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -15,14 +15,14 @@ import { FileParser, type SourceObject } from './parse.ts'
 import { SecretFiles } from './secret-files.ts'
 
 export interface DirectoryReading {
-  /** By file name, then line. */
+  /** Sorted by file name, then line. */
   readonly clusters: readonly FoundCluster[]
   readonly problems: readonly SourceError[]
   /** Files that may define more than could be parsed. */
   readonly brokenFiles: ReadonlySet<string>
-  /** Equal for two readings exactly when, according to the file system, nothing has changed in between. */
+  /** Equal for two reads exactly if, according to the file system, nothing has changed in between. */
   readonly signature: string
-  /** Directories in which a change may mean a change of a cluster. */
+  /** Directories in which a change may affect a cluster. */
   readonly directories: ReadonlySet<string>
 }
 
@@ -38,7 +38,7 @@ export class DirectoryReader {
 
   /**
    * @param followsReferences false: references are not resolved, for checks only
-   * @param only name of the one file that is read; '' = all
+   * @param only name of the only file to read; '' = all
    */
   constructor(dir: string, pem: PemChecks, checks: ClusterCheckOptions = {}, followsReferences = true, only = '') {
     this.#dir = dir
@@ -46,7 +46,7 @@ export class DirectoryReader {
     this.#loader = new ClusterLoader(pem, checks, followsReferences)
   }
 
-  /** @throws {UserError} when the directory itself cannot be read */
+  /** @throws {UserError} if the directory itself cannot be read */
   async read(): Promise<DirectoryReading> {
     const signature = await this.signature()
     const names = await this.#names()
@@ -79,7 +79,7 @@ export class DirectoryReader {
     return { clusters, problems, brokenFiles, signature, directories: await this.#directories(names) }
   }
 
-  /** From names and times of all relevant files, without reading them. */
+  /** Computed from names and times of all relevant files, without reading them. */
   async signature(): Promise<string> {
     const names = await this.#names().catch(() => [])
     const paths = [this.#dir, ...names.map((name) => join(this.#dir, name)), ...this.#secretPaths]
@@ -87,7 +87,7 @@ export class DirectoryReader {
       paths.map(async (path) => {
         const facts = await stat(path).catch(() => undefined)
         if (facts === undefined) return `${path} -`
-        // For a directory only its identity: irrelevant files come and go in it.
+        // Only a directory's identity: irrelevant files come and go in it.
         if (facts.isDirectory()) return `${path} ${facts.ino}`
         return `${path} ${facts.ino} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`
       }),
@@ -95,7 +95,7 @@ export class DirectoryReader {
     return parts.join('\n')
   }
 
-  /** Configuration files, sorted. Dot-files are skipped: they belong to editors and ConfigMap volumes (`..data`). */
+  /** Configuration files, sorted. Skips dot-files: they belong to editors and ConfigMap volumes (`..data`). */
   async #names(): Promise<string[]> {
     try {
       if (this.#only !== '') return [this.#only]
@@ -110,7 +110,7 @@ export class DirectoryReader {
     }
   }
 
-  /** A mounted ConfigMap or Secret is replaced by a symbolic link in its directory; other links lead elsewhere. */
+  /** A mounted ConfigMap or Secret is replaced through a symbolic link in its directory; other links lead elsewhere. */
   async #directories(names: readonly string[]): Promise<ReadonlySet<string>> {
     const paths = [...names.map((name) => join(this.#dir, name)), ...this.#secretPaths]
     const real = await Promise.all(paths.map((path) => realpath(path).catch(() => path)))
@@ -141,7 +141,7 @@ async function readText(path: string): Promise<Text> {
     if (facts.size > MAX_FILE_BYTES) return failed('is larger than 3 MiB', 'split the file')
     const bytes = await readFile(path)
     if (bytes.length === 0) {
-      // An interrupted writer leaves an empty file behind; it does not mean "no clusters".
+      // An interrupted writer leaves an empty file behind; that does not mean "no clusters".
       return failed(
         'is empty; what it defined before stays in force',
         'delete the file to remove its clusters',

@@ -1,16 +1,16 @@
-// Manifests as files, and the files that a kubeconfig names.
+// Reads and writes manifests, and files named by a kubeconfig.
 
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { UserError } from '../../../../kit/api/validation/field-errors.ts'
 import { makePrivateDirectory, readTextFile, replaceFile } from '../../../../pki/io/pki-files.ts'
 
-/** Readable by the owner only: there may be keys in them. */
+/** Readable by the owner only: they may contain keys. */
 const MODE = 0o600
 
 /**
- * Writes each text to `dir`, created when missing. All names are checked first: if one exists, nothing is written.
- * @throws {UserError} when one exists and must not be overwritten
+ * Writes each text to `dir`, which is created if missing. Checks all names first: if one exists, nothing is written.
+ * @throws {UserError} if one exists and must not be overwritten
  */
 export function writeManifests(dir: string, files: ReadonlyMap<string, string>, overwrite: boolean): void {
   const existing = [...files.keys()].filter((name) => existsSync(join(dir, name)))
@@ -21,7 +21,7 @@ export function writeManifests(dir: string, files: ReadonlyMap<string, string>, 
   for (const [name, text] of files) replaceFile(join(dir, name), text, MODE)
 }
 
-/** Reads a file that another one refers to: relative paths are relative to that one. @throws {UserError} */
+/** Reads a file named by another file: relative paths are relative to the latter. @throws {UserError} */
 export function readFileNamedBy(file: string, name: string): string {
   return readTextFile(resolve(dirname(file), name))
 }

@@ -1,4 +1,4 @@
-// The objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to leave alone.
+// Sorts the objects of a configuration directory: Secrets to refer to, UpstreamClusters to check, and others to ignore.
 
 import type { FieldError } from '../../../../kit/api/json/field-error.ts'
 import { isRecord, recordOf } from '../../../../kit/api/json/object-shape.ts'
@@ -20,11 +20,11 @@ export interface LoadedCluster extends ResolvedCluster {
   readonly line: number
 }
 
-/** A cluster that a file defines, valid or not. */
+/** A cluster defined in a file, valid or not. */
 export interface FoundCluster {
   readonly name: string
   readonly source: SourceObject
-  /** Undefined when there are errors. */
+  /** undefined if there are errors. */
   readonly loaded: LoadedCluster | undefined
 }
 
@@ -33,7 +33,7 @@ export interface SortedObjects {
   readonly clusters: readonly SourceObject[]
 }
 
-/** By kind; other kinds are left alone, with a warning. */
+/** By kind; other kinds are ignored, with a warning. */
 export function sortObjects(
   objects: readonly SourceObject[],
   problems: SourceError[],
@@ -61,7 +61,7 @@ export function sortObjects(
   return { secrets, clusters }
 }
 
-/** Whether the object is certainly not one of ours, rather than one of ours with its kind misspelt or missing. */
+/** Whether the object is definitely not one of ours, as opposed to one with a misspelt or missing kind. */
 function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out: FieldErrors): boolean {
   const near = typeof kind === 'string' ? nearestName(kind, [UPSTREAM_CLUSTER_KIND, 'Secret']) : ''
   const fix = near !== '' ? `did you mean ${near}?` : `the directory is for ${UPSTREAM_CLUSTER_KIND} and Secret`
@@ -73,7 +73,7 @@ function isForeign({ apiVersion, kind }: Readonly<Record<string, unknown>>, out:
   return true
 }
 
-/** Checks objects, and caches the result of unchanged ones: reading keys and certificates is slow. */
+/** Checks objects, and caches results of unchanged ones: reading keys and certificates is slow. */
 export class ClusterLoader {
   readonly #pem: PemChecks
   readonly #checks: ClusterCheckOptions
@@ -86,7 +86,7 @@ export class ClusterLoader {
     this.#checks = checks
   }
 
-  /** Undefined when the object has no name. */
+  /** undefined if the object has no name. */
   async load(
     source: SourceObject,
     secrets: SortedObjects['secrets'],

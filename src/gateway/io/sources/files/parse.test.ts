@@ -52,7 +52,7 @@ for (const [name, text, line, message] of BROKEN) {
     )
     assert.equal(problems.length, 1)
     assert.match(problems[0]?.message ?? '', message)
-    // The document's own first line is that of its `---`.
+    // The first line of a document is that of its `---`.
     if (name !== 'unclosed flow' && name !== 'unclosed quote') assert.equal(problems[0]?.line, line + 2)
     assert.ok((problems[0]?.line ?? 0) >= 3 && (problems[0]?.line ?? 0) <= 6)
   })

@@ -1,5 +1,5 @@
-// Text of a configuration file -> objects with their lines. Documents are split before they are parsed, so that an error
-// in one does not affect the next, and an unchanged document is not parsed again (YAML is slow).
+// Parses a configuration file into objects with line numbers. Documents are split before parsing, so that an error in one does not affect the next,
+// and unchanged documents are not parsed again (YAML is slow).
 
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { isRecord } from '../../../../kit/api/json/object-shape.ts'
@@ -7,34 +7,34 @@ import { errorMessage } from '../../../../kit/api/validation/error-message.ts'
 import { childPath, pathSegments } from '../../../../kit/api/validation/field-errors.ts'
 import type { SourceError } from '../../../api/resource-source.ts'
 
-/** One object of a file; the items of a List are objects of their own. */
+/** One object of a file; items of a List are separate objects. */
 export interface SourceObject {
   readonly file: string
   /** 1-based line on which the object begins. */
   readonly line: number
   readonly value: unknown
-  /** The line of a field; if absent, of its parent. */
+  /** Line of a field; if absent, of its parent. */
   lineOf(path: string): number
 }
 
 export interface ParsedFile {
   readonly objects: readonly SourceObject[]
   readonly problems: readonly SourceError[]
-  /** Whether a part of the file could not be parsed, so that it may have held anything. */
+  /** Whether a part of the file could not be parsed, and may have contained anything. */
   readonly broken: boolean
 }
 
-/** One document, independent of the line on which it begins. */
+/** One document, independent of its starting line. */
 interface ParsedDocument {
   readonly value: unknown
   readonly root: unknown
   readonly lines: LineCounter
-  /** With lines within the document. */
+  /** Lines are relative to the document. */
   readonly errors: readonly Omit<SourceError, 'file'>[]
   readonly broken: boolean
 }
 
-/** Limit for expanded aliases, as protection against YAML bombs. */
+/** Limit of alias expansion, against YAML bombs. */
 const MAX_ALIAS_COUNT = 100
 
 export class FileParser {
@@ -55,7 +55,7 @@ export class FileParser {
     return { objects, problems, broken }
   }
 
-  /** After all files of a reading: drops cached documents that no file has any more. */
+  /** After all files of a read: evicts cached documents that are no longer in any file. */
   endReading(): void {
     this.#known = this.#used
     this.#used = new Map()
@@ -102,7 +102,7 @@ function parseOne(source: string): ParsedDocument {
       schema: 'core',
       resolveKnownTags: false,
       stringKeys: true,
-      // Quadratic in the library; firstDuplicate is not.
+      // Quadratic in the library, unlike firstDuplicate.
       uniqueKeys: false,
       lineCounter: lines,
       prettyErrors: false,

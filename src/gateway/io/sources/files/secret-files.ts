@@ -1,4 +1,4 @@
-// Secret bytes kept in files: `{file}`, and `{name, namespace, key}` of Secrets in the configuration directory.
+// Secret bytes kept in files: `{file}`, and `{name, namespace, key}` for Secrets in the configuration directory.
 
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -31,7 +31,7 @@ export class SecretFiles {
     return this.#read.keys()
   }
 
-  /** The bytes, or the reason why there are none. */
+  /** The bytes, or why there are none. */
   read(file: string): Promise<Buffer | string> {
     const path = resolve(this.#dir, file)
     const known = this.#read.get(path)

@@ -1,6 +1,6 @@
-// UpstreamClusters from a directory of YAML and JSON files, watched. An error never takes down what is in force: the last
-// good version stays until the error is fixed (the rules are in decide.ts). Changes are seen through fs.watch, and
-// by slow polling where that fails (network file systems, exhausted watch limits, links to elsewhere).
+// UpstreamClusters from a watched directory of YAML and JSON files. An error never takes down what is in force: the last good version stays until the
+// error is fixed (see decide.ts for the rules). Changes are detected with fs.watch, and by slow polling where that fails (network file systems,
+// exhausted watch limits, links to elsewhere).
 
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -21,26 +21,25 @@ export interface FilesSourceOptions {
   readonly log: Logger
   /** Features of this gateway, for checks. Default: all. */
   readonly checks?: ClusterCheckOptions
-  /** Milliseconds without a change until the directory is read again. Default 50. */
+  /** Quiet period in milliseconds before the directory is reread. Default 50. */
   readonly debounceMs?: number
 }
 
 const DEFAULT_DEBOUNCE_MS = 50
-/** Under constant change it is read after this many times the debounce. */
+/** Under constant change it is reread after this many debounce periods. */
 const MAX_DEBOUNCES = 5
 const POLL_MS = 2000
 /** Editors replace a file by deleting it, and writers by truncating it: only what is missing for this long is gone. */
 const VANISH_MS = 300
 
-/** `start` rejects with a UserError when the directory cannot be read. Afterwards only `stop` ends the source. */
+/** `start` rejects with a UserError if the directory cannot be read. Afterwards only `stop` ends the source. */
 export function createFilesSource(options: FilesSourceOptions): ResourceSource {
   return new FilesSource(options)
 }
 
 /**
  * Reads a directory once: its valid clusters by name, in the order of files and lines, and all problems.
- *
- * @throws {UserError} when the directory cannot be read
+ * @throws {UserError} if the directory cannot be read
  */
 export async function loadDirectory(
   dir: string,
@@ -55,9 +54,8 @@ export async function loadDirectory(
 }
 
 /**
- * Reads a directory, or one file, without the Secrets that it refers to: for those who want to know what is decided, and not connect.
- *
- * @throws {UserError} when it cannot be read
+ * Reads a directory, or one file, without the Secrets it refers to: for callers that evaluate decisions without connecting.
+ * @throws {UserError} if it cannot be read
  */
 export async function loadWithoutSecrets(
   path: string,
@@ -75,9 +73,9 @@ class FilesSource implements ResourceSource {
   readonly #log: Logger
   readonly #debounceMs: number
   readonly #reader: DirectoryReader
-  /** Watchers by directory and inode, so that a directory that was replaced gets a new watcher. */
+  /** Watchers by directory and inode, so that a replaced directory gets a new watcher. */
   readonly #watchers = new Map<string, FSWatcher>()
-  /** By cluster: the monotonic time since which it is missing. */
+  /** When each missing cluster disappeared, monotonic. */
   readonly #missingSince = new Map<string, number>()
   #onChange: (change: SourceChange) => void = () => undefined
   #inForce: ReadonlyMap<string, LoadedCluster> = new Map()
@@ -117,7 +115,7 @@ class FilesSource implements ResourceSource {
     await this.#reading
   }
 
-  /** Something may have changed: reads when it has been quiet for the debounce time. */
+  /** Something may have changed: reads after a quiet debounce period. */
   #schedule(): void {
     if (this.#stopped) return
     const now = performance.now()
@@ -131,7 +129,7 @@ class FilesSource implements ResourceSource {
     }, delay)
   }
 
-  /** One reading at a time; a change during one leads to another. */
+  /** One read at a time; a change during one triggers another. */
   #readNow(): void {
     if (this.#reading !== undefined) {
       this.#readAgain = true
@@ -200,7 +198,7 @@ class FilesSource implements ResourceSource {
     }
   }
 
-  /** Each problem once, for as long as it lasts. */
+  /** Logs each problem once, for as long as it lasts. */
   #logProblems(
     problems: readonly SourceError[],
     clusters: ReadonlyMap<string, LoadedCluster>,
@@ -238,7 +236,7 @@ class FilesSource implements ResourceSource {
         const watcher = watch(directory, { persistent: false }, () => this.#schedule())
         watcher.on('error', (error) => this.#watchError(directory, error))
         this.#watchers.set(key, watcher)
-        // Changes between the reading and now went unseen.
+        // Changes between the read and now went unnoticed.
         this.#schedule()
       } catch (error) {
         this.#watchError(directory, error)
@@ -253,7 +251,7 @@ class FilesSource implements ResourceSource {
   }
 }
 
-/** Without the line: a problem stays the same when text before it changes. */
+/** Excludes the line: a problem stays the same if text before it changes. */
 function keyOf({ file, path, message }: SourceError): string {
   return JSON.stringify([file, path, message])
 }

@@ -1,4 +1,4 @@
-// The checks of one UpstreamCluster with the secrets it refers to, whatever its source.
+// Checks one UpstreamCluster with the secrets it refers to, whatever its source.
 
 import { createHash } from 'node:crypto'
 import type { FieldError } from '../../../../kit/api/json/field-error.ts'
@@ -14,11 +14,11 @@ import type { UpstreamCluster } from '../../../api/upstream-cluster/upstream-clu
 import type { Resolved } from '../../secrets/secret-references.ts'
 
 export interface CheckedCluster {
-  /** Equal for two resolutions of one object exactly when they gave the same bytes. */
+  /** Equal for two resolutions of one object exactly if they yielded the same bytes. */
   readonly secrets: string
-  /** Problems of the resolved object, without those of resolving references. */
+  /** Problems of the resolved object, excluding those of resolving references. */
   readonly problems: readonly FieldError[]
-  /** Undefined when there are errors. */
+  /** undefined if there are errors. */
   readonly good: ResolvedCluster | undefined
 }
 
@@ -26,7 +26,7 @@ export function secretsOf({ origins, bytes }: Resolved): string {
   return [...origins.keys(), ...bytes].join(' ')
 }
 
-/** Slow: reads keys and certificates. Never throws. */
+/** Slow: parses keys and certificates. Never throws. */
 export function checkCluster(resolved: Resolved, pem: PemChecks, options?: ClusterCheckOptions): CheckedCluster {
   const { object, origins, secrets } = resolved
   const problems = checkUpstreamCluster(object, pem, options).map((problem) => {
@@ -51,7 +51,7 @@ function revisionOf({ metadata, spec }: UpstreamCluster): string {
   return createHash('sha256').update(content).digest('hex').slice(0, 16)
 }
 
-/** For JSON.stringify: independent of the order of fields. */
+/** For JSON.stringify: makes the order of fields irrelevant. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))

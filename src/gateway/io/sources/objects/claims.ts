@@ -1,4 +1,4 @@
-// Claims of UpstreamClusters on what only one of them can have, and which clusters a change of some of them can affect.
+// Claims of UpstreamClusters on what only one cluster can have, and which clusters a change can affect.
 
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 
@@ -6,7 +6,7 @@ export class ClusterClaims {
   /** The claims of each cluster that makes any. */
   readonly #claims = new Map<string, readonly string[]>()
   readonly #claimants = new NamesByKey()
-  /** Those that changed since the last settlement, with the claims that they made before. */
+  /** Clusters changed since the last settlement, with their previous claims. */
   readonly #touched = new Map<string, readonly string[]>()
 
   get isTouched(): boolean {
@@ -29,7 +29,7 @@ export class ClusterClaims {
   /** The touched clusters, and all that claim what one of these claims, claimed or holds: no others can be affected. */
   affected(): ReadonlySet<string> {
     const names = new Set(this.#touched.keys())
-    // Iterating a set includes members that are added on the way.
+    // Iterating a set includes members added along the way.
     for (const name of names) {
       const claims = [...(this.#touched.get(name) ?? []), ...this.#of(name)]
       for (const claim of claims) for (const other of this.#claimants.get(claim)) names.add(other)

@@ -1,6 +1,6 @@
-// UpstreamClusters of an API server, and which version of each is in force: the last good one; and for what only one cluster
-// can have, the claim of the current holder, else of the oldest object. The cost of a change depends only on what it touches.
-// A version with bytes of a Secret that is no longer released to the cluster is not good any more.
+// UpstreamClusters of an API server, and which version of each is in force: the last good one; claims go to the current holder, else to the oldest
+// object. The cost of a change depends only on what it touches. A version with bytes of a Secret that is no longer released to the cluster is no
+// longer good.
 
 import type { FieldError } from '../../../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../../../kit/api/json/json-object.ts'
@@ -36,13 +36,13 @@ interface ClusterEntry {
   state: string
   references: readonly SecretReferenceAt[]
   verdict: CheckedCluster | undefined
-  /** The version that should be in force; undefined when there are errors. */
+  /** The version that should be in force; undefined if there are errors. */
   good: ResolvedCluster | undefined
-  /** The last good version, and the content of its Secrets. */
+  /** The last good version, and its Secrets' content. */
   lastGood: LastGood | undefined
-  /** Secrets that are read for it: those of the object, and those whose bytes are in force. */
+  /** Secrets read for it: the object's, and those whose bytes are in force. */
   secrets: ReadonlySet<string>
-  /** Those of them that are not released to it. */
+  /** Those that are not released to it. */
   withheld: readonly string[]
   problems: readonly SourceError[]
   conflicts: SourceError[]
@@ -60,9 +60,9 @@ export class ClusterObjects {
   readonly #checks: ClusterCheckOptions
   readonly #entries = new Map<string, ClusterEntry>()
   readonly #inForce = new Map<string, ResolvedCluster>()
-  /** Claims of the good version of each cluster and of the one in force. */
+  /** Claims of each cluster's good version and of the one in force. */
   readonly #claims = new ClusterClaims()
-  /** To be checked. */
+  /** Clusters to be checked. */
   readonly #unchecked = new Set<string>()
   /** Clusters whose Secrets have not been read yet. */
   readonly #waiting = new Set<string>()
@@ -79,7 +79,7 @@ export class ClusterObjects {
     return this.#inForce
   }
 
-  /** Whether some cluster waits for an answer about a Secret. */
+  /** Whether a cluster waits for a response about a Secret. */
   get isWaiting(): boolean {
     return this.#waiting.size > 0
   }
@@ -88,7 +88,7 @@ export class ClusterObjects {
     return this.#unchecked.size > 0 || this.#claims.isTouched
   }
 
-  /** By cluster. */
+  /** Grouped by cluster. */
   get problems(): readonly SourceError[] {
     return [...this.#reports.values()].flat()
   }
@@ -105,8 +105,8 @@ export class ClusterObjects {
   }
 
   /**
-   * Puts versions in force that were good once, for clusters that have none. Until the objects are known, settle() must not be called; it
-   * then keeps each until its object has a good version, or is gone.
+   * Puts previously good versions in force, for clusters that have none. settle() must not be called until the objects are known; it then keeps each
+   * version until its object has a good one, or is gone.
    */
   restore(versions: ReadonlyMap<string, ResolvedCluster>): void {
     for (const [name, version] of versions) {
@@ -152,7 +152,7 @@ export class ClusterObjects {
     for (const secret of names) for (const name of this.#references.usersOf(secret)) this.#unchecked.add(name)
   }
 
-  /** Checks one object that needs it; false when none does. */
+  /** Checks one object that needs it; false if none does. */
   checkNext(): boolean {
     const next = this.#unchecked.values().next()
     if (next.done === true) return false
@@ -222,7 +222,7 @@ export class ClusterObjects {
     entry.withheld = this.#references.withheld(entry.secrets, name)
     const unread = this.#references.unread(references)
     if (unread !== undefined) {
-      // The previous version stays; this is only seen where a read takes long.
+      // The previous version stays; this only shows if a read takes long.
       const message = `${WAITS}${unread.secret}, which could not be read yet`
       const fix = 'nothing, unless this persists: then check that the gateway may read Secrets there (deploy/rbac)'
       const problem: FieldError = { reason: 'FieldValueInvalid', path: unread.path, message, fix, severity: 'warning' }
@@ -250,7 +250,7 @@ export class ClusterObjects {
     this.#reclaim(entry)
   }
 
-  /** The current object with the bytes of its last good version; undefined when its errors are not only in its Secrets. */
+  /** The current object with the bytes of its last good version; undefined if its errors are not only in its Secrets. */
   #withLastSecrets(entry: ClusterEntry): ResolvedCluster | undefined {
     const { lastGood, object, references, state } = entry
     if (lastGood === undefined) return undefined
@@ -263,7 +263,7 @@ export class ClusterObjects {
     return good
   }
 
-  /** Those in force, too: an object that has come to name another Secret must not hide that one is withheld. */
+  /** Includes Secrets in force: an object that now names another Secret must not hide that one is withheld. */
   #readSecrets(entry: ClusterEntry): void {
     const { secrets = [] } = this.#inForce.get(entry.name) ?? {}
     const wanted = new Set([...entry.references.map(({ secret }) => secret), ...secrets])
@@ -273,8 +273,8 @@ export class ClusterObjects {
   }
 
   /**
-   * Whether a version has bytes of a Secret whose owner does not let this cluster have them (any more). An object may name a Secret that it
-   * never could use: then the version is from before that, and stays.
+   * Whether a version has bytes of a Secret that its owner does not (or no longer) release to this cluster. If the object names a Secret that was
+   * never released to it, the version predates that, and stays.
    */
   #isWithheld(entry: ClusterEntry | undefined, { secrets }: ResolvedCluster): boolean {
     if (entry === undefined || entry.withheld.length === 0) return false
@@ -319,7 +319,7 @@ function reported(cluster: string, problem: FieldError): SourceError {
   return { file: '', line: 0, ...problem, cluster }
 }
 
-/** Equal when nothing differs that the checks or the gateway use: status updates do not change it. */
+/** Equal if nothing differs that the checks or the gateway use: status updates do not change it. */
 function stateOf(object: JsonObject): string {
   const { uid, generation, resourceVersion, labels, annotations } = metadataOf(object)
   return JSON.stringify([uid, generation ?? resourceVersion ?? object, labels, annotations])

@@ -22,7 +22,7 @@ function cluster(name: string, uid: string): [string, ResolvedCluster] {
   return [name, { object, revision: '1' }]
 }
 
-/** What is logged when the server comes back with these clusters, after a start with `prod` and `dev` from disk. */
+/** What is logged when the server returns with these clusters, after a start with `prod` and `dev` from disk. */
 async function warnings(t: TestContext, ...back: readonly [string, ResolvedCluster][]): Promise<readonly string[]> {
   const dir = mkdtempSync(join(tmpdir(), 'portcullis-kept-'))
   t.after(() => rmSync(dir, { recursive: true }))
@@ -37,7 +37,7 @@ async function warnings(t: TestContext, ...back: readonly [string, ResolvedClust
   const kept = keptClusters({ keeper, waitMs: () => 0, log, onCurrent: () => undefined })
   assert.equal(kept.restore()?.size, 2)
   kept.keep(new Map(back), undefined)
-  // Once.
+  // Only once.
   kept.keep(new Map(), undefined)
   return lines
 }

@@ -1,5 +1,4 @@
-// UpstreamClusters in force as records of a last good state, with the bytes of their Secrets: the versions that are good, which need
-// not be the newest objects.
+// UpstreamClusters in force as records of a last good state, with the bytes of their Secrets: the good versions, which may not be the newest objects.
 
 import { isRecord } from '../../../../kit/api/json/object-shape.ts'
 import type { Logger } from '../../../../kit/api/ports.ts'
@@ -15,7 +14,7 @@ export interface KeptClustersOptions {
   /** Milliseconds that a start still waits for the API server. */
   readonly waitMs: () => number
   readonly log: Logger
-  /** Called with whether the API server answers. */
+  /** Reports whether the API server responds. */
   onCurrent(current: boolean): void
 }
 
@@ -52,7 +51,7 @@ export function keptClusters({ keeper, waitMs, log, onCurrent }: KeptClustersOpt
   }
 }
 
-/** The seal says that this program has written it: nothing but the shape is looked at. */
+/** The seal proves that this program wrote it: only the shape is checked. */
 function readCluster(record: unknown): readonly ResolvedCluster[] {
   if (!isRecord(record) || record['kind'] !== KIND || !isRecord(record['object'])) return []
   const { object, revision, secrets } = record

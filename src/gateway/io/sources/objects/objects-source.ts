@@ -1,5 +1,5 @@
-// UpstreamClusters and the Secrets they name from an API server: the embedded one, or that of a Kubernetes cluster. What is
-// in force stays in force, whatever happens to the server; nothing is kept on disk, so a start needs the server once.
+// UpstreamClusters and the Secrets they name from an API server: the embedded one, or a Kubernetes cluster's. What is in force stays in force,
+// whatever happens to the server; nothing is kept on disk, so a start needs the server once.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { nameOf } from '../../../../kit/api/json/json-object.ts'
@@ -24,29 +24,29 @@ export interface ObjectsSourceOptions {
   readonly checks?: ClusterCheckOptions
   /** Namespaces whose Secrets need no label (secret-release.ts). */
   readonly secretNamespaces: readonly string[]
-  /** Milliseconds within which `start` must reach the server. Default 30 s. */
+  /** Deadline for `start` to reach the server, milliseconds. Default 30 s. */
   readonly startTimeoutMs?: number
   /** Milliseconds between two reads of a Secret that cannot be watched. Default 60 s. */
   readonly refreshMs?: number
-  /** Where what is in force is kept for a start without the server. Default: nowhere. */
+  /** Stores what is in force for a start without the server. Default: not stored. */
   readonly lastGood?: LastGoodClusters
 }
 
 /** What was in force, with the bytes of Secrets, on disk. */
 export interface LastGoodClusters {
-  /** Milliseconds that a start waits for the server before it begins with what is kept. */
+  /** Milliseconds that a start waits for the server before it uses what is stored. */
   readonly waitMs: number
-  /** undefined = there is nothing that can be used. */
+  /** undefined = nothing usable. */
   restore(): ReadonlyMap<string, ResolvedCluster> | undefined
   /** @param changed absent = any may be new or gone */
   keep(clusters: ReadonlyMap<string, ResolvedCluster>, changed: ReadonlySet<string> | undefined): void
-  /** Whether what was given to keep() is what the server has. */
+  /** Whether what was passed to keep() is the server's current state. */
   current(current: boolean): void
 }
 
-/** A change is delivered when nothing else has changed for this long, */
+/** A change is delivered after this quiet period, */
 const QUIET_MS = 10
-/** and under constant change at the latest after this. */
+/** and under constant change after this long at the latest. */
 const LONGEST_WAIT_MS = 500
 /** Checking thousands of objects must not block the thread. */
 const SLICE_MS = 10
@@ -54,7 +54,7 @@ const START_TIMEOUT_MS = 30_000
 const REFRESH_MS = 60_000
 const NOTHING: ReadonlySet<string> = new Set()
 
-/** `start` rejects with a UserError when the server was not reached for 30 s. Afterwards only `stop` ends the source. */
+/** `start` rejects with a UserError if the server was not reached for 30 s. Afterwards only `stop` ends the source. */
 export function createObjectsSource(options: ObjectsSourceOptions): ResourceSource {
   return new ObjectsSource(options)
 }
@@ -65,15 +65,15 @@ class ObjectsSource implements ResourceSource {
   readonly #startTimeoutMs: number
   readonly #secrets: UsableSecrets
   readonly #clusters: ClusterObjects
-  /** Secrets that are released to all clusters, and the clusters that refer to them. */
+  /** Secrets released to all clusters, and the clusters that refer to them. */
   readonly #shared = new NamesByKey()
   #onChange: (change: SourceChange) => void = () => undefined
   #following: Following | undefined
-  /** Whether all objects were listed once. */
+  /** Whether all objects have been listed once. */
   #synced = false
-  /** The first delivery waits for referenced Secrets; not for ever. */
+  /** The first delivery waits for referenced Secrets, but not forever. */
   #patient = true
-  /** `restored`: what a process before this one had in force. */
+  /** `restored`: what a previous process had in force. */
   #delivered: 'nothing' | 'restored' | 'something' = 'nothing'
   readonly #lastGood: LastGoodClusters | undefined
   #onFirst: () => void = () => undefined
@@ -114,7 +114,7 @@ class ObjectsSource implements ResourceSource {
     if (this.#lastGood !== undefined && !(await isWithin(first, waitMs)) && this.#restore()) return
     if (await isWithin(first, Math.max(0, this.#startTimeoutMs - waitMs))) return
     if (this.#synced) {
-      // Clusters that wait for a Secret must not delay the others.
+      // Clusters waiting for a Secret must not delay the others.
       this.#patient = false
       this.#schedule()
       await first
@@ -128,14 +128,14 @@ class ObjectsSource implements ResourceSource {
     )
   }
 
-  /** False when there is nothing to begin with. */
+  /** False if there is nothing to start with. */
   #restore(): boolean {
     const restored = this.#stopped ? undefined : this.#lastGood?.restore()
     if (restored === undefined) return false
     this.#clusters.restore(restored)
     this.#delivered = 'restored'
     this.#tell(undefined)
-    // The objects may have come in the meantime, and wait for Secrets.
+    // The objects may have arrived in the meantime, and wait for Secrets.
     if (this.#synced) this.#schedule()
     this.#onFirst()
     return true
@@ -177,7 +177,7 @@ class ObjectsSource implements ResourceSource {
     this.#schedule()
   }
 
-  /** Something changed: delivers it when it has been quiet for a moment, so that a burst is one delivery. */
+  /** Something changed: delivers it after a quiet period, so that a burst is one delivery. */
   #schedule(): void {
     if (this.#stopped) return
     const now = performance.now()
@@ -213,7 +213,7 @@ class ObjectsSource implements ResourceSource {
       if (this.#delivered === 'restored' && this.#faultChanged) this.#tell(NOTHING)
       return
     }
-    // Claims are decided among all objects at once, and clusters appear when they are complete.
+    // Claims are decided among all objects at once, and clusters appear once complete.
     if (this.#delivered === 'nothing' && this.#patient && this.#clusters.isWaiting) return
     const { changed, reported } = this.#clusters.settle()
     for (const [name, before] of reported) this.#logProblems(name, before)
@@ -244,7 +244,7 @@ class ObjectsSource implements ResourceSource {
     return [{ reason: 'FieldValueInvalid', file: '', line: 0, path: '', message, fix, severity: 'warning' }]
   }
 
-  /** Each problem once, for as long as it lasts. */
+  /** Logs each problem once, for as long as it lasts. */
   #logProblems(cluster: string, reported: readonly SourceError[]): void {
     const isLogged = (problem: SourceError): boolean => !isWaiting(problem) && sharedReleaseOf(problem) === ''
     const before = reported.filter(isLogged)
@@ -260,7 +260,7 @@ class ObjectsSource implements ResourceSource {
     if (before.length > 0 && now.length === 0) this.#log.info('the configuration has no more problems', { cluster })
   }
 
-  /** Each Secret that is released to all clusters once, for as long as it is: many clusters may refer to one. */
+  /** Logs each Secret released to all clusters once, for as long as it is: many clusters may refer to one. */
   #logShared(reported: ReadonlyMap<string, readonly SourceError[]>): void {
     const found = new Map<string, string>()
     for (const [cluster, before] of reported) {
@@ -283,7 +283,7 @@ class ObjectsSource implements ResourceSource {
   }
 }
 
-/** Whether a promise that never rejects is resolved in time. */
+/** Whether a promise that never rejects resolves in time. */
 async function isWithin(promise: Promise<void>, ms: number): Promise<boolean> {
   let late: NodeJS.Timeout | undefined
   const timeout = new Promise<false>((resolve) => {

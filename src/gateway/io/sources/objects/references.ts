@@ -1,4 +1,4 @@
-// Which UpstreamClusters refer to which Secrets, and the resolution of these references.
+// Tracks which UpstreamClusters refer to which Secrets, and resolves these references.
 
 import { type JsonObject, nameOf } from '../../../../kit/api/json/json-object.ts'
 import { FieldErrors } from '../../../../kit/api/validation/field-errors.ts'
@@ -7,9 +7,9 @@ import { type Resolved, type SecretReferenceAt, secretBytes, withBytes } from '.
 import { refusalFix, SharedReleases } from '../../secrets/secret-release.ts'
 import type { UsableSecret } from '../../secrets/usable-secrets.ts'
 
-/** The lookup of Secrets: UsableSecrets, or a test double. */
+/** Looks up Secrets: UsableSecrets, or a test double. */
 export interface SecretLookup {
-  /** @param cluster whose reference it is */
+  /** @param cluster that makes the reference */
   get(name: string, cluster: string): UsableSecret
   retain(name: string): void
   release(name: string): void
@@ -28,7 +28,7 @@ export class ClusterReferences {
     return this.#users.get(secret)
   }
 
-  /** Replaces the Secrets that are read for a cluster. */
+  /** Replaces the Secrets read for a cluster. */
   replace(name: string, before: ReadonlySet<string>, after: ReadonlySet<string>): void {
     // New ones first, so that a Secret that stays in use is not dropped in between.
     for (const secret of after) {
@@ -85,10 +85,10 @@ function absenceOf(
   }
 }
 
-// The bytes of the Secrets with which an UpstreamCluster was last valid. Other changes of the object come into force with
-// them while a Secret is broken: the degrade switch and revocations must work then, too.
+// The bytes of the Secrets with which an UpstreamCluster was last valid. While a Secret is broken, other changes of the object come into force with
+// them: the degrade switch and revocations must work even then.
 
-/** By reference: its path, the Secret and the key. */
+/** Keyed by reference: its path, the Secret and the key. */
 export type GoodSecrets = ReadonlyMap<string, Buffer>
 
 /** For an object whose references were all resolved. */
@@ -97,10 +97,7 @@ export function goodSecretsOf(references: readonly SecretReferenceAt[], { origin
   return new Map(references.map((one) => [keyOf(one), Buffer.from(inline.get(one.path) ?? '', 'base64')]))
 }
 
-/**
- * The object with those bytes; undefined when it has no references, or others than when it was valid: bytes of different times need not
- * fit together.
- */
+/** The object with those bytes; undefined if it has no references, or different ones than when it was valid: bytes from different times may not match. */
 export function withGoodSecrets(
   object: JsonObject,
   references: readonly SecretReferenceAt[],

@@ -22,7 +22,7 @@ function version(name: string, serverNames: readonly string[], revision: string)
   return { object, revision }
 }
 
-/** The rule as it reads: all are compared with all until nothing is in anybody's way. */
+/** The rule implemented literally: compares all with all until there are no conflicts. */
 function settleByAll(
   wanted: Map<string, ResolvedCluster>,
   inForce: ReadonlyMap<string, ResolvedCluster>,
@@ -79,7 +79,7 @@ test('a chain of clusters that each make the next fall back costs linear time', 
   const settle = (length: number): number => {
     const names = Array.from({ length }, (_, at) => `c${at}`)
     const inForce = new Map(names.map((name, at) => [name, version(name, [`h${at}`], 'old')]))
-    // Each wants what the next one has given up; the last one wants what it cannot have.
+    // Each wants what the next one gave up; the last one wants what it cannot have.
     const wanted = new Map(names.map((name, at) => [name, version(name, [`h${at + 1}`], 'new')]))
     const other = version('other', [`h${length}`], 'old')
     inForce.set('other', other)

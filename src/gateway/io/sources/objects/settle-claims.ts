@@ -1,5 +1,5 @@
-// The rule for what only one cluster can have, whatever the source: the holder in force keeps it, else the first in order
-// gets it; a loser falls back to its last good version, or is not loaded.
+// The rule for what only one cluster can have, whatever the source: the current holder keeps it, else the first in order gets it; a loser falls back
+// to its last good version, or is not loaded.
 
 import type { ResolvedCluster } from '../../../api/resource-source.ts'
 import {
@@ -11,13 +11,13 @@ import {
 import { NamesByKey } from '../../../core/cluster/names-by-key.ts'
 
 /**
- * Removes from `wanted` what may not be in force. Falling back may revive an old claim, hence the loop; it ends, because
- * versions in force have no conflicts among them and never lose. After the first round only fallbacks can cause
- * conflicts, so a chain of clusters that each make the next fall back costs time linear in its length.
+ * Removes from `wanted` what must not be in force. Falling back may revive an old claim, hence the loop; it ends, because versions in force have no
+ * conflicts among each other and never lose. After the first round only fallbacks can cause conflicts, so a chain of clusters that each make the next
+ * fall back costs time linear in its length.
  *
- * @param wanted new versions where they are good, else the last good ones; in the order in which claims are given
+ * @param wanted new versions if good, else the last good ones; in the order in which claims are granted
  * @param inForce every cluster that shares a claim with one of `wanted` must be among these, if it is in force at all
- * @param onLoss each claim that is lost, with the version of the holder that has it
+ * @param onLoss called for each lost claim, with the version of its holder
  */
 export function settleClaims<Version extends ResolvedCluster>(
   wanted: Map<string, Version>,
