@@ -78,7 +78,7 @@ test('legacy: a document each', () => {
     ],
   )
   assert.equal(json(get('/api/v1')).groupVersion, 'v1')
-  // With a conversion that these have not, they answer plainly.
+  // These have no such conversion and answer with the plain document.
   assert.equal(json(get('/api/v1', AGGREGATED)).kind, 'APIResourceList')
 })
 

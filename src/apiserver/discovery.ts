@@ -1,4 +1,4 @@
-// Discovery: /api, /apis and the documents below them, in the forms that clients ask for. Aggregated (one document for all
+// Discovery: /api, /apis and the documents below them, in the forms that clients request. Aggregated (one document for all
 // groups, apidiscovery.k8s.io; apiserver/pkg/endpoints/discovery/aggregated) and legacy (one document each).
 
 import { type Negotiated, negotiate, notAcceptable } from './http/accept.ts'
@@ -9,7 +9,7 @@ import type { ApiGroup, ApiGroupVersion } from './objects/api-resources.ts'
 
 const CORE = ''
 
-/** The documents of one API server, each built at the first request for it. */
+/** The documents of one API server, each built on first request. */
 export class Discovery {
   readonly #groups: readonly ApiGroup[]
   /** Path -> the function that builds its legacy document. */
@@ -107,7 +107,7 @@ function apiVersions(groups: readonly ApiGroup[]): object {
   return {
     kind: 'APIVersions',
     versions: core?.versions.map(({ version }) => version) ?? [],
-    // Addresses of the server: empty, because whoever reads this has one.
+    // Addresses of the server: empty, because the client has one already.
     serverAddressByClientCIDRs: [],
   }
 }

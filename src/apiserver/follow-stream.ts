@@ -1,4 +1,4 @@
-// An answer that goes on until the client leaves, such as the log of a pod that is followed.
+// A response that continues until the client leaves, such as a followed pod log.
 
 import type { Stream } from '../kit/api/stream.ts'
 import type { ConnectAnswer } from '../kube/api/resource-kind.ts'
@@ -6,7 +6,7 @@ import type { Answer } from './http/answer.ts'
 import { MAX_WAITING_BYTES } from './watch-stream.ts'
 
 export interface FollowRequest {
-  /** The head, and what is known already. */
+  /** The head, and the initial content. */
   readonly begin: Answer
   readonly follow: NonNullable<ConnectAnswer['follow']>
 }
@@ -27,7 +27,7 @@ export class FollowStream {
     this.#onEnd = onEnd
   }
 
-  /** To be called when the response head was sent. */
+  /** Call it when the response head was sent. */
   start(): void {
     this.#stream.body(this.#request.begin.body, false)
     const stop = this.#request.follow((text) => this.#write(text))
@@ -45,7 +45,7 @@ export class FollowStream {
     // Nothing waits here.
   }
 
-  /** The client has gone. */
+  /** The client is gone. */
   onReset(): void {
     this.#stop()
   }

@@ -10,11 +10,11 @@ export interface ResourceRoute {
   /** '' = the collection. */
   readonly name: string
   readonly subresource: Subresource
-  /** A subresource of the kind's own. Default: none. */
+  /** A kind-specific subresource. Default: none. */
   readonly own?: KindSubresource
 }
 
-/** @param path decoded, without the query. undefined: nothing is served there */
+/** @param path decoded, without the query. @returns undefined if nothing is served there */
 export function matchRoute(kinds: readonly ResourceKind[], path: string): ResourceRoute | undefined {
   const segments = (path.endsWith('/') ? path.slice(0, -1) : path).split('/').slice(1)
   const core = segments[0] === 'api'
@@ -38,7 +38,7 @@ export function matchRoute(kinds: readonly ResourceKind[], path: string): Resour
   }
   const kind = find(first)
   if (kind === undefined) return undefined
-  // Across all namespaces there are no names.
+  // Across all namespaces objects can't be named.
   if (kind.namespaced) return second === undefined ? route(kind, '', []) : undefined
   return route(kind, '', rest.slice(1))
 }

@@ -1,4 +1,4 @@
-// Requests for objects: from route and body to an operation of the registry, and from its result to a response
+// Requests for objects: maps route and body to an operation of the registry, and its result to a response
 // (apiserver/pkg/endpoints/installer.go; handlers/response.go).
 
 import type { JsonObject } from '../kit/api/json/json-object.ts'
@@ -70,14 +70,14 @@ export function answerResource(registry: Registry, call: ResourceCall): Answer |
   }
 }
 
-/** A get may demand a minimum revision. @throws {StatusError} 504 when it is in the future */
+/** A get may require a minimum revision. @throws {StatusError} 504 if it is in the future */
 function checkSeen({ store }: Registry, { query }: ControlRequest): void {
   const version = query.text('resourceVersion')
   const wanted = version === '' ? 0 : revisionOf(version, unclassified)
   if (wanted > store.revision) throw tooLargeRevision(wanted, store.revision)
 }
 
-/** Whether the method can be used on the route at all. @throws {StatusError} 405 */
+/** Checks whether the route supports the method. @throws {StatusError} 405 */
 export function checkMethod({ method, info }: ControlRequest, route: ResourceRoute): void {
   if (methodsOf(route).includes(method)) return
   throw methodNotAllowed(route.kind, info.verb === '' ? method.toLowerCase() : info.verb)
@@ -87,7 +87,7 @@ function methodsOf({ kind, namespace, name, subresource, own }: ResourceRoute): 
   if (own !== undefined && 'connect' in own) return own.methods.includes('GET') ? [...own.methods, 'HEAD'] : own.methods
   if (own !== undefined || subresource !== '') return ['GET', 'HEAD', 'PUT', 'PATCH']
   if (name !== '') return ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']
-  // One request must not empty the server; kube-apiserver has no such request either.
+  // A single request must not empty the server; kube-apiserver has no such request either.
   if (isNamespace(kind)) return ['GET', 'HEAD', 'POST']
   // Across all namespaces only reads are possible.
   return kind.namespaced && namespace === '' ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST', 'DELETE']
@@ -101,7 +101,7 @@ function negotiated({ accept, query, userAgent }: ControlRequest): Negotiated {
     : { ...wanted, pretty: true }
 }
 
-/** Of a subresource that the kind has for itself. */
+/** Answers a kind-specific subresource. */
 function answerSubresource(
   registry: Registry,
   call: ResourceCall,

@@ -26,7 +26,7 @@ export interface RouteDeps {
   readonly registry: Registry
   /** Kinds that are answered without storing anything. */
   readonly reviews: readonly ReviewKind[]
-  /** What a caller may see of objects. */
+  /** How objects are shown to a caller. */
   shownTo(user: UserInfo | 'anonymous'): Shown
   /** Protobuf messages of the kinds. Default: those of the gateway's kinds. */
   readonly messages?: Messages
@@ -55,7 +55,7 @@ export class Routes {
     this.#openApi = new OpenApi(resources)
   }
 
-  /** Refuses what no body can make valid, before the body is read. @throws {StatusError} 405 */
+  /** Refuses requests that no body could make valid, before the body is read. @throws {StatusError} 405 */
   route(request: ControlRequest, user: UserInfo | 'anonymous'): Routed {
     const route = matchRoute(this.#deps.registry.kinds, request.info.path)
     if (route !== undefined) checkMethod(request, route)
@@ -77,7 +77,7 @@ export class Routes {
     return answer ?? textAnswer(404, '404 page not found\n')
   }
 
-  /** The body as text. Protobuf, for kinds that are compiled into clients, is converted to JSON. */
+  /** The body as text. Protobuf, for kinds compiled into clients, is converted to JSON. */
   #readable(request: ControlRequest, bytes: Buffer, builtIn: boolean): { request: ControlRequest; body: string } {
     const deletes = request.method === 'DELETE'
     if (request.contentType !== PROTOBUF || !(builtIn || deletes) || bytes.length === 0) {
@@ -113,7 +113,7 @@ export class Routes {
 // /healthz, /livez and /readyz (apiserver/pkg/server/healthz/healthz.go).
 interface HealthCheck {
   readonly name: string
-  /** Only readiness depends on it: a restart would not help. */
+  /** Affects readiness only: a restart would not help. */
   readonly readinessOnly?: boolean
   isHealthy(): boolean
 }
@@ -152,7 +152,7 @@ const MAJOR = '1'
 const MINOR = '36'
 
 /**
- * kubectl reads gitVersion as a semantic version and warns when it is more than one minor version away from its own.
+ * kubectl parses gitVersion as a semantic version and warns if it is more than one minor version away from its own.
  * @param portcullis version of the program: `0.1.0`
  */
 function versionInfo(portcullis: string): JsonObject {

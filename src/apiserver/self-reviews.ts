@@ -43,7 +43,7 @@ export const WHO_AM_I: ReviewKind = {
   answer: (_body, user) => ({ status: { userInfo: userInfoOf(user) } }),
 }
 
-/** `userInfo` as authentication.k8s.io/v1 has it. */
+/** `userInfo` in the form of authentication.k8s.io/v1. */
 export function userInfoOf({ name, uid, groups, extra }: UserInfo): JsonObject {
   return {
     username: name,
@@ -61,8 +61,8 @@ function accessOf(body: JsonObject, user: UserInfo, bindings: RoleBindings, auth
 }
 
 /**
- * What a review of access asks.
- * @throws {StatusError} 422 when it asks for nothing, or for two things
+ * The attributes that an access review asks about.
+ * @throws {StatusError} 422 if it asks about nothing, or about two things
  */
 export function accessAsked({ group, kind }: ReviewKindName, body: JsonObject): Attributes {
   const spec = recordOf(body['spec'])

@@ -39,12 +39,12 @@ import { type WatchRequest, WatchStream } from './watch-stream.ts'
 
 export interface ControlDeps extends RouteDeps {
   authenticate(peer: Peer, head: HeaderList): Caller
-  /** To be awaited before `authenticate`; undefined = nothing to wait for. Never rejects. Default: never. */
+  /** Await this before `authenticate`; undefined = no need to wait. Never rejects. Default: never. */
   beforeAuthentication?(peer: Peer, head: HeaderList): Promise<void> | undefined
   readonly authorize: Authorizer
-  /** Default: credentials that fail are not counted. */
+  /** Default: failed credentials are not counted. */
   readonly failures?: FailureCounts
-  /** Default: refusals because of what others need are not counted. */
+  /** Default: refusals by shared limits are not counted. */
   readonly onLimited?: CountLimited
   readonly log: Logger
   /** In [0, 1). */
@@ -61,21 +61,21 @@ export interface ControlDeps extends RouteDeps {
 export type ControlHandler = RequestHandler & {
   /** Ends watches, each between two events. */
   endWatches(): void
-  /** Ends the watches and unfinished responses of callers whose credential would be refused now. */
+  /** Ends watches and unfinished responses of callers whose credential would now be refused. */
   endRefused(): void
 }
 
-/** A response without an end of its own. */
+/** A response without a natural end. */
 type Ongoing = WatchStream | FollowStream
 
-/** Requests whose response has begun and is not complete. */
+/** Requests whose response has begun but is not complete. */
 interface OpenAnswers {
   /** All open ones, with their users. */
   readonly watches: Map<Ongoing, string>
   readonly exchanges: Set<ControlExchange>
 }
 
-/** Of all connections. */
+/** Shared by all connections. */
 interface MessageMemory {
   readonly bodies: PortMemory
   readonly answers: PortMemory
@@ -108,16 +108,16 @@ const OWN_END =
   'the credential that you are using is now revoked; another administrator can delete the RevokedCredential, or: portcullis control revoke --undo'
 /** Longer Audit-IDs of clients are ignored (apiserver/pkg/audit). */
 const MAX_AUDIT_ID = 128
-/** Watches that one user may have open: each write is serialized for each of them. */
+/** Open watches per user: each write is serialized for each of them. */
 export const MAX_WATCHES_PER_USER = 500
-/** Bodies that are being received, of all users together: few write, and what they write has some KiB. */
+/** Bodies being received, over all users: few users write, and bodies are a few KiB. */
 export const MAX_ALL_BODY_BYTES: number = 16 * 1024 * 1024
-/** Answers that wait for their clients, of all users together, beyond which who has a share of it gets no more; watches have bounds of their own. */
+/** Responses queued for clients, over all users; above it a source over its share gets no more. Watches have limits of their own. */
 export const MAX_ALL_ANSWER_BYTES: number = 32 * 1024 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
-/** What of a body has arrived before its request was authenticated. */
+/** The part of a body that arrived before its request was authenticated. */
 interface EarlyBody {
   readonly pieces: BodyPieces
   end: boolean
@@ -130,7 +130,7 @@ class ControlExchange implements StreamEvents {
   readonly #memory: MessageMemory
   readonly #peer: Peer
   readonly #stream: Stream
-  /** Who sends it. */
+  /** Charged for the request. */
   #charge: Charge
   #body: BodyReader | undefined
   readonly #warnings: string[] = []
@@ -141,7 +141,7 @@ class ControlExchange implements StreamEvents {
   #routed: Routed | undefined
   #watch: Ongoing | undefined
   #answered = false
-  /** While authentication has to wait. */
+  /** Set while authentication has to wait. */
   #early: EarlyBody | undefined
 
   constructor(deps: ControlDeps, routes: Routes, open: OpenAnswers, memory: MessageMemory, peer: Peer, stream: Stream) {
@@ -177,7 +177,7 @@ class ControlExchange implements StreamEvents {
     const user = this.#admit(request)
     this.#memory.answers.admit(this.#charge)
     this.#routed = this.#routes.route(request, user)
-    // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is not kept: anonymous users may send GETs.
+    // The body of a GET has no meaning (RFC 9110 section 9.3.1), and is dropped: anonymous users may send GETs.
     const reads = this.#isHead || request.method === 'GET'
     if (end || reads) this.#serve(this.#routed)
     else {
@@ -186,7 +186,7 @@ class ControlExchange implements StreamEvents {
     }
   }
 
-  /** What arrives of the body meanwhile is not credited, so that the client sends no more than its window. */
+  /** Body bytes arriving meanwhile are not credited, so that the client sends no more than its window. */
   #startAfter(ready: Promise<void>, request: ControlRequest, end: boolean): void {
     const early: EarlyBody = { pieces: new BodyPieces(), end: false }
     this.#early = early
@@ -200,7 +200,7 @@ class ControlExchange implements StreamEvents {
   }
 
   onHeaders(): void {
-    // Only for the client's side.
+    // Only clients use this.
   }
 
   onBody(chunk: Buffer, end: boolean): void {
@@ -241,7 +241,7 @@ class ControlExchange implements StreamEvents {
     this.#audit?.completed(0)
   }
 
-  /** A credential was revoked, or a CA is no longer trusted: perhaps that of this request. */
+  /** A credential was revoked, or a CA is no longer trusted: possibly this request's. */
   endIfRefused(): void {
     const request = this.#routed?.request
     const caller = request && this.#deps.authenticate(this.#peer, request.head)
@@ -269,7 +269,7 @@ class ControlExchange implements StreamEvents {
   #authenticate({ head }: ControlRequest): UserInfo | 'anonymous' {
     const caller = this.#deps.authenticate(this.#peer, head)
     if (caller === 'invalid') {
-      // What the handshake did not verify stays unverified on this connection, and what was verified by a former CA is not asked again.
+      // What the handshake did not verify stays unverified on this connection, and a certificate of a former CA is not requested again.
       if (this.#peer.certificate !== undefined) this.#peer.drain()
       throw refuseCredential(this.#deps.failures, this.#peer, head)
     }
@@ -307,7 +307,7 @@ class ControlExchange implements StreamEvents {
     else this.#startOngoing(answer, routed)
   }
 
-  /** So that the caller does not find out only with the next command. */
+  /** Warns the caller now, instead of letting its next command fail. */
   #warnOfOwnEnd({ route, request }: Routed): void {
     if (route?.kind !== REVOKED_CREDENTIALS) return
     if (isRevoked(this.#deps.authenticate(this.#peer, request.head))) this.#warnings.push(OWN_END)
@@ -392,7 +392,7 @@ class ControlExchange implements StreamEvents {
       this.#stream.body(answer.body, true)
       this.#memory.answers.chargeAnswer(this.#stream, this.#charge)
     }
-    // A shorter body never reports its end, and cannot delay for long; but it may wait, and then nothing of its request is kept for it.
+    // A shorter body doesn't report its end, and can't block for long; but it may be queued, so release everything of its request.
     if (this.#stream.queued > ANSWER_WATER_BYTES) this.#open.exchanges.add(this)
     else {
       this.#routed = undefined
@@ -426,7 +426,7 @@ function announcedLength(head: HeaderList): number {
 function attributesOf({ info, method }: ControlRequest): Attributes {
   if (!info.isResourceRequest) return { verb: method.toLowerCase(), path: info.path }
   const { verb, apiGroup, resource, subresource, name } = info
-  // The namespace of a Namespace is itself, to kube-apiserver's RequestInfo.
+  // In kube-apiserver's RequestInfo the namespace of a Namespace is itself.
   const namespace = info.namespace
   return { verb, group: apiGroup, resource, subresource, namespace, name }
 }

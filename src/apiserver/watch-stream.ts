@@ -37,7 +37,7 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
 /** Either still to be serialized, or serialized and queued. */
 type Waiting = { readonly type: EventType; readonly object: JsonObject } | Buffer
 
-/** A watcher with more than this in its queue is ended: it would use up the memory of all others. */
+/** A watcher with more than this queued is ended: it would use up everyone's memory. */
 export const MAX_WAITING_BYTES: number = 4 * 1024 * 1024
 const BOOKMARK_MS = 60_000
 /** kube-apiserver's --min-request-timeout: a watch without a timeout ends after one to two times this. */
@@ -53,9 +53,9 @@ export class WatchStream {
   #waiting: Waiting[] = []
   #waitingBytes = 0
   #bookmarkWaits = false
-  /** Revision of the initial events. Events queued behind them are newer, and must not count as sent. */
+  /** Revision of the initial events. Events queued after them are newer, and must not count as sent. */
   #initialRevision = 0
-  /** Initial objects are in the store's memory anyway: they do not count as queued. */
+  /** Initial objects are in the store's memory anyway: they don't count as queued. */
   #beginning = true
   #first = true
   #over = false
@@ -71,7 +71,7 @@ export class WatchStream {
     this.#onEnd = onEnd
   }
 
-  /** To be called when the response head was sent. */
+  /** Call it when the response head was sent. */
   start(): void {
     const { options } = this.#request
     const seconds = options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + this.#deps.random())
@@ -184,7 +184,7 @@ export class WatchStream {
     this.#stream.body(this.#bookmarkLine(this.#initialRevision, { [INITIAL_EVENTS_END]: 'true' }), false)
   }
 
-  /** Sends a bookmark when no earlier events are queued. */
+  /** Sends a bookmark if no earlier events are queued. */
   #bookmark(): void {
     if (this.#over || this.#waiting.length > 0 || this.#bookmarkWaits) return
     if (this.#stream.queued >= ANSWER_WATER_BYTES) return

@@ -1,4 +1,4 @@
-// `portcullis certs` and the gateway's own serving certificate: what is on disk afterwards.
+// `portcullis certs` and the gateway's own serving certificate: the files on disk afterwards.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -90,7 +90,7 @@ test('the serving certificate of a data directory is made once and used again', 
   const serving = new X509Certificate(first.certPem)
   for (const ip of ['127.0.0.1', '::1']) assert.equal(serving.checkIP(ip), ip)
   assert.equal(serving.checkHost('localhost'), 'localhost')
-  // Clients that trust the CA trust the next certificate, too.
+  // Clients that trust the CA also trust the next certificate.
   const ca = certificate(join(dataDir, 'pki'), 'ca')
   rmSync(join(dataDir, 'pki', 'tls.crt'))
   rmSync(join(dataDir, 'pki', 'tls.key'))

@@ -1,5 +1,5 @@
 // `portcullis certs`: a PKI to start with. `init` creates a CA and a serving certificate, `client` creates user certificates signed by
-// the CA. Existing files are not overwritten without --force: replacing the CA locks everybody out.
+// the CA. Existing files are not overwritten without --force: replacing the CA locks out all users.
 
 import { UserError } from '../kit/api/validation/field-errors.ts'
 import { canonicalIp } from '../kit/api/validation/ip-address.ts'
@@ -16,14 +16,14 @@ export interface CertsInitOptions extends Output {
 }
 
 export interface CertsClientOptions extends Output {
-  /** Where `init` put ca.crt and ca.key. */
+  /** Directory in which `init` created ca.crt and ca.key. */
   dir: string
   /** The user's name: the common name. */
   user: string
   groups: readonly string[]
   /** The user's UID. Default: none. */
   uid?: string
-  /** Name of the files. Default: the user's name, with `_` for characters that are unsafe in file names. */
+  /** Base name of the files. Default: the user's name, with `_` for characters that are unsafe in file names. */
   name?: string
   /** Validity. Default 365. */
   days?: number

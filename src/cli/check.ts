@@ -1,4 +1,4 @@
-// `portcullis check`: every error in a directory of UpstreamCluster files, with file, line, path and fix.
+// `portcullis check`: reports every error in a directory of UpstreamCluster files, with file, line, path and fix.
 
 import type { SourceError } from '../gateway/api/resource-source.ts'
 import { loadDirectory } from '../gateway/io/sources/files/source.ts'
@@ -8,12 +8,12 @@ import { nodePemChecks } from '../pki/io/pem-checks.ts'
 export interface CheckOptions {
   readonly dir: string
   readonly output: 'text' | 'json'
-  /** Whether references to files and Secrets are followed. Default true. */
+  /** Whether to resolve references to files and Secrets. Default true. */
   readonly secrets?: boolean
   out(text: string): void
 }
 
-/** @returns the exit code: 1 when there is an error; warnings alone are fine */
+/** @returns the exit code: 1 if there is an error; warnings alone are fine */
 export async function check({ dir, output, secrets = true, out }: CheckOptions): Promise<number> {
   const { names, problems } = await load(dir, secrets)
   const valid = !problems.some((problem) => problem.severity === 'error')
@@ -22,13 +22,13 @@ export async function check({ dir, output, secrets = true, out }: CheckOptions):
   return valid ? 0 : 1
 }
 
-/** What `--output json` shows of an error, in the documented order. */
+/** Fields of an error in `--output json`, in the documented order. */
 type Listed = Pick<SourceError, 'file' | 'line' | 'path' | 'message' | 'fix' | 'severity'>
 
 /** A problem of the directory itself names the directory. */
 async function load(dir: string, secrets: boolean): Promise<{ names: readonly string[]; problems: readonly Listed[] }> {
   try {
-    // Manifests whose keys are elsewhere are for an API server.
+    // Manifests without their keys are meant for an API server.
     const { clusters, problems } = await loadDirectory(dir, nodePemChecks, { recovery: !secrets }, secrets)
     const listed = problems.map(({ file, line, path, message, fix, severity }) => {
       return { file: file === '' ? dir : file, line, path, message, fix, severity }

@@ -9,10 +9,10 @@ import {
 } from '../gateway/core/explain/explain-request.ts'
 import { readServedClusters, type ServedClustersOptions } from './client/served-clusters.ts'
 export interface ExplainOptions extends ServedClustersOptions {
-  /** JSON lines from `input` instead of `request`. */
+  /** Read JSON lines from `input` instead of `request`. */
   stdin: boolean
   request?: ExplainInput
-  /** How a single request is answered; lines are always answered in JSON. */
+  /** Output format for a single request; lines are always answered in JSON. */
   output: 'text' | 'json'
   /** Lines of standard input. */
   input: AsyncIterable<string>
@@ -20,12 +20,12 @@ export interface ExplainOptions extends ServedClustersOptions {
   now: () => number
 }
 
-/** Output of many lines leaves in pieces of about this many characters. */
+/** Output of many lines is written in chunks of about this many characters. */
 const CHUNK_LENGTH = 64 * 1024
 
-/** @returns the exit code: 1 when no object loads, when a line is malformed, or when there is no request */
+/** @returns the exit code: 1 if no object loads, a line is malformed, or there is no request */
 export async function explain(options: ExplainOptions): Promise<number> {
-  // A readline interface drops the lines that come before it has a listener: listen before the first wait.
+  // A readline interface drops lines that arrive before it has a listener, so listen before the first await.
   const lines = options.stdin ? options.input[Symbol.asyncIterator]() : undefined
   const served = await readServedClusters(options)
   if (served === undefined) return 1
@@ -69,7 +69,7 @@ async function explainLines(
   return code
 }
 
-/** For people: one fact a line, aligned. */
+/** For display: one fact per line, aligned. */
 function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   const rows: [string, string][] = [['request', `${input.method} ${input.target}`]]
   if (result.requestInfo !== null) {
@@ -88,7 +88,7 @@ function formatExplanation(input: ExplainInput, result: ExplainOutput): string {
   return rows.map(([key, value]) => `${key.padEnd(width)}${value}\n`).join('')
 }
 
-/** Joins the lines of one turn of the event loop: fast for a file, and still prompt for who types. */
+/** Joins the lines of one turn of the event loop: fast for a file, and still prompt for interactive input. */
 class LineOutput {
   readonly #out: (text: string) => void
   #text = ''

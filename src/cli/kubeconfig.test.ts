@@ -1,4 +1,4 @@
-// `portcullis kubeconfig`: which server a cluster is reached at, which credentials go in, and what is refused.
+// `portcullis kubeconfig`: the server of a cluster, which credentials go in, and what is refused.
 
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -103,7 +103,7 @@ test('an unknown cluster names the known ones; other errors say what is wrong', 
   }
 })
 
-/** Objects in an API server, with references to Secrets that nobody may read. */
+/** Objects in an API server, with references to Secrets that no user may read. */
 function served(specs: Readonly<Record<string, object>>): MemoryObjects {
   const objects = new MemoryObjects()
   for (const [name, spec] of Object.entries(specs)) {

@@ -16,12 +16,12 @@ export interface KubeconfigOptions extends ServedClustersOptions {
   cluster: string
   /** `https://HOST[:PORT]`: how clients reach the gateway. Default: the cluster's own host name, port 8443. */
   server?: string
-  /** Address the cluster by the path `/clusters/NAME`. Default: when neither host, address nor port of `server` chooses it. */
+  /** Address the cluster by the path `/clusters/NAME`. Default: if neither host, address nor port of `server` selects it. */
   path?: boolean
   userCertFile?: string
   userKeyFile?: string
   tokenFile?: string
-  /** PEM of the CA that signed the gateway's serving certificate. Default: what the machine trusts. */
+  /** PEM of the CA that signed the gateway's serving certificate. Default: the machine's trusted CAs. */
   caFile?: string
 }
 
@@ -52,7 +52,7 @@ interface Found {
   readonly served: ServedClusters
 }
 
-/** undefined = the clusters cannot be read; the error was printed. */
+/** undefined = the clusters can't be read; the error was printed. */
 async function findCluster(options: KubeconfigOptions): Promise<Found | undefined> {
   const { cluster, err } = options
   const served = await readServedClusters(options)
@@ -89,7 +89,7 @@ function partsOf(server: string): { readonly base: string; readonly host: string
 
 /**
  * A server that selects the cluster needs no path: a host that names it, or an address or port in `spec.addresses`. Any other needs one,
- * unless the caller decides otherwise. An address that selects the cluster shows the cluster's certificate, in path form, too.
+ * unless the caller decides otherwise. An address that selects the cluster shows the cluster's certificate, also in path form.
  */
 function serverUrl({ server, path }: KubeconfigOptions, cluster: CompiledCluster): string {
   if (server === undefined) {

@@ -1,4 +1,4 @@
-// `portcullis probe`: whether a gateway is ready, for an image without a shell and a unit without curl. It prints what the gateway says.
+// `portcullis probe`: whether a gateway is ready, for images without a shell and units without curl. Prints the gateway's answer.
 
 import { errorMessage } from '../kit/api/validation/error-message.ts'
 import { UserError } from '../kit/api/validation/field-errors.ts'
@@ -9,11 +9,11 @@ import { type HealthAnswer, type HealthRequestOptions, requestHealth } from './i
 
 export interface ProbeOptions extends Output {
   readonly url: string
-  /** How long to ask again until it is ready. Default: asked once. */
+  /** How long to retry until it is ready. Default: a single attempt. */
   readonly wait?: string
-  /** For one answer. Default 5s. */
+  /** Per attempt. Default 5s. */
   readonly timeout?: string
-  /** PEM of the authority of its certificate; default: those of Node. */
+  /** PEM of the CA of its certificate; default: Node's CAs. */
   readonly caFile?: string
   readonly insecureSkipTlsVerify: boolean
   /** Milliseconds since the epoch. */
@@ -22,7 +22,7 @@ export interface ProbeOptions extends Output {
   readonly pollMs?: number
 }
 
-/** @returns the exit code: 0 when the answer is 2xx, 1 when it is another or there is none in time */
+/** @returns the exit code: 0 if the answer is 2xx, 1 for any other answer or a timeout */
 export async function probe(options: ProbeOptions): Promise<number> {
   const { url, out, err, now, pollMs = 200 } = options
   const target = readUrl(url)
@@ -30,7 +30,7 @@ export async function probe(options: ProbeOptions): Promise<number> {
   const waitMs = options.wait === undefined ? 0 : readPositiveDuration('--wait', options.wait, parseDuration)
   const deadlineMs = now() + waitMs
   for (;;) {
-    // The last attempt may end a second after the wait, so that it can say what is missing.
+    // The last attempt may end a second after the wait, so that it can report what is missing.
     const leftMs = Math.max(1000, deadlineMs - now())
     const answer = await ask(target, options, waitMs === 0 ? timeoutMs : Math.min(timeoutMs, leftMs))
     if (typeof answer !== 'string' && answer.code >= 200 && answer.code < 300) {

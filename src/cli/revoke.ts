@@ -29,7 +29,7 @@ export interface RevokeOptions extends ControlPlaneOptions {
   /** A token, or a kubeconfig (the user of its current context). */
   readonly tokenFile?: string
   readonly reason?: string
-  /** How long to wait until it is in force everywhere. Default 30s. */
+  /** Timeout until it is in force everywhere. Default 30s. */
   readonly timeout?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
@@ -38,7 +38,7 @@ export interface RevokeOptions extends ControlPlaneOptions {
 const MANAGER = 'portcullis-revoke'
 const MAX_ATTEMPTS = 10
 
-/** Resolves with the exit code: 1 when something is wrong, or a replica does not have it in force in time. */
+/** Resolves with the exit code: 1 after an error, or if a replica doesn't have it in force in time. */
 export function revoke(options: RevokeOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
     const { now, out, err } = options
@@ -86,7 +86,7 @@ async function chosenClusters(client: ObjectClient, { cluster, all }: RevokeOpti
   return items.map((item) => metadataOf(item).name).sort()
 }
 
-/** Writes nothing when everything is already listed. Others may add entries at the same time. */
+/** Writes nothing if everything is already listed. Others may add entries at the same time. */
 async function addTo(
   client: ObjectClient,
   name: string,

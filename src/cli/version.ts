@@ -1,11 +1,11 @@
-// `portcullis version`: which build runs, on what. The names of the JSON are those of `kubectl version -o json`.
+// `portcullis version`: build and runtime. The names of the JSON are those of `kubectl version -o json`.
 
 import { BUILD, type Build, treeState } from '../kit/io/program/build.ts'
 
 export interface VersionOptions {
   readonly output: 'text' | 'json'
   readonly out: (text: string) => void
-  /** Default: the build that runs. */
+  /** Default: the running build. */
   readonly build?: Build
 }
 

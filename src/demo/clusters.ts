@@ -1,4 +1,4 @@
-// The clusters behind the demo's gateway: what the demo needs to know of one, and the small ones inside this process.
+// The clusters behind the demo's gateway: the interface that the demo uses, and the small ones inside this process.
 
 import type { UserInfo } from '../kube/api/user.ts'
 import { createCA, issueCertificate, type KeyPair } from '../pki/io/pki.ts'
@@ -6,7 +6,7 @@ import { DEVELOPERS } from './cluster/access.ts'
 import { type DemoCluster, startDemoCluster } from './cluster/demo-cluster.ts'
 import { DEMO_TOKENS, nodeToken } from './traffic.ts'
 
-/** A running cluster, as the demo's gateway uses it. */
+/** A running cluster, as used by the demo's gateway. */
 export interface DemoBackend {
   /** Name of an example in config/clusters/. */
   readonly name: string
@@ -16,7 +16,7 @@ export interface DemoBackend {
   readonly ca: string
   /** The gateway's own user there. */
   readonly gateway: KeyPair
-  /** Nodes whose leases the demo is to renew. */
+  /** Nodes whose leases the demo should renew. */
   readonly nodes: readonly string[]
   /** A node that the guide drains. */
   readonly spareNode: string

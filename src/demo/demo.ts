@@ -1,4 +1,4 @@
-// `portcullis demo`: a gateway in this process in front of two clusters, with traffic on it and a list of things to try; and its command.
+// `portcullis demo`: a gateway in this process in front of two clusters, with traffic and a list of things to try; and its command.
 
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -39,12 +39,12 @@ export interface DemoOptions {
   /** `host:port` of the gateway; port 0 = any free one. */
   readonly listen: string
   readonly adminListen: string
-  /** Of the gateway's own API server. */
+  /** Address of the gateway's own API server. */
   readonly controlListen: string
-  /** Emptied first. Default `.portcullis/demo` below the working directory. */
+  /** Emptied first. Default `.portcullis/demo` in the working directory. */
   readonly dir?: string
   readonly out: (text: string) => void
-  /** Which kubectl the reader has. Default: as this machine says. */
+  /** The reader's kubectl. Default: detected. */
   readonly kubectl?: Kubectl
   /** Default: two small clusters in this process. */
   readonly clusters?: StartBackends
@@ -68,7 +68,7 @@ const COUNTED_LOOK_MS = 50
 export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   const dir = options.dir ?? join('.portcullis', 'demo')
   const config = demoConfig(options, dir)
-  // Before anything is removed: the demo that has the port may be using the directory.
+  // Before removing anything: the demo that owns the port may be using the directory.
   for (const address of [...config.listen, adminAddress(config), config.controlListen]) await requireFree(address)
   prepareDirectory(dir)
   const pki = createDemoPki()
@@ -111,7 +111,7 @@ export async function startDemo(options: DemoOptions): Promise<RunningDemo> {
   }
 }
 
-/** Resolves when all of them are in force: everything that is printed afterwards is to work at once. */
+/** Resolves when all of them are in force: everything printed afterwards must work at once. */
 async function createObjects(gateway: RunningGateway, objects: readonly JsonObject[]): Promise<void> {
   for (const object of objects) {
     const kind = SCHEME.find((one) => one.kind === object['kind'])
@@ -121,7 +121,7 @@ async function createObjects(gateway: RunningGateway, objects: readonly JsonObje
   await gateway.inForce(clusters)
 }
 
-/** Once its pods are known in all clusters, and count: what is printed of them is to be so. */
+/** Waits until its pods are known in all clusters and counted, so that what is printed about them is true. */
 async function protectedService({ objects }: RunningGateway, cells: readonly string[]): Promise<ProtectedService> {
   const deadlineMs = performance.now() + COUNTED_WITHIN_MS
   for (;;) {
@@ -139,7 +139,7 @@ function isComplete({ totalReplicas, availableReplicas }: Aggregation): boolean 
   return totalReplicas > 0 && availableReplicas === totalReplicas
 }
 
-/** The gateway's own API server, as the administrator's kubeconfig that it wrote has it. */
+/** Access to the gateway's own API server, from the administrator's kubeconfig that it wrote. */
 function controlAccess({ adminKubeconfig }: RunningGateway): ControlAccess {
   const { clusters, users } = parse(readFileSync(adminKubeconfig, 'utf8'))
   const [{ cluster }] = clusters
@@ -167,7 +167,7 @@ function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: st
     tlsCertFile: join(pki, 'tls.crt'),
     tlsPrivateKeyFile: join(pki, 'tls.key'),
     drainTimeout: '2s',
-    // The clusters of the demo are on this machine.
+    // The demo's clusters are on this machine.
     allowLocalServers: ['127.0.0.1'],
     // Both logs go to files of the demo: its output is for the reader.
     accessLog: 'false',
@@ -177,7 +177,7 @@ function demoConfig({ listen, adminListen, controlListen }: DemoOptions, dir: st
 }
 
 interface Logs {
-  /** What takes the place of the gateway's usual outputs. */
+  /** Replace the gateway's usual outputs. */
   readonly given: { readonly logLines: LineWriter; readonly access: LineWriter }
   close(): Promise<void>
 }
@@ -223,7 +223,7 @@ interface DemoCommandOptions {
   readonly dir: string
 }
 
-/** In the checkout only: a deployed gateway has no use for it. */
+/** Only in the checkout: a deployed gateway has no use for it. */
 const REAL_DEMO = join(PROGRAM_FILES.testHarness, 'real-demo.ts')
 
 /** Resolves with the exit code when the demo has ended. */
@@ -231,7 +231,7 @@ export async function demoCommand(options: DemoCommandOptions): Promise<number> 
   return options.real ? await runRealDemo(options) : await runDemo(options)
 }
 
-/** `clusters`: what to put behind the gateway in place of the clusters inside this process. */
+/** `clusters`: what to put behind the gateway instead of the clusters inside this process. */
 export async function runDemo(options: Omit<DemoCommandOptions, 'real'>, clusters?: StartBackends): Promise<number> {
   let demo: RunningDemo
   try {
@@ -254,7 +254,7 @@ async function runRealDemo({ listen, adminListen, controlListen, dir }: DemoComm
     process.stderr.write('error: --real needs the source checkout, with its test harness; run it there\n')
     return 1
   }
-  // A process group of its own: Ctrl-C reaches it once, through us, however it was sent.
+  // In its own process group: Ctrl-C reaches it once, through us, however it was sent.
   const child = spawn(process.execPath, [REAL_DEMO, listen, adminListen, controlListen, dir], {
     stdio: 'inherit',
     detached: true,

@@ -1,4 +1,4 @@
-// The files of the demo: its directory, the objects (the examples in config/, and the Secrets that they refer to), the PKI,
+// The files of the demo: its directory, the objects (the examples in config/ and the Secrets that they refer to), the PKI,
 // and a kubeconfig.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,23 +15,23 @@ import { replaceFile, writeKeyPair } from '../pki/io/pki-files.ts'
 import type { DemoBackend } from './clusters.ts'
 import { DEMO_TOKENS } from './traffic.ts'
 
-/** What the gateway and its clients need; the same CA signs both. */
+/** Certificates of the gateway and its clients, signed by one CA. */
 export interface DemoPki {
   readonly ca: KeyPair
   readonly serving: KeyPair
   readonly admin: KeyPair
 }
 
-/** Of the Secrets. */
+/** Namespace of the Secrets. */
 const NAMESPACE = 'default'
-/** The example in config/protectors: of the pods of one service, in all clusters. */
+/** The example in config/protectors: protects the pods of one service, in all clusters. */
 export const PROTECTOR: ObjectName = { namespace: 'shop', name: 'web' }
 const PROTECTOR_FILE = 'web.yaml'
 const EXAMPLES = PROGRAM_FILES.examples
-/** Marks a directory as the demo's: only such a one is emptied. */
+/** Marks a directory as the demo's: only such a directory is emptied. */
 const MARKER = '.portcullis-demo'
 
-/** Makes `dir`, empty. @throws {UserError} when it holds something that is not the demo's */
+/** Creates `dir`, empty. @throws {UserError} if it contains anything that is not the demo's */
 export function prepareDirectory(dir: string): void {
   if (existsSync(dir) && readdirSync(dir).length > 0) {
     if (!existsSync(join(dir, MARKER))) {
@@ -55,7 +55,7 @@ export function createDemoPki(): DemoPki {
   return { ca, serving, admin }
 }
 
-/** What is created in the gateway's API server, in this order; the same stands in `dir`, to be read and applied again. */
+/** Objects created in the gateway's API server, in this order; copies are written to `dir`, to be read and applied again. */
 export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoBackend[]): readonly JsonObject[] {
   const pkiDir = join(dir, 'pki')
   const objectsDir = join(dir, 'objects')
@@ -80,7 +80,7 @@ export function writeObjects(dir: string, pki: DemoPki, backends: readonly DemoB
   return [...secrets, ...clusters, ...writeProtector(dir)]
 }
 
-/** Not among the objects that `check` and `explain` read. */
+/** Separate from the objects that `check` and `explain` read. */
 function writeProtector(dir: string): readonly JsonObject[] {
   const text = readFileSync(join(EXAMPLES, 'protectors', PROTECTOR_FILE), 'utf8')
   mkdirSync(join(dir, 'protectors'))
@@ -100,7 +100,7 @@ function secret(name: string, clusters: readonly string[], stringData: Readonly<
 }
 
 /**
- * Text, so that the comments stay: whoever tries the demo is to read it. Files that it refers to become Secrets, and pods are
+ * As text, to keep the comments for the demo's users. Files that it refers to become Secrets, and pods are
  * protected: the demo has an API server for PodProtectors.
  */
 function exampleFor({ name, endpoints }: DemoBackend): string {
@@ -114,7 +114,7 @@ function exampleFor({ name, endpoints }: DemoBackend): string {
   return text
 }
 
-/** How the gateway's own API server is reached, base64 of PEM. */
+/** Access to the gateway's own API server, base64 of PEM. */
 export interface ControlAccess {
   readonly server: string
   readonly ca: string
@@ -123,7 +123,7 @@ export interface ControlAccess {
 }
 
 /**
- * Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster at all;
+ * Contexts CLUSTER-admin (certificate) and CLUSTER-alice (token) for each cluster; default-alice names no cluster;
  * portcullis is the gateway's own API server.
  */
 export function writeDemoKubeconfig(

@@ -1,9 +1,9 @@
-// What `portcullis demo` prints of pod protection: one service over both clusters, and what may be deleted of it.
+// Pod protection in the output of `portcullis demo`: one service over both clusters, and which of its pods may be deleted.
 
 import { COMMAND } from '../kit/io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
 
-/** The PodProtector of the demo as it stands when the guide is printed. */
+/** State of the demo's PodProtector when the guide is printed. */
 export interface ProtectedService {
   readonly minAvailable: number
   readonly minReadySeconds: number

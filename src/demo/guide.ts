@@ -1,4 +1,4 @@
-// What `portcullis demo` prints: what is running, and lines to copy and paste.
+// Output of `portcullis demo`: what is running, and lines to copy and paste.
 
 import { COMMAND } from '../kit/io/program/build.ts'
 import type { DemoBackend } from './clusters.ts'
@@ -8,7 +8,7 @@ import { DEMO_TOKENS } from './traffic.ts'
 
 export interface GuideFacts {
   readonly dir: string
-  /** Absolute: it is to hold in every directory. */
+  /** Absolute, so that it works in every directory. */
   readonly kubeconfig: string
   readonly origin: string
   readonly adminPort: number
@@ -17,7 +17,7 @@ export interface GuideFacts {
   readonly kubectl: Kubectl
 }
 
-/** Sections in the order in which they are to be tried; without a kubectl, first those that need none. */
+/** Sections in the order to try them; without a kubectl, first those that need none. */
 export function demoGuide(facts: GuideFacts): string {
   const { kubectl } = facts
   const head = [introduction(facts), `  export KUBECONFIG=${facts.kubeconfig}${pathTo(kubectl)}`]
@@ -70,7 +70,7 @@ function degrade(what: string): string {
 const FREEZE = degrade("--mode Freeze --reason 'incident 4711: etcd is being restored' --ttl 10m --force")
 
 function degradeSwitch({ backends }: GuideFacts): string {
-  // Of real clusters the heartbeats do not pass the gateway.
+  // Heartbeats of real clusters don't pass through the gateway.
   const heartbeats = backends.some(({ nodes }) => nodes.length > 0)
   const frozen = heartbeats ? ';\nafter twenty seconds without heartbeats the nodes of prod are NotReady' : ''
   const beating = heartbeats ? ': the nodes come back' : ''
@@ -154,7 +154,7 @@ A new user, and how to lock it out at once, on every replica:
   ${COMMAND} revoke prod --user dora --context portcullis`
 }
 
-/** As docs/first-incident.md goes on: to a limit for that client alone. */
+/** Continues as docs/first-incident.md: with a limit for that client alone. */
 function whoAsks({ adminPort }: GuideFacts): string {
   const at = `--admin http://127.0.0.1:${adminPort}`
   return `
@@ -177,7 +177,7 @@ Health, metrics and logs:
   tail -f ${dir}/gateway.log`
 }
 
-// What `portcullis demo` prints of scaling: which pods a scale-down deletes, and what protection says to it beforehand.
+// Scaling in the output of `portcullis demo`: which pods a scale-down deletes, and what protection says to it in advance.
 const CART = `${COMMAND} scale why deployment/cart -n shop --replicas 3 --context prod-alice`
 
 function scaleGuide(): string {

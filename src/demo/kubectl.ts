@@ -1,13 +1,13 @@
-// Which kubectl the demo's reader has: one on the PATH, else the one that the tests have built for themselves.
+// Finds the kubectl of the demo's reader: one on the PATH, else one built by the tests.
 
 import { accessSync, constants, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
-/** `folder`: it is not on the PATH, but there. */
+/** `folder`: it is there, but not on the PATH. */
 export type Kubectl = { readonly where: 'path' | 'nowhere' } | { readonly where: 'folder'; readonly folder: string }
 
-/** `env`: PATH, XDG_CACHE_HOME. `home`: of the user, default the process's own. */
+/** `env`: PATH, XDG_CACHE_HOME. `home`: the user's, default the process's. */
 export function findKubectl(env: Readonly<Record<string, string | undefined>>, home: string = homedir()): Kubectl {
   const folders = (env['PATH'] ?? '').split(delimiter)
   if (folders.some((folder) => folder !== '' && hasKubectl(folder))) return { where: 'path' }
@@ -16,7 +16,7 @@ export function findKubectl(env: Readonly<Record<string, string | undefined>>, h
   return folder === undefined ? { where: 'nowhere' } : { where: 'folder', folder }
 }
 
-/** As test/harness/binaries.ts names them: one for each version. */
+/** As named by test/harness/binaries.ts: one per version. */
 function builtFolders(cache: string): string[] {
   try {
     return readdirSync(cache).flatMap((name) => (name.startsWith('kubectl-') ? [join(cache, name)] : []))

@@ -1,5 +1,5 @@
 // Background traffic of the demo: kubelets that renew their leases, controllers, people, a watcher and one client that
-// asks too much; some twenty-five requests a second, all through the gateway. What is refused is only counted.
+// sends too many requests; some twenty-five requests per second, all through the gateway. Refusals are only counted.
 
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { metaMicroTime } from '../kit/core/text/meta-time.ts'
@@ -15,17 +15,17 @@ interface TrafficOptions {
 interface TrafficCluster {
   /** Reached under `/clusters/NAME`. */
   readonly name: string
-  /** Nodes whose leases are to be renewed; empty where something else does it. */
+  /** Nodes whose leases to renew; empty if something else does. */
   readonly nodes: readonly string[]
 }
 
 export interface Traffic {
-  /** Answers so far, by status code; 0 = none came. */
+  /** Responses so far, by status code; 0 = no response. */
   readonly answers: ReadonlyMap<number, number>
   stop(): void
 }
 
-/** Bearer tokens that the demo's clusters accept, and the users they stand for. */
+/** Bearer tokens accepted by the demo's clusters, and their users. */
 export const DEMO_TOKENS = {
   alice: 'demo-alice',
   bob: 'demo-bob',
@@ -64,7 +64,7 @@ export function startTraffic(options: TrafficOptions): Traffic {
   }
 }
 
-/** Somebody who asks for the same thing again and again. */
+/** A client that repeats the same request. */
 interface Actor {
   readonly token: string
   readonly path: string
@@ -94,7 +94,7 @@ function kubelet(node: string): Actor {
   }
 }
 
-// A client of the demo's background traffic: one user, one HTTP/2 connection, answers only counted.
+// A client of the demo's background traffic: one user, one HTTP/2 connection; responses are only counted.
 interface TrafficTarget {
   /** `https://127.0.0.1:8443`. */
   readonly origin: string
@@ -105,7 +105,7 @@ interface TrafficTarget {
 const REWATCH_MS = 1000
 const OK = 200
 
-/** One HTTP/2 connection as one user, made again when it ends. */
+/** One HTTP/2 connection as one user, reopened when it ends. */
 class TrafficClient {
   readonly #options: TrafficTarget
   readonly #token: string
@@ -119,7 +119,7 @@ class TrafficClient {
     this.#onAnswer = onAnswer
   }
 
-  /** A GET, or a merge patch when there is a body. */
+  /** A GET, or a merge patch if there is a body. */
   send(path: string, patch?: string): void {
     this.#request(path, patch, () => undefined)
   }
@@ -151,7 +151,7 @@ class TrafficClient {
     let status = 0
     stream.on('response', (headers) => {
       status = headers[':status'] ?? 0
-      // A watch that has begun may go on for a minute: it counts now.
+      // A watch that has begun may go on for a minute: count it now.
       if (status === OK) this.#onAnswer(status)
     })
     stream.on('error', () => undefined)
@@ -167,7 +167,7 @@ class TrafficClient {
     const known = this.#session
     if (known !== undefined && !known.closed && !known.destroyed) return known
     const session = connect(this.#options.origin, { ca: this.#options.ca })
-    // The streams tell.
+    // The streams report it.
     session.on('error', () => undefined)
     session.on('goaway', () => session.close())
     this.#session = session

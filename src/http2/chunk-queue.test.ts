@@ -1,4 +1,4 @@
-// The queue against one long string, and what many small pieces cost.
+// The queue compared with one long string, and the cost of many small pieces.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

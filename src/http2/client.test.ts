@@ -83,7 +83,7 @@ describe('client', () => {
   it('reads on behind an answer whose head is far too large', () => {
     const side = new ClientSide()
     const [first, second] = [side.open(), side.open()]
-    // 10 MiB of fields, as a kube-apiserver passes them on from a pod: the table must stay in step.
+    // 10 MiB of fields, as relayed from a pod by a kube-apiserver: the table must stay in sync.
     side.send(frameOf(frame.HEADERS, 0, 1, side.block(OK)))
     const piece = side.block(['x-a', 'y'.repeat(16_000)])
     for (let i = 0; i < 650; i++) side.send(frameOf(frame.CONTINUATION, 0, 1, piece))
@@ -110,7 +110,7 @@ describe('client', () => {
     side.take()
     const [first, second, third] = streams
     first?.reset('cancel')
-    // The peer had ended its half: it does not work on it any more.
+    // The peer had ended its half: it is no longer working on it.
     side.send(side.head(5, OK, END))
     third?.reset('cancel')
     assert.deepEqual(
@@ -126,7 +126,7 @@ describe('client', () => {
     assert.equal(ping?.type, frame.PING)
     second?.reset('cancel')
     side.take()
-    // Another PING's answer, and the answer to one that was sent before a stream was reset, say nothing of it.
+    // The answers to another PING, or to one sent before a stream was reset, confirm nothing.
     side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, Buffer.alloc(8)))
     assert.deepEqual([connection.openStreams, connection.takenStreams], [0, 2])
     connection.tick(2)
@@ -158,7 +158,7 @@ describe('client', () => {
     const answer = (payload: Buffer | undefined): void => {
       side.send(frameOf(frame.PING, frame.FLAG_ACK, 0, payload ?? Buffer.alloc(8)))
     }
-    // There is room beside them.
+    // There is room next to them.
     resetAll([side.open(), side.open(), side.open()])
     assert.deepEqual([connection.takenStreams, pings()], [3, []])
     const fourth = side.open()
@@ -172,7 +172,7 @@ describe('client', () => {
     const [second, ...rest] = pings()
     assert.deepEqual([second?.length, rest], [8, []])
     answer(second)
-    // A server that does not stop what was reset is not given ever more of it.
+    // A server that doesn't stop reset streams must not get ever more of them.
     resetAll(Array.from({ length: 4 - connection.takenStreams }, () => side.open()))
     assert.deepEqual([connection.takenStreams, pings()], [4, []], 'as often as that, and no more')
     connection.tick(1)
@@ -291,7 +291,7 @@ describe('client', () => {
       assert.ok(window <= first + sent, 'no more than was consumed is added')
     }
     assert.deepEqual(side.errors(), [])
-    // All of it may come at once now, and no byte more.
+    // Now all of it may arrive at once, and not a byte more.
     assert.ok(window > (first + growth) / 2 && window <= first + growth, `${window}`)
     for (let left = window; left > 0; left -= 16_384) {
       side.send(frameOf(frame.DATA, 0, 1, Buffer.alloc(Math.min(left, 16_384))))

@@ -16,25 +16,26 @@ export interface ClientEvents {
   /** The peer's SETTINGS have arrived or changed: `maxStreams` is known. */
   onReady(): void
   /**
-   * A stream has ended that was opened for `charge`; before `onSlotFree`. Not called when all end with the connection.
-   * @param byUs we have reset it; else it is complete, or the peer has reset it
+   * A stream opened for `charge` has ended; before `onSlotFree`. Not called when all end with the connection.
+   * @param byUs we reset it; otherwise it completed, or the peer reset it
    */
   onStreamGone(charge: Charge | undefined, byUs: boolean): void
   /**
-   * The connection ends with an error, or was closed, and these have probably caused it: each as often as it is named. Before anybody hears of it.
-   * @param certain the peer, or what it has sent, names them
+   * The connection fails, and requests of these charges probably caused it; each is repeated per request. Called before any stream learns
+   * of it.
+   * @param certain the peer, or what it has sent, identifies them
    */
   onSuspects(charges: readonly Charge[], certain: boolean): void
-  /** The connection has ended, and with it so many streams, which hear of it next. */
+  /** The connection has ended; this many streams are about to be notified. */
   onEnding(streams: number): void
   /** A stream has ended: there may be room for another. */
   onSlotFree(): void
-  /** No new streams on this connection; those that are open go on. */
+  /** No new streams on this connection; open ones continue. */
   onGoaway(code: number): void
 }
 
 const { CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, LARGEST_STREAM_ID } = frame
-/** Heads of 1xx before the answer to a request: a pod may send any number through a kube-apiserver, and no window holds them back. */
+/** 1xx heads before the final response: a pod may send any number through a kube-apiserver, and no window limits them. */
 export const MAX_INTERIM_ANSWERS = 100
 /** What a peer should allow at least (RFC 9113 section 6.5.2), assumed until its SETTINGS have arrived. */
 const ASSUMED_MAX_STREAMS = 100
@@ -44,7 +45,7 @@ export class ClientConnection extends Connection {
   readonly #events: ClientEvents
   readonly #resets: UnconfirmedResets = new UnconfirmedResets()
   readonly #suspects: Suspects = new Suspects()
-  /** An error of ours was found in what the peer has sent. */
+  /** We detected an error in what the peer sent. */
   #faulty = false
   #nextStream = 1
 
@@ -88,7 +89,7 @@ export class ClientConnection extends Connection {
     return this.streams.open.size + this.#resets.count
   }
 
-  /** Whether new streams are possible, as long as fewer than `maxStreams` are in use. */
+  /** Whether new streams may be opened, as long as fewer than `maxStreams` are in use. */
   get usable(): boolean {
     return !this.over && !this.goaway.received && this.goaway.state === 'no' && this.#nextStream <= LARGEST_STREAM_ID
   }
@@ -107,8 +108,8 @@ export class ClientConnection extends Connection {
    * Sends a request; only on a `usable` connection with room for a stream. Errors are reported by `events.onReset`.
    * Returns undefined when nothing was sent because the head is larger than `maxListBytes`.
    * @param head pseudo-header fields first
-   * @param shared more fields, behind `head`
-   * @param charge whose request it is; undefined = not known
+   * @param shared more fields, after `head`
+   * @param charge of the request; undefined = unknown
    */
   open(
     head: HeaderList,
@@ -197,7 +198,7 @@ export class ClientConnection extends Connection {
     this.#events.onReady()
   }
 
-  /** Streams above the last one that the peer has seen may be sent again (RFC 9113 section 6.8). */
+  /** Streams above the last one that the peer has seen may be retried (RFC 9113 section 6.8). */
   override onPeerGoaway(lastStream: number, code: number): void {
     if (code !== NO_ERROR) this.#suspect(this.#suspects.ofGoaway(lastStream, code, this.nowMs), true)
     for (const stream of this.streams.open.all()) {
@@ -231,7 +232,7 @@ export class ClientConnection extends Connection {
     if (full && !this.over) this.#resets.tickWhenFull(this.sender)
   }
 
-  /** Of every open stream, whose it is. */
+  /** Charge of every open stream. */
   *charges(): Iterable<Charge | undefined> {
     for (const { charge } of this.streams.open.all()) yield charge
   }
@@ -242,12 +243,12 @@ export class ClientConnection extends Connection {
   }
 
   override abuse(kind: AbuseKind, why = ''): void {
-    // That the server does not read is nobody's doing.
+    // No single request is to blame if the server doesn't read.
     if (kind !== 'slowRead') this.#suspectSender()
     super.abuse(kind, why)
   }
 
-  /** The answer that is being read is why we end the connection: whose is it? */
+  /** The response being read makes us end the connection: blame its request. */
   #suspectSender(): void {
     if (this.over) return
     this.#faulty = true
@@ -259,7 +260,7 @@ export class ClientConnection extends Connection {
     if (charges.length > 0) this.#events.onSuspects(charges, certain)
   }
 
-  /** The socket was closed: INTERNAL_ERROR, and neither side has said a word. */
+  /** The socket was closed: INTERNAL_ERROR without a GOAWAY from either side. */
   protected override onEnding(code: number): void {
     const silent = code === INTERNAL_ERROR && !this.#faulty && !this.goaway.received
     if (silent) this.#suspect(this.#suspects.ofLoss(this.nowMs), false)
@@ -285,15 +286,15 @@ function readStatus(text: string): number {
   return status >= 100 && status <= 999 ? status : 0
 }
 
-// Whose request has probably ended a connection to a server: the server says only an error code and the last stream that it has looked at.
+// Guesses whose request made a server end the connection: the server reports only an error code and the last stream it has processed.
 
 /** Streams, and resets, that are remembered. A power of two. */
 const REMEMBERED = 16
-/** What is older has nothing to do with it. */
+/** Older ones are unrelated. */
 const RECENT_MS = 2_000
 
 class Suspects {
-  // Rings: the last streams that were opened, and the last that we have reset.
+  // Rings: the last streams opened, and the last ones we reset.
   readonly #ids = new Array<number>(REMEMBERED).fill(0)
   readonly #openedMs = new Array<number>(REMEMBERED).fill(0)
   readonly #openedFor = new Array<Charge | undefined>(REMEMBERED).fill(undefined)
@@ -315,7 +316,7 @@ class Suspects {
     this.#resetOf[at] = charge
   }
 
-  /** The peer has ended the connection with an error. Go's server names the stream of the frame that it could not take, if it is the last. */
+  /** The peer ended the connection with an error. Go's server names the stream of the offending frame, if it is the last. */
   ofGoaway(lastStream: number, code: number, nowMs: number): Charge[] {
     const reset = this.#recent(this.#resetOf, this.#resetMs, nowMs)
     if (code === ENHANCE_YOUR_CALM && reset.length > 0) return reset
@@ -325,7 +326,7 @@ class Suspects {
     return last !== undefined && isRecent ? [last] : this.ofLoss(nowMs)
   }
 
-  /** The connection was closed silently: everybody who has just opened a stream. */
+  /** The connection was closed without GOAWAY: suspects are all that have just opened a stream. */
   ofLoss(nowMs: number): Charge[] {
     return this.#recent(this.#openedFor, this.#openedMs, nowMs)
   }

@@ -1,4 +1,4 @@
-// What both sides share, against frames written by hand: flow control, the end of a connection, and what is too much.
+// Common to both sides, against frames written by hand: flow control, the end of a connection, and excesses.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -100,7 +100,7 @@ describe('flow control', () => {
     for (const id of [1, 3, 5]) side.send(side.head(id, POST), frameOf(frame.DATA, 0, id, Buffer.alloc(16_384)))
     side.send(side.head(7, POST), frameOf(frame.DATA, 0, 7, Buffer.alloc(16_383)))
     assert.deepEqual(side.take(), [])
-    // It goes on as bytes are taken, in halves of the window.
+    // It continues as bytes are consumed, in halves of the window.
     side.request(0).stream.credit(16_384)
     side.request(1).stream.credit(16_384)
     const updates = side.take().map(({ type, id, payload }) => [type, id, payload.readUInt32BE(0)])
@@ -118,7 +118,7 @@ describe('flow control', () => {
     const updates = side.take().map(({ type, id, payload }) => [type, id, payload.readUInt32BE(0)])
     const { connectionWindowBytes } = SERVER_LIMITS
     assert.deepEqual(updates, [[frame.WINDOW_UPDATE, 0, connectionWindowBytes - 65_535]])
-    // Less than half of the window was taken: that waits for more. The first frame is one of them.
+    // Less than half of the window was consumed, so no update yet. The first frame is one of them.
     const frames = Math.floor(connectionWindowBytes / 16_384)
     const streams = Math.floor(frames / 2)
     for (let id = 3; id < 3 + 2 * streams; id += 2) {

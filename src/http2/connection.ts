@@ -54,7 +54,7 @@ export abstract class Connection implements Host {
   /** Server side only: a client's peer opens no streams. */
   lastPeerStream = 0
 
-  /** @param head is asked for the memory of heads that come in several frames. Default: there is always enough */
+  /** @param head grants memory for heads that span several frames. Default: unlimited */
   constructor(
     limits: Http2Limits,
     counters: Http2Counters,
@@ -111,9 +111,9 @@ export abstract class Connection implements Host {
   // === for the driver ===
 
   /**
-   * Bytes from the peer, from `from` on. `onBody` passes on parts of `chunk`, whose memory may be reused afterwards. Never throws.
-   * @param pace may interrupt it between two frames. Default: does not
-   * @returns how far it came; the rest has to be received before anything else
+   * Bytes from the peer, starting at `from`. `onBody` passes on parts of `chunk`, whose memory may be reused afterwards. Never throws.
+   * @param pace may interrupt between two frames. Default: never
+   * @returns how far it got; the rest has to be received before anything else
    */
   receive(chunk: Buffer, nowMs: number, from: number = 0, pace: Pace = WITHOUT_PAUSE): number {
     if (this.over) return chunk.length
@@ -191,9 +191,9 @@ export abstract class Connection implements Host {
   abstract onHead(id: number, end: boolean, outcome: number): void
   abstract onPeerSettings(): void
   abstract onPeerGoaway(lastStream: number, code: number): void
-  /** It is over, and the streams that are open are about to hear of it. */
+  /** The connection is over, and its open streams are about to be notified. */
   protected onEnding(_code: number): void {
-    // A client is told by its socket.
+    // A client learns it from its socket.
   }
 
   abstract onStreamGone(stream: Http2Stream, byUs: boolean): void
@@ -263,7 +263,7 @@ export abstract class Connection implements Host {
     if (this.goaway.state === 'final' || this.goaway.received) this.end(NO_ERROR, '')
   }
 
-  /** The stream whose frame is being handled, or was last. */
+  /** The stream of the current frame, or the last one. */
   protected get receivingStream(): number {
     return this.#receiver.stream
   }

@@ -87,7 +87,7 @@ export class ControlFrames {
     const { events, answered, localEnded } = stream
     const budget = answered ? this.#budgets.cancelledAnswers : this.#budgets.resets
     this.#streams.kill(stream)
-    // Behind a complete answer it only says that the client stops sending, as it may.
+    // After a complete response it only means that the client stops sending, which is allowed.
     if (host.isServer && !localEnded && !budget.take(host.nowMs)) host.abuse('rapidReset')
     events.onReset(resetReason(code))
     host.closeIfIdle()

@@ -1,7 +1,7 @@
 // Counters of HTTP/2 connections: one plain object per thread, shared by all its connections, read by each
 // scrape. A connection adds to a field and does not know about metrics.
 
-/** What only a faulty or hostile peer does: a new kind is one line here. */
+/** Only a faulty or hostile peer causes these: adding a kind takes one line here. */
 const ABUSE = {
   /** Connections ended with ENHANCE_YOUR_CALM: the peer reset its streams too fast (CVE-2023-44487). */
   rapidReset: 0,
@@ -9,7 +9,7 @@ const ABUSE = {
   madeYouReset: 0,
   /** Ended because of too many CONTINUATION frames (CVE-2024-27316). */
   continuationFlood: 0,
-  /** Ended because there was no room for the head that the peer was sending. */
+  /** Ended because there was no memory left for the head that the peer was sending. */
   openHeads: 0,
   /** Ended because of too many SETTINGS frames (CVE-2019-9515). */
   settingsFlood: 0,
@@ -33,7 +33,7 @@ const ABUSE = {
   priorityFlood: 0,
   /** Ended because of too many frames of unknown types. */
   unknownFrames: 0,
-  /** Ended because of TLS without content, as KeyUpdate messages; over HTTP/1.1, too. */
+  /** Ended because of TLS records without content, such as KeyUpdate messages; over HTTP/1.1, too. */
   emptyRecords: 0,
   /** Connections ended because the peer broke RFC 9113 or RFC 7541. */
   protocolErrors: 0,
@@ -52,7 +52,7 @@ const OTHERS = {
   pingTimeouts: 0,
   /** Connections of clients drained because they were idle for too long, or no stream was ever opened. */
   idleTimeouts: 0,
-  /** Bodies that came when their answer was complete: the client ended its request, stopped by itself, or was stopped by us. */
+  /** Request bodies that continued after the response was complete, however they ended: by END_STREAM, or by a reset from the client or us. */
   lateBodiesTaken: 0,
   lateBodiesLeft: 0,
   lateBodiesCut: 0,
@@ -63,17 +63,17 @@ const OTHERS = {
 /** Running totals since the thread started; they only grow. Server and client connections add to the same fields. */
 export type Http2Counters = typeof ABUSE & typeof OTHERS
 
-/** The fields that count what only a faulty or hostile peer does. */
+/** Counters of faulty or hostile peers. */
 export type AbuseKind = keyof typeof ABUSE
 
 function isAbuse(field: string): field is AbuseKind {
   return field in ABUSE
 }
 
-/** All of them. */
+/** All abuse counters. */
 export const ABUSE_KINDS: readonly AbuseKind[] = Object.keys(ABUSE).filter(isAbuse)
 
-/** All at zero. */
+/** All zero. */
 export function createHttp2Counters(): Http2Counters {
   return { ...ABUSE, ...OTHERS }
 }

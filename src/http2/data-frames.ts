@@ -28,7 +28,7 @@ export class DataFrames {
     this.#emptyFrames = emptyFrames
   }
 
-  /** `length` is that of the frame with padding. False: its bytes are to be skipped. */
+  /** `length` includes the padding. False: skip its bytes. */
   onStart(length: number, flags: number, id: number): boolean {
     const host = this.#host
     if (!this.#window.receive(length)) {
@@ -49,7 +49,7 @@ export class DataFrames {
     return !host.closed
   }
 
-  /** The stream that gets the data; undefined = none, the bytes only count. */
+  /** The stream that receives the data; undefined = none: the bytes only count against the windows. */
   #streamOf(id: number, length: number): Http2Stream | undefined {
     const host = this.#host
     const stream = this.#streams.open.get(id)
@@ -76,7 +76,7 @@ export class DataFrames {
     return stream
   }
 
-  /** Padding counts in flow control (RFC 9113 section 6.1), but nobody consumes it. */
+  /** Padding counts in flow control (RFC 9113 section 6.1), but has no consumer. */
   onPadding(bytes: number, all: boolean): void {
     if (all && !this.#end && !this.#emptyFrames.take(this.#host.nowMs)) {
       this.#host.abuse('emptyFrames')
@@ -103,7 +103,7 @@ export class DataFrames {
       return
     }
     stream.unread += size
-    // The last bytes carry the end of the stream: one event less.
+    // Deliver the end of the stream with the last bytes: saves an event.
     const end = this.#end && last
     if (end && !this.#streams.lengthFits(stream)) return
     if (end) {

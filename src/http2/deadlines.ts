@@ -9,15 +9,15 @@ import type { Sender } from './sender.ts'
 
 /** The connection. */
 export interface DeadlinesHost {
-  /** Streams that are open for the peer, as far as we know. */
+  /** Streams that count as open for the peer, as far as we know. */
   readonly takenStreams: number
-  /** Since when a frame or header block is incomplete; -1 = none is. */
+  /** When the incomplete frame or header block began; -1 = none. */
   readonly heldSinceMs: number
   /** A deadline has passed. */
   end(code: number, message: string): void
 }
 
-/** The message of `onClosed` for a peer that does not answer; with code NO_ERROR, as for a clean end. */
+/** Message of `onClosed` for a peer that doesn't answer; with code NO_ERROR, as for a clean end. */
 export const PING_UNANSWERED = 'no answer to PING'
 /** Payload of keepalive PINGs. */
 const PING_KEEPALIVE = 0x706f7274

@@ -13,9 +13,9 @@ export interface FrameHost {
   isIdle(id: number): boolean
   /** A connection error (RFC 9113 section 5.4.1). */
   fail(code: number, message: string): void
-  /** A budget is spent: the connection ends. @param why for the peer, too. Default: it is told no more than that */
+  /** A budget is exhausted: the connection ends. @param why also sent to the peer. Default: no details */
   abuse(kind: AbuseKind, why?: string): void
-  /** A stream error caused by the peer: counted, so that it cannot make us reset streams without end. */
+  /** A stream error caused by the peer: counted, so that it can't make us reset streams without end. */
   blame(stream: Http2Stream, code: number): void
   /** The same on a closed stream. */
   blameGone(id: number, code: number): void

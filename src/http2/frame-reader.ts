@@ -9,13 +9,13 @@ export interface FrameSink {
   /** A whole frame other than DATA; its payload is `length` bytes of `bytes` from `payload` on, valid during the call. */
   onFrame(type: number, flags: number, id: number, bytes: Buffer, payload: number, length: number): void
   /**
-   * Memory of `bytes` is needed for a frame that has come in part; 0 = no more, since it was handled. Only where the frame is large. False: there
-   * is none, and the connection is over.
+   * A partial large frame needs `bytes` of memory; 0 = released, since the frame was handled. False: out of memory, and the
+   * connection is over.
    */
   onPartial(bytes: number): boolean
-  /** DATA begins; `length` is that of the frame with padding. False: its bytes are to be skipped. */
+  /** DATA begins; `length` includes the padding. False: skip its bytes. */
   onDataStart(length: number, flags: number, id: number): boolean
-  /** Padding, with the octet of its length. `all` = the frame holds nothing else. */
+  /** Padding, including its length octet. `all` = the frame contains nothing else. */
   onPadding(bytes: number, all: boolean): void
   /** The next bytes of the body; `last` = the end of the frame. */
   onDataBytes(chunk: Buffer, from: number, to: number, last: boolean): void
@@ -24,18 +24,18 @@ export interface FrameSink {
   onFrameError(code: number, message: string): void
 }
 
-/** How long frames are read in one go: one piece may hold thousands of small requests. */
+/** Limits how long frames are read in one go: one chunk may hold thousands of small requests. */
 export interface Pace {
-  /** Asked after each frame, or piece of one. */
+  /** Called after each frame, or piece of one. */
   goOn(): boolean
 }
 
 export const WITHOUT_PAUSE: Pace = { goOn: () => true }
 
 const EMPTY = Buffer.alloc(0)
-/** Shorter partial frames are kept in parts of what Node allocates for many. */
+/** Shorter partial frames are kept in slices of Node's shared Buffer pool. */
 const SHORT_BYTES = 4096
-/** The memory for longer ones is asked for. */
+/** Memory for longer ones has to be granted. */
 const LARGE_BYTES = 8192
 const { DATA, FLAG_PADDED, FRAME_HEADER_BYTES, LARGEST_STREAM_ID } = frame
 
@@ -62,7 +62,7 @@ export class FrameReader {
     this.#preface = preface
   }
 
-  /** Since when a frame is incomplete; -1 = none is. */
+  /** When the incomplete frame began; -1 = none. */
   get heldSinceMs(): number {
     return this.#heldBytes > 0 ? this.#heldSinceMs : -1
   }
@@ -73,7 +73,7 @@ export class FrameReader {
     this.#drop()
   }
 
-  /** Reads `chunk` from `from` on, as long as `pace` goes on. @returns how far: the rest is to be read before anything else */
+  /** Reads `chunk` from `from` on, until `pace` stops it. @returns how far: the rest has to be read before anything else */
   read(chunk: Buffer, from: number, nowMs: number, pace: Pace): number {
     let at = this.#prefaceSeen < this.#preface.length ? this.#readPreface(chunk, from) : from
     while (at < chunk.length && !this.#stopped) {

@@ -40,7 +40,7 @@ export const MAX_HEADER_LIST_SIZE = 6
 export const ENABLE_CONNECT_PROTOCOL = 8
 
 export const FRAME_HEADER_BYTES = 9
-/** Defaults before SETTINGS arrive; also the least value of MAX_FRAME_SIZE. */
+/** Defaults until SETTINGS arrive; also the minimum of MAX_FRAME_SIZE. */
 export const DEFAULT_WINDOW_BYTES = 65_535
 export const DEFAULT_FRAME_BYTES = 16_384
 export const LARGEST_FRAME_BYTES = 16_777_215

@@ -1,4 +1,4 @@
-// GOAWAY of both sides (RFC 9113 section 6.8): a server sends it in two steps, so that no request under way is lost.
+// GOAWAY of both sides (RFC 9113 section 6.8): a server sends it in two steps, so that no request in flight is lost.
 
 import type { Http2Counters } from './counters.ts'
 import { LARGEST_STREAM_ID, NO_ERROR } from './frames.ts'
@@ -18,9 +18,9 @@ const PING_DRAIN = 0x64726169
 const DRAIN_STEP_MS = 1000
 
 export class Goaway {
-  /** Ours: `announced` = streams under way are served, `final` = no new streams. */
+  /** Ours: `announced` = streams in flight are served, `final` = no new streams. */
   state: 'no' | 'announced' | 'final' = 'no'
-  /** The peer's: it wants no new streams. */
+  /** The peer accepts no new streams. */
   received: boolean = false
   readonly #host: GoawayHost
   readonly #sender: Sender
@@ -49,7 +49,7 @@ export class Goaway {
     this.#sender.ping(PING_DRAIN, 0, false)
   }
 
-  /** The answer to any PING of ours. */
+  /** Called for any PING of ours. */
   onPingAnswered(payload: number): void {
     if (this.state === 'announced' && payload === PING_DRAIN) this.#finish()
   }

@@ -10,15 +10,15 @@ import { COMPRESSION, DECODED, type HpackDecoder, MALFORMED, TOO_LARGE } from '.
 import { blockScratch } from './hpack/scratch.ts'
 import type { Http2Limits } from './limits.ts'
 
-/** Where the memory comes from of heads that are not complete. */
+/** Grants the memory for incomplete heads. */
 export interface HeadMemory {
-  /** They take `bytes` from now on; 0 = none is left. Undefined = there is room, otherwise why there is none: the connection ends. */
+  /** Sets the memory in use to `bytes`; 0 = release it. Undefined = granted, otherwise the reason why not: the connection ends. */
   hold(bytes: number): { readonly message: string } | undefined
 }
 
 /** Receives the heads. */
 export interface HeaderHost extends FrameHost {
-  /** A whole header block; `outcome` is that of the decoder, which holds the fields. */
+  /** A whole header block; `outcome` is the decoder's, which holds the fields. */
   onHead(id: number, end: boolean, outcome: number): void
 }
 
@@ -27,7 +27,7 @@ const { PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR } = frame
 
 /** A large list from a much smaller block is a decompression bomb (CVE-2016-6581): we would have to encode all its octets for upstream. */
 const BOMB_FACTOR = 8
-/** Size that any list may expand to. */
+/** Any list may expand to this size. */
 const UNPACKED_BYTES = 64 * 1024
 
 export class HeaderFrames {
@@ -39,9 +39,9 @@ export class HeaderFrames {
   readonly #maxBlockBytes: number
   readonly #block: HeaderBlock = new HeaderBlock()
   readonly #memory: HeadMemory | undefined
-  /** The open block is passed over. */
+  /** The open block is being skipped. */
   #skipping = false
-  /** Memory of a frame that has come in part. */
+  /** Memory of a partial frame. */
   #frameBytes = 0
   /** The stream depends on itself (RFC 7540 section 5.3.1): RFC 9113 removed priorities, but some peers still send them. */
   #broken = false
@@ -68,7 +68,7 @@ export class HeaderFrames {
     return this.#block.stream
   }
 
-  /** Since when it has been open; -1 = none is. */
+  /** When it was opened; -1 = none is open. */
   get openSinceMs(): number {
     return this.#block.stream === 0 ? -1 : this.#block.sinceMs
   }
@@ -85,13 +85,13 @@ export class HeaderFrames {
     this.#memory?.hold(this.#frameBytes)
   }
 
-  /** A large frame has come in part, and takes `bytes`; 0 = it was handled. False: there is no room, and the connection is over. */
+  /** A large frame is incomplete and takes `bytes`; 0 = it was handled. False: out of memory, and the connection is over. */
   holdFrame(bytes: number): boolean {
     this.#frameBytes = bytes
     return this.#hasRoomFor(0)
   }
 
-  /** Whether so many octets more of a block may be kept; otherwise the connection is over. */
+  /** Whether this many more octets of a block may be kept; otherwise the connection is over. */
   #hasRoomFor(octets: number): boolean {
     const refusal = this.#memory?.hold(this.#frameBytes + this.#block.memoryWith(octets))
     if (refusal === undefined) return true
@@ -157,7 +157,7 @@ export class HeaderFrames {
   }
 
   /**
-   * The block has more octets than the largest list, so its list is too large. It is passed over while it comes: all of it at once would keep the
+   * The block exceeds the largest list, so its list is too large. It is skipped as it arrives: doing it all at once would block the
    * thread for a fifth of a second.
    */
   #skip(id: number, isLast: boolean): void {
@@ -195,9 +195,9 @@ export class HeaderFrames {
   }
 }
 
-// A header block in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10). It is kept in pooled memory.
+// A header block in several frames: HEADERS and CONTINUATION (RFC 9113 section 6.10). Kept in pooled memory.
 
-/** Frames that any block may have. Where large blocks are allowed, one more for each of these octets. */
+/** Frames per block. If large blocks are allowed, one more for each of these octets. */
 const MAX_CONTINUATIONS = 128
 const CONTINUATION_BYTES = 8192
 
@@ -209,15 +209,15 @@ class HeaderBlock {
   sinceMs = 0
   readonly #pieces: ChunkQueue = new ChunkQueue()
   #frames = 0
-  /** That were dropped. */
+  /** Octets dropped. */
   #dropped = 0
 
-  /** Octets so far, without those that were dropped. */
+  /** Octets so far, without those dropped. */
   get bytes(): number {
     return this.#pieces.bytes
   }
 
-  /** Memory that it takes with so many octets more. */
+  /** Memory in use with this many more octets. */
   memoryWith(octets: number): number {
     return this.#pieces.memory + this.#pieces.growth(octets)
   }
@@ -239,7 +239,7 @@ class HeaderBlock {
     return true
   }
 
-  /** The first `bytes` of it are the block, in one piece; valid until it is cleared, or another one is asked for. */
+  /** The first `bytes` of it are the block, in one piece; valid until it is cleared, or another one is requested. */
   whole(): Buffer {
     const pieces = this.#pieces.pieces()
     const [first] = pieces
@@ -250,7 +250,7 @@ class HeaderBlock {
     return block
   }
 
-  /** The first octets of `whole()` are not needed any more. */
+  /** Drops the first octets of `whole()`. */
   drop(octets: number): void {
     const rest = Buffer.from(this.whole().subarray(octets, this.#pieces.bytes))
     this.#dropped += octets
@@ -258,7 +258,7 @@ class HeaderBlock {
     this.#pieces.push(rest)
   }
 
-  /** None is open. */
+  /** Closes the block. */
   clear(): void {
     this.#pieces.clear()
     this.stream = 0

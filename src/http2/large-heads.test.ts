@@ -1,5 +1,6 @@
-// Heads of many frames: their memory comes from pools and goes back there however they end, nothing is allocated for each, and what connections
-// of a thread have received so far of them is kept apart.
+// Heads of many frames: their memory comes from pools and returns there however they end, nothing is allocated per head, and what a
+// thread's
+// connections have received of them so far is kept apart.
 
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
@@ -38,14 +39,14 @@ function framesOf(id: number, list: HeaderList, frameBytes = 16_384, whole = tru
 
 function receive(side: ServerSide, bytes: Buffer, chunkBytes: number): void {
   for (let at = 0; at < bytes.length; at += chunkBytes) {
-    // As a read may: the memory is overwritten afterwards.
+    // Like a read: the memory is overwritten afterwards.
     const chunk = Buffer.from(bytes.subarray(at, at + chunkBytes))
     side.connection.receive(chunk, side.now)
     chunk.fill(0)
   }
 }
 
-/** Bytes that were asked for as Buffers, while `work` runs. */
+/** Bytes allocated as Buffers while `work` runs. */
 function allocated(t: TestContext, work: () => void): number {
   let bytes = 0
   const { from, concat } = Buffer
@@ -81,7 +82,7 @@ describe('the memory of large heads', () => {
     const side = new ServerSide()
     const heads = Array.from({ length: 20 }, (_, n) => framesOf(2 * n + 1, list))
     const read = (bytes: Buffer): void => {
-      // Frames lie across the pieces.
+      // Frames span the pieces.
       for (let at = 0; at < bytes.length; at += 10_000) side.connection.receive(bytes.subarray(at, at + 10_000), 0)
     }
     read(heads[0] ?? Buffer.alloc(0))
@@ -118,9 +119,9 @@ describe('the memory of large heads', () => {
       (side) => side.connection.onSocketClosed(),
       (side) => side.connection.abuse('slowRead'),
       (side) => side.connection.tick(60_000),
-      // The rest of the frame, and then another one than CONTINUATION.
+      // The rest of the frame, followed by a frame other than CONTINUATION.
       (side) => side.send(whole.subarray(150_000, 163_930), frameOf(frame.PING, 0, 0, Buffer.alloc(8))),
-      // What is not HPACK.
+      // Not HPACK.
       (side) => side.send(Buffer.alloc(13_930, 0xff), frameOf(frame.CONTINUATION, frame.FLAG_END_HEADERS, 1)),
       (side) => {
         side.send(whole.subarray(150_000))

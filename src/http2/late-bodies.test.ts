@@ -1,4 +1,4 @@
-// Bodies that still come when their answer is complete, against frames written by hand.
+// Bodies that continue after their response is complete, against frames written by hand.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

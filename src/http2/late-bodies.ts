@@ -1,13 +1,13 @@
-// Request bodies that still come when their answer is complete (RFC 9113 section 8.1). RST_STREAM right behind the answer makes clients report
-// the reset instead of the answer (curl), or wait for ever (Node), so the rest is taken and dropped until the client has ended its request or
-// stopped by itself. What that may take is bounded for a stream, a connection and, by the share of whoever sends it, a thread.
+// Request bodies that continue after their response is complete (RFC 9113 section 8.1). An immediate RST_STREAM makes clients report
+// the reset instead of the response (curl), or hang (Node), so the rest is read and discarded until the client ends its request or
+// stops by itself. The amount is limited per stream, per connection and, by the sender's share, per thread.
 
 import type { Charge, StreamEvents } from '../kit/api/stream.ts'
 import type { Http2Counters } from './counters.ts'
 import type { ServerLimits } from './limits.ts'
 import { ANY_LENGTH, type Http2Stream } from './stream.ts'
 
-/** What all late bodies of a thread may still bring, divided among those who send them. */
+/** What late bodies may still bring to a thread, shared fairly between senders. */
 export interface LateBodyShare {
   take(charge: Charge, bytes: number): 'taken' | 'over-share' | 'full'
   give(charge: Charge, bytes: number): void
@@ -15,25 +15,25 @@ export interface LateBodyShare {
 
 /** The connection. */
 export interface LateBodyHost {
-  /** Ends the stream with RST_STREAM: enough of it has come. */
+  /** Ends the stream with RST_STREAM: its limit is reached. */
   cutBody(stream: Http2Stream): void
 }
 
-/** What a piece counts beside its bytes: as much as its frame may have of padding, which costs the sender next to nothing. */
+/** Overhead counted per piece: the padding that its frame may have, which costs the sender next to nothing. */
 const PIECE_BYTES = 256
 
-/** Those of one connection. */
+/** Late bodies of one connection. */
 export class LateBodies {
   readonly #host: LateBodyHost
   readonly #limits: ServerLimits
   readonly #counters: Http2Counters
   readonly #share: LateBodyShare | undefined
-  /** By stream, the oldest first. */
+  /** By stream, oldest first. */
   readonly #open = new Map<number, LateBody>()
-  /** What may still come of all of them before any window is given back. */
+  /** Total that may still arrive before any window is given back. */
   #promised = 0
 
-  /** @param share default: only the connection bounds them */
+  /** @param share default: limited only per connection */
   constructor(host: LateBodyHost, limits: ServerLimits, counters: Http2Counters, share: LateBodyShare | undefined) {
     this.#host = host
     this.#limits = limits
@@ -45,7 +45,7 @@ export class LateBodies {
     return this.#open.size
   }
 
-  /** From here on the stream's body is dropped. False: there is no room for it. */
+  /** Discards the stream's body from here on. False: over the limit. */
   begin(stream: Http2Stream, charge: Charge, nowMs: number): boolean {
     const { streamWindowBytes, connectionWindowBytes, lateBodyBytes } = this.#limits
     const { expectedBytes, receivedBytes } = stream
@@ -57,14 +57,14 @@ export class LateBodies {
     const body = new LateBody(this.#host, stream, charge, promised, nowMs, lateBodyBytes, expectedBytes)
     this.#open.set(stream.id, body)
     stream.events = body
-    // Nobody reads it, so a wrong length is not a error: curl ends what it stops sending.
+    // It is discarded, so a wrong length is no error: curl ends a body that it stops sending.
     stream.expectedBytes = ANY_LENGTH
-    // Whoever answered without reading it gives nothing back.
+    // The request path answered without reading this part, so it won't credit it.
     stream.credit(stream.unread)
     return true
   }
 
-  /** Cuts those that take too long. */
+  /** Resets those that take too long. */
   tick(nowMs: number): void {
     for (const body of this.#open.values()) {
       if (nowMs - body.sinceMs < this.#limits.lateBodyMs) return
@@ -72,7 +72,7 @@ export class LateBodies {
     }
   }
 
-  /** A stream has ended. @param byUs we have reset it */
+  /** A stream has ended. @param byUs we reset it */
   onStreamGone(stream: Http2Stream, byUs: boolean): void {
     const body = this.#open.get(stream.id)
     if (body === undefined) return
@@ -90,14 +90,14 @@ export class LateBodies {
   }
 }
 
-/** That of one stream. */
+/** Late body of one stream. */
 class LateBody implements StreamEvents {
   readonly #host: LateBodyHost
   readonly stream: Http2Stream
   readonly charge: Charge
   readonly promised: number
   readonly sinceMs: number
-  /** How much more of it is taken. */
+  /** Bytes still accepted. */
   #left: number
   readonly #expectedBytes: number
 
@@ -130,8 +130,9 @@ class LateBody implements StreamEvents {
   }
 
   /**
-   * A client may end what it stops sending. Then curl (7.88) notices the end of the stream only with the reset, which any client has to expect: it
-   * might have crossed this end on its way (RFC 9113 section 5.1, closed).
+   * A client may end a body that it stops sending. curl (7.88) then notices the end of the stream only by the reset, which any client has
+   * to
+   * expect: it might have crossed this end on its way (RFC 9113 section 5.1, closed).
    */
   #onEnd(): void {
     const { stream } = this
@@ -143,14 +144,14 @@ class LateBody implements StreamEvents {
   }
 
   onTrailers(): void {
-    // Nobody reads them.
+    // Discarded.
   }
 
   onDrained(): void {
-    // The answer was sent.
+    // The response was sent.
   }
 
   onReset(): void {
-    // `onStreamGone` says so.
+    // Handled by `onStreamGone`.
   }
 }

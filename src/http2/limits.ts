@@ -17,19 +17,19 @@ export interface Http2Limits {
   /** SETTINGS_INITIAL_WINDOW_SIZE, at least 65,535: bytes that the peer may send on a stream before they are consumed. */
   readonly streamWindowBytes: number
   /**
-   * By how much that window grows as they are consumed: each update gives back twice as much until then. What nobody takes is small,
-   * and a long body is not held up by the way to the peer.
+   * Growth of that window as bytes are consumed: until then each update gives back twice as much. An unread body stays small,
+   * and a long one isn't limited by the round-trip time.
    */
   readonly streamWindowGrowthBytes: number
   /** Bytes queued on a stream above which their producer is paused. */
   readonly highWaterBytes: number
   /** Receive window of the connection, at least 65,535. */
   readonly connectionWindowBytes: number
-  /** What of that the peer has from the beginning, at least 65,535; it gets the rest when it is known who it is. Default: all. */
+  /** Granted initially, at least 65,535; the peer gets the rest once it is authenticated. Default: all. */
   readonly initialConnectionWindowBytes?: number
   /**
    * When the connection window is returned: when the bytes were consumed (memory is bounded by the window, but
-   * one stream that nobody reads can block the others), or on arrival (no stream blocks another; memory is bounded by
+   * one unread stream can block the others), or on arrival (no stream blocks another; memory is bounded by
    * the streams' windows).
    */
   readonly connectionCredit: 'when-taken' | 'at-once'
@@ -41,7 +41,7 @@ export interface Http2Limits {
   readonly settingsTimeoutMs: number
   /** After this long without a byte from the peer a PING is sent; only while a stream is open. */
   readonly pingIntervalMs: number
-  /** Without any byte from the peer by then, the connection counts as dead. */
+  /** If no byte from the peer arrives by then, the connection counts as dead. */
   readonly pingTimeoutMs: number
   /** Bytes of response heads and control frames that a peer may leave unread. */
   readonly maxBacklogBytes: number
@@ -49,11 +49,11 @@ export interface Http2Limits {
 
 export interface ServerLimits extends Http2Limits {
   readonly initialConnectionWindowBytes: number
-  /** Without a first stream by then, the connection is drained. */
+  /** If no stream was opened by then, the connection is drained. */
   readonly firstRequestMs: number
-  /** Bytes that are still taken of a request's body when its answer is complete. */
+  /** Bytes of a request body still accepted after its response is complete. */
   readonly lateBodyBytes: number
-  /** How long they are taken. */
+  /** How long they are accepted. */
   readonly lateBodyMs: number
   /** A connection is drained this long after its last stream. PINGs do not keep it open. */
   readonly idleTimeoutMs: number
@@ -64,12 +64,12 @@ export const SERVER_LIMITS: ServerLimits = {
   maxHeaderListBytes: 1024 * 1024,
   blockSlackBytes: 64 * 1024,
   headerTableBytes: 4096,
-  // As kube-apiserver's (apiserver/pkg/server/secure_serving.go).
+  // Same as kube-apiserver's (apiserver/pkg/server/secure_serving.go).
   streamWindowBytes: 256 * 1024,
   streamWindowGrowthBytes: 0,
   highWaterBytes: ANSWER_WATER_BYTES,
   connectionWindowBytes: 4 * 1024 * 1024,
-  // That of the protocol, without an update (RFC 9113 section 6.9.2).
+  // The protocol's default, without an update (RFC 9113 section 6.9.2).
   initialConnectionWindowBytes: 65_535,
   connectionCredit: 'when-taken',
   maxFrameBytes: 16_384,
@@ -78,7 +78,7 @@ export const SERVER_LIMITS: ServerLimits = {
   pingIntervalMs: 60_000,
   pingTimeoutMs: 30_000,
   firstRequestMs: 30_000,
-  // Above the 3 MiB that a kube-apiserver takes of a body (apiserver/pkg/server/config.go, MaxRequestBodyBytes).
+  // Above kube-apiserver's limit of 3 MiB for a body (apiserver/pkg/server/config.go, MaxRequestBodyBytes).
   lateBodyBytes: 4 * 1024 * 1024,
   lateBodyMs: 10_000,
   // Longer than the 90 s after which client-go closes idle connections, so that the client closes first.
@@ -88,13 +88,13 @@ export const SERVER_LIMITS: ServerLimits = {
 
 export const CLIENT_LIMITS: Http2Limits = {
   maxConcurrentStreams: 0,
-  // Also over HTTP/1.1 (gateway/io/upstream/http1.ts). A kube-apiserver's own heads have less than 1 KiB; of the servers behind it, few send 64 KiB.
+  // Also over HTTP/1.1 (io/upstream/http1.ts). A kube-apiserver's own heads are below 1 KiB; few of the servers behind it send 64 KiB.
   maxHeaderListBytes: 256 * 1024,
   // Go's server does not honour our SETTINGS_MAX_HEADER_LIST_SIZE, and a kube-apiserver passes on heads of up to 10 MiB that
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
   blockSlackBytes: 12 * 1024 * 1024,
   headerTableBytes: 4096,
-  // An answer that is held until it is whole (gateway/request/held-answer.ts) comes without an update.
+  // A response held until it is complete (gateway/held-answer.ts) arrives without an update.
   streamWindowBytes: 80 * 1024,
   streamWindowGrowthBytes: 432 * 1024,
   highWaterBytes: HIGH_WATER_BYTES,

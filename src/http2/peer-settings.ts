@@ -16,7 +16,7 @@ const { FLAG_ACK, PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, LARGEST_
 export class PeerSettings {
   /** The first SETTINGS have arrived. */
   received: boolean = false
-  /** Ours were acknowledged. */
+  /** Our SETTINGS were acknowledged. */
   acknowledged: boolean = false
   /** INITIAL_WINDOW_SIZE of each stream. */
   windowBytes: number = frame.DEFAULT_WINDOW_BYTES

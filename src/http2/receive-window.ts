@@ -5,17 +5,17 @@ import type { Sender } from './sender.ts'
 
 /** The connection. */
 export interface WindowHost {
-  /** Nothing is returned any more. */
+  /** Nothing more is returned. */
   readonly closed: boolean
 }
 
 export class ReceiveWindow {
   readonly #host: WindowHost
   readonly #sender: Sender
-  /** Whether it is returned when bytes were consumed; otherwise on arrival. */
+  /** Whether it is returned on consumption; otherwise on arrival. */
   readonly #whenTaken: boolean
   readonly #mostBytes: number
-  /** All of it by now. */
+  /** Window granted so far. */
   #bytes: number
   #left: number
   #taken = 0
@@ -30,12 +30,12 @@ export class ReceiveWindow {
     this.#left = this.#bytes
   }
 
-  /** All of it that the peer has been given by now. */
+  /** Window granted to the peer so far. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The peer gets all that it may have, if it has not got it already. */
+  /** Grants the peer the full window, if it doesn't have it yet. */
   widen(): void {
     const more = this.#mostBytes - this.#bytes
     if (more <= 0 || this.#host.closed) return
@@ -59,7 +59,7 @@ export class ReceiveWindow {
 
   #giveBack(bytes: number): void {
     this.#taken += bytes
-    // In updates of half the window.
+    // Updates of half the window.
     if (this.#taken < this.#bytes >> 1 || this.#host.closed) return
     this.#left += this.#taken
     this.#sender.windowUpdate(0, this.#taken)

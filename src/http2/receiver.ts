@@ -29,7 +29,7 @@ export class Receiver implements FrameSink {
   readonly #control: ControlFrames
   readonly #ignored: Budget
   readonly #reader: FrameReader
-  /** The stream of the frame that is being handled, or was last; 0 = none. */
+  /** The stream of the current frame, or the last one; 0 = none. */
   stream = 0
 
   /**
@@ -46,14 +46,14 @@ export class Receiver implements FrameSink {
     this.#reader = new FrameReader(this, maxFrameBytes, preface)
   }
 
-  /** Since when a frame, or a header block of several, is incomplete; -1 = none is. */
+  /** When the incomplete frame, or header block of several frames, began; -1 = none. */
   get heldSinceMs(): number {
     const frameMs = this.#reader.heldSinceMs
     const blockMs = this.#headers.openSinceMs
     return blockMs < 0 || (frameMs >= 0 && frameMs < blockMs) ? frameMs : blockMs
   }
 
-  /** As of the frame reader. */
+  /** See FrameReader.read. */
   read(chunk: Buffer, from: number, nowMs: number, pace: Pace): number {
     return this.#reader.read(chunk, from, nowMs, pace)
   }

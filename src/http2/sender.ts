@@ -13,7 +13,7 @@ import type { Http2Stream } from './stream.ts'
 
 /** The connection. */
 export interface SenderHost {
-  /** There is output; not repeated until it was taken. */
+  /** There is output; not repeated until it is taken. */
   onBytes(): void
   /** The last frame of our half of a stream was written. */
   onEndSent(stream: Http2Stream): void
@@ -22,12 +22,12 @@ export interface SenderHost {
 const { DATA, HEADERS, CONTINUATION, SETTINGS, PING, GOAWAY } = frame
 const { FLAG_END_STREAM, FLAG_END_HEADERS, FLAG_ACK, FRAME_HEADER_BYTES } = frame
 
-/** Above this much unsent, bodies wait in their streams, so that they are counted, and heads of other streams go first. */
+/** Above this much unsent, bodies wait in their streams, so that they are counted and other streams' heads go first. */
 const OUTPUT_HIGH_BYTES = 64 * 1024
 /** Below this many streams in the round, dead ones are not removed. */
 const MIN_ROUND = 64
 const COMPACT_AT = 1024
-/** It may have a user's name in it, of any length. */
+/** May contain a user name of any length. */
 const MAX_DEBUG_BYTES = 1024
 
 export class Sender {
@@ -76,8 +76,8 @@ export class Sender {
   // === heads ===
 
   /**
-   * HEADERS, with CONTINUATION where the peer's frames are too small. `shared` goes behind `list`. False: nothing was sent,
-   * because the peer takes no list of this size.
+   * HEADERS, with CONTINUATION if the peer's frames are too small. `shared` follows `list`. False: nothing was sent,
+   * because the list exceeds the peer's limit.
    */
   head(id: number, list: readonly string[], shared: EncodedFields | undefined, end: boolean): boolean {
     const own = encodeBound(list)
@@ -197,7 +197,7 @@ export class Sender {
     stream.notifyDrained()
   }
 
-  /** Ends the stream with trailers, or without them where the peer takes no list of this size (RFC 9110 section 6.5.1). */
+  /** Ends the stream with trailers, or without them if the list exceeds the peer's limit (RFC 9110 section 6.5.1). */
   trailers(stream: Http2Stream, list: readonly string[]): void {
     if (this.head(stream.id, list, undefined, true)) return
     this.#dataHeader(stream, 0, true)
@@ -253,7 +253,7 @@ export class Sender {
     this.#small(frame.WINDOW_UPDATE, 0, id, 4, bytes, 0)
   }
 
-  /** A frame of no, one or two numbers. */
+  /** A frame of zero, one or two numbers. */
   #small(type: number, flags: number, id: number, length: 0 | 4 | 8, first: number, second: number): void {
     const output = this.#output
     output.reserve(FRAME_HEADER_BYTES + length)

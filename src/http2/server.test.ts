@@ -138,7 +138,7 @@ describe('server: a request', () => {
       [[':status', '502', 'content-length', '0'], END | frame.FLAG_END_HEADERS],
     )
     assert.deepEqual([rest, side.request(0).reset, side.counters.headsNotSent], [[], 'internal', 2])
-    // Trailers that are too large are left out.
+    // Trailers that are too large are dropped.
     for (const [at, id, queued] of [
       [1, 3, ''],
       [2, 5, 'queued'],

@@ -26,7 +26,7 @@ export class ServerConnection extends Connection implements LateBodyHost {
   readonly #firstRequestMs: number
   readonly #idleTimeoutMs: number
   readonly #lateBodies: LateBodies
-  /** About since when no stream is open, and the last stream opened by then. */
+  /** Approximately when the last stream ended, and the last stream opened by then. */
   #idleSinceMs: number
   #lastSeen = 0
 
@@ -61,12 +61,12 @@ export class ServerConnection extends Connection implements LateBodyHost {
     ])
   }
 
-  /** Bytes of heads and control frames that the client has not taken. */
+  /** Bytes of heads and control frames not yet read by the client. */
   get unreadBytes(): number {
     return this.sender.bytes
   }
 
-  /** A request was authenticated: from here on the client may have as much under way as a user may. */
+  /** A request was authenticated: from here on the client gets the full window of a user. */
   widenWindow(): void {
     this.window.widen()
   }
@@ -101,7 +101,7 @@ export class ServerConnection extends Connection implements LateBodyHost {
       this.#onOldStream(id)
       return
     }
-    // After the final GOAWAY no new stream is served; the client knows that it can send the request again elsewhere.
+    // After the final GOAWAY no new stream is served; the client knows that it can retry elsewhere.
     if (this.goaway.state === 'final') return
     this.lastPeerStream = id
     if (this.streams.open.size >= this.limits.maxConcurrentStreams) {
@@ -131,7 +131,7 @@ export class ServerConnection extends Connection implements LateBodyHost {
     stream.remoteEnded = end
     if (!end) stream.expectedBytes = contentLength
     const events = this.#handler(this.#peer, stream, fields, end)
-    // The response may be complete already, or the connection closed.
+    // The response may already be complete, or the connection closed.
     if (!stream.dead && !stream.localEnded) stream.events = events
   }
 
@@ -151,21 +151,21 @@ export class ServerConnection extends Connection implements LateBodyHost {
     this.blameGone(id, code)
   }
 
-  /** Responds to what the request path never sees. */
+  /** Answers requests that never reach the request path. */
   #answer(id: number, end: boolean, head: HeaderList): void {
     const stream = this.streams.add(id, this.settings.windowBytes)
     stream.remoteEnded = end
     stream.headers(head, true)
   }
 
-  /** The response is complete while the client still sends. */
+  /** The response is complete while the client is still sending. */
   override onLocalEnd(stream: Http2Stream): void {
     if (this.#lateBodies.begin(stream, this.#peer.charge, this.nowMs)) return
     this.counters.lateBodiesCut++
     this.cutBody(stream)
   }
 
-  /** The client can stop (RFC 9113 section 8.1). */
+  /** Tells the client to stop sending (RFC 9113 section 8.1). */
   cutBody(stream: Http2Stream): void {
     this.streams.resetStream(stream, NO_ERROR)
   }
@@ -184,7 +184,7 @@ export class ServerConnection extends Connection implements LateBodyHost {
   }
 
   override onPeerGoaway(): void {
-    // The client will open no streams; those that are open go on.
+    // The client will open no streams; open ones continue.
   }
 
   override onStreamGone(stream: Http2Stream, byUs: boolean): void {

@@ -7,14 +7,14 @@ import { DEFAULT_FRAME_BYTES, FRAME_HEADER_BYTES } from './frames.ts'
 export const SLAB_BYTES: number = 32 * 1024
 /** Slabs kept in the pool: 8 MiB. */
 const MAX_POOLED = 256
-/** Size of the memory for a frame that comes in several pieces: the largest that we allow, with its header. */
+/** Memory for a frame that arrives in several pieces: the largest that we allow, with its header. */
 export const FRAME_MEMORY_BYTES: number = DEFAULT_FRAME_BYTES + FRAME_HEADER_BYTES
-/** Of such memory, pieces kept in the pool: 2 MiB. */
+/** Such pieces kept in the pool: 2 MiB. */
 const MAX_POOLED_FRAMES = 128
 
-/** Size of the first piece of a body that waits, when it is short: most queues stay small. */
+/** Size of the first piece of a queued body, if it is short: most queues stay small. */
 export const SHORT_BYTES = 2048
-/** Of such memory, pieces kept in the pool: 128 KiB, for the few bodies that two reads have cut. */
+/** Such pieces kept in the pool: 128 KiB, for the few bodies split over two reads. */
 const MAX_POOLED_SHORT = 64
 
 /** Pieces of memory of one size. */
@@ -22,7 +22,7 @@ class Pool {
   readonly #size: number
   readonly #most: number
   readonly #free: Buffer[] = []
-  /** Pieces that were taken and not returned. */
+  /** Pieces taken and not returned. */
   out = 0
 
   constructor(size: number, most: number) {
@@ -50,7 +50,7 @@ export function takeSlab(): Buffer {
   return slabs.take()
 }
 
-/** Returns a slab that nobody reads or writes any more; does nothing with memory of another size. */
+/** Returns an unused slab to the pool; ignores memory of another size. */
 export function releaseSlab(slab: Buffer): void {
   slabs.release(slab)
 }
@@ -59,7 +59,7 @@ export function takeShortMemory(): Buffer {
   return shorts.take()
 }
 
-/** As `releaseSlab`. */
+/** Like `releaseSlab`. */
 export function releaseShortMemory(memory: Buffer): void {
   shorts.release(memory)
 }
@@ -68,12 +68,12 @@ export function takeFrameMemory(): Buffer {
   return frames.take()
 }
 
-/** As `releaseSlab`. */
+/** Like `releaseSlab`. */
 export function releaseFrameMemory(memory: Buffer): void {
   frames.release(memory)
 }
 
-/** Pieces in use, of both sizes: those of connections that were lost while they wrote are never returned. */
+/** Pieces in use, of both sizes: those of connections lost while writing are never returned. */
 export function piecesInUse(): { readonly slabs: number; readonly frames: number } {
   return { slabs: slabs.out, frames: frames.out }
 }

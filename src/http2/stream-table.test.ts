@@ -1,4 +1,4 @@
-// The table against a Map, over random openings and closings.
+// The table compared with a Map, over random openings and closings.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
-// The open streams of a connection, by id. Not a Map: each table that a Map outgrows points to the next one, so that one
-// which has grown old keeps all streams since alive until a full collection; with thousands of short streams a second
-// that makes young collections take a hundred times as long.
+// The open streams of a connection, by id. Not a Map: each table that a Map outgrows points to the next one, so an old one
+// keeps all later streams alive until a full collection; with thousands of short streams per second
+// young collections take a hundred times as long.
 
 import type { Http2Stream } from './stream.ts'
 
@@ -28,7 +28,7 @@ export class StreamTable {
     this.size++
   }
 
-  /** False when it was not in the table. */
+  /** False if it was not in the table. */
   delete(id: number): boolean {
     const places = this.#places
     const mask = this.#mask
@@ -39,7 +39,7 @@ export class StreamTable {
       if (stream.id === id) break
       at = (at + 1) & mask
     }
-    // The ones behind it move up, so that no search ends early.
+    // Moves later entries up, so that no search ends early.
     let free = at
     for (let next = (at + 1) & mask; ; next = (next + 1) & mask) {
       const stream = places[next]
@@ -56,7 +56,7 @@ export class StreamTable {
     return true
   }
 
-  /** All of them, as a copy: the table may change during iteration. */
+  /** All streams, as a copy: the table may change during iteration. */
   all(): Http2Stream[] {
     const all: Http2Stream[] = []
     for (const stream of this.#places) if (stream !== undefined) all.push(stream)

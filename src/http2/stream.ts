@@ -1,4 +1,4 @@
-// One stream: a Stream on an HTTP/2 connection, and the connection's state of it. Server and client sides are
+// One stream: a Stream on an HTTP/2 connection, with the connection's state for it. Server and client sides use
 // the same class: they differ in when a head may arrive, which is in server.ts and client.ts.
 
 import {
@@ -58,7 +58,7 @@ function resetCode(reason: ResetReason): number {
 
 /** What a stream needs from its connection. */
 export interface StreamCarrier {
-  /** Least size of an update of a stream's window: while it grows, and then. */
+  /** Minimum window update of a stream: while the window grows, and after. */
   readonly firstUpdateBytes: number
   readonly streamUpdateBytes: number
   /** Queued bytes above which the producer is paused. */
@@ -74,7 +74,7 @@ export interface StreamCarrier {
   resetStream(stream: Http2Stream, code: number): void
 }
 
-/** The listener of a stream before the request path has set one, and after it is done. */
+/** No-op listener of a stream before the request path sets one, and after it is done. */
 export const NOBODY: StreamEvents = {
   onHeaders: () => undefined,
   onBody: () => undefined,
@@ -83,7 +83,7 @@ export const NOBODY: StreamEvents = {
   onReset: () => undefined,
 }
 
-/** Expected length of a body: not checked. */
+/** Expected body length is unknown: not checked. */
 export const ANY_LENGTH = -1
 
 export class Http2Stream implements Stream {
@@ -96,7 +96,7 @@ export class Http2Stream implements Stream {
   localEnded: boolean = false
   /** The peer's END_STREAM has arrived. */
   remoteEnded: boolean = false
-  /** Reset by either side, or lost with the connection: nothing more happens. */
+  /** Reset by either side, or lost with the connection: no more events. */
   dead: boolean = false
   /** The final response head was received, or on the server side: sent. */
   answered: boolean = false
@@ -106,24 +106,24 @@ export class Http2Stream implements Stream {
   sendWindow: number
   /** Receive window. */
   receiveWindow: number
-  /** By how much it still grows. */
+  /** Remaining growth of it. */
   #growth: number
   /** Consumed, but not yet returned to the peer. */
   #taken = 0
-  /** Rest of the peer's `content-length`; ANY_LENGTH when there is none. */
+  /** Rest of the peer's `content-length`; ANY_LENGTH if there is none. */
   expectedBytes: number = ANY_LENGTH
   receivedBytes: number = 0
   /** Passed to `onBody` and not consumed yet. */
   unread: number = 0
   /** Client side, for HEAD requests: the response has no body, whatever its `content-length` (RFC 9110 section 9.3.2). */
   bodyless: boolean = false
-  /** Client side: heads of 1xx that have come. */
+  /** Client side: 1xx heads received. */
   interim = 0
-  /** Client side: whose request it is. */
+  /** Client side: charge of the request. */
   charge: Charge | undefined = undefined
   queued: number = 0
   meter: QueueMeter | undefined = undefined
-  /** Queued data; undefined until there is some. */
+  /** Queued data; undefined until needed. */
   #queue: ChunkQueue | undefined
   #trailers: HeaderList | undefined
   #high = false
@@ -164,7 +164,7 @@ export class Http2Stream implements Stream {
   }
 
   credit(bytes: number): void {
-    // Nothing is unread once the stream is closed: its bytes were returned to the connection then.
+    // Nothing is unread once the stream is closed: its bytes were credited to the connection then.
     const taken = bytes < this.unread ? bytes : this.unread
     if (taken === 0) return
     this.unread -= taken
@@ -201,7 +201,7 @@ export class Http2Stream implements Stream {
     return this.ending && size === this.queued && this.#trailers === undefined
   }
 
-  /** Trailers whose turn has come. */
+  /** Trailers that are due. */
   takeTrailers(): HeaderList | undefined {
     if (this.queued > 0) return undefined
     const list = this.#trailers
@@ -209,7 +209,7 @@ export class Http2Stream implements Stream {
     return list
   }
 
-  /** After sending: reports that there is room again, one frame at a time, so that no burst follows. */
+  /** After sending: reports free room one frame at a time, so that no burst follows. */
   notifyDrained(): void {
     if (!this.#high || this.queued >= this.#connection.highWaterBytes) return
     if (this.queued === 0) this.#high = false

@@ -1,4 +1,4 @@
-// The streams of a connection: open ones and recently closed ones, what they send, and how they end.
+// The streams of a connection: open and recently closed ones, their output, and how they end.
 
 import type { HeaderList } from '../kit/api/stream.ts'
 import type { AbuseKind, Http2Counters } from './counters.ts'
@@ -11,13 +11,13 @@ import { StreamTable } from './stream-table.ts'
 
 /** The connection. */
 export interface StreamsHost {
-  /** Nothing is sent any more. */
+  /** Nothing more is sent. */
   readonly closed: boolean
   abuse(kind: AbuseKind, why?: string): void
   blame(stream: Http2Stream, code: number): void
-  /** We have ended our half, the peer's is open. */
+  /** We ended our half; the peer's is open. */
   onLocalEnd(stream: Http2Stream): void
-  /** The peer has ended its half, ours is open. */
+  /** The peer ended its half; ours is open. */
   onRemoteEnd(stream: Http2Stream): void
   /** We reset it before the peer ended its half: the peer may still work on it. */
   onResetByUs(stream: Http2Stream): void
@@ -26,7 +26,7 @@ export interface StreamsHost {
   closeIfIdle(): void
 }
 
-/** The response head is too large for the client (RFC 9110 section 15.6.3: the upstream response cannot be passed on). */
+/** The response head is too large for the client (RFC 9110 section 15.6.3: the upstream response can't be passed on). */
 const HEAD_TOO_LARGE_ANSWER: HeaderList = [':status', '502', 'content-length', '0']
 /** Largest window update, so that data does not arrive in bursts. */
 const LARGEST_UPDATE_BYTES = 64 * 1024
@@ -65,7 +65,7 @@ export class Streams implements StreamCarrier {
 
   // === called by the streams ===
 
-  /** A head; a response or, with `end`, all of a message. */
+  /** Sends a head; a response or, with `end`, a whole message. */
   sendHead(stream: Http2Stream, list: HeaderList, end: boolean): void {
     if (!this.#sender.head(stream.id, list, undefined, end)) {
       this.#headTooLarge(stream, list)
@@ -79,7 +79,7 @@ export class Streams implements StreamCarrier {
     if (this.#sender.bytes > this.#limits.maxBacklogBytes) this.#host.abuse('slowRead')
   }
 
-  /** A response head that is too large for the client: it gets one without fields. An interim one is dropped. */
+  /** The response head is too large for the client, which gets one without fields. An interim one is dropped. */
   #headTooLarge(stream: Http2Stream, list: HeaderList): void {
     this.#counters.headsNotSent++
     if (list[1]?.startsWith('1') === true) return
@@ -112,22 +112,22 @@ export class Streams implements StreamCarrier {
     if (!this.#host.closed) this.#sender.windowUpdate(id, bytes)
   }
 
-  /** We reset it. */
+  /** Reset by us. */
   resetStream(stream: Http2Stream, code: number): void {
     if (!this.#host.closed) this.sendReset(stream.id, code)
     this.kill(stream, true)
     this.#host.closeIfIdle()
   }
 
-  // === how they end ===
+  // === end of a stream ===
 
-  /** Only the frame, for a stream that does not exist or is closed. */
+  /** Sends only the frame, for a stream that doesn't exist or is closed. */
   sendReset(id: number, code: number): void {
     if (code === REFUSED_STREAM) this.#counters.streamsRefused++
     this.#sender.reset(id, code)
   }
 
-  /** RFC 9113 section 8.1.1: a body of another length than `content-length` says is malformed, and the stream is reset. */
+  /** RFC 9113 section 8.1.1: a body whose length differs from `content-length` is malformed, and the stream is reset. */
   lengthFits(stream: Http2Stream): boolean {
     if (stream.expectedBytes === ANY_LENGTH || stream.receivedBytes === stream.expectedBytes) return true
     this.#host.blame(stream, PROTOCOL_ERROR)
@@ -148,7 +148,7 @@ export class Streams implements StreamCarrier {
     else this.#host.onRemoteEnd(stream)
   }
 
-  /** It was reset, by the peer or by us. */
+  /** Reset by the peer or by us. */
   kill(stream: Http2Stream, byUs = false): void {
     stream.dead = true
     if (byUs && !stream.remoteEnded) this.#host.onResetByUs(stream)
@@ -182,13 +182,13 @@ export class Streams implements StreamCarrier {
       stream.dead = true
       stream.clear()
       stream.events = NOBODY
-      // Its last event is being delivered now: it is complete.
+      // Its last event is being delivered right now: it is complete.
       if (!stream.localEnded || !stream.remoteEnded) events.onReset('connection')
     }
   }
 }
 
-// The most recently closed streams of a connection: frames still under way for them are not an error (RFC 9113 section 5.1, closed).
+// The most recently closed streams of a connection: frames still in flight for them are no error (RFC 9113 section 5.1, closed).
 const REMEMBERED = 128
 
 class ClosedStreams {
@@ -209,12 +209,12 @@ class ClosedStreams {
     return this.#ids.includes(-id)
   }
 
-  /** By the peer's END_STREAM or RST_STREAM, so it knows. */
+  /** Ended by the peer's END_STREAM or RST_STREAM, so it knows. */
   wasEndedByPeer(id: number): boolean {
     return this.#ids.includes(id)
   }
 
-  /** It may have been open, but long ago. */
+  /** It may have been open long ago. */
   isForgotten(id: number): boolean {
     return id <= this.#forgottenTo
   }

@@ -1,5 +1,5 @@
-// Streams that we have reset without the peer knowing yet. Until it does they count as open: a server that still works
-// on them would otherwise exceed its SETTINGS_MAX_CONCURRENT_STREAMS, and Go's ends the connection, with all its streams
+// Streams that we have reset before the peer knows. Until then they count as open: a server still working
+// on them would otherwise exceed its SETTINGS_MAX_CONCURRENT_STREAMS, and Go's ends the connection with all its streams
 // (golang/go#63417). As in Go's own client (golang/go#66763), a PING shows when the peer has read RST_STREAM.
 
 import type { Sender } from './sender.ts'
@@ -7,18 +7,18 @@ import type { Sender } from './sender.ts'
 /** Payload of these PINGs. */
 const PING_RESETS = 0x72737473
 /**
- * PINGs between two ticks, in addition to the tick's own, while only resets keep a connection full. Go's server ends a connection on which more
- * than four times its streams wait for handlers that do not end (http2/server.go, scheduleHandler): with these it is three times a second.
+ * PINGs between two ticks, besides the tick's own, while only resets keep a connection full. Go's server ends a connection with more than
+ * four times its streams waiting for handlers that don't end (http2/server.go, scheduleHandler): with these it is three times a second.
  */
 const EXTRA_PINGS = 2
 
 export class UnconfirmedResets {
-  /** Resets before the PING under way, and since then. */
+  /** Resets before the PING in flight, and since then. */
   #asked = 0
   #since = 0
   #extraPings = EXTRA_PINGS
 
-  /** Their number. */
+  /** Number of unconfirmed resets. */
   get count(): number {
     return this.#asked + this.#since
   }
@@ -49,7 +49,7 @@ export class UnconfirmedResets {
     return true
   }
 
-  /** The answer to any PING of ours. True: the peer knows of some. */
+  /** Called for any PING of ours. True: some resets are confirmed. */
   onPingAnswered(payload: number): boolean {
     if (payload !== PING_RESETS || this.#asked === 0) return false
     this.#asked = 0

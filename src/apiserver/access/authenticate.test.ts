@@ -125,7 +125,7 @@ test('revocations are checked for every request, also for credentials cached for
   assert.ok(isRevoked(refused))
   assert.deepEqual([refused.revoked, refused.user.name], [answer, 'alice'])
   assert.deepEqual(seen.at(-1)?.hashes, certificateHashes(new X509Certificate(pem).raw))
-  // A good token does not make good for it.
+  // A valid token doesn't make up for it.
   assert.ok(isRevoked(checked(connection, bearer(token('bob')))))
   const text = token('bob')
   assert.ok(isRevoked(checked(peer(), bearer(text))))
@@ -133,7 +133,7 @@ test('revocations are checked for every request, also for credentials cached for
   assert.deepEqual([kind, user?.name], ['token', 'bob'])
   for (const hash of tokenHashes(text)) assert.ok(hashes.includes(hash))
   assert.match(hashes.at(-1) ?? '', /^jti=[0-9a-f-]{36}$/)
-  // Nobody is told whether a token that is none would be.
+  // The answer doesn't reveal whether an invalid token is revoked.
   assert.equal(checked(peer(), bearer(`${text}x`)), 'invalid')
   assert.equal(checked(peer(), []), 'anonymous')
 })

@@ -1,5 +1,5 @@
-// Who calls the control plane: client certificate, then bearer token, then anonymous. Certificates and most tokens come from the control
-// plane's own PKI, other tokens from an OpenID provider. An invalid credential is answered with 401, never treated as anonymous.
+// Authenticates callers of the control plane: client certificate, then bearer token, then anonymous. Certificates and most tokens are from
+// the control plane's own PKI, other tokens from an OpenID provider. An invalid credential gets 401, and is never treated as anonymous.
 
 import type { Revocable } from '../../gateway/core/cluster/revocation.ts'
 import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
@@ -12,17 +12,17 @@ import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
 import type { IdTokens } from '../io/oidc/id-tokens.ts'
 import { credentialIds, type RevocationCheck } from './revoked-credentials.ts'
 
-/** A credential that is valid, but revoked. */
+/** A valid but revoked credential. */
 export interface RevokedCaller {
   readonly user: UserInfo
-  /** The message of the refusal. */
+  /** Message of the refusal. */
   readonly revoked: string
 }
 
 export type Caller = UserInfo | 'anonymous' | 'invalid' | RevokedCaller
 
 export interface AuthenticatorDeps {
-  /** PEM; what a client certificate may be signed by. Asked for every request: it may have changed since the handshake. */
+  /** PEM; the CAs of client certificates. Called for every request: they may have changed since the handshake. */
   clientCA(): string
   readonly tokens: TokenVerifier
   /** Tokens of an OpenID provider. Default: none. */
@@ -33,10 +33,10 @@ export interface AuthenticatorDeps {
   readonly now: () => number
 }
 
-/** The user of a connection's certificate; `anonymous` = it has none, and other credentials decide. */
+/** The user of a connection's certificate; `anonymous` = there is none, and other credentials decide. */
 interface CertificateVerdict {
   readonly caller: UserInfo | 'anonymous' | 'invalid'
-  /** Its hashes and ids, by which a revocation recognises it. */
+  /** Its hashes and ids, which identify it in revocations. */
   readonly hashes: readonly string[]
   /** When it has to be verified again. */
   readonly untilMs: number
@@ -49,7 +49,7 @@ const MEMO = ':control-certificate'
 const NEVER = Number.POSITIVE_INFINITY
 const NOTHING_REVOKED: RevocationCheck = () => ''
 
-/** @returns a function to call for every request: a connection outlives certificates and tokens, and may be older than a revocation */
+/** @returns a function to call for every request: a connection outlives certificates and tokens, and may predate a revocation */
 export function createAuthenticator(
   deps: AuthenticatorDeps,
 ): (peer: Pick<Peer, 'certificate' | 'memo'>, head: HeaderList) => Caller {
@@ -67,7 +67,7 @@ export function createAuthenticator(
   }
 }
 
-/** @returns what a request has to wait for before it is authenticated: newer keys of the OpenID provider; undefined = nothing */
+/** @returns a promise to await before authenticating, for newer keys of the OpenID provider; undefined = no need to wait */
 export function createAuthenticationWait(
   idTokens: Pick<IdTokens, 'waitFor'>,
   now: () => number,
@@ -98,7 +98,7 @@ function certificateVerdict(
 ): CertificateVerdict {
   if (peer.certificate === undefined) return NO_CERTIFICATE
   const known = peer.memo.get(MEMO) as CertificateVerdict | undefined
-  // Mostly the same string: compared by address.
+  // Usually the same string, so this compares pointers.
   if (known !== undefined && known.untilMs > nowMs && known.bundle === bundle) return known
   const fresh = checkCertificate(peer.certificate, bundle, nowMs)
   peer.memo.set(MEMO, fresh)
@@ -113,7 +113,7 @@ function checkCertificate(
   nowMs: number,
 ): CertificateVerdict {
   const verified = verifyClientCertificate(certificate, bundle, nowMs)
-  // Final while the CAs are these: the chain of a connection does not change.
+  // Final while the CAs are unchanged: the chain of a connection doesn't change.
   if ('error' in verified) return { caller: 'invalid', hashes: [], untilMs: NEVER, bundle }
   const [leaf] = certificate.chain
   const hashes = leaf === undefined ? [] : certificateHashes(leaf)

@@ -28,7 +28,7 @@ const UC = 'upstreamclusters'
 const GROUP = 'proxy.kubegateway.io'
 const get = (path: string): Attributes => ({ verb: 'get', path })
 
-/** Who may, of all of the above. */
+/** Users of the above that are allowed. */
 const cases: readonly [attributes: Attributes, who: string][] = [
   [on('get', UC, GROUP), 'admin alice viewer ops bob'],
   [on('list', UC, GROUP), 'admin alice viewer ops bob'],

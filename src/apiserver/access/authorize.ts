@@ -1,5 +1,5 @@
 // Authorization by two built-in roles, bound to users and groups. `admin` may do everything, `view` may read everything
-// but Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
+// except Secrets. Every authenticated user may use discovery and self reviews; anonymous users may only check whether
 // the server is healthy. No group has rights by its name alone, not even system:masters.
 
 import {
@@ -34,7 +34,7 @@ export type Authorizer = (user: UserInfo | 'anonymous', attributes: Attributes) 
 
 /** Verbs that change nothing. */
 export const READING_VERBS: readonly string[] = ['get', 'list', 'watch']
-/** Paths that anybody may read, including those below. */
+/** Paths readable without authentication, including those below. */
 export const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz', '/version']
 /** Paths that every authenticated user may read, including those below. */
 export const DISCOVERY_PATHS: readonly string[] = ['/api', '/apis', '/openapi']
@@ -75,7 +75,7 @@ export function createAuthorizer(bindings: RoleBindings): Authorizer {
   }
 }
 
-/** The more powerful role of the user; undefined = none. */
+/** The user's more powerful role; undefined = none. */
 export function roleOf(bindings: RoleBindings, user: UserInfo): Role | undefined {
   if (user.name === ANONYMOUS_USER) return undefined
   if (isBound(bindings.admin, user)) return 'admin'
@@ -105,7 +105,7 @@ function allowedToAuthenticated(attributes: Attributes): boolean {
   return SELF_REVIEWS.some(([ownGroup, own]) => group === ownGroup && resource === own)
 }
 
-/** Secrets hold credentials: whoever reads them has them. */
+/** Secrets hold credentials: reading them means having them. */
 function allowedToViewers(attributes: Attributes): boolean {
   if ('path' in attributes) return false
   const isSecret = attributes.group === '' && attributes.resource === 'secrets'

@@ -1,5 +1,5 @@
-// Credentials that fail, counted by the address that they come from. An address that is blocked gets 429 instead of 401 for a wrong
-// credential; valid ones are verified in this process, which is cheap, and served as ever.
+// Counts failed credentials by source address. A blocked address gets 429 instead of 401 for a wrong
+// credential; valid ones are verified in this process, which is cheap, and served as usual.
 
 import { tooManyFailuresMessage } from '../../gateway/core/policy/traffic-messages.ts'
 import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
@@ -8,13 +8,13 @@ import { type StatusError, statusError } from '../../kube/api/status.ts'
 
 /** Failures of addresses, as known in this process. */
 export interface FailureCounts {
-  /** A credential of this address was not accepted. @param credential what it is known by; one that comes again counts once */
+  /** A credential of this address was rejected. @param credential its identifier; repetitions count once */
   failed(source: string, credential: string): void
-  /** For how long the address is blocked, in whole seconds, spread a little; 0 = it is not. */
+  /** How long the address is still blocked, in whole seconds, with jitter; 0 = not blocked. */
   waitSeconds(source: string): number
 }
 
-/** Counts the credential, and says how it is refused. */
+/** Counts the credential and returns its refusal. */
 export function refuseCredential(
   failures: FailureCounts | undefined,
   { addressCharge, certificate, id }: Peer,
@@ -23,7 +23,7 @@ export function refuseCredential(
   if (failures !== undefined) {
     const { source } = addressCharge
     const bearer = readBearerToken(head)
-    // A certificate is that of its connection, and of all of its requests.
+    // A certificate belongs to the connection, and so to all its requests.
     const isToken = bearer.kind === 'token' && certificate === undefined
     failures.failed(source, isToken ? bearer.token : `of connection ${id}`)
     const retryAfterSeconds = failures.waitSeconds(source)

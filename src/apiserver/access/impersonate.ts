@@ -1,5 +1,5 @@
-// `kubectl --as`: a request as somebody else, for callers who may impersonate (apiserver/pkg/endpoints/filters/impersonation).
-// A server that ignored these headers would run with the caller's rights what was meant to run with fewer.
+// `kubectl --as`: runs a request as another user, for callers who may impersonate (apiserver/pkg/endpoints/filters/impersonation).
+// A server that ignored these headers would run a request with more rights than intended.
 
 import { impersonatedUser, impersonationReviews, readImpersonation } from '../../gateway/core/identity/impersonate.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
@@ -9,8 +9,8 @@ import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
 import { type Authorizer, forbidden } from './authorize.ts'
 
 /**
- * The user that the request runs as: the caller, unless it impersonates somebody.
- * @throws {StatusError} 403 when the caller may not impersonate all that it asks for, 400 when the headers are inconsistent
+ * The user that the request runs as: the caller, unless it impersonates another user.
+ * @throws {StatusError} 403 if the caller may not impersonate everything it asks for, 400 if the headers are inconsistent
  */
 export function effectiveUser(
   caller: UserInfo | 'anonymous',

@@ -1,5 +1,5 @@
-// Objects as role view sees them: without their keys and tokens, and without copies of these in annotations
-// (kubectl apply keeps the whole object in one). Every response and watch event passes through here, whatever its form.
+// Objects as shown to role view: without their keys and tokens, and without copies of these in annotations
+// (kubectl apply keeps the whole object in one). Every response and watch event passes through here, in whatever form.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
@@ -9,7 +9,7 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 import { type RoleBindings, roleOf } from './authorize.ts'
 
-/** The object as the caller may see it. Never changes the object. */
+/** The object as the caller may see it. Never mutates the object. */
 export type Shown = (kind: ResourceKind, object: JsonObject) => JsonObject
 
 /** Only role admin, which may write them, sees keys and tokens. */
@@ -20,7 +20,7 @@ export function shownTo(bindings: RoleBindings, user: UserInfo | 'anonymous'): S
 /** Objects of the store are shared and never change: one copy serves all lists and watches. */
 const remembered = new WeakMap<JsonObject, JsonObject>()
 
-/** The object itself when there is nothing to hide. */
+/** The object itself if there is nothing to hide. */
 function redacted(kind: ResourceKind, object: JsonObject): JsonObject {
   if (kind.inlineSecrets === undefined && kind.certificateFields === undefined) return object
   const known = remembered.get(object)
@@ -46,12 +46,12 @@ function replaced(object: JsonObject, path: readonly string[], hides: (value: st
     const inner = replaced(value, rest, hides)
     return inner === value ? object : { ...object, [field]: inner }
   }
-  // An empty value means that there is none: it is shown.
+  // An empty value means that none is set: show it.
   if (value === undefined || value === null || value === '') return object
   return typeof value === 'string' && !hides(value) ? object : { ...object, [field]: REDACTED }
 }
 
-/** Shorter texts occur by chance. */
+/** Shorter strings could match by chance. */
 const SHORTEST_TOKEN = 8
 
 function secretsOf(kind: ResourceKind, object: JsonObject): readonly string[] {
@@ -67,7 +67,7 @@ function secretsOf(kind: ResourceKind, object: JsonObject): readonly string[] {
   return found
 }
 
-/** Without annotations that hold a secret, or may hold one of an earlier version: a redacted copy would be useless. */
+/** Drops annotations that contain a secret, or possibly an earlier one: a redacted copy would be useless. */
 function withoutCopies(kind: ResourceKind, object: JsonObject, secrets: readonly string[]): JsonObject {
   const { metadata } = object
   const annotations = isRecord(metadata) ? metadata['annotations'] : undefined

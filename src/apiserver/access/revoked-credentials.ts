@@ -1,4 +1,5 @@
-// The credentials revoked for this API server: its RevokedCredentials, in force with the write that creates them. Checked for every request, last,
+// The credentials revoked for this API server: its RevokedCredentials, in force with the write that creates them. Checked for every
+// request, last,
 // after everything that is cached for a connection.
 
 import type { RevokedCredentialSpec } from '../../gateway/api/revoked-credential.ts'
@@ -12,7 +13,7 @@ import type { UserInfo } from '../../kube/api/user.ts'
 import { CREDENTIAL_ID_KEY } from '../../pki/core/user-from-cert.ts'
 import type { ObjectStore } from '../api/object-store.ts'
 
-/** The message of the refusal; '' = the credential is not revoked. */
+/** Message of the refusal; '' = not revoked. */
 export type RevocationCheck = (credential: Revocable) => string
 
 const CERTIFICATE_ID = 'X509SHA256='
@@ -23,7 +24,7 @@ export class RevokedCredentials {
 
   /**
    * @param onChange called after each change is in force
-   * @throws when the store cannot be read: nobody may be admitted without the list
+   * @throws if the store can't be read: without the list all callers must be refused
    */
   constructor(store: ObjectStore, onChange: () => void) {
     const resource = resourceName(REVOKED_CREDENTIALS)
@@ -57,7 +58,7 @@ function byHash(spec: RevokedCredentialSpec): RevokedCredentialSpec {
   return id.startsWith(CERTIFICATE_ID) ? { certificateFingerprint: id.slice(CERTIFICATE_ID.length) } : { tokenHash: id }
 }
 
-/** The id that its issuer has given a token, in the form of compileRevocation, as another way to recognise it. */
+/** The id that its issuer has given a token, in the form of compileRevocation, as another way to identify it. */
 export function credentialIds({ extra }: UserInfo): readonly string[] {
   return (extra[CREDENTIAL_ID_KEY] ?? []).map((id) => id.replaceAll(':', '').toLowerCase())
 }

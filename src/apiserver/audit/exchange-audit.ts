@@ -1,5 +1,5 @@
-// The audit event of one request to the API server: filled in step by step while the request is served, written once or, for
-// watches, twice. It never holds a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
+// The audit event of one request to the API server: filled in while the request is served, and written once or, for
+// watches, twice. It never contains a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
 
 import type { AuditStage } from '../../insight/core/audit/policy.ts'
 import { type AuditEvent, auditLine } from '../../insight/io/audit/audit-event.ts'
@@ -9,7 +9,7 @@ import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
 export interface ExchangeAuditDeps {
-  /** Takes a line, without its end. */
+  /** Takes a line, without its terminator. */
   write(line: string): void
   /** Wall clock, milliseconds. */
   now(): number
@@ -17,9 +17,9 @@ export interface ExchangeAuditDeps {
 
 /** Longer ones are truncated, so that unauthenticated requests cannot fill the log. */
 const MAX_URI = 4096
-/** As kube-apiserver (apiserver/pkg/audit/request.go). */
+/** Same as kube-apiserver (apiserver/pkg/audit/request.go). */
 const MAX_USER_AGENT = 1024
-/** Codes whose message is logged; those of others (400, 422, 500) quote the request, with keys and tokens in it. */
+/** Codes whose message is logged; those of others (400, 422, 500) quote the request, including keys and tokens. */
 const CODES_WITH_MESSAGE: readonly number[] = [401, 403, 404, 405, 406, 409, 410, 413, 415, 429, 503, 504]
 
 export class ExchangeAudit {
@@ -67,7 +67,7 @@ export class ExchangeAudit {
     this.annotate({ 'authorization.k8s.io/decision': allowed ? 'allow' : 'forbid' })
   }
 
-  /** The object's name, where only the body has it. */
+  /** The object's name, if only the body has it. */
   named(name: string): void {
     this.#name = name
   }

@@ -1,5 +1,5 @@
-// The changes in a write that matter after an incident: the degrade switch, revocations, and whether everything is refused;
-// also what weakens it, such as shadow mode, an end time, or an exemption. Level Metadata alone records only that an object was written.
+// The changes of a write that matter in an incident: the degrade switch, revocations, and whether everything is refused;
+// also what weakens them, such as shadow mode, an end time, or an exemption. Level Metadata alone records only that an object was written.
 
 import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { parseFeatureGates } from '../../gateway/api/upstream-cluster/feature-gates.ts'
@@ -9,7 +9,7 @@ import { isRecord } from '../../kit/api/json/object-shape.ts'
 
 type Changes = Readonly<Record<string, string>>
 
-/** Annotations of the audit event. @param before, after the UpstreamCluster; undefined = there was, or is, none */
+/** Annotations of the audit event. @param before, after the UpstreamCluster; undefined = it did, or does, not exist */
 export function incidentChanges(before: JsonObject | undefined, after: JsonObject | undefined): Changes {
   const changes: Record<string, string> = {}
   const degrades = [degradeOf(before), degradeOf(after)] as const
@@ -23,7 +23,7 @@ export function incidentChanges(before: JsonObject | undefined, after: JsonObjec
   return changes
 }
 
-/** The annotation for the deletion of a collection: how many clusters in which mode, and with how many revocations. */
+/** Annotation for the deletion of a collection: how many clusters in which mode, and with how many revocations. */
 export function incidentDeletions(deleted: readonly JsonObject[]): Changes {
   if (deleted.length === 0) return {}
   const modes = new Map<string, number>()
@@ -39,9 +39,9 @@ export function incidentDeletions(deleted: readonly JsonObject[]): Changes {
 
 interface Degrade {
   readonly mode: string
-  /** The text for the annotation. */
+  /** Text of the annotation. */
   readonly text: string
-  /** Equal when only the reason differs. */
+  /** Equal if only the reason differs. */
   readonly content: string
 }
 
@@ -71,7 +71,7 @@ function revocationsOf(object: JsonObject | undefined): ReadonlySet<string> {
   )
 }
 
-/** '' = the same ones. */
+/** '' = unchanged. */
 function revocationChange(before: ReadonlySet<string>, after: ReadonlySet<string>): string {
   const added = [...after].filter((one) => !before.has(one)).length
   const removed = [...before].filter((one) => !after.has(one)).length

@@ -1,4 +1,4 @@
-// `portcullis control`: credentials for the embedded API server, a copy of its store, and a new key for it.
+// `portcullis control`: credentials for the embedded API server, a backup of its store, and key rotation.
 
 import { type Output, reportUserErrors } from '../../cli/command/output.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
@@ -22,16 +22,16 @@ export interface ControlKubeconfigOptions extends Output {
   readonly dataDir: string
   readonly user: string
   readonly groups: readonly string[]
-  /** Default: as the administrator's kubeconfig in the data directory has it, else `https://localhost:9443`. */
+  /** Default: from the administrator's kubeconfig in the data directory, else `https://localhost:9443`. */
   readonly server?: string
-  /** A Go duration; if set, a token instead of a client certificate. */
+  /** A Go duration; if set, issues a token instead of a client certificate. */
   readonly tokenTtl?: string
-  /** How long the client certificate is valid. Default 365. */
+  /** Validity of the client certificate, days. Default 365. */
   readonly days?: number
   readonly now: () => number
 }
 
-/** Prints a kubeconfig; the exit code. */
+/** Prints a kubeconfig; returns the exit code. */
 export function printControlKubeconfig(options: ControlKubeconfigOptions): number {
   return reportUserErrors(options.err, () => {
     const { pki, caCertificate } = controlPaths(options.dataDir)
@@ -59,7 +59,7 @@ function token(dir: string, { user, groups, now }: ControlKubeconfigOptions, ttl
   return issueControlToken(readControlTokenKey(dir), { user, groups, ttlSeconds: ttlMs / 1000, nowMs: now() })
 }
 
-/** Copies the store of a gateway that may be running; the exit code. */
+/** Copies the store of a gateway that may be running; returns the exit code. */
 export function backupControlStore(options: Output & { readonly dataDir: string; readonly file: string }): number {
   return reportUserErrors(options.err, () => {
     const { store, storeKey } = controlPaths(options.dataDir)
@@ -74,13 +74,13 @@ export function backupControlStore(options: Output & { readonly dataDir: string;
 export interface RotateKeyOptions extends Output {
   /** `--data-dir` of the gateway. */
   readonly dataDir: string
-  /** Its `--store-key-file`. Default: the one in the data directory. */
+  /** The gateway's `--store-key-file`. Default: the one in the data directory. */
   readonly storeKeyFile?: string | undefined
-  /** File of the new key; created if missing. Default: replaces the old one, which is kept beside it. */
+  /** File of the new key; created if missing. Default: replaces the old one, which is kept next to it. */
   readonly newKeyFile?: string | undefined
 }
 
-/** The exit code. */
+/** Returns the exit code. */
 export function rotateKey({ dataDir, storeKeyFile, newKeyFile, out, err }: RotateKeyOptions): number {
   const { store: file, storeKey } = controlPaths(dataDir)
   const keyFile = storeKeyFile ?? storeKey

@@ -29,15 +29,15 @@ export interface ControlRevokeOptions extends LocalOptions, Output {
   /** Removes the revocation. */
   readonly undo: boolean
   readonly list: boolean
-  /** Even the administrator of this data directory. */
+  /** Allows revoking even the administrator of this data directory. */
   readonly force: boolean
 }
 
 interface Named {
-  /** Name of the object: the same for the same credential. */
+  /** Name of the object: always the same for the same credential. */
   readonly name: string
   readonly spec: RevokedCredentialSpec
-  /** For people. */
+  /** Human-readable. */
   readonly text: string
 }
 
@@ -125,14 +125,14 @@ function readNamed(options: ControlRevokeOptions): Named {
   return { name: `user-${readable(user ?? '')}`, spec: { user: user ?? '' }, text: `user ${JSON.stringify(user)}` }
 }
 
-/** A user's name, where it can be part of an object's; a hash where it cannot, or looks like one. */
+/** The user's name, if it is a valid part of an object name; a hash if not, or if it looks like one. */
 function readable(user: string): string {
   return /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/.test(user) && !user.includes('..') && !/^[0-9a-f]{64}$/.test(user)
     ? user
     : sha256(user)
 }
 
-/** Prevents locking oneself out by accident. */
+/** Prevents operators from locking themselves out by accident. */
 function checkOwn({ dataDir }: ControlRevokeOptions, { spec, text }: Named): void {
   const { pki } = controlPaths(dataDir)
   const { kubeconfig, certificate } = readControlAdmin(pki)

@@ -1,4 +1,4 @@
-// `portcullis control webhook`: the configuration by which the API server of --source kubernetes has objects checked before it stores
+// `portcullis control webhook`: the configuration that makes the API server of --source kubernetes validate objects before it stores
 // them, with the CA and the token of a gateway. deploy/webhook/validating-webhook.yaml is the same without them.
 
 import { stringify } from 'yaml'
@@ -17,16 +17,16 @@ export interface ControlWebhookOptions extends Output {
   readonly dataDir: string
   /** https://HOST:PORT of --control-listen. */
   readonly url?: string
-  /** NAMESPACE/NAME, in place of `url`. */
+  /** NAMESPACE/NAME, instead of `url`. */
   readonly service?: string
   /** Port of the Service. */
   readonly port: number
 }
 
-/** Same as in apiserver/webhooks/webhook.ts: siblings do not import each other. */
+/** Same as in webhooks/webhook.ts: siblings don't import each other. */
 const PATH = '/admission'
 
-/** Prints it; the exit code. */
+/** Prints it; returns the exit code. */
 export function printControlWebhook(options: ControlWebhookOptions): number {
   return reportUserErrors(options.err, () => {
     const { pki, caCertificate } = controlPaths(options.dataDir)
@@ -53,7 +53,7 @@ function webhookOf({ group, version, plural, namespaced }: ResourceKind): JsonOb
     name: `${plural}.${group}`,
     admissionReviewVersions: ['v1'],
     sideEffects: 'None',
-    // The gateway checks every object again when it reads it, so an unavailable gateway need not block writes.
+    // The gateway validates every object again when it reads it, so an unavailable gateway need not block writes.
     failurePolicy: 'Ignore',
     matchPolicy: 'Equivalent',
     timeoutSeconds: 5,

@@ -17,7 +17,7 @@ const cases: readonly [accept: string, endpoint: OfferedForms, expected: string]
   ['application/json;pretty=1', 'any', 'object json pretty'],
   ['application/json;pretty=0', 'any', 'object json'],
   [KUBECTL_GET, 'objects', 'table json'],
-  // A conversion that an endpoint has not is skipped, not refused.
+  // A conversion unsupported by an endpoint is skipped, not refused.
   [KUBECTL_GET, 'discovery', 'object json'],
   [KUBECTL_DISCOVERY, 'discovery', 'discovery-v2 json'],
   [KUBECTL_DISCOVERY, 'objects', 'object json'],

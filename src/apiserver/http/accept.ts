@@ -1,5 +1,5 @@
-// The Accept header: the form and encoding of the response that the client wants
-// (apiserver/pkg/endpoints/handlers/negotiation/negotiate.go; the order of clauses is that of munnerz/goautoneg).
+// The Accept header: form and encoding of the response
+// (apiserver/pkg/endpoints/handlers/negotiation/negotiate.go; clauses are ordered as in munnerz/goautoneg).
 
 import { type StatusError, statusError } from '../../kube/api/status.ts'
 import type { Encoding } from './answer.ts'
@@ -33,7 +33,7 @@ const DISCOVERY_FORMS: ReadonlyMap<string, AnswerForm> = new Map([
   ['apidiscovery.k8s.io/v2beta1/APIGroupDiscoveryList', 'discovery-v2beta1'],
 ])
 
-/** The forms that a path offers in addition to the plain document: those of objects, aggregated discovery, none, or all. */
+/** The forms that a path offers besides the plain document: those of objects, aggregated discovery, none, or all. */
 export type OfferedForms = 'objects' | 'discovery' | 'plain' | 'any'
 
 const FORMS: Readonly<Record<OfferedForms, ReadonlyMap<string, AnswerForm>>> = {
@@ -43,7 +43,7 @@ const FORMS: Readonly<Record<OfferedForms, ReadonlyMap<string, AnswerForm>>> = {
   any: new Map([...OBJECT_FORMS, ...DISCOVERY_FORMS]),
 }
 
-/** The error when `negotiate` finds nothing. */
+/** The error if `negotiate` finds nothing. */
 export function notAcceptable(): StatusError {
   return statusError('NotAcceptable', 'only the following media types are accepted: application/json, application/yaml')
 }
@@ -69,8 +69,8 @@ export function negotiate(accept: string, endpoint: OfferedForms = 'any'): Negot
 }
 
 /**
- * Whether the client wants indented JSON, when Accept does not say so.
- * @param parameter the first value of the query parameter `pretty`; undefined = there is none
+ * Whether the client wants indented JSON, if Accept doesn't say.
+ * @param parameter the first value of the query parameter `pretty`; undefined = absent
  */
 export function wantsPretty(parameter: string | undefined, userAgent: string): boolean {
   if (parameter !== undefined && parameter !== '') return ['1', 't', 'T', 'TRUE', 'true', 'True'].includes(parameter)

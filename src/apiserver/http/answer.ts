@@ -1,4 +1,4 @@
-// Responses of the API server that are complete before the first byte is sent: all but watches.
+// Responses of the API server that are complete before the first byte is sent: all except watches.
 
 import { stringify } from 'yaml'
 import type { HeaderList } from '../../kit/api/stream.ts'
@@ -9,7 +9,7 @@ export interface Answer {
   /** Without `:status` and `content-length`. */
   readonly headers: HeaderList
   readonly body: Buffer
-  /** Name of the object that a POST created: the path does not have it. */
+  /** Name of an object created by POST: it is not in the path. */
   readonly createdName?: string
 }
 
@@ -29,7 +29,7 @@ export function jsonAnswer(code: number, value: unknown): Answer {
   return objectAnswer(code, value, JSON_ENCODING)
 }
 
-/** `value` in the encoding that was negotiated. */
+/** `value` in the negotiated encoding. */
 export function objectAnswer(code: number, value: unknown, encoding: Encoding): Answer {
   return {
     code,
@@ -38,7 +38,7 @@ export function objectAnswer(code: number, value: unknown, encoding: Encoding): 
   }
 }
 
-/** A failure, or the Success of a deletion; with Retry-After where `details` has retryAfterSeconds. */
+/** A failure, or the Success of a deletion; sets Retry-After if `details` has retryAfterSeconds. */
 export function statusAnswer(status: Status, encoding: Encoding = JSON_ENCODING): Answer {
   const answer = objectAnswer(status.code ?? 200, status, encoding)
   const seconds = status.details?.retryAfterSeconds ?? 0

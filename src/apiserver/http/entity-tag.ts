@@ -1,4 +1,4 @@
-// Documents that seldom change: sent with an entity tag, and not again to clients that have them (RFC 9110 sections 8.8.3, 13.1.2).
+// Documents that rarely change: sent with an entity tag, and not again to clients that have them (RFC 9110 sections 8.8.3, 13.1.2).
 
 import { contentHash } from '../../gateway/io/sources/files/content-hash.ts'
 import { type Answer, NOT_CACHED } from './answer.ts'
@@ -10,13 +10,13 @@ export interface TaggedDocument {
   readonly tag: string
 }
 
-/** @param tag of the document's source; default: of its bytes */
+/** @param tag of the document's source; default: hash of its bytes */
 export function tagged(body: Buffer, contentType: string, tag: string = contentHash(body)): TaggedDocument {
   return { body, contentType, tag: `"${tag}"` }
 }
 
 /**
- * 200 with the document, or 304 when `ifNoneMatch` has its tag.
+ * 200 with the document, or 304 if `ifNoneMatch` has its tag.
  * @param cacheControl default: revalidate every time
  */
 export function taggedAnswer(document: TaggedDocument, ifNoneMatch: string, cacheControl: string = NOT_CACHED): Answer {

@@ -55,7 +55,7 @@ test('who is not known takes nothing from users', () => {
   stranger.add(PIECE)
   assert.throws(() => stranger.add(PIECE), tooMany(/^address 10\.0\.0\.1/))
   assert.deepEqual(limited, [['control-bodies', false]])
-  // What had come of it is gone.
+  // What was received of it is dropped.
   assert.equal(memory.held, 0)
 })
 

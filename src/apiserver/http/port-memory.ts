@@ -1,18 +1,19 @@
-// Memory of a port of the control plane, divided among those who use it: users, and addresses, which have a part of their own on top. Whoever
-// begins many large bodies and never ends them, or asks for large answers and reads none, gets no more, and keeps nobody else out.
+// Memory of a port of the control plane, shared fairly between its users, and between unauthenticated addresses, which have a separate part
+// on
+// top. A source that starts many large bodies and never ends them, or requests large responses and reads none, can't starve the others.
 
 import type { Charge, QueueMeter, Stream } from '../../kit/api/stream.ts'
 import { SharedResource } from '../../kit/core/shares/shared-resource.ts'
 import type { Shares } from '../../kit/core/shares/shares.ts'
 import { statusError } from '../../kube/api/status.ts'
 
-/** As metrics name it. `control-bodies`: of bodies that are being received; `control-answers`: of answers that wait for their clients. */
+/** Label in metrics. `control-bodies`: bodies being received; `control-answers`: responses queued for their clients. */
 export type PortLimit = 'control-bodies' | 'control-answers'
 
-/** Counts a request that is refused because of a limit. @param known whether an authenticated user sent it */
+/** Counts a request refused by a limit. @param known whether its sender is an authenticated user */
 export type CountLimited = (limit: PortLimit, known: boolean) => void
 
-/** The words of a refusal: `SOURCE HAS 5 of 10 bytes that FOR`. */
+/** Words of a refusal: `SOURCE HAS 5 of 10 bytes that FOR`. */
 interface PortWords {
   readonly has: string
   readonly for: string
@@ -22,7 +23,7 @@ const RETRY_SECONDS = 1
 
 /**
  * @param what whose bodies, as in "bodies of WHAT"
- * @param bytes for those who are known; others have a part of their own on top
+ * @param bytes for authenticated users; others have a separate part on top
  * @param onLimited default: refusals are not counted
  */
 export function bodyMemory(what: string, bytes: number, onLimited?: CountLimited): PortMemory {
@@ -30,7 +31,7 @@ export function bodyMemory(what: string, bytes: number, onLimited?: CountLimited
   return new PortMemory('control-bodies', bytes, words, onLimited)
 }
 
-/** As bodyMemory, for what the clients of the API server have not read. */
+/** Like bodyMemory, for responses that clients of the API server have not read yet. */
 export function answerMemory(bytes: number, onLimited?: CountLimited): PortMemory {
   const words = { has: 'has not read', for: 'answers of the API server may take while they wait' }
   return new PortMemory('control-answers', bytes, words, onLimited)
@@ -46,22 +47,22 @@ export class PortMemory extends SharedResource<PortLimit> {
     this.#onLimited = onLimited
   }
 
-  /** Of everybody. */
+  /** Total over all sources. */
   get held(): number {
     return this.known.held + this.unknown.held
   }
 
-  /** Takes part of a body. @throws {StatusError} 429, which counts */
+  /** Charges part of a body. @throws {StatusError} 429, which counts */
   receive(charge: Charge, bytes: number): void {
     if (this.take(charge, bytes) !== 'taken') throw this.#refusal(charge)
   }
 
-  /** @throws {StatusError} 429, which counts: nothing is left, and `charge` has its share */
+  /** @throws {StatusError} 429, which counts: memory is exhausted, and `charge` has used up its share */
   admit(charge: Charge): void {
     if (this.of(charge).isOver(charge.source, charge.weight)) throw this.#refusal(charge)
   }
 
-  /** What `stream` has been given is charged as long as it waits there. */
+  /** Charges what is queued in `stream` until it is sent. */
   chargeAnswer(stream: Stream, charge: Charge): void {
     if (stream.queued === 0) return
     const meter = new AnswerMeter(this.of(charge), charge)

@@ -8,12 +8,12 @@ import type { Query } from './query.ts'
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
 export interface WriteOptions {
-  /** Dry run: nothing is stored, everything else happens. */
+  /** Dry run: does everything except storing the object. */
   readonly dryRun: boolean
   readonly fieldValidation: FieldValidation
-  /** The owner of the fields: `fieldManager`, or else the program in User-Agent. */
+  /** The field manager: `fieldManager`, or else the program in User-Agent. */
   readonly manager: string
-  /** Only with apply. */
+  /** Only valid for apply. */
   readonly force: boolean
 }
 
@@ -22,7 +22,7 @@ const MAX_MANAGER = 128
 const VALIDATIONS: readonly string[] = ['', 'Ignore', 'Strict', 'Warn']
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
 
-/** @throws {StatusError} 422 with every invalid option */
+/** @throws {StatusError} 422 with all invalid options */
 export function readWriteOptions(
   query: Query,
   userAgent: string,

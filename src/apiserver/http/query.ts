@@ -1,4 +1,4 @@
-// The query of a request: parsed as Go's url.ParseQuery does, its values decoded as kube-apiserver does
+// The query of a request: parsed like Go's url.ParseQuery, its values decoded like kube-apiserver's
 // (apimachinery/pkg/runtime/conversion.go).
 
 import { QueryReader } from '../../gateway/core/request/query-reader.ts'
@@ -26,7 +26,7 @@ export class Query {
     return this.#values.has(key)
   }
 
-  /** The first value; '' when there is none. */
+  /** The first value; '' if absent. */
   text(key: string): string {
     return this.#values.get(key)?.[0] ?? ''
   }
@@ -42,7 +42,7 @@ export class Query {
     return value !== '0' && value.toLowerCase() !== 'false'
   }
 
-  /** undefined when absent. @throws {StatusError} 400 when it is not an integer */
+  /** undefined when absent. @throws {StatusError} 400 if it is not an integer */
   integer(key: string): number | undefined {
     if (!this.has(key)) return undefined
     const value = this.text(key)

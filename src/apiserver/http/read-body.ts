@@ -11,12 +11,12 @@ import type { PortMemory } from './port-memory.ts'
 /** kube-apiserver's limit (apiserver/pkg/server/config.go, MaxRequestBodyBytes). */
 export const MAX_BODY_BYTES: number = 3 * 1024 * 1024
 
-/** Limit for self reviews, which every authenticated user may send, and for DeleteOptions: they have a few hundred bytes. */
+/** Limit for self reviews, which every authenticated user may send, and for DeleteOptions: they are a few hundred bytes. */
 export const MAX_SMALL_BYTES: number = 16 * 1024
 
 /**
- * The body of such a request.
- * @throws {StatusError} 400 when it is not an object, 413 for YAML that is not JSON and above MAX_SMALL_YAML_LENGTH
+ * Decodes such a body.
+ * @throws {StatusError} 400 if it is not an object, 413 for YAML that is not JSON and above MAX_SMALL_YAML_LENGTH
  */
 export function decodeSmallBody(text: string, format: 'json' | 'yaml'): JsonObject {
   try {
@@ -48,8 +48,8 @@ export class BodyReader {
 
   /**
    * @param announced Content-Length; 0 = none
-   * @param charge pays for what is collected
-   * @throws {StatusError} 413, when it is above the limit
+   * @param charge charged for what is collected
+   * @throws {StatusError} 413, if it is above the limit
    */
   constructor(limit: number, announced: number, memory: PortMemory, charge: Charge) {
     this.#limit = limit
@@ -81,7 +81,7 @@ export class BodyReader {
     return statusError('RequestEntityTooLarge', `Request entity too large: limit is ${this.#limit}`)
   }
 
-  /** Who is refused gives back what has come before. */
+  /** On refusal, releases what was received before. */
   #take(bytes: number): void {
     try {
       this.#memory.receive(this.#charge, bytes)

@@ -23,7 +23,7 @@ export function readRequest(head: HeaderList): ControlRequest | RequestInfoFailu
     const name = head[i] ?? ''
     const value = head[i + 1] ?? ''
     const before = fields.get(name)
-    // RFC 9110 section 5.3: lines of one name are one list.
+    // RFC 9110 section 5.3: lines with the same name form one list.
     fields.set(name, before === undefined ? value : `${before}, ${value}`)
   }
   const target = fields.get(':path') ?? '/'

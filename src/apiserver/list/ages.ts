@@ -4,10 +4,10 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** RFC 3339, as Go's time.RFC3339 reads it: seconds are needed, fractions and an offset allowed. */
+/** RFC 3339 as parsed by Go's time.RFC3339: seconds are required, fractions and an offset allowed. */
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 
-/** How long ago `timestamp` was: `5m12s`; `<unknown>` when it is missing, `<invalid>` when it is not a time. */
+/** Age of `timestamp`: `5m12s`; `<unknown>` if it is missing, `<invalid>` if it is not a time. */
 export function ageOf(timestamp: unknown, nowMs: number): string {
   if (timestamp === undefined || timestamp === null || timestamp === '') return '<unknown>'
   const ms = timeOf(timestamp)
@@ -21,7 +21,7 @@ export function timeOf(timestamp: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** At most two units, the finer one only where it matters. Slightly in the future is now; more is `<invalid>`. */
+/** At most two units, the finer one only where it matters. Slightly in the future is now; further ahead is `<invalid>`. */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / SECOND)
   if (seconds < -1) return '<invalid>'

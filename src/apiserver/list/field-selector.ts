@@ -13,13 +13,13 @@ interface Term {
 
 export type FieldSelector = readonly Term[]
 
-/** Selector names of core kinds for fields elsewhere in the object (pkg/registry/core/event/strategy.go). */
+/** Selectors of core kinds for fields elsewhere in the object (pkg/registry/core/event/strategy.go). */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['source', 'source.component'],
   ['name', 'metadata.name'],
 ])
 
-/** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind does not support */
+/** @throws {SyntaxError} with kube-apiserver's message, also for a field that the kind doesn't support */
 export function parseFieldSelector(text: string, kind: ResourceKind): FieldSelector {
   const terms: Term[] = []
   for (const part of splitTerms(text)) {
@@ -49,7 +49,7 @@ function checkField(field: string, kind: ResourceKind): void {
   throw new SyntaxError(`field label not supported: ${field}`)
 }
 
-/** The field as text; '' when it is absent. */
+/** The field as text; '' if absent. */
 function fieldOf(object: JsonObject, field: string): string {
   let value: unknown = object
   for (const key of (ELSEWHERE.get(field) ?? field).split('.')) {
@@ -75,7 +75,7 @@ function operatorAt(part: string, at: number): '' | '!=' | '==' | '=' {
   return part.charAt(at) === '=' ? '=' : ''
 }
 
-/** Splits at commas that are not escaped. */
+/** Splits at unescaped commas. */
 function splitTerms(selector: string): string[] {
   const terms: string[] = []
   let start = 0
@@ -91,7 +91,7 @@ function splitTerms(selector: string): string[] {
   return terms
 }
 
-/** Backslash escapes of `\`, `,` and `=`. @throws {SyntaxError} when one of them stands alone, or another is escaped */
+/** Backslash escapes of `\`, `,` and `=`. @throws {SyntaxError} for a lone backslash or any other escape */
 function unescapeValue(value: string): string {
   let plain = ''
   for (let at = 0; at < value.length; at++) {

@@ -27,7 +27,7 @@ export function parseJsonPath(text: string): JsonPath {
   return steps
 }
 
-/** The values at the path, in order; none where a step is missing. */
+/** The values at the path, in order; none if a step is missing. */
 export function findJsonPath(root: unknown, path: JsonPath): unknown[] {
   let found: unknown[] = [root]
   for (const step of path) found = found.flatMap((value) => follow(value, step))
@@ -93,7 +93,7 @@ function bracketContent(text: string, inside: string): Step {
   }
 }
 
-/** The bracket that closes the one at `from`; those in quotes and in a filter do not count. */
+/** The bracket that closes the one at `from`; skips those in quotes and in a filter. */
 function closingBracket(text: string, from: number): number {
   let depth = 0
   let quote = ''

@@ -19,7 +19,7 @@ interface Place {
   readonly name: string
 }
 
-/** Where a list continues: `rv` of its first page, or -1 for the current state. */
+/** Position where a list continues: `rv` of its first page, or -1 for the current state. */
 interface ContinueToken {
   readonly revision: number
   readonly after: Place
@@ -31,7 +31,7 @@ const CHUNK = 500
 
 /**
  * @param namespace '' = all
- * @throws {StatusError} 410 when the requested state is no longer available, 504 when it does not exist yet
+ * @throws {StatusError} 410 if the requested state is no longer available, 504 if it doesn't exist yet
  */
 export function listObjects(
   store: ObjectStore,
@@ -66,7 +66,7 @@ export function listDocument(kind: ResourceKind, { items, metadata }: ListResult
   return { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata, items }
 }
 
-/** 504, as kube-apiserver responds to a revision that it has not reached; client-go then lists without one. */
+/** 504, as kube-apiserver answers for a revision that it has not reached; client-go then lists without one. */
 export function tooLargeRevision(wanted: number, current: number): StatusError {
   return statusError('Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
@@ -93,7 +93,7 @@ function readPage(
   let last: Place | undefined
   for (;;) {
     const place = after === undefined ? {} : { after }
-    // One more than requested shows whether there are more; without a limit all at once.
+    // One more than requested, to detect whether there are more; without a limit all at once.
     const asked = limit === 0 ? 0 : Math.max(limit + 1, CHUNK)
     const chunk: readonly StoredObject[] = store.list(resource, {
       namespace,
@@ -112,12 +112,12 @@ function readPage(
   }
 }
 
-/** The newest state satisfies all but Exact: this is the only server. */
+/** The newest state satisfies everything except Exact: this is the only server. */
 function wantedRevision(store: ObjectStore, options: ListOptions): number {
   if (options.resourceVersion === '' || options.resourceVersion === '0') return store.revision
   const wanted = revisionOf(options.resourceVersion)
   if (wanted > store.revision) throw tooLargeRevision(wanted, store.revision)
-  // With a limit, a revision without a match means that revision (api-concepts, "Semantics for get and list").
+  // With a limit, a revision without a match means exactly that revision (api-concepts, "Semantics for get and list").
   const exact = options.resourceVersionMatch === 'Exact' || (options.resourceVersionMatch === '' && options.limit > 0)
   return exact ? wanted : store.revision
 }
@@ -138,7 +138,7 @@ function readToken(options: ListOptions): ContinueToken {
   return token
 }
 
-/** undefined = it is not from this server. */
+/** undefined = not issued by this server. */
 export function decodeToken(text: string): ContinueToken | undefined {
   let token: unknown
   try {
@@ -155,7 +155,7 @@ export function decodeToken(text: string): ContinueToken | undefined {
   return { revision: rv, after: { namespace: start.slice(0, slash), name: start.slice(slash + 1, -1) } }
 }
 
-/** 410; for a list that had begun, with a token that continues with the current state. */
+/** 410; for a continued list, with a token that continues at the current state. */
 function expired(token: ContinueToken | undefined): StatusError {
   if (token === undefined) {
     return statusError('Expired', 'The resourceVersion for the provided list is too old.')

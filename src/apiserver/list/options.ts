@@ -29,12 +29,12 @@ export interface ListOptions extends Selection {
 }
 
 export interface WatchOptions extends Selection {
-  /** Revision after which events are wanted; undefined = from now. */
+  /** Revision after which events are sent; undefined = from now. */
   readonly after: number | undefined
-  /** Existing objects come first, as ADDED. */
+  /** Sends existing objects first, as ADDED. */
   readonly initialEvents: boolean
   readonly bookmarks: boolean
-  /** A bookmark marks the end of the initial events. */
+  /** Sends a bookmark at the end of the initial events. */
   readonly initialBookmark: boolean
   /** undefined = the server's choice. */
   readonly timeoutSeconds: number | undefined

@@ -25,7 +25,7 @@ export function tableOf(
 }
 
 /**
- * One object of a watch, as a Table of one row. Only the first event of a watch brings the columns.
+ * One object of a watch, as a Table of one row. Only the first event of a watch carries the columns.
  * @param first whether it is the first
  */
 export function tableEventOf(
@@ -43,7 +43,7 @@ export function tableBookmark(kind: ResourceKind, metadata: JsonObject, first: b
   return table(kind, [], metadata, 'None', 0, first ? columnDefinitions(kind) : null)
 }
 
-/** The metadata of an object, as an object of its own. */
+/** The object's metadata, as a separate object. */
 export function partialOf(_kind: ResourceKind, object: JsonObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: META_VERSION, metadata: object['metadata'] ?? {} }
 }
@@ -101,7 +101,7 @@ function versionOf(object: JsonObject): JsonObject {
 }
 
 // The columns of a Table: the printer columns of the kind, after the name (apiextensions-apiserver
-// pkg/registry/customresource/tableconvertor; the kinds of Kubernetes itself as kubernetes/pkg/printers has them).
+// pkg/registry/customresource/tableconvertor; built-in kinds as in kubernetes/pkg/printers).
 
 /** meta.k8s.io/v1 TableColumnDefinition. */
 interface ColumnDefinition {

@@ -1,10 +1,10 @@
-// A resource as clients see it in discovery and OpenAPI.
+// A resource as shown to clients in discovery and OpenAPI.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import type { UserInfo } from '../../kube/api/user.ts'
 
-/** `listKind` is '' where it cannot be listed. */
+/** `listKind` is '' if it can't be listed. */
 export interface ApiResource
   extends Pick<
     ResourceKind,
@@ -26,7 +26,7 @@ export interface ApiResource
 export interface Subresource {
   readonly name: string
   readonly verbs: readonly string[]
-  /** Of what is sent and answered, where that is not the resource itself. */
+  /** Kind of request and response, if it is not the resource itself. */
   readonly of?: GroupVersionKind
 }
 
@@ -36,8 +36,8 @@ export interface GroupVersionKind {
   readonly kind: string
 }
 
-/** A cluster-scoped kind that is a question: it can only be created, is not stored, and comes back with its status. */
+/** A cluster-scoped review: it can only be created, is not stored, and is returned with its status. */
 export interface ReviewKind extends ApiResource {
-  /** What is answered beside apiVersion, kind and metadata. @throws {StatusError} 400, 422 */
+  /** Returns everything except apiVersion, kind and metadata. @throws {StatusError} 400, 422 */
   answer(body: JsonObject, user: UserInfo): JsonObject
 }

@@ -1,5 +1,5 @@
-// Everything that an API server serves below /api and /apis: the kinds that it stores, and reviews, which it answers
-// without storing anything. Discovery, OpenAPI and authorization follow from this list.
+// Everything that an API server serves below /api and /apis: the kinds it stores, and reviews, which it answers
+// without storing anything. Discovery, OpenAPI and authorization are derived from this list.
 
 import { NAMESPACES } from '../../kube/api/kinds/namespace-kind.ts'
 import { apiVersionOf, type KindSubresource, type ResourceKind } from '../../kube/api/resource-kind.ts'
@@ -19,7 +19,7 @@ export interface ApiGroupVersion {
 }
 
 const STORED_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
-/** Namespaces are only deleted by name. */
+/** Namespaces can only be deleted by name. */
 const NAMESPACE_VERBS = STORED_VERBS.filter((verb) => verb !== 'deletecollection')
 const METHOD_VERBS = { GET: 'get', POST: 'create' } as const
 const READ_WRITE = ['get', 'patch', 'update']

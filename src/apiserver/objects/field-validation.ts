@@ -4,7 +4,7 @@
 import type { FieldValidation } from '../http/query-options.ts'
 
 /**
- * The strict errors of a body, in kube-apiserver's order; of very many the first, and how many more there are.
+ * The strict errors of a body, in kube-apiserver's order; truncated with a count if there are very many.
  * @param decoding errors of the decoder: `duplicate field "spec.y"`
  * @param unknown paths of unknown fields, each once
  */

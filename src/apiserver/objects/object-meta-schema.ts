@@ -1,4 +1,4 @@
-// metav1.ObjectMeta, as `kubectl explain KIND.metadata` shows it (apimachinery/pkg/apis/meta/v1/types.go).
+// metav1.ObjectMeta, as shown by `kubectl explain KIND.metadata` (apimachinery/pkg/apis/meta/v1/types.go).
 
 import {
   also,

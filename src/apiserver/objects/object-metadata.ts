@@ -10,13 +10,13 @@ const NAME_CHARACTERS = 'bcdfghjklmnpqrstvwxz2456789'
 const RANDOM_LENGTH = 5
 const MAX_GENERATED_BASE = 63 - RANDOM_LENGTH
 
-/** metadata; an empty object where there is none. */
+/** metadata; an empty object if absent. */
 export function metadataOf(object: JsonObject): JsonObject {
   const metadata = Object.hasOwn(object, 'metadata') ? object['metadata'] : undefined
   return isRecord(metadata) ? metadata : EMPTY
 }
 
-/** A text field of metadata, '' when it is absent. */
+/** A text field of metadata; '' if absent. */
 export function metaText(object: JsonObject, field: string): string {
   const metadata = metadataOf(object)
   const value = Object.hasOwn(metadata, field) ? metadata[field] : undefined
@@ -51,7 +51,7 @@ export function isBeingDeleted(object: JsonObject): boolean {
   return metaText(object, 'deletionTimestamp') !== ''
 }
 
-/** Whether it is being deleted, and has had the time that it was given. */
+/** Whether it is being deleted, and its grace period is over. */
 export function isOver(object: JsonObject): boolean {
   return isBeingDeleted(object) && metaNumber(object, 'deletionGracePeriodSeconds') === 0
 }
@@ -65,7 +65,7 @@ export function generateName(base: string, random: () => number): string {
   return name
 }
 
-/** The owner references without duplicates, and a warning when there were any. */
+/** The owner references without duplicates; warns if there were any. */
 export function withoutDuplicateOwners(object: JsonObject, warnings: string[]): JsonObject {
   const owners = metadataOf(object)['ownerReferences']
   if (!Array.isArray(owners)) return object

@@ -1,4 +1,4 @@
-// The kinds with which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
+// Reviews by which users ask about themselves (authentication.k8s.io/v1, authorization.k8s.io/v1). Nothing is stored:
 // they can only be created, and the response is the object with its status.
 
 import { flag, type JsonSchema, kubeObject, list, map, object, text } from '../../kit/api/json/json-schema.ts'
@@ -85,7 +85,7 @@ const rulesReview = kubeObject(
   ['spec'],
 )
 
-/** A kind that is a question, of version v1. */
+/** A review kind of version v1. */
 export function reviewKind(group: string, kind: string, schema: JsonSchema): ApiResource {
   const singular = kind.toLowerCase()
   return {

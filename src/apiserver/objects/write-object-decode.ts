@@ -19,7 +19,7 @@ export interface Incoming extends DecodedObject {
   readonly text: string
 }
 
-/** An object with the structure of its kind. */
+/** An object in the structure of its kind. */
 export interface Shaped {
   readonly object: JsonObject
   /** Unknown fields, for fieldValidation. */
@@ -30,7 +30,7 @@ export interface Shaped {
 
 const SUMMARY_LENGTH = 30
 
-/** @throws {StatusError} 400 when the text cannot be parsed, 413 when it takes too long */
+/** @throws {StatusError} 400 if the text can't be parsed, 413 if that takes too long */
 export function decodeBody(text: string, format: 'json' | 'yaml', kind: ResourceKind): Incoming {
   try {
     return { ...decodeObject(text, format), text }
@@ -45,13 +45,13 @@ export function takesTooLong(error: SyntaxError): boolean {
   return error instanceof TooManyValues || error instanceof YamlTooLong
 }
 
-/** 413: the text was not read. */
+/** 413: the text was not parsed. */
 export function tooLarge({ message }: SyntaxError): Error {
   return statusError('RequestEntityTooLarge', `Request entity too large: ${message}`)
 }
 
 /**
- * The object in the body of a create or update. What fieldValidation tolerates becomes a warning, or nothing.
+ * The object in the body of a create or update. What fieldValidation tolerates becomes a warning, or is ignored.
  * @throws {StatusError} 400
  */
 export function objectOfBody(
@@ -76,9 +76,9 @@ export function objectOfBody(
 }
 
 /**
- * Prunes unknown fields, sets defaults, and brings metadata into the form of ObjectMeta.
- * @param refuse creates the error for values that kube-apiserver cannot decode. Default: 400
- * @param stored as of `shapeObject`, for custom kinds
+ * Prunes unknown fields, sets defaults, and converts metadata to ObjectMeta.
+ * @param refuse creates the error for values that kube-apiserver can't decode. Default: 400
+ * @param stored see `shapeObject`, for custom kinds
  * @throws {StatusError}
  */
 export function shape(
@@ -98,13 +98,13 @@ export function shape(
   }
 }
 
-/** 400: a body with a kind that cannot be decoded as that kind. */
+/** 400: the body can't be decoded as its kind. */
 function cannotBeHandled(kind: ResourceKind, given: string, problem: string): Error {
   const message = `${given} in version ${JSON.stringify(kind.version)} cannot be handled as a ${kind.kind}: ${problem}`
   return statusError('BadRequest', message)
 }
 
-/** A value of the wrong type cannot be decoded for compiled-in kinds; for others it is one validation error. */
+/** A value of the wrong type can't be decoded for compiled-in kinds; for others it is one validation error. */
 function refuseWrongTypes(kind: ResourceKind, object: JsonObject): void {
   for (const { reason, path, message } of validateShape(kind.schema, object)) {
     const [, given] = /: "(int64|number|string|boolean|array|object|null)"$/.exec(message) ?? []
@@ -141,7 +141,7 @@ function checkType(kind: ResourceKind, object: JsonObject, text: string): JsonOb
   return object
 }
 
-/** Kinds that are compiled into kube-apiserver, which kubectl treats as such; groups such as `apps` have no domain. */
+/** Kinds compiled into kube-apiserver, which kubectl treats as such; groups such as `apps` have no domain. */
 export function isBuiltIn({ group }: ResourceKind): boolean {
   return !group.includes('.') || group.endsWith('.k8s.io')
 }
@@ -160,11 +160,11 @@ function summary(text: string): string {
   return bytes.length > SUMMARY_LENGTH ? `${shown} ...` : shown
 }
 
-// Secrets as they are stored: stringData merged into data, a type, and values that are base64
+// Secrets in stored form: stringData merged into data, a type, and base64 values
 // (pkg/apis/core/v1/conversion.go, defaults.go).
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** @throws {StatusError} 400 when a value of `data` is not base64, which Go cannot decode */
+/** @throws {StatusError} 400 if a value of `data` is not base64, which Go can't decode */
 function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject {
   const { stringData } = secret
   const data: [string, unknown][] = Object.entries(isRecord(secret['data']) ? secret['data'] : {})
@@ -189,7 +189,7 @@ function mergedSecret(kind: ResourceKind, secret: JsonObject): JsonObject {
 }
 
 function isBase64(value: string): boolean {
-  // Without line ends, which Go ignores: one expression for both would look for the end from each of them.
+  // Line ends, which Go ignores, are removed first: a single expression for both would take quadratic time.
   const text = value.replaceAll(/[\r\n]/g, '')
   return text.length % 4 === 0 && BASE64.test(text)
 }

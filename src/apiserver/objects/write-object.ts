@@ -1,4 +1,4 @@
-// What happens to an object before it is stored: the server's fields of metadata, immutable fields, and
+// Prepares an object for storing: the server's fields of metadata, immutable fields, and
 // validation (apiserver/pkg/registry/rest: create.go, update.go; apiextensions customresource/strategy.go).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
@@ -28,7 +28,7 @@ export type Subresource = '' | 'status'
 export interface Draft {
   readonly kind: ResourceKind
   readonly object: JsonObject
-  /** Errors that were found while decoding. */
+  /** Errors found while decoding. */
   readonly errors: readonly FieldError[]
   readonly before: JsonObject | undefined
   readonly subresource: Subresource
@@ -61,7 +61,7 @@ export function newObject(
   return kind.hasStatus ? withFields(fresh, { status: undefined }) : fresh
 }
 
-/** The stored object after an update (BeforeUpdate): fields that it may not change are kept. */
+/** The stored object after an update (BeforeUpdate): immutable fields are kept. */
 export function updatedObject(
   kind: ResourceKind,
   given: JsonObject,
@@ -88,12 +88,12 @@ export function updatedObject(
   })
 }
 
-/** Objects of the kind that claim something that `object` claims. */
+/** Objects of the kind with a claim in common with `object`. */
 export type Others = (object: JsonObject) => readonly JsonObject[]
 
 /**
  * Validates an object by itself and against the others of its kind. Warnings are returned to the client.
- * @param others all other objects of the kind that claim something that the object claims
+ * @param others all other objects of the kind with a claim in common with the object
  * @throws {StatusError} 422 with all causes
  */
 export function validate(draft: Draft, pem: PemChecks, others: Others, warnings: string[]): void {
@@ -101,7 +101,7 @@ export function validate(draft: Draft, pem: PemChecks, others: Others, warnings:
   const shapeErrors = typeErrors(kind, object)
   let errors = shapeErrors
   if (shapeErrors.length === 0) {
-    // A loop: there may be more than a call takes arguments.
+    // Not a spread: there may be more than a call takes arguments.
     errors = [...draft.errors, ...finalizerErrors(object, before), ...schemaErrors(kind, object)]
     if (subresource === '') errors = [...errors, ...ruleErrors(draft, errors, pem, others, warnings)]
     else errors = errors.filter(({ path }) => concernsStatus(path))
@@ -111,7 +111,7 @@ export function validate(draft: Draft, pem: PemChecks, others: Others, warnings:
   throw invalid(kind.group, named, metaText(object, 'name'), errors)
 }
 
-/** Go accepts an empty string as base64, the format of a schema does not. */
+/** Go accepts an empty string as base64; the format of a schema doesn't. */
 function schemaErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
   const errors = validateShape(kind.schema, object)
   return errors.filter(({ message }) => !(isBuiltIn(kind) && message.endsWith(' must be of type byte: ""')))
@@ -130,7 +130,7 @@ function typeErrors(kind: ResourceKind, object: JsonObject): FieldError[] {
   return [invalidValue('kind', given ?? '', `must be ${kind.kind}`)]
 }
 
-/** The rules of the kind, except where the schema failed already: to a rule, a value of the wrong type looks absent. */
+/** The rules of the kind, except where the schema failed already: a rule sees a value of the wrong type as absent. */
 function ruleErrors(
   { kind, object, before }: Draft,
   found: readonly FieldError[],

@@ -1,4 +1,4 @@
-// Schemas of what requests and answers hold beside the objects themselves (apimachinery/pkg/apis/meta/v1/types.go).
+// Schemas of everything in requests and responses except the objects themselves (apimachinery/pkg/apis/meta/v1/types.go).
 
 import { type JsonSchema, list, object, text, wholeNumber } from '../../kit/api/json/json-schema.ts'
 import { OBJECT_META_SCHEMA } from '../objects/object-meta-schema.ts'

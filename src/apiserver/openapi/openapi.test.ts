@@ -146,7 +146,7 @@ interface Field {
   readonly bytes: Buffer
 }
 
-/** All fields that are bytes. */
+/** All length-delimited fields. */
 function fieldsOf(message: Buffer): Field[] {
   const fields: Field[] = []
   const reader = new ProtobufReader(message)
@@ -154,7 +154,7 @@ function fieldsOf(message: Buffer): Field[] {
   return fields
 }
 
-/** Follows field numbers into embedded messages: the first that is there of each. */
+/** Follows field numbers into embedded messages: the first occurrence of each. */
 function at(bytes: Buffer, ...path: readonly number[]): Buffer {
   let here = bytes
   for (const number of path) {

@@ -1,4 +1,4 @@
-// /openapi/v3 and /openapi/v2 (kube-openapi/pkg/handler and .../handler3), and their documents, which are made when first asked for.
+// /openapi/v3 and /openapi/v2 (kube-openapi/pkg/handler and .../handler3), and their documents, built on first request.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { JsonSchema } from '../../kit/api/json/json-schema.ts'
@@ -15,15 +15,15 @@ import { encodeV2Document } from './v2-protobuf.ts'
 const V2 = '/openapi/v2'
 const V3 = '/openapi/v3'
 const JSON_TYPE = 'application/json'
-/** kubectl asks by the first name; the answer has the second, which is a valid media type. */
+/** kubectl requests the first name; the response has the second, which is a valid media type. */
 const V2_PROTOBUF_ASKED = 'com.github.proto-openapi.spec.v2@v1.0+protobuf'
 const V2_PROTOBUF = 'com.github.proto-openapi.spec.v2.v1.0+protobuf'
-/** What is fetched by its hash never changes. */
+/** Documents fetched by their hash never change. */
 const FOREVER = 'public, immutable, max-age=31536000'
 /** `info.version` of the documents: the API has no version of its own. */
 const API_VERSION = 'unversioned'
 
-/** The documents of one API server, each built at the first request for it. */
+/** The documents of one API server, each built on first request. */
 export class OpenApi {
   readonly #resources: readonly ApiResource[]
   /** By the paths of the index. */
@@ -38,7 +38,7 @@ export class OpenApi {
   }
 
   /**
-   * The answer to GET of an OpenAPI path; undefined when `path` is none.
+   * The answer to GET of an OpenAPI path; undefined if `path` is none.
    * @param path without the query
    * @param query without `?`
    * @param ifNoneMatch the field, or ''
@@ -55,7 +55,7 @@ export class OpenApi {
     return v3Answer(name, document, new URLSearchParams(query).get('hash') ?? '', ifNoneMatch)
   }
 
-  /** JSON or protocol buffers, whichever the client wants more. */
+  /** JSON or protocol buffers, whichever the client prefers. */
   #v2Answer(clauses: readonly AcceptClause[], ifNoneMatch: string): Answer {
     for (const clause of clauses) {
       if (takes(clause, 'json')) return taggedAnswer(this.#v2Documents().json, ifNoneMatch)
@@ -112,7 +112,7 @@ interface V2Documents {
   readonly protobuf: TaggedDocument
 }
 
-// OpenAPI v2 (Swagger): one document for everything. Old kubectls check and explain objects with it; new ones fall back to
+// OpenAPI v2 (Swagger): one document for everything. Old kubectls use it to validate and explain objects; new ones fall back to
 // it (kube-openapi/pkg/builder).
 
 /** @param programVersion of the whole API: `info.version` */
@@ -155,10 +155,10 @@ function parameterV2({ name, in: place, type, description }: ApiParameter): Json
   return { name, in: place, description, ...(place === 'path' && { required: true }), type }
 }
 
-// OpenAPI v3: an index, and one document for each group version. kubectl explain, and the question whether the server
-// checks fields by itself (fieldValidation), are answered from it (kube-openapi/pkg/spec3).
+// OpenAPI v3: an index, and one document per group version. Used by kubectl explain, and to detect whether the server
+// validates fields itself (fieldValidation) (kube-openapi/pkg/spec3).
 
-/** `apis/proxy.kubegateway.io/v1alpha1` -> what its document is made of; the paths of the index. */
+/** `apis/proxy.kubegateway.io/v1alpha1` -> the group version that its document describes; the paths of the index. */
 function v3Paths(groups: readonly ApiGroup[]): ReadonlyMap<string, ApiGroupVersion> {
   const documents = groups.flatMap(({ name, versions }) =>
     versions.map((version) => [`${name === '' ? 'api' : 'apis'}/${version.groupVersion}`, version] as const),
@@ -225,8 +225,8 @@ function parameterV3({ name, in: place, type, description }: ApiParameter): Json
   return { name, in: place, description, ...(place === 'path' && { required: true }), schema: { type } }
 }
 
-// The schemas of the kinds as OpenAPI publishes them: with the metadata that every object has, with a list for each kind,
-// and with names by which they refer to each other.
+// The schemas of the kinds as published by OpenAPI: with the metadata that every object has, a list type for each kind,
+// and names by which they refer to each other.
 type OpenApiVersion = 'v2' | 'v3'
 
 const REFERENCE_PREFIX = { v2: '#/definitions/', v3: '#/components/schemas/' } as const
@@ -235,7 +235,7 @@ function reference(version: OpenApiVersion, name: string): JsonObject {
   return { $ref: `${REFERENCE_PREFIX[version]}${name}` }
 }
 
-/** Name -> schema, of these kinds and of what all kinds share. */
+/** Name -> schema, of these kinds and of everything that all kinds share. */
 export function schemasOf(resources: readonly ApiResource[], version: OpenApiVersion): JsonObject {
   const schemas: Record<string, unknown> = {}
   for (const resource of resources) {
@@ -251,7 +251,7 @@ export function schemasOf(resources: readonly ApiResource[], version: OpenApiVer
 function kindSchema(resource: ApiResource, version: OpenApiVersion): JsonObject {
   const schema: JsonObject = version === 'v2' ? forV2(resource.schema) : { ...resource.schema }
   const metadata = described(version, 'ObjectMeta', "Standard object's metadata.")
-  // The metadata comes where the schema has it: after apiVersion and kind.
+  // Keeps the metadata where the schema has it: after apiVersion and kind.
   const properties = { ...(schema['properties'] as JsonObject | undefined), metadata }
   return { ...schema, properties, ...kindMark(resource, resource.kind) }
 }
@@ -282,14 +282,14 @@ function described(version: OpenApiVersion, name: 'ObjectMeta' | 'ListMeta', des
   return version === 'v2' ? { ...to, description } : { allOf: [to], description }
 }
 
-/** By this kubectl finds the schema of a kind. */
+/** kubectl finds the schema of a kind by this. */
 function kindMark({ group, version }: ApiResource, kind: string): JsonObject {
   return { 'x-kubernetes-group-version-kind': [{ group, version, kind }] }
 }
 
 /**
- * kubectl before 1.27 checks objects against these schemas itself, and rejects every field that is not
- * listed: where unknown fields are kept, none may be listed (apiextensions-apiserver pkg/controller/openapi/v2).
+ * kubectl before 1.27 validates objects against these schemas itself, and rejects every field that is not
+ * listed: if unknown fields are preserved, none may be listed (apiextensions-apiserver pkg/controller/openapi/v2).
  */
 function forV2(schema: JsonSchema): JsonObject {
   const { properties, items, additionalProperties, ...rest } = schema

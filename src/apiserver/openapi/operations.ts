@@ -1,4 +1,4 @@
-// The paths and operations of every resource, before they are written down as OpenAPI v2 or v3
+// The paths and operations of every resource, before they are rendered as OpenAPI v2 or v3
 // (apiextensions-apiserver/pkg/controller/openapi/builder/builder.go).
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -9,7 +9,7 @@ import { ACTION_PARAMETERS, type Action, type ApiParameter, NAMESPACE, nameParam
 
 export interface ApiPath {
   readonly path: string
-  /** Those of all its operations. */
+  /** Parameters of all its operations. */
   readonly parameters: readonly ApiParameter[]
   readonly operations: readonly ApiOperation[]
 }
@@ -34,7 +34,7 @@ export interface ApiBody {
   readonly required: boolean
 }
 
-/** What objects are sent and answered in. */
+/** Media types of objects in requests and responses. */
 export const OBJECT_TYPES: readonly string[] = ['application/json', 'application/yaml']
 /** No strategic merge patch: kubectl would send it wherever it is listed. */
 const PATCH_TYPES = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
@@ -55,7 +55,7 @@ export function pathItem(
   }
 }
 
-/** Name of the kind's schema: the group backwards, and Kubernetes' own ones as Go packages. */
+/** Name of the kind's schema: the group reversed; for Kubernetes' own kinds the Go package. */
 export function schemaName({ group, version }: ApiResource, kind: string): string {
   if (group === '') return `io.k8s.api.core.${version}.${kind}`
   const ownGroup = /^([a-z]+)(?:\.authorization)?\.k8s\.io$/.exec(group)?.[1]
@@ -91,7 +91,7 @@ export function pathsOf(resource: ApiResource): readonly ApiPath[] {
     operations: [...readAndChange(resource, ''), remove(resource, 'delete')],
   })
   for (const { name, of } of resource.subresources) {
-    // What is of another kind has no schema here.
+    // A subresource of another kind has no schema here.
     if (of !== undefined) continue
     const path = `${collection}/{name}/${name}`
     paths.push({ path, parameters: named, operations: readAndChange(resource, name) })
@@ -122,7 +122,7 @@ function read(resource: ApiResource, subresource: string): ApiOperation {
   return operation(resource, { method: 'get', id, action: 'get', description, responses, body: undefined })
 }
 
-/** Everything that sends an object or a patch, and is answered with the object. */
+/** Operations that send an object or a patch and return the object. */
 function write(
   resource: ApiResource,
   method: 'post' | 'put' | 'patch',

@@ -1,10 +1,10 @@
 // The OpenAPI v2 document as protocol buffers: openapi.v2.Document of github.com/google/gnostic-models
-// (openapiv2/OpenAPIv2.proto), the only form in which kubectl reads it. What a document of ours never has is left out.
+// (openapiv2/OpenAPIv2.proto), the only form that kubectl reads. Features that our documents never use are left out.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { ProtobufWriter } from '../../kit/core/text/protobuf-writer.ts'
 
-/** How the value of one JSON key becomes a field of the message. */
+/** How the value of one JSON key is encoded as a field of the message. */
 interface Field {
   readonly number: number
   readonly write: (out: ProtobufWriter, field: number, value: unknown) => void
@@ -12,11 +12,11 @@ interface Field {
 
 interface Message {
   readonly fields: ReadonlyMap<string, Field>
-  /** Number of `vendor_extension`: where keys go that begin with `x-`. */
+  /** Number of `vendor_extension`, for keys that begin with `x-`. */
   readonly extensions: number
 }
 
-/** @throws {TypeError} when the document has something that this encoder does not know */
+/** @throws {TypeError} if the document has something that this encoder doesn't know */
 export function encodeV2Document(document: JsonObject): Buffer {
   return encodeMessage(DOCUMENT, document)
 }
@@ -59,7 +59,7 @@ function each(encode: (value: unknown) => Buffer): Field['write'] {
   }
 }
 
-/** A map as a message of its own: its entries are `{ name, value }` in `entries`. */
+/** A map as a separate message: its entries are `{ name, value }` in `entries`. */
 function entriesOf(entries: number, encode: (value: unknown) => Buffer): (value: unknown) => Buffer {
   return (value) => {
     const out = new ProtobufWriter()
@@ -68,7 +68,7 @@ function entriesOf(entries: number, encode: (value: unknown) => Buffer): (value:
   }
 }
 
-/** A message with one field, number `field`: how a oneof, or a wrapper, looks. */
+/** A message with one field, number `field`: the form of a oneof, or a wrapper. */
 function wrapped(field: number, content: Buffer): Buffer {
   const out = new ProtobufWriter()
   out.bytes(field, content)
@@ -145,7 +145,10 @@ const PATH_PARAMETER = message(22, {
   format: [6, string],
 })
 
-/** ParametersItem { parameter = 1 }, Parameter { body_parameter = 1 | non_body_parameter = 2 }, and which of the latter. */
+/**
+ * ParametersItem { parameter = 1 }, Parameter { body_parameter = 1
+ * non_body_parameter = 2 }, and which of the latter.
+ */
 function encodeParameter(value: unknown): Buffer {
   switch (recordOf(value)['in']) {
     case 'body':

@@ -1,4 +1,4 @@
-// The messages of the kinds that Kubernetes itself defines, as typed clients send them: field numbers of the generated.proto
+// The messages of Kubernetes' own kinds, as sent by typed clients: field numbers of the generated.proto
 // files of k8s.io/api and k8s.io/apimachinery.
 
 /**
@@ -23,7 +23,7 @@ export interface MessageField {
   readonly name: string
   readonly type: FieldType
   readonly shape: 'one' | 'list' | 'map'
-  /** A pointer in Go: sent only when set, so that zero has a meaning. */
+  /** A pointer in Go: sent only if set, so that zero has a meaning. */
   readonly optional: boolean
 }
 

@@ -1,4 +1,4 @@
-// The base64 texts are what kubectl v1.36.3 sent; the others are made with ProtobufWriter.
+// The base64 texts were sent by kubectl v1.36.3; the others are made with ProtobufWriter.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -68,7 +68,7 @@ function body(apiVersion: string, kind: string, write: Write): Buffer {
   return Buffer.concat([Buffer.from('k8s\0'), unknown])
 }
 
-/** A varint that the writer would leave out. */
+/** A varint that the writer would omit. */
 const ZERO_IN_FIELD_2 = Buffer.from([0x10, 0])
 
 test('pointers to zero are kept, zero times are not, microseconds are six digits', () => {
@@ -168,7 +168,7 @@ test('a list of very many elements takes linear time', () => {
 test('of a message with more fields than are read nothing more is read: 413', () => {
   const most = Buffer.alloc(2 * (MAX_FIELDS + 1))
   for (let at = 0; at < most.length; at += 2) most[at] = 14 * 8 + 2
-  // As well inside as around the object.
+  // Both inside and around the object.
   const around = Buffer.concat([Buffer.from('k8s\0'), most])
   for (const large of [body('v1', 'Secret', (out) => out.bytes(1, most)), around]) {
     assert.throws(

@@ -1,5 +1,5 @@
-// Objects in Kubernetes' protobuf format, as typed clients send the kinds that Kubernetes itself defines: client-go since
-// 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. These clients cannot be told
+// Objects in Kubernetes' protobuf format, as typed clients send Kubernetes' own kinds: client-go since
+// 1.32, and with it `kubectl auth whoami`, `kubectl create secret` and leader election. These clients can't be told
 // to send JSON, but they accept it in responses (apimachinery/pkg/runtime/serializer/protobuf).
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -13,9 +13,9 @@ export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 const MAGIC = Buffer.from('k8s\0')
 
 /**
- * The object as parsed JSON. Takes time in proportion to its length.
+ * The object as parsed JSON. Takes time proportional to its length.
  * @param messages of the kinds that are served. Default: those of the gateway's kinds
- * @throws {StatusError} 413 when it has too many fields, 400 when it is malformed, or of a kind that is not sent as protobuf
+ * @throws {StatusError} 413 if it has too many fields, 400 if it is malformed, or of a kind that is not sent as protobuf
  */
 export function decodeProtobuf(body: Buffer, messages: Messages = MESSAGES): JsonObject {
   try {
@@ -77,7 +77,7 @@ function addElement(object: Record<string, unknown>, { name, type }: MessageFiel
   object[name] = list
 }
 
-/** A map is a list of messages: key = 1, value = 2. The keys are the client's, `__proto__` may be one. */
+/** A map is a list of messages: key = 1, value = 2. The keys are the client's, and may include `__proto__`. */
 function addEntry(object: Record<string, unknown>, { name, type }: MessageField, reader: ProtobufReader): void {
   let key = ''
   let value: unknown = ''
@@ -110,7 +110,7 @@ function decodeValue(reader: ProtobufReader, type: FieldType): unknown {
   }
 }
 
-/** An empty message is Go's zero time, which its JSON does not show. */
+/** An empty message is Go's zero time, which its JSON omits. */
 function decodeTime(bytes: Buffer, type: 'time' | 'microTime'): string | undefined {
   if (bytes.length === 0) return undefined
   let seconds = 0

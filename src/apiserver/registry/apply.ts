@@ -39,7 +39,7 @@ export function applyObject(
   limitWork(kind, result, call)
   const shaped = shape(kind, result, undefined, stored?.object)
   if (stored === undefined) {
-    // A version without an existing object has no meaning, but is not an error.
+    // A version without an existing object is meaningless, but not an error.
     const fresh = { ...shaped, object: withMetadata(shaped.object, { resourceVersion: undefined }) }
     return insertObject(context, kind, at.namespace, fresh, call, true)
   }
@@ -66,7 +66,7 @@ function appliedObject(kind: ResourceKind, at: ObjectName, { value }: Incoming):
   return named
 }
 
-/** As it was sent: an object with a `toString` of its own cannot be converted to a string. */
+/** JSON: an object with its own `toString` can't be converted to a string. */
 function told(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,4 +1,4 @@
-// What the parts of the registry share, and the arguments of every write.
+// State shared by the parts of the registry, and the arguments of every write.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import type { PemChecks } from '../../kit/api/validation/pem-checks.ts'
@@ -29,7 +29,7 @@ export interface WriteCall {
   readonly options: WriteOptions
   /** Warnings for the client are added here. */
   readonly warnings: string[]
-  /** Whether the gateway itself writes: then the object may have any number of values. Default: a client does. */
+  /** Whether the gateway itself writes: the size of the object is then unlimited. Default: a client writes. */
   readonly isOwn?: boolean
 }
 

@@ -15,10 +15,10 @@ import { keyOf, type RegistryContext, type WriteCall, type Written } from './con
 import { limitWork } from './limit-work.ts'
 import { isNamespace, namespaceErrors, newNamespace, requireNamespace } from './namespaces.ts'
 
-/** Names to try with generateName. */
+/** Attempts to find a free name for generateName. */
 const NAME_ATTEMPTS = 8
 
-/** @param namespace of the path; '' for cluster-scoped kinds */
+/** @param namespace from the path; '' for cluster-scoped kinds */
 export function createObject(
   context: RegistryContext,
   kind: ResourceKind,
@@ -31,7 +31,7 @@ export function createObject(
   return insertObject(context, kind, namespace, shaped, call)
 }
 
-/** Also for an apply without an existing object, which has its managedFields already: then `tracked` is true. */
+/** Also for an apply that creates the object, which then already has its managedFields: `tracked` is true. */
 export function insertObject(
   context: RegistryContext,
   kind: ResourceKind,
@@ -99,8 +99,8 @@ function trackNew(kind: ResourceKind, after: JsonObject, { options }: WriteCall,
 }
 
 /**
- * The object in the namespace of the request (registry/rest/meta.go, EnsureObjectNamespaceMatchesRequestNamespace).
- * @throws {StatusError} 400 when it names another one
+ * Puts the object into the namespace of the request (registry/rest/meta.go, EnsureObjectNamespaceMatchesRequestNamespace).
+ * @throws {StatusError} 400 if it names a different one
  */
 export function inNamespace(kind: ResourceKind, object: JsonObject, namespace: string): JsonObject {
   const given = metaText(object, 'namespace')

@@ -1,5 +1,5 @@
-// Claims on what only one object of its kind may have, for kinds whose objects are checked against each other with every
-// write: kept in sync with the store, so that a write looks only at objects with the same claims.
+// Index of exclusive claims, for kinds whose objects are validated against each other on every
+// write: kept in sync with the store, so that a write only compares objects with the same claims.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
@@ -16,7 +16,7 @@ export class CurrentObjects {
     this.#store = store
   }
 
-  /** The other objects that claim something that `object` claims. */
+  /** Other objects with a claim in common with `object`. */
   others(kind: ResourceKind, namespace: string, name: string, object: JsonObject): readonly JsonObject[] {
     const { claims } = kind
     if (claims === undefined) return []

@@ -23,7 +23,7 @@ export function deleteCollection(
     try {
       deleteObject(context, kind, at, options)
     } catch (error) {
-      // It was removed with another one that had waited for it.
+      // Already removed as a side effect of an earlier deletion in this loop.
       if (!(error instanceof StatusError && error.reason === 'NotFound')) throw error
     }
   }

@@ -1,4 +1,4 @@
-// DeleteOptions: in the body, or, without one, in the query (endpoints/handlers/delete.go).
+// DeleteOptions: from the body or, without one, from the query (endpoints/handlers/delete.go).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -16,7 +16,7 @@ export interface DeleteOptions {
   /** Preconditions. */
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
-  /** undefined = the object's own. Of kinds that end at once it means nothing. */
+  /** undefined = the object's own. Ignored for kinds that are removed at once. */
   readonly gracePeriodSeconds: number | undefined
 }
 

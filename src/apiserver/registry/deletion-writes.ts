@@ -14,7 +14,7 @@ export function removalWrites(context: RegistryContext, kind: ResourceKind, stor
   return namespace === undefined ? [removal(stored)] : [removal(stored), removal(namespace)]
 }
 
-/** Removes a namespace with its contents. Objects with finalizers are only marked, and then the namespace waits, too. */
+/** Removes a namespace with its contents. Objects with finalizers are only marked; the namespace then waits, too. */
 function namespaceRemoval(context: RegistryContext, stored: StoredObject): StoreWrite[] {
   const nowMs = context.now()
   const writes: StoreWrite[] = []

@@ -16,13 +16,13 @@ import { isNamespace, refuseImmortal } from './namespaces.ts'
 import { storedObject } from './update.ts'
 
 export interface Deleted {
-  /** It waits for finalizers or the end of its grace period; undefined = it was removed. */
+  /** The object, waiting for finalizers or the end of its grace period; undefined = it was removed. */
   readonly waiting: JsonObject | undefined
   /** The last state of a removed object. */
   readonly last: JsonObject
 }
 
-/** @throws {StatusError} 404, or 409 when a precondition does not hold */
+/** @throws {StatusError} 404, or 409 if a precondition fails */
 export function deleteObject(
   context: RegistryContext,
   kind: ResourceKind,
@@ -58,10 +58,10 @@ function deleteStored(
   }
 }
 
-/** 68 years: no date could hold a much later end. */
+/** 68 years: a much later end would not fit into a date. */
 const LONGEST_GRACE_SECONDS = 2 ** 31 - 1
 
-/** Seconds; of an object that is being deleted what it has been given, unless less is asked for. */
+/** Seconds; for an object already being deleted its current grace period, unless a shorter one is requested. */
 function graceOf(kind: ResourceKind, object: JsonObject, { gracePeriodSeconds }: DeleteOptions): number {
   if (kind.gracePeriod === undefined) return 0
   const asked = gracePeriodSeconds === undefined ? undefined : allowedGrace(gracePeriodSeconds)
@@ -70,18 +70,18 @@ function graceOf(kind: ResourceKind, object: JsonObject, { gracePeriodSeconds }:
   return asked === undefined ? given : Math.min(asked, given)
 }
 
-/** Negative ones are one second (registry/rest/delete.go, BeforeDelete). */
+/** Negative periods become one second (registry/rest/delete.go, BeforeDelete). */
 function allowedGrace(seconds: number): number {
   return seconds < 0 ? 1 : Math.min(seconds, LONGEST_GRACE_SECONDS)
 }
 
-/** At once; only a namespace may have to wait for what is in it, or for its own finalizers. */
+/** Removes it at once; only a namespace may have to wait for its contents, or for its own finalizers. */
 function remove(context: RegistryContext, kind: ResourceKind, stored: StoredObject): Deleted {
   context.store.write(removalWrites(context, kind, stored))
   return { waiting: context.store.get(stored)?.object, last: stored.object }
 }
 
-/** The Status when the object was removed. */
+/** The Status for a removed object. */
 export function deletedStatus(kind: ResourceKind, last: JsonObject): Status {
   const details = { ...detailsOf(kind, metaText(last, 'name')), uid: metaText(last, 'uid') }
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
@@ -93,7 +93,7 @@ function checkPreconditions(
   options: DeleteOptions,
 ): void {
   const uid = metaText(object, 'uid')
-  // kube-apiserver names the kind here where it names the resource elsewhere (registry/rest/delete.go, BeforeDelete).
+  // kube-apiserver uses the kind here where it uses the resource elsewhere (registry/rest/delete.go, BeforeDelete).
   const named = { group: kind.group, plural: kind.kind }
   if (options.uid !== undefined && options.uid !== uid) {
     throw conflict(

@@ -1,4 +1,4 @@
-// Events are kept for an hour (kube-apiserver --event-ttl), up to a maximum number.
+// Limits Events: they are kept for an hour (kube-apiserver --event-ttl), up to a maximum number.
 
 import { EVENTS } from '../../kube/api/kinds/event-kind.ts'
 import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
@@ -17,7 +17,7 @@ export function isEvent({ group, plural }: ResourceKind): boolean {
   return group === EVENTS.group && plural === EVENTS.plural
 }
 
-/** Removes old Events: at most once a minute, and whenever there is a batch too many. */
+/** Removes old Events: at most once a minute, and whenever the maximum is exceeded by a batch. */
 export class EventSweeper {
   readonly #store: ObjectStore
   readonly #maxEvents: number
@@ -29,7 +29,7 @@ export class EventSweeper {
     this.#maxEvents = maxEvents
   }
 
-  /** To be called after an Event was written. */
+  /** Call it after an Event was written. */
   onWrite(nowMs: number): void {
     this.#written++
     if (nowMs < this.#nextMs && this.#written < Math.min(BATCH, this.#maxEvents)) return

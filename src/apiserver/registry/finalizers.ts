@@ -1,8 +1,8 @@
-// The mark of an object that waits for its finalizers, or for the end of what it stands for
+// Marks an object as being deleted, while it waits for its finalizers or its grace period
 // (registry/generic/registry/store.go, markAsDeleting; registry/rest/delete.go, BeforeDelete).
 //
-// propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are for a garbage collector; there is
-// none here, so nothing would ever remove them. kube-apiserver does the same where the collector is disabled
+// propagationPolicy adds none: the finalizers `orphan` and `foregroundDeletion` are meant for a garbage collector; there is
+// none here, so nothing would ever remove them. kube-apiserver does the same when the collector is disabled
 // (deletionFinalizersForGarbageCollection). Owner references are only stored.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -11,7 +11,7 @@ import { isBeingDeleted, metaNumber, metaText, withMetadata } from '../objects/o
 
 export type PropagationPolicy = 'Orphan' | 'Foreground' | 'Background'
 
-/** @param grace seconds; once marked, an object can only be given less. Default 0 */
+/** @param grace seconds; once marked, it can only be shortened. Default 0 */
 export function markedForDeletion(object: JsonObject, nowMs: number, grace = 0): JsonObject {
   const generation = metaNumber(object, 'generation')
   if (!isBeingDeleted(object)) {

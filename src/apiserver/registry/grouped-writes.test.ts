@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { TaskResult } from '../api/object-store.ts'
 import { GroupedWrites } from './grouped-writes.ts'
 
-/** Runs what it is given, and keeps how many went together. */
+/** Runs the groups it is given, and records their sizes. */
 function storeOf(fails = false) {
   const groups: number[] = []
   const together = <T>(tasks: Iterable<() => T>): readonly TaskResult<T>[] => {
@@ -23,7 +23,7 @@ function storeOf(fails = false) {
 }
 
 test('the writes of one turn go to disk together, in order; each has its own result', async (t) => {
-  // So that the slice never ends, however busy the machine is.
+  // Keeps the slice from ending, however busy the machine is.
   t.mock.method(performance, 'now', () => 0)
   const store = storeOf()
   const writes = new GroupedWrites(store)

@@ -1,9 +1,9 @@
-// Writes of the process itself that need not each be on disk before the next one begins: all those of one turn of the
-// event loop go to disk together, so that the main thread waits for the disk once.
+// Group commit for the process's own writes that need not be on disk one by one: all those of one turn of the
+// event loop are synced together, so that the main thread waits for the disk once.
 
 import type { ObjectStore } from '../api/object-store.ts'
 
-/** After this many, the batch goes to disk and the event loop continues. */
+/** After this long, the batch is synced and the event loop continues. */
 const SLICE_MS = 10
 
 interface Waiting {
@@ -21,7 +21,7 @@ export class GroupedWrites {
     this.#store = store
   }
 
-  /** Resolves, or rejects with what `write` throws, when the batch is on disk; rejects when that fails. */
+  /** Resolves, or rejects with what `write` throws, once the batch is on disk; rejects if that fails. */
   add<T>(write: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const run = (): (() => void) => {

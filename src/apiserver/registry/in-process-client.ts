@@ -28,7 +28,7 @@ import type { Registry } from './registry.ts'
 
 /** Also in managedFields. */
 const MANAGER = 'portcullis'
-/** Delay until a failed read is repeated. */
+/** Delay before a failed read is retried. */
 const RETRY_MS = 1000
 
 export function createInProcessClient(registry: Registry): ObjectClient {
@@ -64,7 +64,7 @@ class InProcessClient implements ObjectClient {
     const body = incoming(object)
     const write = (): JsonObject =>
       this.#registry.update(kind, at, subresource ?? '', body, callOf(MANAGER, false)).object
-    // Claims are known from events, and the events of a group are delivered at its end.
+    // Claims are updated by events, and a group's events are delivered at its end.
     return subresource === 'status' && kind.claims === undefined ? this.#statuses.add(write) : write()
   }
 
@@ -76,7 +76,7 @@ class InProcessClient implements ObjectClient {
     options: PatchOptions,
   ): Promise<JsonObject> {
     const { fieldManager, force = false, subresource = '' } = options
-    // Of no kind that is served here.
+    // No kind served here has it.
     if (subresource === 'scale') throw statusError('NotFound', `${resourceName(kind)} has no subresource scale`)
     return this.#registry.patch(kind, at, subresource, type, incoming(body), callOf(fieldManager, force)).object
   }
@@ -110,7 +110,7 @@ class InProcessClient implements ObjectClient {
         if (!stopped) events.onVersion?.(metaText(event.object, 'resourceVersion'))
       })
     }
-    // A disk that fails must not end the whole process.
+    // A disk failure must not end the whole process.
     const attempt = (): void => {
       if (stopped) return
       try {
@@ -133,7 +133,7 @@ class InProcessClient implements ObjectClient {
   }
 }
 
-/** The event as seen through a label selector; undefined = not seen. */
+/** The event as seen through a label selector; undefined = not visible. */
 function seenAs(labels: LabelRequirements, { type, object, previous }: StoreEvent): StoreEvent['type'] | undefined {
   if (labels.length === 0) return type
   const before = previous !== undefined && labelsMatch(labels, labelsOf(previous))
@@ -149,7 +149,7 @@ function identity(object: JsonObject): JsonObject {
   return object
 }
 
-/** A copy as if sent over HTTP: the caller may change its values later, and undefined members are dropped. */
+/** A copy as if sent over HTTP: the caller may mutate its values later, and undefined members are dropped. */
 function incoming(object: unknown): Incoming {
   const value: unknown = JSON.parse(JSON.stringify(object))
   return { value, duplicates: [], strictErrors: [], text: '' }

@@ -1,4 +1,4 @@
-// How much work an object may be that a client writes: what is done with it takes one turn of the event loop that everybody shares.
+// Limits the size of objects written by clients: processing one takes a turn of the event loop, which all callers share.
 
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { objectAtom } from '../../kube/core/objects/atom.ts'
@@ -6,7 +6,7 @@ import { limitOwnedFields, limitValues } from '../../kube/core/objects/value-cou
 import type { WriteCall } from './context.ts'
 
 /**
- * Before the object is shaped, validated, and compared with what is stored.
+ * Call it before the object is shaped, validated, and compared with the stored one.
  * @throws {StatusError} 413
  */
 export function limitWork(kind: ResourceKind, object: unknown, { isOwn = false }: WriteCall): void {

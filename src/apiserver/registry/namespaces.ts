@@ -1,4 +1,4 @@
-// Namespaces: nothing is created in one that does not exist or is terminating, and the contents are deleted with it
+// Namespaces: nothing can be created in one that doesn't exist or is terminating, and its contents are deleted with it
 // (apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/registry/core/namespace/strategy.go).
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
@@ -14,7 +14,7 @@ import { isBeingDeleted, metadataOf, metaText, withFields, withMetadata } from '
 import { forbidden, notFound } from '../objects/registry-errors.ts'
 import { keyOf, type RegistryContext, type RegistryDeps } from './context.ts'
 
-/** Created at the start; `default` and `kube-system` cannot be deleted. */
+/** Created at startup; `default` and `kube-system` can't be deleted. */
 export const DEFAULT_NAMESPACES: readonly string[] = ['default', 'kube-system']
 
 const NAME_LABEL = 'kubernetes.io/metadata.name'
@@ -33,7 +33,7 @@ export function newNamespace(object: JsonObject): JsonObject {
   return withFields(named, { spec: { finalizers: [FINALIZER] }, status: { phase: 'Active' } })
 }
 
-/** An update cannot change spec.finalizers. */
+/** An update can't change spec.finalizers. */
 export function keptNamespace(object: JsonObject, before: JsonObject): JsonObject {
   const labels = metadataOf(object)['labels']
   const named = withMetadata(object, {
@@ -48,8 +48,8 @@ export function namespaceErrors(name: string): FieldError[] {
 }
 
 /**
- * @param name of the object that is to be created in it
- * @throws {StatusError} 404 when the namespace does not exist, 403 when it is terminating
+ * @param name of the object to be created in it
+ * @throws {StatusError} 404 if the namespace doesn't exist, 403 if it is terminating
  */
 export function requireNamespace(context: RegistryDeps, kind: ResourceKind, namespace: string, name: string): void {
   if (!kind.namespaced) return
@@ -89,7 +89,7 @@ export function contentsOf(context: RegistryContext, namespace: string): Content
     .flatMap((kind) => context.store.list(resourceName(kind), { namespace }).map((stored) => ({ kind, stored })))
 }
 
-/** The namespace, if it waits only for this object. */
+/** The namespace, if it is waiting only for this object. */
 export function waitingNamespace(context: RegistryContext, last: StoredObject): StoredObject | undefined {
   if (last.namespace === '') return undefined
   const namespace = context.store.get(keyOf(NAMESPACES, { namespace: '', name: last.namespace }))
@@ -100,7 +100,7 @@ export function waitingNamespace(context: RegistryContext, last: StoredObject): 
   return others || !isReady(namespace.object) ? undefined : namespace
 }
 
-/** Whether the namespace waits only for its contents. */
+/** Whether the namespace is waiting only for its contents. */
 function isReady(namespace: JsonObject): boolean {
   const { finalizers } = metadataOf(namespace)
   return !Array.isArray(finalizers) || finalizers.length === 0

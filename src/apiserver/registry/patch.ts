@@ -27,7 +27,7 @@ export type RegistryPatchType = typeof APPLY | typeof JSON_PATCH | typeof MERGE_
 
 const OPERATION_FIELDS: readonly string[] = ['op', 'path', 'from', 'value']
 
-/** Strategic merge patches are only for kinds that are compiled into clients. */
+/** Strategic merge patches are only for kinds compiled into clients. */
 export function patchTypesOf(kind: ResourceKind): readonly RegistryPatchType[] {
   const types: RegistryPatchType[] = [JSON_PATCH, MERGE_PATCH, APPLY]
   return isBuiltIn(kind) ? [...types, STRATEGIC] : types
@@ -78,7 +78,7 @@ function patchErrors(type: RegistryPatchType, { value, strictErrors: errors }: I
   return [...errors, ...unknown].map((error) => `json patch ${error}`)
 }
 
-/** apiVersion and kind cannot be patched. */
+/** apiVersion and kind can't be patched. */
 function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonObject {
   if (patched['kind'] === undefined || patched['kind'] === '') {
     throw badPatch(patched, `Object 'Kind' is missing in '${goJson(patched)}'`)
@@ -95,7 +95,7 @@ function checkKept(kind: ResourceKind, patched: JsonObject, name: string): JsonO
   return patched
 }
 
-/** 422 with the whole object, as kube-apiserver. */
+/** 422 with the whole object, as in kube-apiserver. */
 function badPatch(patched: JsonObject, problem: string): Error {
   return invalid('', '', '', [invalidValue('patch', goJson(patched), problem)])
 }

@@ -1,4 +1,4 @@
-// The registry: every operation on objects, with the rules of Kubernetes, for all callers. HTTP comes before it (routes.ts),
+// The registry: every operation on objects, by the rules of Kubernetes, for all callers. HTTP is in front of it (routes.ts),
 // the store behind it. Everything is synchronous: nothing happens between two steps of an operation.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -33,7 +33,7 @@ export class Registry {
   constructor(deps: RegistryDeps) {
     this.store = deps.store
     this.kinds = deps.kinds
-    // Methods of a class are not copied by a spread.
+    // A spread doesn't copy methods of a class.
     this.#context = {
       store: deps.store,
       kinds: deps.kinds,
@@ -84,7 +84,7 @@ export class Registry {
     return patchObject(this.#context, kind, at, subresource, type, incoming, call)
   }
 
-  /** @returns the view as it is afterwards */
+  /** @returns the view after the write */
   updateView(
     kind: ResourceKind,
     at: ObjectName,
@@ -95,7 +95,7 @@ export class Registry {
     return updateView(this.#context, kind, at, subresource, incoming, call)
   }
 
-  /** @returns the view as it is afterwards */
+  /** @returns the view after the write */
   patchView(
     kind: ResourceKind,
     at: ObjectName,

@@ -1,4 +1,4 @@
-// Strategic merge patches: lists are replaced, except for those whose schema names the key by which items are merged
+// Strategic merge patches: lists are replaced, unless the schema names the key by which their items are merged
 // (apimachinery/pkg/util/strategicpatch/patch.go).
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -15,7 +15,7 @@ const DELETE_ITEMS = '$deleteFromPrimitiveList/'
 
 /**
  * @param schema of the object; undefined = only the lists of metadata are merged
- * @throws {StatusError} 400 when the patch cannot be parsed
+ * @throws {StatusError} 400 if the patch can't be parsed
  */
 export function strategicPatch(target: JsonObject, patch: unknown, schema: JsonSchema | undefined): unknown {
   if (!isRecord(patch)) {
@@ -27,7 +27,7 @@ export function strategicPatch(target: JsonObject, patch: unknown, schema: JsonS
   return mergedRecord(target, patch, { ...known, properties: { ...known.properties, metadata: OBJECT_META_SCHEMA } })
 }
 
-/** The key of the items of a list that is merged; '' for lists of plain values, undefined for lists that are replaced. */
+/** Merge key of the items of a list; '' for lists of plain values, undefined for lists that are replaced. */
 function mergeKeyOf(schema: SchemaView | undefined): string | undefined {
   switch (schema?.['x-kubernetes-list-type']) {
     case 'set':
@@ -44,7 +44,7 @@ function mergedRecord(target: JsonObject, patch: JsonObject, schema: SchemaView 
   if (directive === 'delete') return {}
   if (directive === 'replace') return withoutDirectives(patch)
   if (directive !== 'merge') {
-    // An object with a `toString` of its own cannot be converted to a string.
+    // An object with its own `toString` can't be converted to a string.
     const text = typeof directive === 'string' ? directive : JSON.stringify(directive)
     throw statusError('BadRequest', `unknown patch type: ${text}`)
   }
@@ -76,11 +76,11 @@ function mergedItems(
   schema: SchemaView | undefined,
 ): unknown[] {
   const whole = patch.some((change) => directiveOf(change) === 'replace')
-  // Removed items leave holes that are closed once at the end: otherwise the cost would be quadratic.
+  // Removed items leave holes that are closed once at the end; otherwise it would take quadratic time.
   const items: unknown[] = whole ? [] : [...held]
   const places = placesOf(items, key)
   for (const change of patch) {
-    // A list that is replaced has the items without a directive (mergeSliceWithSpecialElements).
+    // A replaced list gets the items without a directive (mergeSliceWithSpecialElements).
     if (!isRecord(change) || (whole && directiveOf(change) !== undefined)) continue
     const id = change[key]
     if (id === undefined) {
@@ -105,7 +105,7 @@ function directiveOf(change: unknown): unknown {
   return isRecord(change) && Object.hasOwn(change, DIRECTIVE) ? change[DIRECTIVE] : undefined
 }
 
-/** Marks a removed item; it cannot occur in JSON. */
+/** Marks a removed item; can't occur in JSON. */
 const HOLE = undefined
 
 /** The index of the first item for each value of the key. */
@@ -117,7 +117,7 @@ function placesOf(items: readonly unknown[], key: string): Map<unknown, number> 
   return places
 }
 
-/** `$retainKeys` lists all fields that stay. */
+/** `$retainKeys` lists all fields to keep. */
 function retained(target: JsonObject, patch: JsonObject): JsonObject {
   const keys = Object.hasOwn(patch, RETAIN_KEYS) ? patch[RETAIN_KEYS] : undefined
   if (!Array.isArray(keys)) return target

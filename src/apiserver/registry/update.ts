@@ -50,7 +50,7 @@ export function storedObject(context: RegistryContext, kind: ResourceKind, at: O
   return stored
 }
 
-/** @throws {StatusError} 400 when the object does not match the path (endpoints/handlers/rest.go, checkName) */
+/** @throws {StatusError} 400 if the object doesn't match the path (endpoints/handlers/rest.go, checkName) */
 export function checkName(object: JsonObject, at: ObjectName): void {
   const name = metaText(object, 'name')
   if (name === '') {
@@ -63,7 +63,7 @@ export function checkName(object: JsonObject, at: ObjectName): void {
   }
 }
 
-/** @param tracked whether the object has its managedFields already */
+/** @param tracked whether the object already has its managedFields */
 export function replaceObject(
   context: RegistryContext,
   kind: ResourceKind,
@@ -83,13 +83,13 @@ export function replaceObject(
   const others: Others = (object) => context.current.others(kind, stored.namespace, stored.name, object)
   const errors: readonly FieldError[] = [...shaped.errors, ...uidErrors(placed, before)]
   validate({ kind, object, errors, before, subresource }, context.pem, others, call.warnings)
-  // A write that changes nothing is not stored: no new resourceVersion, no event.
+  // A no-op write is not stored: no new resourceVersion, no event.
   if (sameJson(object, before)) return { object: before, created: false }
   if (call.options.dryRun) return { object, created: false }
   return { object: store(context, kind, stored, object), created: false }
 }
 
-/** The last finalizer of an object that is being deleted was removed: so is the object. */
+/** Removes the object if this removed its last finalizer while it is being deleted. */
 function store(context: RegistryContext, kind: ResourceKind, stored: StoredObject, object: JsonObject): JsonObject {
   const { resource, namespace, name, revision } = stored
   const ends = isOver(stored.object) && finalizersOf(object).length === 0
@@ -123,7 +123,7 @@ function trackChange(
   })
 }
 
-/** Updates of custom kinds and Leases must have a resourceVersion (AllowUnconditionalUpdate). */
+/** Updates of custom kinds and Leases need a resourceVersion (AllowUnconditionalUpdate). */
 function checkVersion(kind: ResourceKind, stored: StoredObject, given: JsonObject): void {
   const version = metaText(given, 'resourceVersion')
   const unconditional = isBuiltIn(kind) && kind !== LEASES
@@ -145,7 +145,7 @@ function uidErrors(given: JsonObject, before: JsonObject): FieldError[] {
   return [invalidValue('metadata.uid', uid, 'field is immutable')]
 }
 
-/** The stored version, for patches, which need not have one. */
+/** Sets the stored version, for patches, which need not have one. */
 export function withLiveVersion(object: JsonObject, stored: StoredObject): JsonObject {
   const known = metaText(object, 'resourceVersion')
   return known === '' ? withMetadata(object, { resourceVersion: String(stored.revision) }) : object

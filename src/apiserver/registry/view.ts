@@ -1,4 +1,4 @@
-// PUT and PATCH of a subresource that shows the object in another shape, such as Scale (pkg/registry/apps/deployment/storage,
+// PUT and PATCH of a subresource that presents the object in another shape, such as Scale (pkg/registry/apps/deployment/storage,
 // ScaleREST.Update).
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -14,7 +14,7 @@ import { limitWork } from './limit-work.ts'
 import { type APPLY, patchedObject, type RegistryPatchType } from './patch.ts'
 import { checkName, replaceObject, storedObject, withLiveVersion } from './update.ts'
 
-/** @returns the view as it is afterwards */
+/** @returns the view after the write */
 export function updateView(
   context: RegistryContext,
   kind: ResourceKind,
@@ -27,7 +27,7 @@ export function updateView(
   return writeView(context, kind, stored, subresource, incoming.value, call)
 }
 
-/** @returns the view as it is afterwards */
+/** @returns the view after the write */
 export function patchView(
   context: RegistryContext,
   kind: ResourceKind,
@@ -63,7 +63,7 @@ function writeView(
   return show(replaceObject(context, kind, stored, { ...shaped, object }, '', call).object)
 }
 
-/** As ScaleREST does: a view of an object that is gone does not change its successor. */
+/** As in ScaleREST: a view of a deleted object must not change its successor. */
 function checkUid(view: JsonObject, kind: ResourceKind, { object }: StoredObject): void {
   const given = metaText(view, 'uid')
   const live = metaText(object, 'uid')

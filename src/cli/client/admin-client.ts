@@ -1,5 +1,5 @@
-// For commands that ask a running gateway: HTTP to its admin listener (--admin), with the credentials of the kubeconfig's user when the URL
-// is https. It follows no redirects, and keeps no connection.
+// Client for commands that query a running gateway: HTTP to its admin listener (--admin), with the credentials of the kubeconfig's user if
+// the URL is https. It follows no redirects, and keeps no connection.
 
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -9,15 +9,15 @@ import { KubeCredentials } from '../../kube/io/config-access.ts'
 import { readNamedFile } from '../../pki/io/pki-files.ts'
 import { type AdminCredential, adminFault, mismatchOf, sendAdmin } from '../io/admin-request.ts'
 
-/** What the flags of `forAdmin` say. */
+/** Values of the flags of `forAdmin`. */
 export interface AdminClientOptions {
   /** `http://HOST:PORT` or `https://HOST:PORT`. */
   readonly admin: string
-  /** PEM; default: the authorities of Node, and that of the kubeconfig's cluster. */
+  /** PEM; default: Node's CAs, and that of the kubeconfig's cluster. */
   readonly caFile?: string
   /** Its bearer token is sent instead of the kubeconfig's credentials. */
   readonly tokenFile?: string
-  /** Default: as kubectl. */
+  /** Default: as in kubectl. */
   readonly kubeconfig?: string
   /** Default: the kubeconfig's current one. */
   readonly context?: string
@@ -30,7 +30,7 @@ export interface AdminRequest {
   readonly path: string
   /** Sent as JSON. Default: none. */
   readonly body?: unknown
-  /** For the whole answer; of a stream, for its head. Default 30 s. */
+  /** For the complete response; for a stream, its head. Default 30 s. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
@@ -45,19 +45,19 @@ const TIMEOUT_MS = 30_000
 const MAX_BODY_BYTES = 256 * 1024 * 1024
 const MAX_LINE = 1024 * 1024
 
-/** Every method rejects with a UserError when the gateway refuses or does not answer. */
+/** Every method rejects with a UserError if the gateway refuses or doesn't answer. */
 export class AdminClient {
   readonly url: URL
   readonly #options: AdminClientOptions
   #credential: Promise<AdminCredential> | undefined
 
-  /** Nothing is sent yet. @throws {UserError} */
+  /** Sends nothing yet. @throws {UserError} */
   constructor(options: AdminClientOptions) {
     this.url = readUrl(options.admin)
     this.#options = options
   }
 
-  /** What the JSON of the answer says. */
+  /** The parsed JSON response. */
   async json(request: AdminRequest): Promise<unknown> {
     const { body } = await this.send(request)
     try {
@@ -73,7 +73,7 @@ export class AdminClient {
     return { contentType: reply.header('content-type'), body: await this.#whole(reply, MAX_BODY_BYTES) }
   }
 
-  /** The lines of an answer without an end, as they come; empty ones are left out. Ends without an error when the signal aborts. */
+  /** The lines of an endless response, as they arrive, skipping empty ones. Ends without an error when the signal aborts. */
   async *lines(request: AdminRequest): AsyncGenerator<string> {
     const head = new AbortController()
     const late = setTimeout(() => head.abort(), request.timeoutMs ?? TIMEOUT_MS)
@@ -117,7 +117,7 @@ export class AdminClient {
     const headers: Record<string, string> = token === '' ? {} : { authorization: `Bearer ${token}` }
     const ca = caFile === undefined ? '' : readNamedFile('--ca-file', caFile)
     const own = { headers, ca, publicCAs: ca === '', cert: '', key: '', serverName: '' }
-    // In the clear only what was asked for: a credential that happens to be in a kubeconfig is not.
+    // Sent in the clear only on explicit request: never a credential that happens to be in a kubeconfig.
     if (token !== '' || this.url.protocol === 'http:') return own
     const credentials = new KubeCredentials({ kubeconfigFile: kubeconfig, ...(context !== undefined && { context }) })
     const access = await credentials.access().catch((error: unknown) => {
@@ -141,7 +141,7 @@ function joined(one: AbortSignal | undefined, other: AbortSignal): AbortSignal {
 }
 
 function refusal(code: number, said: string, origin: string): UserError {
-  // What answers need not be a gateway.
+  // The server need not be a gateway.
   const text = said === '' ? '' : `: ${printable(said.slice(0, 500).replaceAll('\n', '; '))}`
   const fix =
     code === 401

@@ -5,7 +5,7 @@ import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { statusErrorOf } from '../../kube/io/client-errors.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from './control-plane.ts'
 
-/** What a command says when its first call is answered so. */
+/** Output of a command whose first call gets this answer. */
 async function said(code: number, body: string, options: Partial<ControlPlaneOptions> = {}): Promise<string> {
   const client = new MemoryObjects()
   client.list = () => Promise.reject(statusErrorOf(code, body, ''))
@@ -25,7 +25,7 @@ async function asked(client: MemoryObjects, name: string, options: Partial<Contr
 }
 
 test('an API server without UpstreamClusters is told from one that lacks the object', async () => {
-  // As kube-apiserver answers a path of a group that it does not have.
+  // kube-apiserver's answer for a path of an unknown group.
   const unknown = '404 page not found\n'
   const question = 'is it the one of the gateway? see --kubeconfig and --context\n'
   assert.equal(await said(404, unknown), `error: this API server has no UpstreamClusters; ${question}`)

@@ -1,4 +1,4 @@
-// For commands that change objects in their API server, by kubeconfig: the embedded API server or CRDs of a cluster.
+// Client for commands that change objects in their API server, by kubeconfig: the embedded API server or CRDs of a cluster.
 
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -20,17 +20,17 @@ export interface ControlPlaneOptions extends Output {
   readonly context?: string
   /** Used instead of a kubeconfig, in tests. */
   readonly client?: ObjectClient
-  /** Rights that the command needs, for the message when they are missing. Default: get, list, patch of upstreamclusters. */
+  /** Rights that the command needs, for the message if they are missing. Default: get, list, patch of upstreamclusters. */
   readonly needs?: string
-  /** The kind that is read first, for the message when the API server does not have it. Default: the first of ours in `needs`. */
+  /** The kind that is read first, for the message if the API server doesn't have it. Default: the first of ours in `needs`. */
   readonly kind?: ResourceKind
-  /** What can be done while no API server answers. Default: nothing. */
+  /** Hint for when no API server answers. Default: none. */
   readonly away?: string
-  /** The expected API server, for the message when another one answers. Default: the gateway's. */
+  /** The expected API server, for the message if another one answers. Default: the gateway's. */
   readonly owner?: string
 }
 
-/** Metadata as far as commands need it. */
+/** The part of metadata that commands use. */
 interface ServedMetadata {
   readonly name: string
   readonly resourceVersion?: string
@@ -39,7 +39,7 @@ interface ServedMetadata {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** Runs `action` with a client, and the URL of the server where a kubeconfig says it; a refusal or a missing answer of the server is one line and exit code 1. */
+/** Runs `action` with a client, and the server's URL if known from a kubeconfig; a refused or unanswered call is one line and exit code 1. */
 export async function withControlPlane(
   options: ControlPlaneOptions,
   action: (client: ObjectClient, server: string) => Promise<number>,
@@ -75,7 +75,7 @@ function isUnknownKind({ code, status }: StatusError): boolean {
   return code === 404 && status.details?.kind === undefined && status.details?.name === undefined
 }
 
-/** The kind of object of the failed call; undefined = not known. */
+/** The kind of the failed call; undefined = unknown. */
 function kindMeant({ kind, needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
   return kind ?? [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
 }
@@ -102,7 +102,7 @@ function fixOf({ code }: StatusError, needs: string): string {
   return ''
 }
 
-/** @throws {UserError} that names the clusters there are */
+/** @throws {UserError} that lists the existing clusters */
 export async function getCluster(client: ObjectClient, name: string): Promise<JsonObject> {
   try {
     return await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })

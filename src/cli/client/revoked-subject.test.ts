@@ -66,7 +66,7 @@ test('where nobody can say whose credential is meant, none is revoked', () => {
       )
     }
   }
-  // With one there is no choice.
+  // With a single one there is no choice.
   const single = file('single', stringify(kubeconfig({ users: [inline('alice')] })))
   assert.equal(tokenSubject(single).subject.tokenHash, revocableTokenHash('alice-token'))
 })

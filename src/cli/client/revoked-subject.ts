@@ -1,4 +1,4 @@
-// What to revoke, from files that people have: a certificate, a token, or the kubeconfig of a user.
+// Identifies what to revoke from files at hand: a certificate, a token, or the kubeconfig of a user.
 
 import type { Revocation } from '../../gateway/api/upstream-cluster/upstream-cluster.ts'
 import { isUnrecognisable, readCertificate, revocableTokenHash } from '../../gateway/io/reviews/credential-hashes.ts'
@@ -12,21 +12,21 @@ export type RevokedSubject = Pick<Revocation, 'user' | 'certificateFingerprint' 
 interface CertificateSubject {
   /** The subject: `CN=vera, O=portcullis:viewers`. */
   readonly name: string
-  /** The usual fingerprint, and one that also covers the certificate with a rewritten signature. */
+  /** The usual fingerprint, and one that also matches the certificate with a rewritten signature. */
   readonly subjects: readonly RevokedSubject[]
-  /** SHA-256 of the whole, for messages. */
+  /** SHA-256 of the whole certificate, for messages. */
   readonly fingerprint: string
-  /** For people: the owner. */
+  /** The owner, human-readable. */
   readonly text: string
 }
 
 interface TokenSubject {
   readonly subject: RevokedSubject
-  /** For people: the owner and the id that the token claims. */
+  /** The owner and the id claimed by the token, human-readable. */
   readonly text: string
 }
 
-/** A credential and, for people, its owner: `user "vera" of vera.kubeconfig`; '' = the file is the credential. */
+/** A credential and its owner, human-readable: `user "vera" of vera.kubeconfig`; '' = the file is the credential. */
 interface Found {
   readonly text: string
   readonly owner: string
@@ -65,7 +65,7 @@ export function tokenSubject(file: string): TokenSubject {
   return { subject: { tokenHash: revocableTokenHash(token) }, text: `the token${told}` }
 }
 
-/** The credential of the current user if the file is a kubeconfig; else the text itself. */
+/** The current user's credential if the file is a kubeconfig; otherwise the text itself. */
 function credentialIn(file: string, read: (user: KubeconfigUser, readFile: (path: string) => string) => string): Found {
   const text = readTextFile(file)
   const user = currentUserIn(text, file)
@@ -88,5 +88,5 @@ function claimsOf(token: string): { readonly sub: string; readonly jti: string }
   }
 }
 
-/** Characters of a claim that a message repeats. */
+/** Characters of a claim repeated in a message. */
 const MAX_TOLD = 100

@@ -1,5 +1,5 @@
-// The UpstreamClusters for a command: from a directory of files, or from the API server that holds them. From the latter no Secret is
-// read, because the output of commands does not depend on credentials.
+// The UpstreamClusters for a command: from a directory of files, or from the API server that holds them. In the latter case no Secret is
+// read, because the output of commands doesn't depend on credentials.
 
 import type { SourceError } from '../../gateway/api/resource-source.ts'
 import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
@@ -16,24 +16,24 @@ import { nodePemChecks } from '../../pki/io/pem-checks.ts'
 import { type ControlPlaneOptions, metadataOf, withControlPlane } from './control-plane.ts'
 
 export interface ServedClustersOptions extends ControlPlaneOptions {
-  /** Directory of files. Default: the API server that kubeconfig and context name. */
+  /** Directory of files. Default: the API server given by kubeconfig and context. */
   readonly configDir?: string
 }
 
 export interface ServedClusters {
   /** The clusters that would be in force, by name. */
   readonly clusters: ReadonlyMap<string, CompiledCluster>
-  /** Clusters with a serving certificate of their own, not the gateway's. */
+  /** Clusters that serve with their own certificate instead of the gateway's. */
   readonly withCertificate: ReadonlySet<string>
   /** One line each. */
   readonly problems: readonly string[]
   /** For messages: the directory, or `the API server`. */
   readonly where: string
-  /** What to do when it has none. */
+  /** What to do if there are none. */
   readonly fixOfNone: string
 }
 
-/** undefined = they cannot be read; the error was printed. @throws {UserError} when the directory cannot be read */
+/** undefined = they can't be read; the error was printed. @throws {UserError} if the directory can't be read */
 export async function readServedClusters(options: ServedClustersOptions): Promise<ServedClusters | undefined> {
   const { configDir } = options
   if (configDir !== undefined) return await fromDirectory(configDir)
@@ -70,7 +70,7 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
     )
     for (const error of found) problems.push(describeProblem({ ...error, file: name, line: 0 }))
     if (found.length > 0) continue
-    // Checked just now.
+    // Validated above.
     const cluster = object as unknown as UpstreamCluster
     clusters.set(name, compileCluster({ object: cluster, revision: resourceVersion }))
     if (hasCertificate(cluster)) withCertificate.add(name)
@@ -78,7 +78,7 @@ function fromObjects(objects: readonly JsonObject[]): ServedClusters {
   return { clusters, withCertificate, problems, where: 'the API server', fixOfNone: 'is --kubeconfig the right one?' }
 }
 
-/** A key that the user may not read is left out: the output of commands does not depend on it. */
+/** A key that the user may not read is left out: the output of commands doesn't depend on it. */
 function isHidden(object: JsonObject, path: string): boolean {
   let value: unknown = object
   for (const field of path.split('.')) value = isRecord(value) ? value[field] : undefined

@@ -1,5 +1,5 @@
-// Waits until every replica of the gateway, and every thread of each, has a change in force. Replicas are those that renew their Lease;
-// what they have in force is in status.gateways.
+// Waits until every replica of the gateway, with all its threads, has a change in force. Replicas are those that renew their Lease;
+// status.gateways says what they have in force.
 
 import type { GatewayStatus, UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
@@ -40,14 +40,14 @@ interface Look {
 /** A Lease older than this many durations belongs to a dead replica, whatever the clock skew. */
 const DEAD_DURATIONS = 2
 /**
- * An object that is invalid only because of a Secret may still come into force otherwise, most of all its degrade switch: it is polled this
+ * An object that is invalid only because of a Secret may still come into force otherwise, in particular its degrade switch: poll this
  * many more times.
  */
 const MAX_INVALID_LOOKS = 8
 
 /**
- * Prints what each replica has in force, once all have it or the time is up.
- * @returns the exit code: 1 when a replica does not have it, or none is alive
+ * Prints what each replica has in force, once all have it or the timeout is reached.
+ * @returns the exit code: 1 if a replica doesn't have it, or none is alive
  */
 export async function waitApplied(deps: WaitDeps, cluster: string): Promise<number> {
   const { timeoutMs, now, out, err } = deps
@@ -81,7 +81,7 @@ export async function waitApplied(deps: WaitDeps, cluster: string): Promise<numb
   }
 }
 
-/** Which replicas renew their Lease, as far as one run of a command can tell. */
+/** Detects which replicas renew their Lease, as far as one run of a command can tell. */
 class LiveReplicas {
   /** The renewTime at the first poll. */
   readonly #first = new Map<string, string>()

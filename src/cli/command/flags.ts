@@ -1,18 +1,18 @@
-// Flags that several commands have, and how values of flags are read. It is loaded at each start: nothing but commander behind it.
+// Flags shared by several commands, and parsers of flag values. Loaded at each start, so it imports nothing but commander.
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-/** A command that speaks to the API server of the objects, with the flags that say where it is. */
+/** A command that uses the API server of the objects, with the flags that locate it. */
 type ControlPlaneCommand = Command<[], { kubeconfig?: string; context?: string }>
 
-/** Options of every command that speaks to the API server of the objects. */
+/** Adds the flags of every command that uses the API server of the objects. */
 export function forControlPlane(command: Command): ControlPlaneCommand {
   return command
     .option('--kubeconfig <file>', 'of the API server that holds the objects; default: as kubectl')
     .option('--context <name>', "context in it; default: the kubeconfig's own")
 }
 
-/** For a flag that may be repeated; its default is []. */
+/** For a repeatable flag; its default is []. */
 export function collect(value: string, all: string[]): string[] {
   return [...all, value]
 }
@@ -23,13 +23,13 @@ export function wholeNumber(text: string): number {
   throw new InvalidArgumentError('Write a whole number, 0 or more.')
 }
 
-/** A command that asks a running gateway, with the flags that say where it is and who asks. */
+/** A command that queries a running gateway, with the flags that locate it and authenticate the caller. */
 type AdminCommand = Command<
   [],
   { admin: string; caFile?: string; tokenFile?: string; kubeconfig?: string; context?: string }
 >
 
-/** Options of every command that asks a running gateway. */
+/** Adds the flags of every command that queries a running gateway. */
 export function forAdmin(command: Command): AdminCommand {
   const url = new Option('--admin <url>', 'admin listener of the gateway').env('PORTCULLIS_ADMIN')
   return command

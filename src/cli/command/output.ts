@@ -1,4 +1,4 @@
-// What every command has: where its output goes, and what it says of what an operator can fix.
+// Common to all commands: where output goes, and how errors that an operator can fix are reported.
 
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 
@@ -7,15 +7,15 @@ export interface Output {
   readonly err: (text: string) => void
 }
 
-/** What the flags of a command are bound to. */
+/** Environment that the flags of a command are bound to. */
 export interface CommandContext extends Output {
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Takes the exit code. */
+  /** Receives the exit code. */
   readonly done: (result: Promise<number> | number) => Promise<void>
 }
 
-/** The exit code of `action`; 1, and one line, when it throws a UserError. Anything else is a bug of ours and keeps its stack. */
+/** The exit code of `action`; 1, and one line, if it throws a UserError. Anything else is a bug of ours and keeps its stack. */
 export function reportUserErrors(err: Output['err'], action: () => number): number
 export function reportUserErrors(err: Output['err'], action: () => Promise<number>): Promise<number>
 export function reportUserErrors(err: Output['err'], action: () => number | Promise<number>): number | Promise<number> {
@@ -35,10 +35,10 @@ export function reportUserErrors(err: Output['err'], action: () => number | Prom
 /** No terminal, and so no interrupt. */
 export const NO_TERMINAL: Terminal = { columns: () => undefined, interrupted: () => new AbortController().signal }
 
-/** What commands that go on until they are interrupted know of their terminal. */
+/** Terminal of commands that run until interrupted. */
 export interface Terminal {
-  /** Columns of standard output; undefined = it is not a terminal. Read for each line: windows change. */
+  /** Width of standard output; undefined = not a terminal. Read for each line: windows are resized. */
   columns(): number | undefined
-  /** Aborts at the first Ctrl-C (SIGINT) or SIGTERM from now on; a second one ends the process as usual. */
+  /** Aborts on the first Ctrl-C (SIGINT) or SIGTERM from now on; a second one ends the process as usual. */
   interrupted(): AbortSignal
 }

@@ -1,4 +1,5 @@
-// `portcullis completion bash|zsh` and what its scripts call, `portcullis __complete`.
+// `portcullis completion bash
+// zsh`, and `portcullis __complete`, which its scripts call.
 
 import type { CommandUnknownOpts } from 'commander'
 import { DEGRADE_MODES } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
@@ -8,10 +9,10 @@ import { createKubeClient } from '../../kube/io/client.ts'
 import { metadataOf } from '../client/control-plane.ts'
 import { complete, completionText } from './complete.ts'
 
-/** A user waits for it at the keyboard. */
+/** The user is waiting at the keyboard. */
 const TIMEOUT_MS = 2000
 
-/** The exit code: always 0, a shell has no place for errors. */
+/** The exit code: always 0, since a shell can't show errors here. */
 export async function completeWords(
   program: CommandUnknownOpts,
   words: readonly string[],
@@ -43,12 +44,12 @@ async function clusters(flags: ReadonlyMap<string, string>): Promise<readonly st
       await client.close()
     }
   } catch {
-    // No kubeconfig, no right, no answer: no names.
+    // Without a kubeconfig, a right or an answer there are no names.
     return []
   }
 }
 
-/** `source <(portcullis completion SHELL)`: the scripts ask the program, and show what it says. */
+/** `source <(portcullis completion SHELL)`: the scripts ask the program, and show its answer. */
 export const SCRIPTS: Readonly<Record<'bash' | 'zsh', string>> = {
   bash: `# bash completion of portcullis: source <(portcullis completion bash)
 _portcullis() {

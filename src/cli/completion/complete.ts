@@ -1,20 +1,20 @@
-// What a word of a command line can become, out of commander's own description of the commands. Shells ask for it by
-// `portcullis __complete WORD... LAST`, in the protocol of cobra, which kubectl speaks with its plugins: lines of a value, a tab and what
-// it is, and at the end a colon and a directive.
+// Completes a word of a command line from commander's own description of the commands. Shells call it by
+// `portcullis __complete WORD... LAST`, in cobra's protocol, which kubectl uses with its plugins: lines of a value, a tab and a
+// description, followed by a colon and a directive.
 
 import type { CommandUnknownOpts, Option } from 'commander'
 
 interface Completions {
-  /** Value -> what it is, '' = nothing to say. */
+  /** Value -> description; '' = none. */
   readonly values: ReadonlyMap<string, string>
-  /** Names of files are meant. */
+  /** File names are expected. */
   readonly files: boolean
 }
 
 interface CompletionSources {
-  /** Flag -> its values, where the command accepts other spellings, too, and so declares no choices. */
+  /** Flag -> its values, if the command also accepts other spellings and so declares no choices. */
   readonly values: Readonly<Record<string, readonly string[]>>
-  /** Names of UpstreamClusters; [] when their API server does not answer. */
+  /** Names of UpstreamClusters; [] if their API server doesn't answer. */
   clusters(flags: ReadonlyMap<string, string>): Promise<readonly string[]>
 }
 
@@ -23,7 +23,7 @@ const FILES = 0
 const NO_FILES = 4
 const NOTHING: Completions = { values: new Map(), files: false }
 
-/** @param words what stands behind the name of the program; the last one is being written */
+/** @param words the words after the name of the program; the last one is being completed */
 export async function complete(
   program: CommandUnknownOpts,
   words: readonly string[],
@@ -55,7 +55,7 @@ interface Walked {
   /** The flag whose value comes next. */
   readonly pending: Option | undefined
   readonly flags: ReadonlyMap<string, string>
-  /** Arguments so far. */
+  /** Number of arguments so far. */
   readonly position: number
 }
 

@@ -1,4 +1,4 @@
-// What other systems' configurations become, and what is said about it.
+// How other systems' configurations are converted, and what is reported.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -48,7 +48,7 @@ async function run(
 function fromKubeconfig(config: object | string, options: Partial<ImportKubeconfigOptions> = {}): Promise<Ran> {
   const file = join(dir, 'kubeconfig')
   writeFileSync(file, typeof config === 'string' ? config : JSON.stringify(config))
-  // Nobody is asked but in the tests of that.
+  // No cluster is asked, except in the tests of that.
   const clientCA = (): Promise<string> => Promise.reject(new Error('no answer in time'))
   return run((io) => importKubeconfig({ file, clientCA, ...io, ...options }))
 }
@@ -63,7 +63,7 @@ function kubeconfig(cluster: object, user: object, context = 'prod'): object {
   }
 }
 
-/** The spec of the first. */
+/** The spec of the first one. */
 function specOf(documents: Ran['documents']): Record<string, unknown> {
   return documents.find(({ kind }) => kind === 'UpstreamCluster')?.['spec']
 }
@@ -139,7 +139,7 @@ describe('a kubeconfig', () => {
     const away = await fromKubeconfig(config)
     assert.match(away.err, /warning: .*get 401: the cluster does not show it: no answer in time\./)
     assert.equal((await fromKubeconfig(config, { clientCA: async () => '' })).code, 0)
-    // Whoever stands between could name a CA of his own, and be anybody.
+    // A man in the middle could name his own CA, and impersonate any user.
     const unverified = { server: SERVER.server, 'insecure-skip-tls-verify': true }
     const insecure = await fromKubeconfig(kubeconfig(unverified, { token: 'a' }), { clientCA: answer })
     assert.equal(specOf(insecure.documents)['secureServing'], undefined)

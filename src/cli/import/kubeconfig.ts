@@ -1,4 +1,4 @@
-// `portcullis import kubeconfig`: an UpstreamCluster and a Secret with its credentials for each context of a kubeconfig.
+// `portcullis import kubeconfig`: creates an UpstreamCluster, and a Secret with its credentials, for each context of a kubeconfig.
 
 import { parse } from 'yaml'
 import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
@@ -21,15 +21,15 @@ export interface ImportKubeconfigOptions extends ImportOutput {
   readonly file: string
   /** Namespace of the Secrets. Default portcullis-system. */
   readonly namespace?: string
-  /** Do not ask the clusters for the CA of their client certificates. Default false. */
+  /** Don't ask the clusters for the CA of their client certificates. Default false. */
   readonly offline?: boolean
-  /** PEM of that CA, of the cluster of a context; '' = it has none. Default: asks the cluster. */
+  /** PEM of that CA for the cluster of a context; '' = it has none. Default: asks the cluster. */
   readonly clientCA?: (context: string) => Promise<string>
 }
 
 type Loose = Readonly<Record<string, unknown>>
 
-/** Returns the exit code: 1 when the file cannot be read, or the object of a context would be rejected. */
+/** Returns the exit code: 1 if the file can't be read, or the object of a context would be rejected. */
 export function importKubeconfig(options: ImportKubeconfigOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
     const { file, namespace = OWN_NAMESPACE, offline = false } = options
@@ -62,7 +62,7 @@ function readKubeconfig(file: string): Loose {
   return value
 }
 
-/** The items of a list of `{ name, <key> }`; the first of a name counts, as in kubectl. */
+/** The items of a list of `{ name, <key> }`; the first of each name counts, as in kubectl. */
 function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
   const found = new Map<string, Loose>()
   for (const item of Array.isArray(list) ? list : []) {
@@ -72,7 +72,7 @@ function named(list: unknown, key: string): ReadonlyMap<string, Loose> {
   return found
 }
 
-/** An object name made from the name of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
+/** Derives an object name from the name of a context, such as `admin@prod` or `arn:aws:eks:...:cluster/x`. */
 function freeName(context: string, taken: Set<string>): string {
   const labels = context
     .toLowerCase()
@@ -163,7 +163,7 @@ class ContextImport {
     return `${this.#name}-upstream`
   }
 
-  /** undefined = it cannot be imported; the error was reported. */
+  /** undefined = it can't be imported; the error was reported. */
   #spec(): object | undefined {
     const { cluster: clusterName, user: userName } = this.#value
     const cluster = named(this.#config['clusters'], 'cluster').get(String(clusterName))
@@ -196,7 +196,7 @@ class ContextImport {
     return undefined
   }
 
-  /** Without the CA of client certificates, everybody with such a certificate would get 401. */
+  /** Without the CA of client certificates, all users with such a certificate would get 401. */
   async #serving(clientCA: ((context: string) => Promise<string>) | undefined): Promise<object> {
     const pem = await this.#askClientCA(clientCA)
     if (pem === undefined) return {}
@@ -279,7 +279,7 @@ class ContextImport {
     this.#say('note', 'its user must be allowed to impersonate: see deploy/rbac/upstream-gateway-user.yaml')
   }
 
-  /** `key-data` (base64) before `key` (a file), as kubectl. */
+  /** `key-data` (base64) takes precedence over `key` (a file), as in kubectl. */
   #take(into: keyof typeof SECRET_KEYS, from: Loose, key: string): void {
     const data = from[`${key}-data`]
     const file = from[key]

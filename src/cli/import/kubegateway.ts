@@ -1,5 +1,6 @@
-// `portcullis import kubegateway`: the UpstreamClusters of a KubeGateway control plane as objects for Portcullis. The manifests are the
-// same, but their behaviour is not always (docs/coming-from-kubegateway.md): where a field can keep it, the field is set, and every
+// `portcullis import kubegateway`: converts the UpstreamClusters of a KubeGateway control plane to objects for Portcullis. The manifests
+// are
+// the same, but not always their behavior (docs/coming-from-kubegateway.md): if a field can preserve it, the field is set; every
 // other difference is reported.
 
 import { checkUpstreamCluster } from '../../gateway/api/upstream-cluster/checks.ts'
@@ -67,7 +68,7 @@ function convertSpec(
   return { ...spec, ...convertClient(name, spec, note), ...health }
 }
 
-/** KubeGateway verifies certificates of servers for the name of the cluster; here it is the host of the endpoint. */
+/** KubeGateway verifies server certificates for the name of the cluster; we verify the endpoint's host. */
 function convertClient(name: string, spec: Readonly<Record<string, unknown>>, note: Note): { clientConfig?: object } {
   const client = spec['clientConfig']
   if (!isRecord(client)) return {}

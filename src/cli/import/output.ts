@@ -1,4 +1,4 @@
-// Output of `portcullis import`: manifests on standard output or in a directory, and remarks for people.
+// Output of `portcullis import`: manifests on standard output or in a directory, and human-readable remarks.
 
 import { stringify } from 'yaml'
 import { writeManifests } from '../../gateway/io/sources/files/manifest-files.ts'
@@ -15,19 +15,19 @@ export interface ImportOutput extends Output {
 export interface ImportedCluster {
   readonly name: string
   readonly documents: readonly object[]
-  /** What differs, is missing, or has to be done by hand. */
+  /** Differences, missing parts, and manual steps. */
   readonly remarks: readonly Remark[]
 }
 
 export interface Remark {
   /** `error`: the gateway would reject the object. */
   readonly severity: 'error' | 'warning' | 'note'
-  /** `spec.servers[0]`; '' = the whole. */
+  /** `spec.servers[0]`; '' = the whole object. */
   readonly path: string
   readonly message: string
 }
 
-/** Remarks go to `err`, so that standard output is only YAML. @returns the exit code: 1 when an object would be rejected */
+/** Remarks go to `err`, so that standard output is only YAML. @returns the exit code: 1 if an object would be rejected */
 export function printImport(imported: readonly ImportedCluster[], { dir, force, out, err }: ImportOutput): number {
   const texts = imported
     .filter(({ documents }) => documents.length > 0)

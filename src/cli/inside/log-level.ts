@@ -1,4 +1,4 @@
-// `portcullis log-level`: shows or changes the log level of running gateways, for a while.
+// `portcullis log-level`: shows the log level of running gateways, or changes it temporarily.
 
 import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -8,13 +8,13 @@ import { AdminClient, type AdminClientOptions } from '../client/admin-client.ts'
 import { type Output, reportUserErrors } from '../command/output.ts'
 
 export interface LogLevelOptions extends AdminClientOptions, Output {
-  /** undefined = only shown. */
+  /** undefined = only show it. */
   readonly level?: string
   /** A duration, `10m`. */
   readonly for: string
 }
 
-/** @returns the exit code: 1 when a replica has not answered */
+/** @returns the exit code: 1 if a replica didn't answer */
 export function logLevel(options: LogLevelOptions): Promise<number> {
   const { level, out, err } = options
   return reportUserErrors(err, async () => {

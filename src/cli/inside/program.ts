@@ -1,4 +1,4 @@
-// The commands for the inside of a running gateway.
+// The commands that look inside a running gateway.
 
 import { Argument, type Command } from 'commander'
 import { forAdmin, wholeNumber } from '../command/flags.ts'

@@ -1,4 +1,4 @@
-// `portcullis support-bundle`: what whoever helps from afar needs to know of a running gateway, in one file without secrets.
+// `portcullis support-bundle`: collects what remote support needs to know about a running gateway, in one file without secrets.
 
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { writeNewFile } from '../../kit/io/world/new-file.ts'

@@ -1,25 +1,25 @@
-// An access log as requests in the order in which they came. A file is read twice: first for the requests that ran longer than lines
-// wait for their turn, then for all.
+// Reads an access log as requests in order of arrival. A file is read twice: first for the requests that ran longer than the reordering
+// window, then for all.
 
 import { type LogEntry, parseLogEntry } from '../../gateway/core/replay/log-entry.ts'
 import { isLong, type Ordered, StartOrder } from '../../gateway/core/replay/start-order.ts'
 import { type LogLine, linesOfFile, numbered } from '../../kit/io/logs/log-lines.ts'
 
 export interface LogReading {
-  /** Lines that hold no request: damaged, and their numbers with what is wrong, as far as they are kept. */
+  /** Damaged lines: their count, and the numbers and errors of the first ones. */
   damaged: number
   readonly damagedLines: { readonly line: number; readonly error: string }[]
-  /** Lines of the gateway's own log, which may go to the same place. */
+  /** Lines of the gateway's own log, which may go to the same file. */
   otherLines: number
 }
 
-/** Damaged lines that are named. */
+/** Damaged lines that are listed. */
 const MAX_NAMED = 20
-/** Long requests that are known beforehand; others come late. */
+/** Long requests known in advance; further ones come late. */
 const MAX_LONG = 50_000
 const LATENCY = /"latencyMs":(\d+)/
 
-/** `-` = standard input, which can be read once: what is long then comes late. `reading` is filled on the way. */
+/** `-` = standard input, which can be read only once: long requests then come late. `reading` is filled along the way. */
 export async function* readLog(
   path: string,
   input: AsyncIterable<string>,
@@ -41,7 +41,7 @@ export function emptyReading(): LogReading {
 async function longEntries(path: string): Promise<LogEntry[] | undefined> {
   const long: LogEntry[] = []
   for await (const { text } of linesOfFile(path)) {
-    // Looking costs a tenth of parsing.
+    // A regular expression costs a tenth of parsing.
     if (text === undefined || !isLong({ latencyMs: Number(LATENCY.exec(text)?.[1] ?? 0) })) continue
     const entry = parseLogEntry(text)
     if ('error' in entry || !isLong(entry)) continue
@@ -63,7 +63,7 @@ function entryOf({ number, text }: LogLine, reading: LogReading): LogEntry | und
   return undefined
 }
 
-/** As src/kit/io/logs/log.ts writes it: a level and a message, and no request. */
+/** As written by src/io/logs/log.ts: a level and a message, and no request. */
 function isOwnLog(text: string): boolean {
   return text.startsWith('{') && text.endsWith('}') && text.includes('"level":') && !text.includes('"auditID":')
 }

@@ -20,16 +20,16 @@ import { emptyReading, type LogReading, readLog } from './read-log.ts'
 export interface ReplayOptions extends Omit<ServedClustersOptions, 'configDir'> {
   /** Path of the access log; `-` = `input`. */
   readonly log: string
-  /** Directory or file of UpstreamClusters. Default: the API server that kubeconfig and context name. */
+  /** Directory or file of UpstreamClusters. Default: the API server given by kubeconfig and context. */
   readonly config?: string
-  /** Directory or file with which it is compared. Default: what the log says was done. */
+  /** Directory or file to compare it with. Default: what was done according to the log. */
   readonly compare?: string
   readonly output: 'text' | 'json'
   readonly failOnChange: boolean
   readonly input: AsyncIterable<string>
 }
 
-/** @returns the exit code: with failOnChange 2 when a request would get another answer; 1 when nothing could be read */
+/** @returns the exit code: with failOnChange 2 if a request would get another answer; 1 if nothing could be read */
 export async function replay(options: ReplayOptions): Promise<number> {
   const { log, config, output, failOnChange, out } = options
   const simulation = config === undefined ? await simulationOfServer(options) : await simulationOfFiles(config)
@@ -64,9 +64,9 @@ function addTo(
   summarizer.add(entry, late, comparison, message)
 }
 
-/** @param path directory or file of UpstreamClusters. @throws {UserError} when there is an error in it: a broken object would not be in force */
+/** @param path directory or file of UpstreamClusters. @throws {UserError} on any error in it: a broken object would not be in force */
 export async function simulationOfFiles(path: string): Promise<Simulation> {
-  // Secrets make no difference to what is decided: a pipeline that checks a change need not have them.
+  // Secrets don't affect decisions: a pipeline that checks a change need not have them.
   const { clusters, problems } = await loadWithoutSecrets(path, nodePemChecks)
   const error = problems.find(({ severity }) => severity === 'error')
   if (error !== undefined) {
@@ -77,7 +77,7 @@ export async function simulationOfFiles(path: string): Promise<Simulation> {
   return simulationOf([...clusters.values()].map((cluster) => compileCluster(cluster)))
 }
 
-/** Reads the API server that holds the objects. undefined = it cannot be read; the error was printed. */
+/** Reads the API server that holds the objects. undefined = it can't be read; the error was printed. */
 export async function simulationOfServer(options: ServedClustersOptions): Promise<Simulation | undefined> {
   const served = await readServedClusters(options)
   if (served === undefined) return undefined
@@ -92,7 +92,7 @@ function simulationOf(clusters: readonly CompiledCluster[]): Simulation {
   return new Simulation(buildClusterIndex(local), (cluster) => tables.get(cluster) ?? tableOf(cluster))
 }
 
-/** The log is of one replica: its part of a limit that replicas share is the local one. */
+/** The log is from one replica: its part of a limit shared by replicas is the local one. */
 function withLocalLimits(cluster: CompiledCluster): CompiledCluster {
   return { ...cluster, schemas: cluster.schemas.map((schema) => ({ ...schema, shared: undefined })) }
 }

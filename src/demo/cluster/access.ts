@@ -1,4 +1,4 @@
-// Who may do what on the demo's clusters: a handful of rules in place of RBAC.
+// Authorization of the demo's clusters: a handful of rules instead of RBAC.
 
 import {
   type Attributes,
@@ -10,12 +10,12 @@ import {
 import type { AccessReviewAttributes } from '../../gateway/core/identity/impersonate.ts'
 import { GROUP_AUTHENTICATED, type UserInfo } from '../../kube/api/user.ts'
 
-/** May write in the namespaces of applications. */
+/** May write in application namespaces. */
 export const DEVELOPERS = 'developers'
 const DEVELOPER_NAMESPACES: ReadonlySet<string> = new Set(['shop', 'default'])
 const CONTROLLERS: ReadonlySet<string> = new Set(['system:kube-controller-manager', 'system:kube-scheduler'])
 
-/** @param gatewayUser the only user that may impersonate and ask for reviews, besides system:masters */
+/** @param gatewayUser the only user that may impersonate and create reviews, besides system:masters */
 export function demoAuthorizer(gatewayUser: string): Authorizer {
   return (user, asked) => {
     if (user === 'anonymous') return 'path' in asked && isPublic(asked)
@@ -31,7 +31,7 @@ function mayUse(gatewayUser: string, user: UserInfo, asked: AccessReviewAttribut
   if (CONTROLLERS.has(user.name)) return true
   if (user.groups.includes('system:nodes') && isNodeWork(asked)) return true
   if (user.groups.includes(DEVELOPERS) && DEVELOPER_NAMESPACES.has(asked.namespace)) return true
-  // Everybody who signed in may look around.
+  // All authenticated users may read.
   return READING_VERBS.includes(asked.verb) && asked.resource !== 'secrets'
 }
 
@@ -39,17 +39,17 @@ function isReading({ verb }: Attributes): boolean {
   return verb === 'get' || verb === 'head'
 }
 
-/** As system:public-info-viewer. */
+/** Same as system:public-info-viewer. */
 function isPublic(asked: PathAttributes): boolean {
   return isReading(asked) && HEALTH_PATHS.some((root) => asked.path === root || asked.path.startsWith(`${root}/`))
 }
 
-/** As system:discovery. */
+/** Same as system:discovery. */
 function mayDiscover(user: UserInfo, asked: PathAttributes): boolean {
   return isReading(asked) && user.groups.includes(GROUP_AUTHENTICATED)
 }
 
-/** As deploy/rbac/upstream-gateway-user.yaml and protection-worker.yaml; it reads pods as everybody does. */
+/** Same as deploy/rbac/upstream-gateway-user.yaml and protection-worker.yaml; it reads pods like any user. */
 function isGatewayWork({ verb, resource }: AccessReviewAttributes): boolean {
   if (resource === 'events') return verb === 'get' || verb === 'create' || verb === 'patch'
   return verb === 'impersonate' || (verb === 'create' && REVIEWS.has(resource))

@@ -1,5 +1,5 @@
-// A small Kubernetes cluster inside this process, for `portcullis demo` and its tests: the API server of the gateway, with
-// more kinds and a store in memory, and in place of controllers and kubelets a timer. It is not part of the gateway; the
+// A small Kubernetes cluster inside this process, for `portcullis demo` and its tests: the gateway's API server with
+// more kinds and a store in memory, and a timer instead of controllers and kubelets. It is not part of the gateway; the
 // gateway's own tests run on real clusters.
 
 import { randomUUID } from 'node:crypto'
@@ -41,7 +41,7 @@ interface DemoClusterOptions {
   readonly serverKeyPair: KeyPair
   /** Static bearer tokens and their users. */
   readonly tokens: ReadonlyMap<string, UserInfo>
-  /** The user that may impersonate and ask for reviews. */
+  /** The user that may impersonate and create reviews. */
   readonly gatewayUser: string
   /** Default: five nodes, some forty pods. */
   readonly size?: SampleSize
@@ -49,16 +49,16 @@ interface DemoClusterOptions {
 
 export interface DemoCluster {
   readonly name: string
-  /** `https://127.0.0.1:PORT`, one for each apiserver; `NAME-1` is the first. */
+  /** `https://127.0.0.1:PORT`, one per apiserver; `NAME-1` is the first. */
   readonly urls: readonly string[]
   readonly nodes: readonly string[]
-  /** Ends one apiserver, as a crash would: every connection breaks. */
+  /** Ends one apiserver, like a crash: every connection breaks. */
   kill(replica: number): void
   stop(): void
 }
 
 const DEFAULT_SIZE: SampleSize = { nodes: 5, scale: 1 }
-/** What exists at the start has done so for this long. */
+/** Initial age of the sample objects. */
 const AGE_MS = 3_600_000
 
 export async function startDemoCluster(options: DemoClusterOptions): Promise<DemoCluster> {
@@ -108,11 +108,11 @@ export async function startDemoCluster(options: DemoClusterOptions): Promise<Dem
   }
 }
 
-// What makes a demo cluster move: workloads are followed, pods start and end, and a node whose lease is not renewed is NotReady
-// after a while (that is what the degrade switch is about).
+// Drives a demo cluster: reconciles workloads, starts and ends pods, and marks a node NotReady if its lease is not renewed
+// for a while (the case for the degrade switch).
 const STEP_MS = 500
 
-/** Everything running, nothing pending, in as few writes as that takes: the demo is to start fast. */
+/** Brings everything to Running in as few writes as possible, so that the demo starts fast. */
 function settle(objects: ClusterObjects): void {
   addServiceAccounts(objects)
   for (const one of objects.list(DEPLOYMENTS)) stepDeployment(objects, one)
@@ -150,7 +150,7 @@ function addServiceAccounts(objects: ClusterObjects): void {
   }
 }
 
-// Every kind that the demo's clusters serve.
+// All kinds served by the demo's clusters.
 const DEMO_SCHEME: readonly ResourceKind[] = [
   PODS,
   NODES,

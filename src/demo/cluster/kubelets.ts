@@ -1,5 +1,5 @@
-// In place of the kubelets and the controller of nodes: a pod is Pending, then being created, then Running; what is deleted
-// takes its time to end; and a node whose lease is not renewed is NotReady.
+// Stands in for the kubelets and the node controller: a pod is Pending, then ContainerCreating, then Running; a deleted one
+// takes time to end; and a node whose lease is not renewed becomes NotReady.
 
 import { randomInt } from 'node:crypto'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
@@ -13,14 +13,14 @@ import { isEnding, isPodReady, PODS } from '../kinds/pod-kind.ts'
 import type { ClusterObjects } from './objects.ts'
 import { nodeOf, schedule } from './scheduler.ts'
 
-/** How long the containers of the demo take to stop. */
+/** Time that the demo's containers take to stop. */
 const STOP_MS = 2_000
-/** As kube-controller-manager's --node-monitor-grace-period, shortened: who looks at a demo does not wait. */
+/** Like kube-controller-manager's --node-monitor-grace-period, but shorter, so that the demo doesn't make its viewers wait. */
 const NODE_GRACE_MS = 20_000
-/** Where kubelets write their leases. */
+/** Namespace of the kubelets' leases. */
 export const LEASE_NAMESPACE = 'kube-node-lease'
 
-/** One step further in the life of a pod. @param atOnce whether its containers are made in no time */
+/** Advances the life of a pod by one step. @param atOnce whether its containers are created instantly */
 export function stepPod(objects: ClusterObjects, given: JsonObject, atOnce: boolean): void {
   const pod = isEnding(given) || nodeOf(given) !== '' ? given : schedule(objects, given)
   if (isEnding(pod)) endIfOver(objects, pod)
@@ -51,7 +51,7 @@ export function watchNode(objects: ClusterObjects, node: JsonObject): void {
   objects.update(NODES, { ...node, status }, 'kube-controller-manager', 'status')
 }
 
-/** Its containers have had the time to stop. */
+/** Removes the pod once its containers have had the time to stop. */
 function endIfOver(objects: ClusterObjects, pod: JsonObject): void {
   const graceMs = numberAt(pod, 'metadata.deletionGracePeriodSeconds') * 1000
   const beganMs = Date.parse(metaText(pod, 'deletionTimestamp')) - graceMs

@@ -1,4 +1,4 @@
-// The objects of a cluster as its controllers read and write them: through the registry, as programs with names of their own.
+// The objects of a cluster as read and written by its controllers: through the registry, as separately named programs.
 
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import type { Incoming } from '../../apiserver/objects/write-object-decode.ts'
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { type ResourceKind, resourceName } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
 
-/** Who writes, as managedFields name it. */
+/** The writer's name in managedFields. */
 export type Program = 'kube-controller-manager' | 'kube-scheduler' | 'kubelet' | 'portcullis-demo'
 
 export class ClusterObjects {
@@ -46,7 +46,7 @@ export class ClusterObjects {
     this.#registry.delete(kind, placeOf(object), { ...DELETE_NOW, gracePeriodSeconds })
   }
 
-  /** What cannot be done for one object, such as making pods of a template that is none, is tried again with the next step. */
+  /** Work that fails for one object, such as creating pods from an invalid template, is retried with the next step. */
   attempt(work: () => void): void {
     try {
       work()

@@ -1,5 +1,5 @@
-// What the demo's clusters hold when they start: nodes with their leases, namespaces, deployments and services.
-// The pods come from the deployments (workloads.ts).
+// Initial contents of the demo's clusters: nodes with their leases, namespaces, deployments and services.
+// The pods are created by the deployments (workloads.ts).
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { metaMicroTime, metaTime } from '../../kit/core/text/meta-time.ts'
@@ -18,7 +18,7 @@ export interface SampleSize {
   readonly scale: number
 }
 
-/** Beside those that every API server has. */
+/** In addition to those of every API server. */
 const SAMPLE_NAMESPACES = [LEASE_NAMESPACE, 'shop']
 
 interface Application {
@@ -46,7 +46,7 @@ const APPLICATIONS: readonly Application[] = [
   { namespace: 'shop', name: 'web', image: 'registry.example.com/web:7.2', replicas: 8, port: 80 },
 ]
 
-/** @param name of the cluster; the nodes are called after it */
+/** @param name of the cluster, from which the node names are derived */
 export function addSampleData(objects: ClusterObjects, name: string, size: SampleSize): void {
   for (const namespace of SAMPLE_NAMESPACES) add(objects, NAMESPACES, { metadata: { name: namespace } })
   for (let i = 1; i <= size.nodes; i++) addNode(objects, `${name}-node-${i}`, i)

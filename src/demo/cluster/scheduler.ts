@@ -1,4 +1,4 @@
-// In place of the scheduler: pods of one owner are spread over the nodes.
+// Stands in for the scheduler: spreads pods of one owner over the nodes.
 
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -7,14 +7,14 @@ import { listAt, objectAt, textAt, valueAt } from '../kinds/json.ts'
 import { PODS } from '../kinds/pod-kind.ts'
 import type { ClusterObjects } from './objects.ts'
 
-/** The pod with a node, if there is one that it can have. */
+/** Assigns the pod to a node, if one is eligible. */
 export function schedule(objects: ClusterObjects, pod: JsonObject): JsonObject {
   const nodeName = nodeFor(objects, ownerUid(pod))
   if (nodeName === undefined) return pod
   return objects.update(PODS, { ...pod, spec: { ...objectAt(pod, 'spec'), nodeName } }, 'kube-scheduler')
 }
 
-/** The name of the node that has the fewest pods of the owner, and of those the fewest pods. */
+/** The name of the node with the fewest pods of the owner, and among those the fewest pods. */
 export function nodeFor(objects: ClusterObjects, owner: string): string | undefined {
   const loads = new Map<string, number>()
   for (const node of objects.list(NODES)) {
@@ -29,7 +29,7 @@ export function nodeFor(objects: ClusterObjects, owner: string): string | undefi
   return least?.[0]
 }
 
-/** '' = it has none yet. */
+/** '' = not scheduled yet. */
 export function nodeOf(pod: JsonObject): string {
   return textAt(pod, 'spec.nodeName')
 }

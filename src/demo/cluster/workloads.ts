@@ -1,5 +1,5 @@
-// In place of the controllers of deployments and ReplicaSets: each step brings a workload a little nearer to what it asks
-// for, so that there is something to watch.
+// Stands in for the controllers of deployments and ReplicaSets: each step brings a workload a little closer to its
+// spec, so that there is something to watch.
 
 import { createHash } from 'node:crypto'
 import { metaText } from '../../apiserver/objects/object-metadata.ts'
@@ -19,10 +19,10 @@ import { nodeFor, ownerUid } from './scheduler.ts'
 const CONTROLLER = 'kube-controller-manager'
 const HASH_LABEL = 'pod-template-hash'
 const REVISION = 'deployment.kubernetes.io/revision'
-/** Pods of one ReplicaSet that are made in one step. What is too much goes at once, by one ranking. */
+/** Pods of one ReplicaSet created per step. Excess pods are removed at once, by one ranking. */
 const PODS_PER_STEP = 3
 
-/** Its newest ReplicaSet gets all replicas; older ones lose as many as the newest has ready. */
+/** The newest ReplicaSet gets all replicas; older ones lose as many as the newest has ready. */
 export function stepDeployment(objects: ClusterObjects, deployment: JsonObject): void {
   const hash = templateHash(deployment)
   const all = ownedBy(objects, REPLICA_SETS, deployment)
@@ -35,7 +35,7 @@ export function stepDeployment(objects: ClusterObjects, deployment: JsonObject):
     addReplicaSet(objects, deployment, hash, next)
     return
   }
-  // One that was taken back to becomes the newest revision (kubectl rollout undo).
+  // A rollback makes its ReplicaSet the newest revision (kubectl rollout undo).
   writeReplicas(objects, newest, wanted, Math.max(revisionOf(newest), next))
   let spare = Math.max(0, wanted - numberAt(newest, 'status.readyReplicas'))
   for (const old of older) {
@@ -46,7 +46,7 @@ export function stepDeployment(objects: ClusterObjects, deployment: JsonObject):
   writeDeploymentStatus(objects, deployment, newest, ownedBy(objects, REPLICA_SETS, deployment))
 }
 
-/** @param all as many pods as are missing at once, on their nodes */
+/** @param all create all missing pods at once, on their nodes */
 export function stepReplicaSet(objects: ClusterObjects, set: JsonObject, all: boolean): void {
   const pods = ownedBy(objects, PODS, set).filter((pod) => !isEnding(pod))
   const missing = replicasOf(set) - pods.length
@@ -64,7 +64,7 @@ export function stepReplicaSet(objects: ClusterObjects, set: JsonObject, all: bo
   })
 }
 
-/** Pods that go when there are too many: those that kube-controller-manager would delete, and of equal ones the first. */
+/** Victims if there are too many pods: those that kube-controller-manager would delete, and among equal ones the first. */
 function victims(objects: ClusterObjects, set: JsonObject, count: number): readonly JsonObject[] {
   if (count <= 0) return []
   const namespace = metaText(set, 'namespace')
@@ -78,7 +78,7 @@ function victims(objects: ClusterObjects, set: JsonObject, count: number): reado
   return pods.filter((pod) => chosen.has(uidOf(pod)))
 }
 
-/** What belongs to something that is gone goes, too. */
+/** Removes objects whose owner is gone. */
 export function collectOrphans(objects: ClusterObjects): void {
   const living = new Set([DEPLOYMENTS, REPLICA_SETS].flatMap((kind) => objects.list(kind).map(uidOf)))
   for (const kind of [REPLICA_SETS, PODS]) {
@@ -101,13 +101,13 @@ function ownerReference(kind: ResourceKind, owner: JsonObject): JsonObject {
   return { apiVersion: 'apps/v1', kind: kind.kind, name: metaText(owner, 'name'), uid: uidOf(owner), controller: true }
 }
 
-/** Of what the template says: kubectl writes out what is empty, and in an order of its own (kubectl rollout undo). */
+/** Hash of the template's content: kubectl writes empty fields, and in a different order (kubectl rollout undo). */
 function templateHash(deployment: JsonObject): string {
   const template = sortedJson(withoutEmpty(objectAt(deployment, 'spec.template')))
   return createHash('sha256').update(template).digest('hex').slice(0, 10)
 }
 
-/** Without members that are null or maps without members. */
+/** Drops members that are null or empty maps. */
 function withoutEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEmpty)
   if (!isRecord(value)) return value
@@ -196,7 +196,7 @@ function writeDeploymentStatus(
 function writeStatus(objects: ClusterObjects, kind: ResourceKind, object: JsonObject, status: JsonObject): void {
   if (sameJson(object['status'] ?? {}, status)) return
   const { metadata, ...rest } = object
-  // Whatever version it is: only controllers write statuses.
+  // Any version: only controllers write statuses.
   const { resourceVersion: _, ...known } = objectAt({ metadata }, 'metadata')
   objects.update(kind, { ...rest, metadata: known, status }, CONTROLLER, 'status')
 }

@@ -1,4 +1,4 @@
-// Node, Service, ConfigMap and ServiceAccount (v1), as the demo knows them.
+// Node, Service, ConfigMap and ServiceAccount (v1), in the demo's version.
 
 import { randomInt } from 'node:crypto'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'

@@ -1,9 +1,9 @@
-// Reading objects whose shape nobody has checked: a missing or mistyped field reads as undefined, '' or 0.
+// Reads objects of unchecked shape: a missing or mistyped field reads as undefined, '' or 0.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
 
-/** The value at `path`, e.g. `spec.template.metadata`; keys that hold a dot cannot be reached. */
+/** The value at `path`, e.g. `spec.template.metadata`; keys that contain a dot can't be reached. */
 export function valueAt(value: unknown, path: string): unknown {
   let at: unknown = value
   for (const key of path.split('.')) at = isRecord(at) ? at[key] : undefined

@@ -1,5 +1,5 @@
-// The demo's kinds in Kubernetes' protocol buffers, which kubectl sends for `create`, `run` and evictions: field numbers of
-// k8s.io/api generated.proto. Fields that the demo does not care for are skipped.
+// The demo's kinds as Kubernetes protocol buffers, which kubectl sends for `create`, `run` and evictions: field numbers of
+// k8s.io/api generated.proto. Fields that the demo doesn't use are skipped.
 
 import {
   deleteOptions,

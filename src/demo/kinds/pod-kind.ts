@@ -1,4 +1,4 @@
-// Pod (v1): what is shown of it, how long it takes to end, its log and its eviction.
+// Pod (v1): its columns, its grace period, its log and its eviction.
 
 import { isTrue } from '../../gateway/core/request/list-options.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -24,7 +24,7 @@ const container = named('A container.', {
   volumeMounts: listBy(['mountPath'], 'Where volumes are mounted.', open('A mount.', { mountPath: text('The path.') })),
 })
 
-/** Of pods, and of the templates of pods. */
+/** For pods and pod templates. */
 export const POD_SPEC: JsonSchema = open('What runs, and where.', {
   containers: listBy(['name'], 'What runs side by side.', container),
   initContainers: listBy(['name'], 'What runs before.', container),
@@ -35,7 +35,7 @@ export const POD_SPEC: JsonSchema = open('What runs, and where.', {
   terminationGracePeriodSeconds: wholeNumber('Seconds that containers have to stop.', 'int64'),
 })
 
-/** Of a pod that says nothing else (core/v1 defaults). */
+/** Default of a pod (core/v1 defaults). */
 const GRACE_SECONDS = 30
 
 export const PODS: ResourceKind = {
@@ -68,7 +68,7 @@ export const PODS: ResourceKind = {
     'status.podIP',
   ],
   prepare: (pod) => ({ ...pod, status: { phase: 'Pending' } }),
-  // What no kubelet has started goes at once.
+  // A pod that no kubelet has started is removed at once.
   gracePeriod(pod, asked) {
     if (textAt(pod, 'spec.nodeName') === '') return 0
     return asked ?? numberAt(pod, 'spec.terminationGracePeriodSeconds', GRACE_SECONDS)
@@ -119,7 +119,7 @@ function evict({ object, query, body, remove }: ConnectCall): ConnectAnswer {
 const LOG_LINES = 5
 const LOG_INTERVAL_MS = 1000
 
-/** Some lines of nothing in particular; with `follow` one more each second. */
+/** Some meaningless lines; with `follow` one more each second. */
 function answerLog({ object, query }: ConnectCall): ConnectAnswer {
   const name = textAt(object, 'metadata.name')
   const line = (atMs: number): string => `${new Date(atMs).toISOString()} ${name} served requests: ok\n`
@@ -138,7 +138,7 @@ function answerLog({ object, query }: ConnectCall): ConnectAnswer {
   }
 }
 
-/** PodLogOptions.tailLines: so many at most. */
+/** PodLogOptions.tailLines: maximum number of lines. */
 function tailLines(query: URLSearchParams): number {
   const asked = query.get('tailLines')
   if (asked === null || asked === '') return LOG_LINES

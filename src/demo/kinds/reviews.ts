@@ -1,4 +1,4 @@
-// The questions that the demo's clusters answer: TokenReview, SubjectAccessReview, and two about oneself.
+// Reviews answered by the demo's clusters: TokenReview, SubjectAccessReview, and two self reviews.
 
 import type { Authorizer } from '../../apiserver/access/authorize.ts'
 import type { ReviewKind } from '../../apiserver/objects/api-resource.ts'
@@ -28,7 +28,7 @@ export function demoReviews(
         const token = textAt(body, 'spec.token')
         if (token === '') throw statusError('BadRequest', 'token is required for TokenReview in authentication')
         const user = userOf(token)
-        // An unknown token is not an error: the answer is that nobody is authenticated.
+        // An unknown token is not an error: the answer is "not authenticated".
         const status =
           user === undefined
             ? { user: {}, error: 'invalid bearer token' }

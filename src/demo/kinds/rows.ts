@@ -1,5 +1,5 @@
-// What the rows of the demo's kinds have in common: columns as kubectl shows them of a real cluster
-// (k8s.io/kubernetes/pkg/printers/internalversion/printers.go), and schemas that know the lists that are merged.
+// Shared by the rows of the demo's kinds: columns as kubectl shows them for a real cluster
+// (k8s.io/kubernetes/pkg/printers/internalversion/printers.go), and schemas that know which lists are merged.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { type JsonSchema, kubeObject, list, text, time } from '../../kit/api/json/json-schema.ts'
@@ -36,7 +36,7 @@ export function open(description: string, properties: Readonly<Record<string, Js
   return { type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true, properties }
 }
 
-/** A list whose items are told apart by these fields, by the first of them in strategic merge patches. */
+/** A list whose items are identified by these fields, and merged by the first of them in strategic merge patches. */
 export function listBy(keys: readonly string[], description: string, items: JsonSchema): JsonSchema {
   return { ...list(description, items), 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys }
 }
@@ -60,7 +60,7 @@ export function statusWith(more: Readonly<Record<string, JsonSchema>> = {}): Jso
   return open('What has become of it.', { conditions: listBy(['type'], 'Aspects of the state.', condition), ...more })
 }
 
-/** @param fields beside apiVersion, kind and metadata */
+/** @param fields besides apiVersion, kind and metadata */
 export function openKind(
   description: string,
   apiVersion: string,

@@ -11,7 +11,7 @@ import { numberAt, objectAt, valueAt } from './json.ts'
 import { POD_SPEC } from './pod-kind.ts'
 import { AGE, column, integerColumn, open, openKind, statusWith } from './rows.ts'
 
-/** autoscaling/v1 Scale: how many pods there are to be. */
+/** autoscaling/v1 Scale: the desired number of pods. */
 const SCALE: ViewSubresource = {
   name: 'scale',
   group: 'autoscaling',
@@ -80,7 +80,7 @@ export const REPLICA_SETS: ResourceKind = {
   selectableFields: ['status.replicas'],
 }
 
-/** Pods that the object asks for. */
+/** Desired number of pods. */
 export function replicasOf(object: JsonObject): number {
   return numberAt(object, 'spec.replicas', 1)
 }

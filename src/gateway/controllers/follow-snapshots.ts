@@ -1,4 +1,4 @@
-// In a gateway thread: puts the snapshots of the main thread in force. New requests see them at once. Requests end that run on
+// In a gateway thread: applies the snapshots of the main thread. New requests see them at once. Ends requests that run on
 // removed endpoints or clusters, or for a revoked user.
 
 import type { Clock } from '../../kit/api/ports.ts'
@@ -17,14 +17,14 @@ export interface FollowerDeps {
   random(): number
   /** Requests that outlive their endpoint are ended within this time. */
   readonly drainTimeoutMs: number
-  /** How many threads divide limits that hold for all of them together. */
+  /** Number of threads that share limits valid for all of them together. */
   readonly threads: number
 }
 
 export interface SnapshotFollower {
-  /** A cluster that is new or has changed. */
+  /** A new or changed cluster. */
   stage(handle: ClusterHandle): void
-  /** Puts what was staged in force, and drops `removed`. @returns the clusters that were staged */
+  /** Applies what was staged, and drops `removed`. @returns the clusters that were staged */
   commit(generation: number, removed: readonly string[]): readonly CompiledCluster[]
 }
 
@@ -50,7 +50,7 @@ export function createSnapshotFollower(deps: FollowerDeps): SnapshotFollower {
   }
 }
 
-/** clientConfig.qps holds for all threads together. They make these calls rarely, so each gets an equal part. */
+/** clientConfig.qps holds for all threads together. They rarely make these calls, so each gets an equal part. */
 function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
   const { client } = compiled
   if (threads === 1 || client.qps <= 0) return compiled
@@ -58,7 +58,7 @@ function ownPart(compiled: CompiledCluster, threads: number): CompiledCluster {
   return { ...compiled, client: { ...client, qps: client.qps / threads, burst } }
 }
 
-/** Each with whether it is a backup. */
+/** Endpoints, and whether each is a backup. */
 function endpointsOf(clusters: ClusterTable, names: readonly string[]): ReadonlyMap<string, boolean> {
   const all = new Map<string, boolean>()
   for (const name of names) {
@@ -69,7 +69,7 @@ function endpointsOf(clusters: ClusterTable, names: readonly string[]): Readonly
   return all
 }
 
-/** On every change of the cluster, not only after a revocation: changes are rare, and this only looks at running requests. */
+/** On every change of the cluster, not only after a revocation: changes are rare, and this only checks running requests. */
 function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster[]): void {
   for (const { name, authentication } of changed) {
     if (authentication.revoked !== undefined) running.abortRevoked(name, authentication.revoked)
@@ -77,7 +77,7 @@ function endRevoked({ running }: FollowerDeps, changed: readonly CompiledCluster
 }
 
 /**
- * Watches and upgraded connections on an endpoint that was removed, or is only a backup from now on, end, spread over the drain time;
+ * Ends watches and upgraded connections on an endpoint that was removed or has become a backup, spread over the drain time;
  * short requests finish by themselves.
  */
 function endOrphans(

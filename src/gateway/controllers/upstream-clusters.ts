@@ -1,5 +1,5 @@
-// Desired objects -> cluster table of the main thread: compiles what has changed, and puts it there. The steps after that are in
-// program/wiring/apply-change.ts.
+// Desired objects -> cluster table of the main thread: compiles what has changed, and stores it there. The next steps are in
+// app/wiring/apply-change.ts.
 
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
@@ -15,11 +15,11 @@ import type { EndpointProbes } from './probes/endpoint-probes.ts'
 import type { FollowedServers } from './servers/followed-servers.ts'
 
 export interface CompiledChange {
-  /** Clusters that are new or differ from before. */
+  /** Clusters that are new or changed. */
   readonly changed: readonly CompiledCluster[]
-  /** Names of those that are gone. */
+  /** Names of removed clusters. */
   readonly removed: readonly string[]
-  /** What the source delivered. */
+  /** As delivered by the source. */
   readonly source: SourceChange
   /**
    * Clusters whose newest version could not be compiled, in this or an earlier change, and why. Their last good version stays in
@@ -40,9 +40,9 @@ export interface UpstreamClustersDeps {
 }
 
 export interface UpstreamClustersController {
-  /** Compiles what a source delivered, as far as it differs from the table. Changes nothing else. */
+  /** Compiles the difference between a delivery and the table. Changes nothing else. */
   compile(source: SourceChange): CompiledChange
-  /** Puts the change in the cluster table of the main thread, and updates connections, certificates and probes. */
+  /** Stores the change in the cluster table of the main thread, and updates connections, certificates and probes. */
   follow(change: CompiledChange): void
 }
 
@@ -74,7 +74,7 @@ function compileChange(
     if (current?.revision === compiledRevision(resolved, addresses)) continue
     try {
       const next = compileCluster(resolved, UPSTREAM_CLUSTER_SPEC_SCHEMA, addresses)
-      // Finds certificates that OpenSSL rejects here, not in the handshakes of clients.
+      // Finds certificates rejected by OpenSSL here, not in client handshakes.
       contexts.forCluster(next)
       changed.push(next)
     } catch (error) {
@@ -109,7 +109,7 @@ function failureOf(cluster: string, error: unknown): SourceError {
   return { reason: 'FieldValueInvalid', file: '', line: 0, path: 'spec', message, fix, severity: 'error', cluster }
 }
 
-/** Without information on what has changed, all names. */
+/** All names if the delivery doesn't say what has changed. */
 function namesIn({ clusters }: SourceChange, table: ClusterTable): ReadonlySet<string> {
   return new Set([...clusters.keys(), ...table.names()])
 }

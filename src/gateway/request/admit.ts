@@ -1,4 +1,4 @@
-// The filters of the request path: those of core, and what has to ask somebody.
+// The filters of the request path: those of core, and those that need to call upstream.
 
 import { disruption } from '../../incidents/request/disruption.ts'
 import type { Refusal } from '../../kit/core/refusal/refusal.ts'
@@ -22,7 +22,7 @@ const SET: FilterSet<Decision, Later> = {
 }
 const FILTERS = new Pipeline<Decision, Later>(SET)
 
-/** A promise = a filter has to wait: what comes of it goes to `resumeAdmission`. */
+/** Returns a promise if a filter has to wait; pass its result to `resumeAdmission`. */
 export function admit(decision: Decision): Permit | Refusal | Later {
   return FILTERS.run(decision)
 }
@@ -31,7 +31,7 @@ export function resumeAdmission(decision: Decision, refusal: Refusal | undefined
   return FILTERS.resume(decision, refusal)
 }
 
-/** Begins again at the filter that wants to; what comes of it goes to `resumeAdmission`. */
+/** Restarts at the filter that asked for the recheck; pass the result to `resumeAdmission`. */
 export function recheck(decision: Decision, { filter, check }: Recheck): Later {
   decision.recheck = undefined
   FILTERS.rewind(decision, filter)

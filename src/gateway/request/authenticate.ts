@@ -1,5 +1,5 @@
-// Who sends a request: x509, then bearer token, then anonymous (apiserver/pkg/authentication/request/union).
-// A credential that is there but wrong is 401, never anonymous. What was found out is remembered for the connection.
+// Authenticates the sender: x509, then bearer token, then anonymous (apiserver/pkg/authentication/request/union).
+// A credential that is present but wrong is 401, never anonymous. Results are cached per connection.
 
 import type { Peer } from '../../kit/api/stream.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
@@ -20,38 +20,36 @@ import { refuseUnanswered, reviewCall } from './calls/kube-review.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import { type Authenticated, authenticated } from './exchange/identity.ts'
 
-/** What the certificate of a connection is worth to one cluster. */
+/** Result of verifying the connection's certificate for one cluster. */
 interface RememberedCertificate {
-  /** The client CAs it was checked against: another bundle means another check. */
+  /** The client CAs it was checked against: a new bundle requires a new check. */
   readonly clientCA: string
   readonly notAfterMs: number
   readonly outcome: Authenticated | Refusal | undefined
-  /** What it is recognised by when it is revoked; none when it is not valid anyway. */
+  /** Identify the certificate in revocations; empty when it is not valid anyway. */
   readonly hashes: readonly string[]
 }
 
-/** The last token of a connection that was good. */
+/** The last valid token of a connection. */
 interface RememberedToken {
-  /** The `authorization` field that brought it. */
+  /** The `authorization` field that carried it. */
   readonly authorization: KnownSecret
   readonly cluster: string
-  /** As of the answer: another one means another question. */
+  /** Epoch at the time of the answer: a newer one requires a new review. */
   readonly epoch: number
-  /** Monotonic milliseconds, from the answer: not remembered longer here than there. */
+  /** Monotonic milliseconds, from the answer: never cached longer here than there. */
   readonly untilMs: number
   readonly identity: Authenticated
 }
 
-/** Key in the memory of a connection; the other keys are names of clusters, which have no colon. */
+/** Key in the connection's memory; the other keys are cluster names, which have no colon. */
 const TOKEN_MEMO = ':token'
 const FAILED_MEMO = ':failed-certificate'
-/** Characters, several times what any issuer makes: a question that may have to wait must not hold a megabyte. */
+/** Characters; several times what any issuer makes. A review that may have to wait must not hold a megabyte. */
 const MAX_TOKEN_LENGTH = 64 * 1024
 const NEVER = Number.POSITIVE_INFINITY
 
-/**
- * A promise only where a token has to be asked for. Whether the user is revoked is asked afterwards (refuseRevoked).
- */
+/** Returns a promise only if a token has to be reviewed. Revoked users are checked afterwards (refuseRevoked). */
 export function authenticate(
   exchange: Exchange,
   live: LiveCluster,
@@ -62,7 +60,7 @@ export function authenticate(
   if (byCertificate !== undefined && (!isRefusal(byCertificate) || byCertificate.refused === 'revoked')) {
     return byCertificate
   }
-  // Without either field there is no token, whatever else there is.
+  // Without either field there is no token.
   if (head.authorization !== undefined || head.upgrade !== '') {
     const remembered = fromMemory(exchange, live, cluster)
     if (remembered !== undefined) return remembered
@@ -77,7 +75,7 @@ export function authenticate(
   return anonymousIn(cluster)
 }
 
-/** A credential that is wrong whatever is asked, and how it is answered. */
+/** For a credential that is wrong for certain, without a review. */
 function refuseFailed(exchange: Exchange): Refusal {
   fail(exchange)
   return refuseBlocked(exchange) ?? refuseUnauthorized()
@@ -87,7 +85,7 @@ function fail({ gw, peer }: Exchange): void {
   gw.failures?.failed(peer.addressCharge.source)
 }
 
-/** Counted once for a connection: each of its requests has the same certificate. */
+/** Counted once per connection: all its requests carry the same certificate. */
 function refuseCertificate(exchange: Exchange, refusal: Authenticated | Refusal): Authenticated | Refusal {
   const { memo } = exchange.peer
   if (!memo.has(FAILED_MEMO)) {
@@ -97,7 +95,7 @@ function refuseCertificate(exchange: Exchange, refusal: Authenticated | Refusal)
   return refusal
 }
 
-/** undefined = a certificate without a user name has no opinion. */
+/** undefined: a certificate without a user name leaves the decision to the next authenticator. */
 function fromCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): Authenticated | Refusal | undefined {
   let known = peer.memo.get(cluster.name) as RememberedCertificate | undefined
   if (known === undefined || known.clientCA !== cluster.serving.clientCA || known.notAfterMs <= nowMs) {
@@ -105,7 +103,7 @@ function fromCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): A
     peer.memo.set(cluster.name, known)
   }
   const { revoked } = cluster.authentication
-  // One that names nobody is refused, too: a revoked certificate is not the same as none.
+  // A revoked certificate without a user name is refused, too: it is not the same as no certificate.
   if (revoked !== undefined && hasAny(revoked.certificates, known.hashes)) return refuseRevokedPart(CERTIFICATE_REVOKED)
   return known.outcome
 }
@@ -130,7 +128,7 @@ function checkCertificate(peer: Peer, cluster: CompiledCluster, nowMs: number): 
   return { clientCA, notAfterMs, outcome: authenticated(user, 'x509', hashes), hashes }
 }
 
-/** The same field again, on the same connection and for the same cluster. Nothing else makes two tokens the same. */
+/** Only the identical field on the same connection for the same cluster counts as the same token. */
 function fromMemory(exchange: Exchange, live: LiveCluster, cluster: CompiledCluster): Authenticated | undefined {
   const { gw, peer, head, monotonicMs } = exchange
   const known = peer.memo.get(TOKEN_MEMO) as RememberedToken | undefined
@@ -156,12 +154,12 @@ function fromToken(
   const query = { cluster: cluster.name, epoch, token, audiences, successTtlMs, failureTtlMs }
   const blocked = refuseBlockedToken(exchange, query)
   if (blocked !== undefined && blocked !== 'trial') return blocked
-  // A token of a subprotocol is not what `authorization` says, so that field does not stand for it.
+  // A token from a WebSocket subprotocol is not in `authorization`, so that field must not be the cache key.
   const authorization = from === 'header' ? exchange.head.authorization : undefined
   const verdict = exchange.gw.tokens.review(query, reviewCall(exchange.gw, live, 'token-review', exchange.charge))
   return verdict instanceof Promise
     ? verdict.then((late) => {
-        // Once for each answer: a client that goes on with a token that has expired does not guess.
+        // Count once per review: a client that keeps sending an expired token is not guessing.
         if (late.kind === 'rejected') fail(exchange)
         else if (late.kind === 'authenticated' && blocked === 'trial') trialPassed(exchange)
         return fromVerdict(exchange, live, query, authorization, late)
@@ -169,7 +167,7 @@ function fromToken(
     : fromVerdict(exchange, live, query, authorization, verdict)
 }
 
-/** Before anybody is asked: neither a remembered answer nor an apiserver that is away counts for a revoked token. */
+/** Before any review: a revoked token must not pass on a cached answer or because an apiserver is down. */
 function refuseToken(revoked: CompiledRevocation, token: string): Refusal | undefined {
   return hasAny(revoked.tokens, tokenHashes(token)) ? refuseRevokedPart(TOKEN_REVOKED) : undefined
 }
@@ -207,7 +205,7 @@ function remember(peer: Peer, token: RememberedToken): void {
   peer.memo.set(TOKEN_MEMO, token)
 }
 
-/** A remembered verdict is one object, and of one token: the identity made of it is remembered with it. */
+/** A cached verdict is one object for one token, so the identity derived from it is cached by that object. */
 const identities = new WeakMap<TokenReviewResult, Authenticated | Refusal>()
 
 function identityOf(
@@ -224,7 +222,7 @@ function identityOf(
   return fresh
 }
 
-/** One for each cluster, because an identity goes upstream together with the gateway's own credential there. */
+/** One per cluster, because an identity goes upstream together with the gateway's own credential there. */
 const anonymous = new WeakMap<CompiledCluster, Authenticated | Refusal>()
 
 function anonymousIn(cluster: CompiledCluster): Authenticated | Refusal {
@@ -235,18 +233,19 @@ function anonymousIn(cluster: CompiledCluster): Authenticated | Refusal {
   return fresh
 }
 
-// An address whose credentials have failed too often gets next to nothing without a valid one. Users behind the same address are not locked
-// out: a valid client certificate, a token that the connection has shown before, or one that any thread has accepted lately, is looked at as
-// ever. A few tokens that are new to the gateway are reviewed, so that whoever starts behind this address, a controller with a fresh
-// token, gets in.
+// An address with too many failed credentials is blocked unless it presents a valid one. Other users behind the same address are not locked
+// out: a valid client certificate, a token seen before on the connection, or one accepted lately by any thread is checked as
+// usual. A few tokens that are new to the gateway are still reviewed, so that a client that starts behind this address, such as a
+// controller
+// with a fresh token, gets in.
 
-/** Without a credential, or with one that is wrong whatever is asked. @returns undefined = it may go on */
+/** For requests without a credential, or with one that is certain to be wrong. @returns undefined = not blocked */
 function refuseBlocked(exchange: Exchange): Refusal | undefined {
   const blockedMs = blockedFor(exchange)
   return blockedMs === 0 ? undefined : refuseFor(exchange, blockedMs)
 }
 
-/** With a token. @returns undefined = it may go on; 'trial' = it may, and has taken something that is given back when it is accepted */
+/** For requests with a token. @returns undefined = not blocked; 'trial' = may try, taking a slot that is returned when the token is accepted */
 function refuseBlockedToken(exchange: Exchange, query: TokenQuery): Refusal | 'trial' | undefined {
   const blockedMs = blockedFor(exchange)
   if (blockedMs === 0) return undefined
@@ -258,7 +257,7 @@ function refuseBlockedToken(exchange: Exchange, query: TokenQuery): Refusal | 't
     case 'running':
       return undefined
     case 'rejected':
-      // A client that goes on with it must not take the place of another one's.
+      // A client that keeps sending this token must not use up another client's slot.
       return refuseFor(exchange, blockedMs)
     case 'unknown': {
       const { source } = peer.addressCharge

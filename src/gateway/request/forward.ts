@@ -1,5 +1,5 @@
-// Forwarding: the client's stream and an upstream stream, joined. What one brings goes to the other, and the window is given
-// back when the other side took it. Nothing is decided here but what a broken wire forces.
+// Forwarding: joins the client's stream with an upstream stream, in both directions. Gives back window when the other
+// side has taken the data. Makes no decisions except those that a broken connection forces.
 
 import type { Charge, HeaderList, ResetReason, Stream, StreamEvents } from '../../kit/api/stream.ts'
 import { refuse } from '../../kit/core/refusal/refusal.ts'
@@ -23,12 +23,12 @@ import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
 
-/** Of a request that nobody has processed: each endpoint, and one more connection to one of them. */
+/** For a request that was not processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3
 const EMPTY = Buffer.alloc(0)
 const NOBODY: readonly string[] = []
 
-/** The exchange is over when one of its streams says so. Only admission makes a permit. */
+/** The exchange ends when one of its streams does. Only admission makes a permit. */
 export function forward(exchange: Exchange, permit: Permit): void {
   if (exchange.place < 0) exchange.gw.running.add(exchange)
   exchange.transition('sending')
@@ -43,32 +43,32 @@ export function forward(exchange: Exchange, permit: Permit): void {
   } else exchange.body?.keptSent(exchange.upstream?.stream)
 }
 
-// Where the values of the pseudo-header fields stand in RequestHead.fields.
+// Indexes of the pseudo-header values in RequestHead.fields.
 const METHOD_AT = 1
 const TARGET_AT = 3
 const AUTHORITY_AT = 5
 const SCHEME_AT = 7
 
 /**
- * Picks an endpoint that was not tried and sends what is known of the request; false when there is none, or no budget for a retry.
- * @param retry why it is sent again; undefined = it is sent for the first time
+ * Picks an untried endpoint and sends what is known of the request; false when there is none, or no budget for a retry.
+ * @param retry why it is retried; undefined = first attempt
  */
 function send(exchange: Exchange, permit: Permit, tried: readonly string[], retry: ResetReason | undefined): boolean {
   const { gw, head, record } = exchange
   const nowMs = gw.clock.monotonic()
   nextStepAt(AT.forward, nowMs)
   let endpoint = selectEndpoint(gw, permit, nowMs, tried)
-  // A connection that was closing (GOAWAY) refuses what another connection to the same server takes.
+  // A connection that is closing (GOAWAY) refuses what another connection to the same server would take.
   if (endpoint === undefined && retry === 'refused' && record.attempts < MAX_ATTEMPTS)
     endpoint = selectEndpoint(gw, permit, nowMs)
   if (endpoint === undefined) return false
   const connections = gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (connections === undefined) return false
-  // Only now: what cannot be sent again costs others no retry.
+  // Only now: a request that can't be sent again must not use up retry budget.
   if (retry !== undefined && !takeRetry(exchange, permit, retry, nowMs)) return false
   const attempt = new ForwardAttempt(exchange, permit, endpoint, tried, nowMs)
   exchange.upstream = attempt
-  // Who sent a list before may still look at it.
+  // Copied for a retry: the earlier stream may still use the list.
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
   fields[AUTHORITY_AT] = endpoint.authority
   fields[SCHEME_AT] = endpoint.compiled.scheme
@@ -89,7 +89,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   return true
 }
 
-/** Of the user's budget, where one stream broke and its connection did not: his own request may be why. And of the cluster's. */
+/** If only this stream was reset, the request itself may be the cause: charge the user's retry budget. Always charge the cluster's. */
 function takeRetry(exchange: Exchange, permit: Permit, reason: ResetReason, nowMs: number): boolean {
   const { gw, record, charge } = exchange
   if (reason !== 'refused' && reason !== 'connection') {
@@ -103,7 +103,7 @@ function sendBody({ body, requestEnded }: Exchange, stream: Stream): void {
   if (requestEnded) stream.body(EMPTY, true)
 }
 
-/** Heartbeats, as often as kubelets send them, and what spec.degrade.exempt names, wait for no stream that others have. */
+/** Heartbeats, at the rate of kubelets, and what spec.degrade.exempt names never wait for a stream. */
 function freeClass(
   connections: UpstreamEndpoint,
   kind: RequestKind,
@@ -119,7 +119,7 @@ function freeClass(
   return reserved ? 'reserved' : kind
 }
 
-/** Flow control may have asked already. */
+/** Flow control may have checked already. */
 function isReserved({ reserved, cluster, info, user, userAgent }: Permit): boolean {
   return reserved || isExempt(cluster.degrade, info, user, userAgent)
 }
@@ -131,12 +131,12 @@ function classOf({ record }: Exchange, { caller, isWatch, info }: Permit): Reque
   return info.verb === 'list' ? 'list' : 'unary'
 }
 
-/** What comes of one attempt. What still comes of one that was given up is ignored. */
+/** Events of one attempt. Those of an abandoned attempt are ignored. */
 class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Holder {
   stream: Stream | undefined = undefined
-  /** What has come of an answer that the client gets when it is whole. */
+  /** The part of a held answer received so far. */
   #held: HeldAnswer | undefined = undefined
-  /** The slice in which its head came. */
+  /** Time slice in which its head arrived. */
   #heldIn = 0
 
   onHeaders(list: HeaderList, end: boolean): void {
@@ -165,18 +165,18 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     if (this.permit.isWatch) this.#watchAnswered(list, status)
     this.#begin(list, end)
     if (end) exchange.end()
-    // What came together with the head goes out first: a watch that ends without one event looks broken to its client.
+    // Data that arrived with the head goes first: a watch that ends without an event looks broken to its client.
     else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
   }
 
-  /** Of an answer that was given up nothing counts. */
+  /** Abandoned answers are not measured. */
   #measure(listed: ListRequest, head: HeaderList, status: number): void {
     const encoding = headerValue(head, 'content-encoding') ?? ''
     const type = headerValue(head, 'content-type') ?? ''
     listed.answer = status === 200 && !listed.isWatch ? answerSize(encoding, type, listed.limit > 0) : undefined
   }
 
-  /** The client gets the head: from here on nobody else can be asked. */
+  /** Sends the head to the client: no retry from here on. */
   #begin(list: HeaderList, end: boolean): void {
     const { exchange } = this
     exchange.transition('answering')
@@ -185,11 +185,11 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     exchange.gw.events.responseStarted(exchange.record)
   }
 
-  /** The client gets what was held, and then whatever comes. */
+  /** Sends what was held to the client, and then whatever follows. */
   #passOnHeld(held: HeldAnswer): void {
     const { exchange } = this
     this.#held = undefined
-    // Mostly it has come in one piece, and `answered` has noted the time a moment ago.
+    // Usually it arrived in one piece, and `answered` has just noted the time.
     if (!turns.isReadIn(this.#heldIn)) this.answeredNow()
     this.#begin(held.head, false)
     exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
@@ -250,7 +250,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     else this.#noAnswer(reason)
   }
 
-  /** Upstream is gone in the middle: never a clean end, but for a watch that stands between two events. */
+  /** Upstream broke mid-response: never a clean end, except for a watch between two events. */
   #brokenAnswer(reason: ResetReason): void {
     const exchange = this.exchange
     this.failed(reason)
@@ -283,7 +283,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     respond(exchange, refuse('upstream-failed', upstreamFailedMessage(record.cluster)))
   }
 
-  /** Nothing was sent, and no other endpoint of the cluster would take it. */
+  /** Nothing was sent, and no other endpoint of the cluster would accept it. */
   #headTooLarge(): void {
     const exchange = this.exchange
     const { cluster, endpoint } = exchange.record
@@ -293,14 +293,14 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
   }
 
-  /** Never a write that may have been seen; never twice to the same endpoint. */
+  /** Never retries a write that may have been seen, nor the same endpoint twice. */
   #mayRetry(reason: ResetReason): boolean {
     if (this.exchange.body?.replayable === false) return false
-    // What one source has too many of would take the retries of all.
+    // A source over its limit must not use up everyone's retries.
     return reason !== 'overloaded' && (reason === 'refused' || this.#isRepeatable)
   }
 
-  /** Asked twice, it does nothing more than asked once. */
+  /** Idempotent. */
   get #isRepeatable(): boolean {
     const { requestEnded, record } = this.exchange
     return (record.method === 'GET' || record.method === 'HEAD') && !this.permit.isWatch && requestEnded

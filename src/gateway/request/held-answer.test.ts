@@ -1,4 +1,4 @@
-// What is held: which answers, how much memory of them, and how long. Memory is counted as it is taken.
+// Which responses are held, within how much memory, and for how long. Memory is counted as it is taken.
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
@@ -38,7 +38,7 @@ function hold(head: HeaderList, record = recordOf(), holder = NOBODY): HeldAnswe
 
 const withLength = (length: number | string): HeaderList => [...JSON_HEAD, 'content-length', String(length)]
 
-// The first test: no timer of this thread runs yet.
+// Must be the first test: no timer of this thread is running yet.
 test('all are passed on after a while, those that say their length, too; in the order in which they came', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setImmediate'] })
   const passed: string[] = []
@@ -69,7 +69,7 @@ test('held is what says that it is short, and objects that do not say their leng
     [withLength(10), recordOf(), true],
     [withLength(MAX_HELD_BYTES + 1), recordOf(), false],
     [withLength('1e2'), recordOf(), false],
-    // Whoever answers a log or a proxied request decides when it goes on.
+    // The backend of a log or a proxied request decides when it continues.
     [withLength(10), recordOf(true), false],
     [JSON_HEAD, recordOf(true), false],
   ]

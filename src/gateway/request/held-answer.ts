@@ -1,5 +1,5 @@
-// An answer that is held until it is whole, so that its endpoint may die in the middle and another one is asked: the client has
-// seen nothing of it yet. Only small ones are held, for a short while, and only so much memory of them in a thread.
+// Holds a response until it is complete, so that if its endpoint dies midway another one can be asked: the client has
+// seen none of it yet. Only small responses, for a short while, within a memory limit per thread.
 
 import { ChunkQueue } from '../../http2/chunk-queue.ts'
 import type { HeaderList, Stream } from '../../kit/api/stream.ts'
@@ -8,35 +8,35 @@ import type { RequestRecord } from '../api/request-record.ts'
 import { headerListBytes } from '../core/request/header-list.ts'
 import { headerValue } from '../core/request/hop-headers.ts'
 
-/** An answer that is held: its head, as RFC 9113 section 6.5.2 counts it, and its body. */
+/** Per response: its head, as counted by RFC 9113 section 6.5.2, and its body. */
 export const MAX_HELD_BYTES: number = 64 * 1024
-/** Memory of all of a thread: heads, and the pieces that bodies lie in. */
+/** Per thread: heads, and the chunks of bodies. */
 export const MAX_ALL_HELD_BYTES: number = 16 * 1024 * 1024
-/** Whether it says its length or not, it may be a stream, whose reader waits for what there is of it. */
+/** With or without a length it may be a stream, whose reader waits for each part. */
 export const MAX_HELD_MS = 1000
 
-/** Who has an answer held. */
+/** Owner of a held response. */
 export interface Holder {
-  /** It is to be passed on from here, and held no longer. */
+  /** Pass the response on now; it is held no longer. */
   heldTooLong(): void
 }
 
 /** Of this thread. */
 let allHeldBytes = 0
-/** All that are held, in the order in which they are passed on at the latest: linked, so that holding one allocates nothing else. */
+/** All held responses, ordered by deadline: a linked list, so that holding one allocates nothing else. */
 let oldest: HeldAnswer | undefined
 let newest: HeldAnswer | undefined
 let timer: NodeJS.Timeout | undefined
 
-/** Memory of all answers that this thread holds. */
+/** Memory of all responses held by this thread. */
 export function heldBytes(): number {
   return allHeldBytes
 }
 
 /**
- * Holds an answer to a read, from its head on; undefined = it is passed on as it comes. Held is one that says that it is short; or
- * an object or list as kube-apiserver writes them, which above 4 KiB do not say so, and come in one go all the same. What may run
- * for long (a log, a proxied request) is not: its backend, not the endpoint, decides when it goes on and whether it ends well.
+ * Holds the response to a read, from its head on; undefined = passed on as it arrives. Held are those that declare a short length, and
+ * objects or lists as kube-apiserver writes them, which above 4 KiB declare none, yet arrive in one go. Never held is what may run
+ * for long (a log, a proxied request): its backend, not the endpoint, decides when it goes on and whether it ends well.
  * @param nowMs monotonic
  */
 export function holdAnswer(
@@ -56,7 +56,7 @@ export function holdAnswer(
   return new HeldAnswer(head, headBytes, holder, nowMs)
 }
 
-/** Up to five digits, so that nothing odd is taken for a number. */
+/** At most five digits, so that nothing odd parses as a number. */
 function isShortNumber(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i)
@@ -73,16 +73,16 @@ export class HeldAnswer {
   /** As upstream sent it. */
   readonly head: HeaderList
   readonly holder: Holder
-  /** When it is passed on at the latest. */
+  /** Deadline for passing it on. */
   readonly untilMs: number
-  /** Its neighbours among all that are held. */
+  /** Its neighbors among all held responses. */
   before: HeldAnswer | undefined
   after: HeldAnswer | undefined = undefined
   readonly #headBytes: number
   #chunks: ChunkQueue | undefined = undefined
   #held = true
 
-  /** Only `holdAnswer` makes one. */
+  /** Only `holdAnswer` constructs it. */
   constructor(head: HeaderList, headBytes: number, holder: Holder, nowMs: number) {
     this.head = head
     this.holder = holder
@@ -97,7 +97,7 @@ export class HeldAnswer {
     if (timer === undefined) timer = setTimeout(passOnOldSoon, MAX_HELD_MS, this.untilMs).unref()
   }
 
-  /** False: it does not fit, and the answer is to be passed on from here. */
+  /** False: it does not fit, and the response has to be passed on now. */
   hold(chunk: Buffer): boolean {
     const { length } = chunk
     if (length === 0) return true
@@ -110,7 +110,7 @@ export class HeldAnswer {
     return true
   }
 
-  /** Gives all that is held to the client. @returns how much that is */
+  /** Sends everything held to the client. @returns number of bytes */
   passOn(client: Stream, trail?: AuditTrail): number {
     const chunks = this.#chunks
     const bytes = chunks === undefined ? 0 : chunks.bytes
@@ -131,7 +131,7 @@ export class HeldAnswer {
     else this.before.after = this.after
     if (this.after === undefined) newest = this.before
     else this.after.before = this.before
-    // Otherwise one that is garbage in the old generation keeps all later answers and their requests from being young garbage.
+    // Unlink: a dead entry in the old generation would promote all later ones and their requests.
     this.before = undefined
     this.after = undefined
     allHeldBytes -= this.#headBytes + (this.#chunks?.memory ?? 0)
@@ -140,7 +140,7 @@ export class HeldAnswer {
   }
 }
 
-/** When all that has come by now was read: a thread that was held up must not take that for slowness of the other side. */
+/** Reads pending input first: a thread that was blocked must not mistake that for a slow upstream. */
 function passOnOldSoon(nowMs: number): void {
   setImmediate(passOnOld, nowMs)
 }

@@ -1,4 +1,4 @@
-// Impersonation that the client asks for (kubectl --as): each item is authorised by a SubjectAccessReview sent as the gateway,
+// Impersonation requested by the client (kubectl --as): each item is authorized by a SubjectAccessReview sent as the gateway,
 // then the requester's identity is replaced (apiserver/pkg/endpoints/filters/impersonation).
 
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
@@ -18,7 +18,7 @@ import { type Authenticated, authenticated } from './exchange/identity.ts'
 
 const COULD_NOT = 'impersonation could not be authorized'
 
-/** The identity to act as; the one given when the client asks for no other. */
+/** The identity to act as; unchanged if the client requests no impersonation. */
 export function impersonate(
   exchange: Exchange,
   live: LiveCluster,
@@ -30,7 +30,7 @@ export function impersonate(
   return reviewed(exchange, live, requester, wanted)
 }
 
-/** One review after the other, the user first, up to the first no: who may not impersonate has one made, whatever he asks for. */
+/** Reviews one by one, user first, until the first denial: a requester without the right costs one review, whatever it asks for. */
 async function reviewed(
   exchange: Exchange,
   live: LiveCluster,
@@ -50,8 +50,8 @@ async function reviewed(
 }
 
 /**
- * Nobody has verified an anonymous requester, so that he must not have a review made for each name that he can think of: he may
- * impersonate users of any name, or none. That is one question for all requests of this kind.
+ * An anonymous requester is unverified, and must not cause a review for each name it makes up: it may impersonate
+ * users of any name, or none. That is a single review for all such requests.
  */
 function questions(requester: Authenticated, wanted: ClientImpersonation): readonly Question[] {
   const all = impersonationReviews(wanted).map((attributes) => ({ asked: attributes, meant: attributes }))
@@ -62,7 +62,7 @@ function questions(requester: Authenticated, wanted: ClientImpersonation): reado
 
 interface Question {
   readonly asked: AccessReviewAttributes
-  /** What a no is about. */
+  /** What a denial is about. */
   readonly meant: AccessReviewAttributes
 }
 

@@ -1,6 +1,6 @@
-// The spine: the way of one request, top to bottom. Start reading here.
-// Every step returns its value or a Refusal; a thrown error is a bug or a broken wire, and is answered once, at the end.
-// Where a step has to wait (for reviews, or in a filter), it returns a promise, and the way goes on where it stopped.
+// The spine: one request from top to bottom. Start reading here.
+// Every step returns its value or a Refusal; a thrown error is a bug or a broken connection, and is answered once, at the end.
+// A step that has to wait (for reviews, or in a filter) returns a promise, and the request resumes where it stopped.
 
 import type { HeaderList, Peer, RequestHandler, Stream, StreamEvents } from '../../kit/api/stream.ts'
 import type { ClientUpgrade, UpgradeHandler } from '../../kit/api/upgrade.ts'
@@ -29,10 +29,10 @@ import { impersonate } from './impersonation.ts'
 import { lookup } from './lookup.ts'
 import { upgrade } from './upgrade.ts'
 
-/** A refusal that is still to be sent; undefined = the request is on its way, or waits. */
+/** A refusal still to be sent; undefined = forwarded or waiting. */
 type Served = Refusal | undefined
 
-/** Of a target that is too long, as much as the logs show. */
+/** Logged prefix of a target that is too long. */
 const LONG_TARGET_LOGGED = 1024
 
 export function createRequestHandler(gw: Gateway): RequestHandler {
@@ -60,7 +60,7 @@ function begin(
   return exchange
 }
 
-/** The straight line, first part: what is asked, of which cluster, and who asks. */
+/** Part one: target, cluster and sender. */
 function serve(exchange: Exchange): Served {
   const { gw, peer, head, record } = exchange
   if (head.problem !== '') return refuse('bad-request', head.problem)
@@ -91,12 +91,12 @@ function serve(exchange: Exchange): Served {
   return 'refused' in requester ? requester : serveRequester(exchange, asked, requester)
 }
 
-/** Second part: the user that the request runs as. */
+/** Part two: the user that the request runs as. */
 function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
   const overfull = charge(exchange, requester, cluster)
-  // The logs name the user, whatever refuses the request from here on.
+  // From here on the logs name the user, whatever refuses the request.
   identify(exchange.record, requester, requester)
   const revoked = refuseRevoked(live.compiled.authentication.revoked, requester)
   if (revoked !== undefined) return revoked
@@ -111,7 +111,7 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
   return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
 }
 
-/** Third part: whether it is served. */
+/** Part three: whether it is served. */
 function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
   const { peer, record } = exchange
   identify(record, requester, caller)
@@ -163,7 +163,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   return serveAdmitted(exchange, decision, admit(decision))
 }
 
-/** Fourth part: on its way, when every filter has let it pass. */
+/** Part four: forwards it, once every filter has let it pass. */
 function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnType<typeof admit>): Served {
   exchange.record.shadow = decision.shadow
   exchange.record.reserved = decision.reserved
@@ -180,7 +180,7 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
   }
   const { trace } = exchange.record
   if (trace !== undefined) trace.admittedMs = exchange.gw.clock.monotonic()
-  // Whatever a filter in shadow mode says of it.
+  // Regardless of shadow mode.
   const unread = exchange.body?.unread
   if (unread !== undefined) return unread
   if (permit.deliver !== undefined) return wait(exchange, permit, permit.deliver(permit), (refusal) => refusal)
@@ -201,19 +201,19 @@ function recheckLater(exchange: Exchange, decision: Decision, wanted: Recheck): 
 
 const NONE: readonly string[] = []
 
-/** Answers a request that is refused; any other is on its way. */
+/** Answers a refused request; any other is on its way. */
 function settle(exchange: Exchange, refusal: Refusal | undefined): void {
   if (refusal === undefined) return
   const { peer } = exchange
-  // A certificate that the handshake did not verify never will be on this connection: OpenSSL checked it against the CAs
-  // of then, and checks it against those of now on a new one. (kube-apiserver closes connections on every 401.)
+  // A certificate that failed verification in the handshake stays unverified on this connection: OpenSSL used the CAs of
+  // that time, and uses the current ones only for a new connection. (kube-apiserver closes connections on every 401.)
   if (refusal.refused === 'unauthorized' && peer.certificate?.verified === false) peer.drain()
-  // Nothing more comes of the connection of a revoked certificate either.
+  // The same for the connection of a revoked certificate.
   else if (refusal.refused === 'revoked' && peer.certificate !== undefined) peer.drain()
   respond(exchange, refusal)
 }
 
-/** Goes on with what a step has found, once it has. Where nothing has to be waited for, the step calls the next one itself. */
+/** Resumes with a step's result once it is available. A step that doesn't have to wait calls the next one itself. */
 function goOnLater<Known extends Asked, Found extends object>(
   exchange: Exchange,
   known: Known,
@@ -223,7 +223,7 @@ function goOnLater<Known extends Asked, Found extends object>(
   return wait(exchange, known, found, (late) => ('refused' in late ? late : next(exchange, known, late)))
 }
 
-/** Goes on when the answer is there: that is then the moment of the decision, and who was revoked meanwhile is not served. */
+/** Resumes when the answer arrives: the decision is as of then, and a user revoked meanwhile is not served. */
 function wait<T>(
   exchange: Exchange,
   { live, requester }: Asked,
@@ -244,7 +244,7 @@ function wait<T>(
     .catch((error: unknown) => onBug(exchange, error))
 }
 
-/** exec, attach and port-forward are nothing without an upgrade; a proxied request may be an ordinary one. */
+/** exec, attach and port-forward require an upgrade; a proxied request may be an ordinary one. */
 function needsUpgrade(info: RequestInfo): boolean {
   if (!info.isResourceRequest || info.resource !== 'pods') return false
   return info.subresource === 'exec' || info.subresource === 'attach' || info.subresource === 'portforward'
@@ -263,7 +263,7 @@ function describe(record: RequestRecord, info: RequestInfo): void {
   record.longRunning = isLongRunning(info)
 }
 
-/** From here on the user pays, for the connection, too. */
+/** Charges the user from here on, for the connection, too. */
 function charge(exchange: Exchange, requester: Authenticated, cluster: CompiledCluster): Refusal | undefined {
   const { peer } = exchange
   const user = requester.chargeIn(cluster, peer)
@@ -283,7 +283,7 @@ function identify(record: RequestRecord, requester: Authenticated, caller: Authe
   record.impersonatorExtra = requester.user.extra
 }
 
-/** A bug is logged with its stack and shown to the client without. */
+/** Logs a bug with its stack; the client doesn't see the stack. */
 function onBug(exchange: Exchange, error: unknown): void {
   const { gw, record } = exchange
   gw.log.error('request failed inside the gateway', { error, auditId: record.auditId, cluster: record.cluster })

@@ -1,5 +1,5 @@
-// Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and the same header fields as any request, then
-// two sockets joined. Authorised before dialling: the identity cannot change later.
+// Upgrades (exec, attach, port-forward, cp, WebSocket): the same decisions and header fields as any request, then
+// two joined sockets. Authorized before dialing: the identity can't change later.
 
 import type { HeaderList, Stream } from '../../kit/api/stream.ts'
 import type { ClientUpgrade } from '../../kit/api/upgrade.ts'
@@ -22,7 +22,7 @@ const SWITCHING_PROTOCOLS = 101
 const EMPTY = Buffer.alloc(0)
 const NOBODY: readonly string[] = []
 
-/** The exchange is over when the connection is, or when the request was answered. Only admission makes a permit. */
+/** The exchange ends with the connection, or once the request is answered. Only admission makes a permit. */
 export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit): void {
   const headBytes =
     headerListBytes(exchange.head.fields) + headerListBytes(permit.caller.credentials(permit.cluster.client).list)
@@ -53,7 +53,7 @@ function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: 
   return true
 }
 
-/** Ours behind the client's, so that no client field can stand in for them. */
+/** Our fields come after the client's, so that no client field can stand in for them. */
 function outgoingFields({ head, record }: Exchange, permit: Permit, { authority }: Endpoint): HeaderList {
   return [
     'host',
@@ -70,7 +70,7 @@ function outgoingFields({ head, record }: Exchange, permit: Permit, { authority 
 }
 
 class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
-  /** What the client sends is spliced, or ignored. */
+  /** What the client sends is spliced or ignored. */
   readonly stream: Stream | undefined = undefined
   splice: Splice | undefined = undefined
   readonly #client: ClientUpgrade
@@ -112,7 +112,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
     this.exchange.end()
   }
 
-  /** Only a request of which no byte was sent may go to another endpoint. */
+  /** Only a request of which no byte was sent may be retried on another endpoint. */
   onFailed(error: Error, sent: boolean): void {
     const exchange = this.exchange
     const { gw, record } = exchange

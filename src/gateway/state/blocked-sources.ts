@@ -1,10 +1,10 @@
-// Addresses that get nothing without a valid credential for a while.
+// Addresses that are blocked for a while unless they present a valid credential.
 
 import { Penalties } from '../../kit/core/penalties/penalties.ts'
 
 const MAX_BLOCKED = 16_384
 
-/** For how long is decided for all threads together, and between replicas: nothing has to be remembered of those whose time is over. */
+/** Block times are decided once for all threads and replicas: sources whose time is over need not be remembered. */
 export function blockedSources(): Penalties {
   return new Penalties(0, MAX_BLOCKED)
 }

@@ -1,4 +1,4 @@
-// The clusters as the request path sees them: the compiled object, and the state that outlives a change of the object.
+// Clusters as seen by the request path: the compiled object, and state that outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
 import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../../incidents/core/answer-counts.ts'
@@ -12,7 +12,7 @@ import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { Incident, type IncidentMemory } from './incident.ts'
 import { ALONE, type ThreadPlace } from './thread-place.ts'
 
-/** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps is for each of them. */
+/** Kinds of calls that the gateway makes itself for a client's request; clientConfig.qps applies to each. */
 export type OwnCall = 'token-review' | 'access-review' | 'pod-read' | 'scale-read' | 'write-check'
 
 export interface LiveCluster {
@@ -20,29 +20,29 @@ export interface LiveCluster {
   compiled: CompiledCluster
   readonly endpoints: EndpointSet
   readonly flows: FlowTable
-  /** How large lists are, as far as this thread knows. */
+  /** Estimated list sizes, as learned by this thread. */
   readonly lists: ListSizes
   readonly retryBudget: RetryBudget
-  /** What is remembered for an incident. Another one when the cluster is created again under the same name. */
+  /** State kept for an incident. Replaced when the cluster is recreated under the same name. */
   incident: Incident
   /** Rate limits of the gateway's own calls: separate for each kind, so that none delays another. */
   readonly turns: Readonly<Record<OwnCall, CallTurns>>
-  /** In which deletions of pods are evaluated: the main thread has no more of them at a time. */
+  /** Concurrency limit of pod deletions in evaluation in the main thread. */
   readonly deletions: CallTurns
   /**
-   * A new one when servers, their CA or audiences change, and for a cluster that is created again under the name of a deleted
-   * one: answers about identities from before no longer count.
+   * Changes when servers, their CA or audiences change, and when a cluster is recreated under the name of a deleted
+   * one: earlier answers about identities become invalid.
    */
   identityEpoch: number
-  /** Why the cluster refuses the gateway's own credential, if known; '' = it does not. */
+  /** Why the cluster rejects the gateway's own credential, if known; '' = it doesn't. */
   credentialFault: string
-  /** Counts how upstream answers; undefined = nobody decides by it (CompiledDegrade.observed). */
+  /** Counts how upstream answers; undefined = not needed (CompiledDegrade.observed). */
   answers: AnswerColumn | undefined
 }
 
-/** Evaluations of deletions of a cluster under way, of one thread; of one source half of them, of two a third each ... */
+/** Concurrent evaluations of deletions per cluster and thread; a single source may use half of them, two a third each ... */
 export const MAX_DELETIONS = 512
-/** Deletions that wait for their turn. */
+/** Deletions queued for a turn. */
 const MAX_DELETIONS_WAITING = 8192
 
 /** A cluster for another thread: plain data and the shared memory. */
@@ -58,7 +58,7 @@ export class ClusterTable {
   readonly #live = new Map<string, LiveCluster>()
   readonly #index = new LiveClusterIndex()
   #generation = 0
-  /** Different for any two clusters, and for two versions that differ in what verifies identities. */
+  /** Unique per cluster, and per version if it differs in what verifies identities. */
   #nextEpoch = 0
   readonly #place: ThreadPlace
 
@@ -92,8 +92,8 @@ export class ClusterTable {
   }
 
   /**
-   * Puts new or changed clusters in force, and drops others. What is unchanged keeps its state. The first cluster
-   * with a claim on a host keeps it.
+   * Applies new or changed clusters, and drops others. Unchanged ones keep their state. The first cluster
+   * to claim a host keeps it.
    */
   change(changed: readonly CompiledCluster[], removed: readonly string[], monotonicMs: number): void {
     for (const name of removed) this.#remove(name)
@@ -101,14 +101,14 @@ export class ClusterTable {
     this.#generation++
   }
 
-  /** Follows a change of another thread's table, which has this generation afterwards. */
+  /** Applies a change of another thread's table, which then has this generation. */
   follow(changed: readonly ClusterHandle[], removed: readonly string[], generation: number, monotonicMs: number): void {
     for (const name of removed) this.#remove(name)
     for (const handle of changed) this.#put(handle.compiled, monotonicMs, handle)
     this.#generation = generation
   }
 
-  /** What another thread needs to follow this table. */
+  /** Everything another thread needs to follow this table. */
   handle(name: string): ClusterHandle | undefined {
     const live = this.#live.get(name)
     if (live === undefined) return undefined
@@ -122,7 +122,7 @@ export class ClusterTable {
     }
   }
 
-  /** A thread has died: what its requests held is released, and they no longer count. */
+  /** A thread has died: releases what its requests held, and stops counting them. */
   releaseThread(thread: number): void {
     for (const live of this.#live.values()) {
       live.endpoints.releaseThread(thread)
@@ -152,7 +152,7 @@ export class ClusterTable {
     this.#reindex(before, cluster)
   }
 
-  /** Kept as long as somebody decides by them. */
+  /** Kept as long as decisions depend on them. */
   #answersOf(
     { answers }: LiveCluster,
     { degrade }: CompiledCluster,
@@ -185,7 +185,7 @@ export class ClusterTable {
         'access-review': new CallTurns(),
         // Only requests that may delete the pod cause one, so their number is bounded by requests.
         'pod-read': new CallTurns(Number.POSITIVE_INFINITY),
-        // Likewise, that may scale it.
+        // The same for requests that may scale it.
         'scale-read': new CallTurns(Number.POSITIVE_INFINITY),
         'write-check': new CallTurns(Number.POSITIVE_INFINITY),
       },
@@ -200,7 +200,7 @@ export class ClusterTable {
 }
 
 function identityDiffers(a: CompiledCluster, b: CompiledCluster): boolean {
-  // Addresses of a name come and go; who is believed stays.
+  // DNS addresses of a server come and go; the identity provider stays the same.
   const servers = (cluster: CompiledCluster): string =>
     [...new Set(cluster.endpoints.map(({ url, of }) => of?.url ?? url))].join(' ')
   return (

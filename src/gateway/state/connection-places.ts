@@ -1,12 +1,12 @@
-// How many connections of clients each gateway thread has, in memory that all threads share. A new connection takes a place here
-// before it gets to its thread, so that threads that accept at the same moment do not choose the same one.
+// Client connections per gateway thread, in memory shared by all threads. A new connection takes a place here
+// before it reaches its thread, so that threads accepting at the same moment don't all choose the same one.
 
 import { placeConnection, type ThreadLoad } from '../core/balance/thread-load.ts'
 
-/** A place that was taken in a thread. */
+/** A place taken in a thread. */
 export interface ConnectionPlace {
   readonly thread: number
-  /** Which of the threads that had this index one after the other: the places of one that died are void. */
+  /** Incarnation of the thread at this index: the places of a dead one are void. */
   readonly life: number
 }
 
@@ -15,7 +15,7 @@ const COUNT = 0
 const OPEN = 1
 const RATE = 2
 const BEAT = 3
-/** Of the word that counts; the rest is the life. */
+/** Low bits hold the count; the rest is the life. */
 const COUNT_BITS = 20
 const COUNT_MASK = 2 ** COUNT_BITS - 1
 const LIVES = 2 ** (31 - COUNT_BITS)
@@ -24,7 +24,7 @@ export class ConnectionPlaces {
   readonly memory: Int32Array<SharedArrayBuffer>
   readonly threads: number
 
-  /** @param memory of another thread's, or of `ConnectionPlaces.allocate` */
+  /** @param memory of another thread, or from `ConnectionPlaces.allocate` */
   constructor(memory: Int32Array<SharedArrayBuffer>) {
     this.memory = memory
     this.threads = memory.length / WORDS
@@ -34,7 +34,7 @@ export class ConnectionPlaces {
     return new Int32Array(new SharedArrayBuffer(threads * WORDS * Int32Array.BYTES_PER_ELEMENT))
   }
 
-  /** Takes a place in the thread that a new connection belongs to: `own`, or an open one that `reachable` names. */
+  /** Takes a place in the thread that a new connection is assigned to: `own`, or an open one accepted by `reachable`. */
   take(own: number, reachable: (thread: number) => boolean): ConnectionPlace {
     const loads: (ThreadLoad | undefined)[] = []
     for (;;) {
@@ -45,13 +45,13 @@ export class ConnectionPlaces {
       const thread = placeConnection(loads, own)
       const seen = loads[thread]?.connections ?? 0
       const word = Atomics.load(this.memory, thread * WORDS + COUNT)
-      // Somebody was faster: look again.
+      // Another thread was faster: retry.
       if ((word & COUNT_MASK) !== seen) continue
       if (this.#swap(thread, word, word + 1)) return { thread, life: word >> COUNT_BITS }
     }
   }
 
-  /** Gives a place back; without effect when the thread has died since. */
+  /** Returns a place; no effect if the thread has died since. */
   release({ thread, life }: ConnectionPlace): void {
     for (;;) {
       const word = Atomics.load(this.memory, thread * WORDS + COUNT)
@@ -64,7 +64,7 @@ export class ConnectionPlaces {
     return Atomics.compareExchange(this.memory, thread * WORDS + COUNT, from, to) === from
   }
 
-  /** The life that the thread has now. */
+  /** Current life of the thread. */
   lifeOf(thread: number): number {
     return Atomics.load(this.memory, thread * WORDS + COUNT) >> COUNT_BITS
   }
@@ -76,12 +76,12 @@ export class ConnectionPlaces {
     }
   }
 
-  /** Of all threads that take connections. */
+  /** Loads of all threads that take connections. */
   loads(): readonly (ThreadLoad | undefined)[] {
     return Array.from({ length: this.threads }, (_, thread) => (this.isOpen(thread) ? this.load(thread) : undefined))
   }
 
-  /** Whether it takes connections that others have accepted. */
+  /** Whether it takes connections accepted by others. */
   isOpen(thread: number): boolean {
     return Atomics.load(this.memory, thread * WORDS + OPEN) === 1
   }
@@ -94,12 +94,12 @@ export class ConnectionPlaces {
     Atomics.store(this.memory, thread * WORDS + RATE, Math.round(perSecond))
   }
 
-  /** The thread has got something done for a connection. */
+  /** The thread has made progress on a connection. */
   beat(thread: number): void {
     Atomics.add(this.memory, thread * WORDS + BEAT, 1)
   }
 
-  /** Different from before: the thread has got something done since. */
+  /** Changes whenever the thread has made progress. */
   beatOf(thread: number): number {
     return Atomics.load(this.memory, thread * WORDS + BEAT)
   }
@@ -107,7 +107,7 @@ export class ConnectionPlaces {
   /** The thread has died: its connections are gone, and places in it that others still hold are void. */
   died(thread: number): void {
     this.setOpen(thread, false)
-    // Its successor has not hung yet.
+    // Its successor starts without a hang.
     this.beat(thread)
     this.setRequestRate(thread, 0)
     const life = (this.lifeOf(thread) + 1) % LIVES

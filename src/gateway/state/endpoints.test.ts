@@ -130,7 +130,7 @@ describe('a change of the object', () => {
     const names = (used: CompiledPolicy): string[] =>
       set.candidates(before, used, 0).endpoints.map((one) => `${one.compiled.host} ${one.available}`)
     assert.deepEqual(names(known), ['a false', 'b false'])
-    // Indexes are those of the older list, although this policy was not asked for before.
+    // Indexes are those of the older list, although this policy was not used before.
     assert.deepEqual(names(policy(2, 1, 0)), ['c true', 'b false'])
   })
 })

@@ -1,5 +1,5 @@
-// The endpoints of one cluster as they are now: health, requests in flight, the last check. State stays with the URL
-// when the object changes; the objects are the candidates of a pick, so that a request allocates none.
+// Current state of one cluster's endpoints: health, requests in flight, the last check. State stays with the URL
+// when the object changes; the objects themselves are the candidates of a pick, so that a request allocates none.
 
 import type { CompiledEndpoint, CompiledHealthCheck, CompiledPolicy } from '../core/cluster/compiled-cluster.ts'
 import {
@@ -20,7 +20,7 @@ import { ALONE, type ThreadPlace } from './thread-place.ts'
 
 export interface LastProbe {
   readonly ok: boolean
-  /** Why not; '' when ok. */
+  /** Reason for a failure; '' if ok. */
   readonly message: string
   /** Monotonic milliseconds. */
   readonly atMs: number
@@ -42,10 +42,10 @@ export interface EndpointDescription {
   readonly lastProbe: LastProbe | undefined
 }
 
-/** What threads share of one endpoint. */
+/** State of one endpoint shared between threads. */
 export interface EndpointHandle {
   readonly url: string
-  /** A new one for an endpoint that is added again after it was removed. */
+  /** Changes when a removed endpoint is added again. */
   readonly id: number
   readonly memory: EndpointMemory
 }
@@ -78,12 +78,12 @@ export class Endpoint implements EndpointView, HealthOfOne {
     return this.compiled.weight
   }
 
-  /** Of all threads. */
+  /** Requests in flight, over all threads. */
   get inFlight(): number {
     return this.health.inFlight
   }
 
-  /** A request was sent here; `ended` follows once. */
+  /** A request was sent here; `ended` follows exactly once. */
   started(): void {
     this.health.count(1)
   }
@@ -102,7 +102,7 @@ export class EndpointSet {
   #all: readonly Endpoint[] = []
   #byUrl: ReadonlyMap<string, Endpoint> = new Map()
   readonly #candidates = new WeakMap<CompiledPolicy, Candidates>()
-  /** By the policy's index, kept over changes of the object: otherwise each change would restart the round at the first endpoint. */
+  /** By policy index, kept when the object changes: otherwise each change would restart the round robin at the first endpoint. */
   readonly #cursors: Cursor[] = []
   readonly #place: ThreadPlace
   #nextId = 0
@@ -117,7 +117,7 @@ export class EndpointSet {
   }
 
   /**
-   * Takes over the servers of a new snapshot. New ones start as unknown: no requests until the first check.
+   * Applies the servers of a new snapshot. New ones start as unknown: no requests until the first check.
    * @param handles from another thread; otherwise this set creates them
    */
   update(endpoints: readonly CompiledEndpoint[], handles?: readonly EndpointHandle[]): void {
@@ -141,12 +141,12 @@ export class EndpointSet {
     return { url, id: this.#nextId++, memory: createEndpointMemory(this.#place.threads) }
   }
 
-  /** For threads that share the state of this set. */
+  /** For threads that share this set's state. */
   handles(): readonly EndpointHandle[] {
     return this.#all.map(({ handle }) => handle)
   }
 
-  /** A thread has died, and its requests with it. */
+  /** A thread has died: its requests no longer count. */
   releaseThread(thread: number): void {
     for (const endpoint of this.#all) endpoint.health.releaseThread(thread)
   }
@@ -166,8 +166,8 @@ export class EndpointSet {
   }
 
   /**
-   * The candidates of a policy, with `available` as of `nowMs` and among themselves: the last one of a subset is not
-   * ejected either. `endpoints` is of the same snapshot as `policy`, which may be older than this set.
+   * The candidates of a policy, with `available` at `nowMs` and relative to each other: the last one of a subset is never
+   * ejected. `endpoints` is from the same snapshot as `policy`, which may be older than this set.
    */
   candidates(endpoints: readonly CompiledEndpoint[], policy: CompiledPolicy, nowMs: number): Candidates {
     let found = this.#candidates.get(policy)
@@ -184,7 +184,7 @@ export class EndpointSet {
     return found
   }
 
-  /** The rounds of the threads start at different endpoints, or the first one would get the first request of each. */
+  /** Threads start their round robin at different endpoints; otherwise the first one would get the first request of each. */
   #beginElsewhere({ endpoints, cursor }: Candidates): void {
     const context = { random: () => 0, cursor, affinityHash: 0 }
     for (let i = this.#place.thread % Math.max(endpoints.length, 1); i > 0; i--) PICKERS.RoundRobin(endpoints, context)
@@ -198,7 +198,7 @@ export class EndpointSet {
     return cursor
   }
 
-  /** @returns whether it counts: one that is late (sent at `lateSinceMs`) does not where requests were answered meanwhile */
+  /** @returns whether it counts: a late probe (sent at `lateSinceMs`) doesn't if requests were answered meanwhile */
   onProbe(
     endpoint: Endpoint,
     ok: boolean,
@@ -252,7 +252,7 @@ function isAvailable(all: readonly Endpoint[], index: number, nowMs: number): bo
   return true
 }
 
-/** No endpoint takes requests, and this one is only late. */
+/** No endpoint takes requests, and this one is merely late. */
 function isLastResort(all: readonly Endpoint[], index: number, nowMs: number): boolean {
   const endpoint = all[index]
   if (endpoint === undefined || !endpoint.enabled || !isLateOnly(endpoint.health, nowMs)) return false

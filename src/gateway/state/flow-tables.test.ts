@@ -157,7 +157,7 @@ describe('many users', () => {
     const flows = table(each)
     assert.equal(take(flows, each, 'busy', 3), 2)
     for (let i = 0; i < 30_000; i++) take(flows, each, `user-${i}`, 1)
-    // Nobody's token has come back: nobody may be forgotten.
+    // No user's token has come back, so none may be dropped.
     assert.equal(flows.describe(NOW)[0]?.users, 30_001)
     assert.equal(take(flows, each, 'busy', 1), 0)
     assert.equal(take(flows, each, 'user-0', 2), 1)

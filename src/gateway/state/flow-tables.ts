@@ -1,5 +1,5 @@
-// The flow counters of one cluster: one for each schema, or one for each user of a schema. They outlive changes of the
-// object, so that a new certificate or a raised limit refills no bucket, and threads, so that a limit is one for all.
+// Flow counters of one cluster: one per schema, or one per user of a schema. They outlive changes of the
+// object, so that a new certificate or a raised limit refills no bucket, and are shared by threads, so that a limit applies to all.
 
 import type { CompiledSchema } from '../core/cluster/compiled-cluster.ts'
 import { resize, tokensLeft, tryAcquire } from '../core/limits/flow-control.ts'
@@ -14,23 +14,23 @@ import { BudgetByUser, HEARTBEATS } from './user-budgets.ts'
 export interface FlowDescription {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
-  /** Requests that hold a slot; of all users together. */
+  /** Requests holding a slot, over all users. */
   readonly inFlight: number
-  /** Open watches; of all users together. */
+  /** Open watches, over all users. */
   readonly watches: number
-  /** Whole tokens left; of the user with the fewest, where the limit is per user. 0 when the schema is not a bucket. */
+  /** Whole tokens left; for a limit per user, those of the user with the fewest. 0 if the schema is not a bucket. */
   readonly tokens: number
-  /** Users remembered; 0 when the limit is not per user. */
+  /** Users remembered; 0 if the limit is not per user. */
   readonly users: number
   /** How often a user had to share the overflow flow counter because the table was full. */
   readonly overflows: number
 }
 
-/** What threads share of one schema. */
+/** State of one schema shared between threads. */
 export interface FlowHandle {
   readonly schema: string
   readonly kind: CompiledSchema['kind']
-  /** A new one for a schema that is added again after it was removed, or changes its kind. */
+  /** Changes when a removed schema is added again, or changes its kind. */
   readonly id: number
   /** For limits that are not per user. */
   readonly memory: FlowMemory
@@ -56,7 +56,7 @@ interface FlowEntry {
 
 export class FlowTable {
   #entries: FlowEntry[] = []
-  /** By schema object, so that a request that began under an older snapshot still counts in the same flow counter. */
+  /** By schema object, so that a request started under an older snapshot still counts in the same flow counter. */
   readonly #bySchema = new WeakMap<CompiledSchema, FlowEntry>()
   readonly #place: ThreadPlace
   #nextId = 0
@@ -67,22 +67,22 @@ export class FlowTable {
   }
 
   /**
-   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. What was
-   * taken is given back to the returned flow counter.
-   * @param seats how many of them, at most as many as the limit has
+   * Takes a token or slot of `schema`, an object of the request's snapshot; undefined = refused. Return what was
+   * taken to the returned flow counter.
+   * @param seats number to take, limited to the size of the limit
    */
   tryAcquire(schema: CompiledSchema, userName: string, nowMs: number, seats = 1): FlowCounter | undefined {
     for (;;) {
       const counter = this.counterFor(schema, userName, nowMs)
       if (tryAcquire(schema, counter, nowMs, seats)) return counter
-      // Reassigned to another user in between: look again.
+      // Reassigned to another user in between: look up again.
       if (isOwn(counter)) return undefined
     }
   }
 
   /**
-   * Counts a new watch in the flow counter that admitted its request; undefined = the cap is reached. The returned flow counter
-   * is another one only where the first held nothing of this request and was reassigned.
+   * Counts a new watch in the flow counter that admitted its request; undefined = the cap is reached. Returns another flow
+   * counter only if the first held nothing of this request and was reassigned.
    */
   tryOpenWatch(
     schema: CompiledSchema,
@@ -96,7 +96,7 @@ export class FlowTable {
     }
   }
 
-  /** Of this thread alone, as user budgets are. */
+  /** Per thread, like user budgets. */
   tryHeartbeat(userName: string, nowMs: number): boolean {
     return this.#heartbeats.spend('', userName, nowMs)
   }
@@ -109,8 +109,8 @@ export class FlowTable {
   }
 
   /**
-   * Puts the schemas of a new snapshot in force. One with the same name and kind keeps its fill level and counts.
-   * @param handles that another thread has created and resized; otherwise this table does both
+   * Applies the schemas of a new snapshot. One with the same name and kind keeps its fill level and counts.
+   * @param handles created and resized by another thread; otherwise this table does both
    */
   update(next: readonly CompiledSchema[], nowMs: number, handles?: readonly FlowHandle[]): void {
     const before = new Map(this.#entries.map((entry) => [entry.schema.name, entry]))
@@ -132,12 +132,12 @@ export class FlowTable {
     })
   }
 
-  /** For threads that count in the same flow counters. */
+  /** For threads that share these flow counters. */
   handles(): readonly FlowHandle[] {
     return this.#entries.map(({ handle }) => handle)
   }
 
-  /** A thread has died: what it held is released. */
+  /** A thread has died: releases what it held. */
   releaseThread(thread: number): void {
     for (const { handle } of this.#entries) {
       releaseThread(handle.memory, thread)
@@ -145,7 +145,7 @@ export class FlowTable {
     }
   }
 
-  /** The limits in force that replicas share. */
+  /** Limits in force that replicas share. */
   shared(): readonly SharedFlow[] {
     return this.#entries.flatMap(({ schema, counter }) => {
       return schema.shared === undefined || counter.account === undefined

@@ -1,4 +1,4 @@
-// What is remembered of a cluster for an incident, in memory that all threads share: when the clients that matter then were last seen,
+// State of a cluster kept for an incident, in memory shared by all threads: when important clients were last seen,
 // how many disruptive requests were refused, and what is left of the rate of degrade mode Limited.
 
 import { NameHash } from '../../kit/core/text/name-hash.ts'
@@ -9,14 +9,14 @@ import { takeRamped } from '../core/limits/ramped-bucket.ts'
 import { CLIENT_CLASSES, type ClientClass } from '../core/policy/client-class.ts'
 import type { ThreadPlace } from './thread-place.ts'
 
-/** Can be posted to a thread, which then sees the same. */
+/** Can be posted to a thread, which then shares the state. */
 export interface IncidentMemory {
   /** When each class of clients was last seen, then the window of refused requests. */
   readonly words: Int32Array<SharedArrayBuffer>
   readonly bucket: FlowMemory
 }
 
-/** Different disruptive requests of one user that count in a minute, at most. */
+/** Maximum of distinct disruptive requests counted per user and minute. */
 export const REFUSED_OF_ONE_USER = 64
 const SECOND_MS = 1_000
 const REFUSED_AT = CLIENT_CLASSES.length
@@ -40,7 +40,7 @@ export class Incident {
   see(client: ClientClass, nowMs: number): void {
     const { words } = this.memory
     const at = CLIENT_CLASSES.indexOf(client)
-    // Seconds fit into 32 bits until 2106. One store a second, so that threads do not take the line from each other all the time.
+    // Seconds fit into 32 bits until 2106. One store per second, so that threads don't fight over the cache line.
     const seconds = Math.floor(nowMs / SECOND_MS) | 0
     if (Atomics.load(words, at) !== seconds) Atomics.store(words, at, seconds)
   }
@@ -51,8 +51,8 @@ export class Incident {
   }
 
   /**
-   * Of one user at most REFUSED_OF_ONE_USER count: a recovery waits while they get more, and nobody alone is to keep it from ending.
-   * @param what verb and object: one that comes again is one
+   * Counts at most REFUSED_OF_ONE_USER per user: a recovery waits while the number grows, and a single user must not block it.
+   * @param what verb and object: repetitions count once
    */
   countRefused(user: string, what: string, nowMs: number): void {
     this.#hash.hash(what)
@@ -60,12 +60,12 @@ export class Incident {
     countDistinct(this.memory.words, REFUSED_AT, this.#hash.low, nowMs)
   }
 
-  /** Distinct disruptive requests that were refused in the last minute; a good estimate, at most 15,000. */
+  /** Distinct disruptive requests refused in the last minute; a good estimate, at most 15,000. */
   refusedInLastMinute(nowMs: number): number {
     return distinctInLastMinute(this.memory.words, REFUSED_AT, nowMs)
   }
 
-  /** Takes one of the disruptive requests that degrade mode Limited lets pass. */
+  /** Takes one of the disruptive requests that degrade mode Limited allows. */
   tryDisrupt(ramp: Ramp, nowMs: number): boolean {
     return takeRamped(ramp, this.#counter, nowMs)
   }

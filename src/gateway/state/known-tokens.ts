@@ -1,5 +1,5 @@
-// Bearer tokens that were accepted lately, in memory that all threads share: which of them is good is asked again in time, but whoever has
-// one is not a stranger who guesses. A table of bounded size; a new token may take the place of an old one.
+// Recently accepted bearer tokens, in memory shared by all threads. Each token is still reviewed when due, but a client that
+// presents one is not guessing. A table of bounded size; a new token may replace an old one.
 
 /** Two words each: a hit means that at least 63 bits of a SHA-256 are equal. */
 const SLOTS = 16_384
@@ -8,7 +8,7 @@ const WORDS = 2
 export class KnownTokens {
   readonly #memory: Int32Array<SharedArrayBuffer>
 
-  /** @param memory of `KnownTokens.allocate` */
+  /** @param memory from `KnownTokens.allocate` */
   constructor(memory: Int32Array<SharedArrayBuffer>) {
     this.#memory = memory
   }
@@ -33,6 +33,6 @@ export class KnownTokens {
 
 function placeOf(hash: string): readonly [number, number, number] {
   const word = (at: number): number => Number.parseInt(hash.slice(at, at + 8), 16) | 0
-  // No token is like an empty slot.
+  // No token equals an empty slot.
   return [(word(16) & (SLOTS - 1)) * WORDS, word(0) | 1, word(8)]
 }

@@ -1,4 +1,4 @@
-// The running requests, so that those that would never end by themselves can be ended: watches and upgraded connections.
+// The running requests, in order to end those that would never end by themselves: watches and upgraded connections.
 
 import type { CompiledRevocation } from '../core/cluster/compiled-cluster.ts'
 import { type Revocable, revokedPart } from '../core/cluster/revocation.ts'
@@ -10,9 +10,9 @@ export interface RunningRequest {
   readonly requester: Revocable | undefined
   /** Watches, logs, upgrades: requests that outlive a drain. */
   readonly longRunning: boolean
-  /** Clients resume it elsewhere from where it has ended. */
+  /** Clients resume it elsewhere from where it ended. */
   readonly isWatch: boolean
-  /** When it was decided, by the monotonic clock. */
+  /** When it was decided: monotonic. */
   readonly monotonicMs: number
   /** Its index, for RunningRequests alone; -1 = not running. */
   place: number
@@ -20,13 +20,13 @@ export interface RunningRequest {
   finish(): void
   /** Aborts it now. */
   abort(): void
-  /** Ends it now; cleanly if that is possible at this moment, as for a watch between two events. */
+  /** Ends it now; cleanly if it is at a point where that is possible, as a watch between two events. */
   abortCleanly(): void
 }
 
 /**
- * Not a Set: adding and removing with every request makes it outgrow one hash table after the other, and each of them points
- * to the next, so that one old table keeps all later requests alive until the next major garbage collection.
+ * Not a Set: adding and removing with every request makes it outgrow one hash table after another, each of which points
+ * to the next, so one old table keeps all later requests alive until the next major garbage collection.
  */
 export class RunningRequests {
   readonly #running: RunningRequest[] = []
@@ -57,7 +57,7 @@ export class RunningRequests {
   }
 
   /**
-   * Ends all requests to a cluster from users who are revoked there. A watch that ends cleanly makes client-go ask again,
+   * Ends all requests to a cluster from users revoked there. A watch that ends cleanly makes client-go retry
    * and read the 401 that says why, where a reset would look like a broken gateway.
    */
   abortRevoked(cluster: string, revoked: CompiledRevocation): void {
@@ -73,7 +73,7 @@ export class RunningRequests {
     for (const request of [...this.#running]) request.abort()
   }
 
-  /** Resolves when nothing runs. */
+  /** Resolves when no request is running. */
   empty(): Promise<void> {
     if (this.#running.length === 0) return Promise.resolve()
     return new Promise((resolve) => {

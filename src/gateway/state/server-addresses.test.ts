@@ -1,4 +1,4 @@
-// Servers with `resolve`: what their addresses become.
+// Servers with `resolve`: how their addresses become endpoints.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -104,7 +104,7 @@ test('addresses of the EndpointSlice serve before the servers as written, under 
   assert.deepEqual(at(...slice), [{ ...other, backup: true }, { ...name, backup: true }, ...found])
   // Until one of them can serve.
   assert.deepEqual(at(...slice, SEEDS), [other, name, ...found])
-  // A server that is in the slice stays what was written.
+  // A server that is in the slice stays as written.
   assert.deepEqual(at('10.0.0.9:6443'), [other, { ...name, backup: true }])
 })
 

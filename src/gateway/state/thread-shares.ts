@@ -1,14 +1,14 @@
-// What the requests of one thread share: its part of what the settings allow the process.
+// Resources shared by the requests of one thread: its part of the process limits.
 
 import { SharedItems, SharedResource, type ShareLimit } from '../../kit/core/shares/shared-resource.ts'
 import type { Shares } from '../../kit/core/shares/shares.ts'
 import { reportShares, type ShareReport } from '../../kit/core/shares/shares-report.ts'
 import { WaitingAnswers } from '../../kit/core/shares/waiting-answers.ts'
 
-/** What bodies may still bring whose answer is complete, before any of it has come: of users; others have a part of their own on top. */
+/** Limit of late bodies (those whose response is complete), reserved before they arrive: for users; others have a separate part on top. */
 export const LATE_BODIES_BYTES: number = 32 * 1024 * 1024
 
-/** Of the process; 0 = unlimited. */
+/** Per process; 0 = unlimited. */
 export interface ShareSettings {
   readonly maxRequestsInflight: number
   readonly maxWatches: number
@@ -18,11 +18,11 @@ export interface ShareSettings {
 
 /** A long-running request. */
 export interface EndableRequest {
-  /** As RunningRequest.finish. */
+  /** See RunningRequest.finish. */
   finish(): void
 }
 
-/** What of it is reported. */
+/** What is reported of a resource. */
 interface Divided {
   readonly limit: ShareLimit
   readonly known: Shares
@@ -34,10 +34,10 @@ export class ThreadShares {
   readonly inflight: SharedResource
   readonly watches: SharedItems<EndableRequest>
 
-  /** Large heads and bodies of requests, and answers that wait for their clients. */
+  /** Large heads and bodies of requests, and responses queued for their clients. */
   readonly buffered: SharedResource
   readonly answers: WaitingAnswers
-  /** What is taken of bodies whose answer is complete. */
+  /** Bodies that continue after their response is complete. */
   readonly lateBodies: SharedResource = new SharedResource('late-bodies', LATE_BODIES_BYTES)
 
   constructor({ maxRequestsInflight, maxWatches, maxBufferedBytes, threads }: ShareSettings) {
@@ -47,7 +47,7 @@ export class ThreadShares {
     this.watches = new SharedItems('watches', Math.ceil(maxWatches / threads))
   }
 
-  /** Who holds most of each. */
+  /** Top holders of each resource. */
   report(): ShareReport[] {
     const { inflight, watches, buffered } = this
     const all: readonly Divided[] = [

@@ -1,5 +1,5 @@
-// How much wasted work users may cause upstream: requests that they cancel, and reads that break and are sent again.
-// Connections to upstream and the retries of a cluster are shared by all: without a budget per user, one would use up those of others.
+// Limits the wasted work that each user may cause upstream: cancelled requests, and broken reads that are retried.
+// Connections to upstream and a cluster's retries are shared: without a budget per user, one could use up everyone's.
 
 import { Budget, type BudgetSize } from '../../kit/api/limits/budget.ts'
 
@@ -11,26 +11,26 @@ export const CANCELLED_REQUESTS: BudgetSize = { burst: 500, perSecond: 100 }
 /** Long-running requests (watches, logs, proxied requests) cancelled after the response began: the way watches end, all of a client at once. */
 const CANCELLED_LONG_RUNNING: BudgetSize = { burst: 1000, perSecond: 100 }
 /**
- * Reads sent again because upstream reset only their stream. An endpoint that dies breaks connections, which is not charged; this may
+ * Reads retried because upstream reset only their stream. A dying endpoint breaks connections, which is not charged; this may
  * be caused by the request, so the budget is a part of the retries of a cluster (MINIMUM_RETRIES): half of them in ten seconds.
  */
 export const REPEATED_READS: BudgetSize = { burst: 100, perSecond: 10 }
-/** Heartbeats of a node that pass where a limit is reached: a kubelet renews its Lease every 10 s, and tries five times in a row. */
+/** Heartbeats of a node that pass beyond a limit: a kubelet renews its Lease every 10 s, and tries five times in a row. */
 export const HEARTBEATS: BudgetSize = { burst: 20, perSecond: 1 }
 /**
- * Tokens of a blocked address that nobody has seen before and that are reviewed nevertheless, by gateway thread: whoever starts behind it gets
- * in, and who guesses gains no more than what is free in other times. Accepted ones are given back.
+ * Reviews of unknown tokens from a blocked address, per gateway thread: a new client behind the address gets
+ * in, and a guesser gains no more than the rate allows. Returned for accepted tokens.
  */
 export const UNKNOWN_TOKENS: BudgetSize = { burst: 3, perSecond: 0.2 }
 /** Users remembered for each budget. Beyond that, the least recent one is dropped. */
 const MAX_USERS = 4096
 
-/** Of one thread. */
+/** Budgets of one thread. */
 export class UserBudgets {
   readonly cancelledRequests: BudgetByUser = new BudgetByUser(CANCELLED_REQUESTS)
   readonly cancelledLongRunning: BudgetByUser = new BudgetByUser(CANCELLED_LONG_RUNNING)
   readonly repeatedReads: BudgetByUser = new BudgetByUser(REPEATED_READS)
-  /** By address; no cluster. */
+  /** By address, independent of the cluster. */
   readonly unknownTokens: BudgetByUser = new BudgetByUser(UNKNOWN_TOKENS)
 }
 
@@ -44,7 +44,7 @@ export class BudgetByUser {
     this.size = size
   }
 
-  /** Takes one; false = nothing was left. `who`: a user, or the source address of an anonymous one. */
+  /** Takes one; false = nothing left. `who`: a user, or the source address of an anonymous one. */
   spend(cluster: string, who: string, nowMs: number): boolean {
     const key = keyOf(cluster, who)
     const budget = this.#budgets.get(key) ?? new Budget(this.size, nowMs)
@@ -59,14 +59,14 @@ export class BudgetByUser {
     return taken
   }
 
-  /** What was taken turns out to be legitimate. */
+  /** Returns one that turned out to be legitimate. */
   giveBack(cluster: string, who: string): void {
     this.#budgets.get(keyOf(cluster, who))?.add(1)
   }
 
-  /** Whether nothing is left for this user. */
+  /** Whether the user's budget is exhausted. */
   isSpent(cluster: string, who: string, nowMs: number): boolean {
-    // So that it costs nothing while it is unused.
+    // Fast path: no budgets in use.
     if (this.#budgets.size === 0) return false
     const key = keyOf(cluster, who)
     const budget = this.#budgets.get(key)
@@ -82,7 +82,7 @@ export class BudgetByUser {
   }
 }
 
-/** Names of clusters have no line breaks. */
+/** Cluster names have no line breaks. */
 function keyOf(cluster: string, who: string): string {
   return `${cluster}\n${who}`
 }

@@ -9,7 +9,7 @@ export const ENTRY_OVERHEAD = 32
 /** Size of the table until the peer knows our SETTINGS (RFC 9113 section 6.5.2). */
 export const INITIAL_TABLE_BYTES = 4096
 
-/** Of the entries of the static table, by index. */
+/** Flags of the static table's entries, by index. */
 export const STATIC_FLAGS: Uint16Array = Uint16Array.from(STATIC_NUMBERS, (number) => KNOWN_FLAGS[number] ?? 0)
 export const STATIC_SIZES: Uint16Array = Uint16Array.from(
   STATIC_NAMES,

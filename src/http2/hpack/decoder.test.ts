@@ -16,7 +16,7 @@ function run(decoder: HpackDecoder, block: Buffer, maxListBytes: number = ROOMY)
   return decoder.decode(block, 0, block.length, maxListBytes)
 }
 
-/** The block comes in pieces, and is too large. The first piece has the size updates. */
+/** Feeds an oversized block in pieces. The first piece has the size updates. */
 function skip(decoder: HpackDecoder, block: Buffer, pieceBytes: number): number {
   let rest = Buffer.alloc(0)
   for (let at = 0, size = 64; at === 0 || at < block.length; at += size, size = pieceBytes) {
@@ -28,7 +28,7 @@ function skip(decoder: HpackDecoder, block: Buffer, pieceBytes: number): number 
   return decoder.endSkip(rest.length === 0)
 }
 
-/** A literal without indexing, or with any other first octet; plain strings. */
+/** A literal without indexing, or with another first octet; strings without Huffman. */
 function literal(name: string, value: string, first = 0): Buffer {
   const parts = [Buffer.from([first])]
   for (const text of [name, value]) parts.push(Buffer.from([text.length]), Buffer.from(text, 'latin1'))
@@ -108,7 +108,7 @@ for (const [section, blocks, lists] of VECTORS) {
 
 test('entries beyond the table size are evicted', () => {
   const decoder = new HpackDecoder(4096)
-  // After C.5.1 the table of 256 has four entries, 222 octets; :status 307 then pushes :status 302 out (C.5.2).
+  // After C.5.1 the table of 256 has four entries, 222 octets; :status 307 then evicts :status 302 (C.5.2).
   const [first = '', second = ''] = VECTORS.find(([section]) => section === 'C.5')?.[1] ?? []
   assert.equal(run(decoder, Buffer.from(first.replaceAll(/\s/g, ''), 'hex')), DECODED)
   assert.equal(run(decoder, hex('c1')), DECODED, 'the fourth entry')
@@ -234,7 +234,7 @@ test('which pseudo-header fields came, and content-length', () => {
   }
   assert.equal(run(decoder, hex('88')), DECODED)
   assert.equal(decoder.contentLength, -1)
-  // From the table, too.
+  // Also from the table.
   assert.equal(run(decoder, literal('content-length', '12', 0x40)), DECODED)
   assert.equal(run(decoder, hex('be')), DECODED)
   assert.equal(decoder.contentLength, 12)
@@ -276,7 +276,7 @@ test('malformed fields, as literals and from the table; the table stays in step'
     assert.deepEqual(decoder.fields, [], what)
     assert.equal(run(decoder, literal(name, value, 0x40)), MALFORMED, what)
     assert.equal(run(decoder, hex('be')), MALFORMED, what)
-    // The name of an entry with a bad value may be used again.
+    // The name of an entry with a bad value may be reused.
     const nameIsGood = !/^(|Accept|a b|a:|\xe4|:host|:|connection|keep-alive|proxy-.*|transfer-.*|upgrade)$/.test(name)
     const reused = Buffer.concat([hex('0f2f 08'), Buffer.from('trailers')])
     assert.equal(run(decoder, reused), nameIsGood ? DECODED : MALFORMED, what)
@@ -316,7 +316,7 @@ test('a literal that is repeated octet for octet, or nearly so', () => {
     },
   )
   for (const { value, block } of lists) {
-    // :path behind authorization, which is malformed; each of them alone is not, unless it ends in a space.
+    // :path after authorization, which is malformed; each of them alone is not, unless it ends in a space.
     assert.equal(run(decoder, block), MALFORMED)
     const path = block.subarray(block.length / 2 + 0.5)
     const expected = value.endsWith(' ') ? MALFORMED : DECODED
@@ -335,7 +335,7 @@ const OUTCOMES: Readonly<Record<Plain['outcome'], number>> = {
   malformed: MALFORMED,
 }
 
-/** Values of which several are in the static table or are special to HTTP/2. */
+/** Values, several of which are in the static table or special in HTTP/2. */
 const names = fc.constantFrom(
   ':method',
   ':path',
@@ -372,11 +372,11 @@ const raw = fc
     { maxLength: 10 },
   )
   .map((parts) => ({ kind: 'raw' as const, block: Buffer.concat(parts) }))
-/** Octets put over a block: where, and what. */
+/** Octets that overwrite a block: position and content. */
 const damage = fc.option(fc.tuple(fc.nat(400), fc.uint8Array({ minLength: 1, maxLength: 3 })), { freq: 3 })
 
 test('any blocks give the same as the plain decoder', () => {
-  // Some are passed over, as blocks that are too large, in pieces of so many octets: the table is as if they were decoded.
+  // Some are skipped like oversized blocks, in pieces of this many octets: the table must match decoding them.
   const skipped = fc.option(fc.integer({ min: 1, max: 500 }), { freq: 2, nil: 0 })
   const step = fc.tuple(fc.oneof(blockOf, raw), damage, fc.constantFrom(200, 2000, ROOMY), skipped)
   fc.assert(
@@ -392,7 +392,7 @@ test('any blocks give the same as the plain decoder', () => {
         const expected = plain.decode(block, maxListBytes)
         if (pieceBytes > 0) {
           const outcome = skip(decoder, block, pieceBytes)
-          // Huffman codes of strings that do not enter the table are not looked at.
+          // Huffman codes of strings that don't enter the table are not checked.
           if (expected.outcome === 'compression') return
           assert.equal(outcome, TOO_LARGE)
           continue

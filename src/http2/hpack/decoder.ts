@@ -34,7 +34,7 @@ export class HpackDecoder {
   readonly #limit: number
   readonly #table: DecoderTable
   readonly #literal: LiteralReader
-  /** While a block is passed over. */
+  /** Set while a block is being skipped. */
   #skipper: FieldSkipper | undefined
 
   /** `maxTableBytes`: SETTINGS_HEADER_TABLE_SIZE that we announce, the most that the peer may use. */
@@ -118,8 +118,8 @@ export class HpackDecoder {
   }
 
   /**
-   * Passes over a block that is too large, in pieces: what `skip` leaves of one is the beginning of the next; size updates are in
-   * the first. Returns where the rest begins, or -1: as COMPRESSION. `endSkip` follows the last piece.
+   * Skips a block that is too large, in pieces: the part that `skip` leaves of one begins the next; size updates are in
+   * the first. Returns where the rest begins, or -1 for COMPRESSION. Call `endSkip` after the last piece.
    */
   skip(block: Buffer, start: number, end: number): number {
     let at = start
@@ -133,7 +133,7 @@ export class HpackDecoder {
     return rest
   }
 
-  /** @param isWhole no octet is left of the last piece */
+  /** @param isWhole the last piece was consumed completely */
   endSkip(isWhole: boolean): 1 | 2 {
     const isDone = isWhole && this.#skipper?.done === true
     this.#skipper = undefined

@@ -20,7 +20,7 @@ function encode(encoder: HpackEncoder, list: readonly string[]): Buffer {
   return out.subarray(3, end)
 }
 
-/** Encodes the lists one by one, checks that they come back, and gives the length of each block. */
+/** Encodes the lists one by one, checks the round trip, and returns the length of each block. */
 function lengths(lists: readonly (readonly string[])[], encoder: HpackEncoder = new HpackEncoder()): number[] {
   const decoder = new HpackDecoder(4096)
   return lists.map((list) => {
@@ -111,7 +111,7 @@ test('of a name with two entries the newer stays found when the older is pushed 
     ['x-a', 'old'],
     ['x-a', 'new'],
   ].flatMap((field) => [field, field, field])
-  // Entries of 32 + 10 + 900: the fourth pushes the first one above out, but not the second.
+  // Entries of 32 + 10 + 900: the fourth evicts the first one above, but not the second.
   const fillers = ['a', 'b', 'c', 'd'].map((char) => ['user-agent', char.repeat(char === 'd' ? 1010 : 960)])
   assert.deepEqual(lengths([...fields, ...fillers, ['x-a', 'new'], ['x-a', 'old']]).slice(-2), [1, 6])
 })
@@ -168,7 +168,7 @@ test('after the table was emptied its fields are sent in full again', () => {
   assert.ok(block.length > 12)
 })
 
-/** Few names and values, so that entries are found, chained and pushed out. */
+/** Few names and values, so that entries are found, chained and evicted. */
 const names = fc.oneof(
   {
     weight: 6,
@@ -194,7 +194,7 @@ test('any lists come back, whatever the table sizes', () => {
       for (const [sizes, list] of steps) {
         for (const size of sizes) encoder.setMaxTableBytes(size)
         const found = plain.decode(encode(encoder, list), ROOMY)
-        // Many of these lists are malformed; the plain decoder then gives no fields, but is in step.
+        // Many of these lists are malformed; the plain decoder then returns no fields, but stays in sync.
         assert.notEqual(found.outcome, 'compression')
         if (found.outcome === 'decoded') assert.deepEqual(found.fields, list)
       }

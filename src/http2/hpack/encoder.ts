@@ -33,9 +33,9 @@ const STATIC_MATCHES: Uint8Array = Uint8Array.from(
 /** Slots for the last values of unknown names, for ON_REPEAT. A power of two. */
 const REPEAT_SLOTS = 16
 
-/** Fields of a list whose places are remembered: requests and answers of a connection have the same fields in the same places. */
+/** Fields per list whose positions are cached: requests and responses of a connection have the same fields in the same positions. */
 const PLACES = 16
-/** What `#field` has found for a value: a literal. Otherwise an entry of the dynamic table, or minus an index of the static one. */
+/** Result of `#field` for a literal. Otherwise an entry of the dynamic table, or minus an index of the static one. */
 const LITERAL = 0
 
 /** Encodes the field blocks of one direction of one connection, in order. */
@@ -62,13 +62,13 @@ export class HpackEncoder {
   readonly #otherNames: string[] = new Array<string>(REPEAT_SLOTS).fill('')
   readonly #otherValues: string[] = new Array<string>(REPEAT_SLOTS).fill('')
 
-  // By place in the list before: a known name, its number, and the value that was found for it in a table. What is the same again is not
-  // looked up again.
+  // By position in the previous list: a known name, its number, and the table entry found for its value. Saves looking up what has not
+  // changed.
   readonly #placeNames: string[] = new Array<string>(PLACES).fill('')
   readonly #placeNumbers: Uint8Array = new Uint8Array(PLACES)
   readonly #placeValues: string[] = new Array<string>(PLACES).fill('')
   readonly #placeFound: Float64Array = new Float64Array(PLACES)
-  /** What `#field` has found. */
+  /** Result of `#field`. */
   #found = LITERAL
 
   /**
@@ -116,7 +116,7 @@ export class HpackEncoder {
     return this.#remembered(place, value, to)
   }
 
-  /** Values that are in no table are not kept. */
+  /** Values that are in no table are not cached. */
   #remembered(place: number, value: string, to: number): number {
     this.#placeFound[place] = this.#found
     this.#placeValues[place] = this.#found === LITERAL ? '' : value

@@ -15,8 +15,8 @@ function decoded(octets: Uint8Array): Buffer | undefined {
 }
 
 test('every octet has the code that nghttp2 gives it', async () => {
-  // Cheap letters around the octet make nghttp2 choose Huffman for each value. Node cannot send NUL; its code is known all
-  // the same, as the first of 13 bits: it would shift the others of that length.
+  // Cheap letters around the octet make nghttp2 choose Huffman for each value. Node can't send NUL; its code follows
+  // anyway, as the first of 13 bits: an error would shift the others of that length.
   const values = Array.from({ length: 255 }, (_, i) => `${'a'.repeat(40)}${String.fromCharCode(i + 1)}aa`)
   const block = await blockOfNode(Object.fromEntries(values.map((value, i) => [`x-${i + 1}`, value])))
   for (const [i, value] of values.entries()) assert.ok(block.includes(huffmanEncode(value)), `octet ${i + 1}`)
@@ -59,7 +59,7 @@ function completeBlock(received: Buffer): Buffer | undefined {
     const [type = 0, flags = 0] = received.subarray(at + 3, at + 5)
     at += 9 + length
     if (at > received.length) return undefined
-    // A request of node:http2 has priority data in front.
+    // node:http2 puts priority data first in a request.
     if (type === HEADERS) parts.push(received.subarray(at - length + (flags & 0x20 ? 5 : 0), at))
     else if (parts.length > 0) parts.push(received.subarray(at - length, at))
     if (parts.length > 0 && (flags & 0x4) !== 0) return Buffer.concat(parts)

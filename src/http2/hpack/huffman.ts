@@ -1,7 +1,7 @@
 // The Huffman code of HPACK (RFC 7541 section 5.2 and appendix B): decoding only. We send plain octets,
 // which costs a few bytes on the wire and saves CPU time on both sides.
 
-/** Length of the code of each octet, in bits, and of EOS (256). The code is canonical: the lengths say all. */
+/** Length of the code of each octet, in bits, and of EOS (256). The code is canonical: the lengths define it. */
 // biome-ignore format: sixteen in a row, as in the RFC
 export const CODE_LENGTHS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,

@@ -1,7 +1,7 @@
 // Octets to strings and back, one character for each octet. A native call costs 50 to 100 ns whatever the length, so short
 // strings are made without it (bench/micro/hpack.ts).
 
-/** Methods of every Buffer that @types/node does not list: what toString and write come down to for 'latin1'. */
+/** Methods of every Buffer that @types/node doesn't list: toString and write call them for 'latin1'. */
 interface Latin1Buffer extends Uint8Array {
   latin1Slice(from: number, to: number): string
   latin1Write(text: string, at: number, length: number): number
@@ -13,7 +13,7 @@ const LOOP_LIMIT = 16
 /** Only called with octets within bounds: this type avoids eight casts a line. */
 const chars = String.fromCharCode as (...octets: (number | undefined)[]) => string
 
-/** A string of its own: nothing of `octets`, which is a Buffer, stays alive with it. */
+/** Copies: the string doesn't keep `octets`, which is a Buffer, alive. */
 export function latin1Text(octets: Uint8Array, from: number, to: number): string {
   const o = octets
   const i = from

@@ -19,7 +19,7 @@ const AUTHORIZATION_INDEX: number = STATIC_NAMES.indexOf('authorization')
 /** Where Huffman-coded strings are decoded to. One thread decodes one string at a time, so all decoders share it. */
 const SCRATCH_BYTES = 16_384
 const SCRATCH: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
-/** For longer ones. */
+/** For longer strings. */
 const longScratch: Scratch = new Scratch()
 
 /** Reads the literals of one decoder; its fields hold the last result. */
@@ -50,7 +50,7 @@ export class LiteralReader {
   }
 
   /**
-   * Reads a literal field whose first octet is `first`; `at` is behind it. One that wants to enter the table does.
+   * Reads a literal field whose first octet is `first`; `at` is behind it. Inserts it into the table if it is to be indexed.
    * False: a decoding error.
    */
   field(block: Buffer, at: number, end: number, first: number): boolean {

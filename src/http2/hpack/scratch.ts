@@ -1,14 +1,14 @@
-// Memory for what is large only for a moment: a header block while it is decoded or encoded, a string while it is unpacked. All connections of
-// a thread share it: memory of its own for each would make V8 collect the whole heap again and again.
+// Memory for short-lived large data: a header block while it is decoded or encoded, a string while it is unpacked. Shared by all
+// connections of a thread: allocating it for each would make V8 collect the whole heap again and again.
 
-/** What is larger gets memory of its own: it is of an endpoint, or of a client that may send more than by default. */
+/** Larger data gets its own memory: it is from an endpoint, or from a client whose limit was raised. */
 const MAX_SCRATCH_BYTES = 2 * 1024 * 1024
 const LEAST_BYTES = 64 * 1024
 
 export class Scratch {
   #memory: Buffer = Buffer.alloc(0)
 
-  /** At least `size` bytes, whatever is in them; the caller's until it returns to whoever called it. */
+  /** At least `size` bytes, uninitialized; valid until the caller returns. */
   of(size: number): Buffer {
     if (size <= this.#memory.length) return this.#memory
     if (size > MAX_SCRATCH_BYTES) return Buffer.allocUnsafeSlow(size)

@@ -1,5 +1,5 @@
-// The fields of a block that is too large to be decoded, passed over as they come: what enters the table has to, or the blocks behind it could not be
-// read. A string that is too long for the table is not even kept until it is complete.
+// Skips the fields of an oversized block as they arrive: fields to be indexed still enter the table, or later blocks could not be
+// decoded. A string too long for the table is not even buffered.
 
 import { type DecoderTable, ENTRY_OVERHEAD } from './decoder-table.ts'
 import type { LiteralReader } from './literals.ts'
@@ -7,21 +7,21 @@ import { STATIC_COUNT } from './static.ts'
 
 const BROKEN = -1
 const INCOMPLETE = -2
-/** Octets of an integer, behind its prefix (literals.ts). */
+/** Octets of an integer, after its prefix (literals.ts). */
 const MAX_INTEGER_OCTETS = 5
-/** Of the longest Huffman code (RFC 7541 appendix B). */
+/** The longest Huffman code (RFC 7541 appendix B). */
 const LONGEST_CODE_BITS = 30
 
 export class FieldSkipper {
   readonly #table: DecoderTable
   readonly #literal: LiteralReader
-  /** The most that the table may have. */
+  /** Largest size of the table. */
   readonly #tableBytes: number
-  /** Octets of a string that are still to come. */
+  /** Octets of a string still to come. */
   #left = 0
-  /** Strings of a field that are still to come. */
+  /** Strings of a field still to come. */
   #strings = 0
-  /** Offset behind what was read last. */
+  /** Offset behind the last item read. */
   #at = 0
 
   constructor(table: DecoderTable, literal: LiteralReader, tableBytes: number) {
@@ -35,7 +35,7 @@ export class FieldSkipper {
     return this.#left === 0 && this.#strings === 0
   }
 
-  /** Passes over what is complete of `start` to `end`. Returns where the rest begins, or -1: the block is not HPACK. */
+  /** Skips the complete items of `start` to `end`. Returns where the rest begins, or -1: the block is not HPACK. */
   skip(block: Buffer, start: number, end: number): number {
     let at = start
     while (at < end) {
@@ -53,7 +53,7 @@ export class FieldSkipper {
     return at
   }
 
-  /** What follows is passed over octet by octet. */
+  /** Skips the string octet by octet, as it arrives. */
   #string(block: Buffer, at: number, end: number): number {
     const length = this.#integer(block, at, end, 0x7f)
     if (length < 0) return length
@@ -70,7 +70,7 @@ export class FieldSkipper {
       return index === 0 || !this.#isKnown(index) ? BROKEN : this.#at
     }
     const isIndexing = (octet & 0x40) !== 0
-    // A size update may only be at the beginning of a block.
+    // A size update is allowed only at the beginning of a block.
     if (!isIndexing && (octet & 0x20) !== 0) return BROKEN
     const index = this.#integer(block, at, end, isIndexing ? 0x3f : 0x0f)
     if (index < 0) return index
@@ -84,14 +84,14 @@ export class FieldSkipper {
         if (this.#at > end) return INCOMPLETE
         return this.#literal.field(block, at + 1, end, octet) ? this.#literal.at : BROKEN
       }
-      // Larger than the table: it empties it (RFC 7541 section 4.4).
+      // Larger than the table: inserting it empties the table (RFC 7541 section 4.4).
       this.#table.insert('', '', size, 0)
     }
     this.#strings = strings
     return behindIndex
   }
 
-  /** Of an entry with these strings, without a name that the table has; as far as they have come. Sets `#at` behind them. */
+  /** Lower bound of the size of an entry with these strings, as far as they have arrived, excluding an indexed name. Sets `#at` behind them. */
   #leastSize(block: Buffer, start: number, end: number, strings: number): number {
     let size = ENTRY_OVERHEAD
     this.#at = start

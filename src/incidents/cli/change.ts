@@ -1,4 +1,4 @@
-// The flags of `portcullis degrade`, and what they change in an UpstreamCluster.
+// The flags of `portcullis degrade`, and the changes that they make to an UpstreamCluster.
 
 import { type ControlPlaneOptions, readPositiveDuration } from '../../cli/client/control-plane.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
@@ -14,9 +14,9 @@ export interface Change {
   readonly expiresAt: string | null
   /** Always written: a shadow mode left over from an earlier trial must not disarm this mode. */
   readonly shadow: true | null
-  /** Limited ramps from here. */
+  /** Start of the ramp of Limited. */
   readonly since: string | null
-  /** Whoever sets a mode by hand ends a recovery. */
+  /** Setting a mode by hand ends a recovery. */
   readonly recovery: null
 }
 
@@ -74,28 +74,28 @@ export interface DegradeOptions extends ControlPlaneOptions {
   readonly ttl?: string
   /** With a mode: refuse nothing, only count and warn. Default false, which ends shadow mode. */
   readonly shadow?: boolean
-  /** Throw the switch although a guard rail speaks against it. Default false. */
+  /** Override a guard rail that advises against it. Default false. */
   readonly force?: boolean
-  /** URL of the API server, where `client` is given. Default: not known. */
+  /** URL of the API server, if `client` is given. Default: unknown. */
   readonly server?: string
   /** Wait until it is in force everywhere, and show where. */
   readonly status: boolean
-  /** Begin a recovery by steps from the mode that is set. Default false. */
+  /** Start a recovery by steps from the mode that is set. Default false. */
   readonly recover?: boolean
   /** With `recover`, Go durations. Default: those of the schema. */
   readonly hold?: string
   readonly ramp?: string
   /** With `status`: follow a recovery until it is over. Default false. */
   readonly watch?: boolean
-  /** Between two looks of `watch`. Default 1 s. */
+  /** Between two polls of `watch`. Default 1 s. */
   readonly pollMs?: number
-  /** How long to wait. Default 30s. */
+  /** Timeout. Default 30s. */
   readonly timeout?: string
   /** On this machine, without the API server (local.ts). Default false. */
   readonly local?: boolean
-  /** With `local`: lift the switch that was thrown so. Default false. */
+  /** With `local`: lift the local switch. Default false. */
   readonly off?: boolean
-  /** With `local`: that of the gateway. Default `data`. */
+  /** With `local`: the gateway's data directory. Default `data`. */
   readonly dataDir?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number

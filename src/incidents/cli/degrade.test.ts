@@ -1,4 +1,4 @@
-// The switch and revocations from the command line, against objects in memory: what is written, what is waited for, exit codes.
+// The switch and revocations from the command line, against objects in memory: writes, waits, exit codes.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ beforeEach(() => {
   put('prod')
 })
 
-/** With which the page begins its example of a recovery. */
+/** The page begins its example of a recovery with this mode. */
 function shownMode(): DegradeMode {
   const page = readFileSync(new URL('../../../docs/degrade.md', import.meta.url), 'utf8')
   const [, recovery = ''] = page.split('## Recovery by steps')
@@ -51,7 +51,7 @@ function put(name: string, spec: object = {}, annotations: Record<string, string
   })
 }
 
-/** What the cluster needs so that nothing speaks against a Freeze: kube-controller-manager comes through, and no kubelet. */
+/** No guard rail objects to a Freeze then: kube-controller-manager comes through, and no kubelet does. */
 function seen(cluster: string, lastSeen: ClientsSeen = { controllerManager: '2030-01-31T11:55:00Z' }): void {
   replica('gw-1', cluster, { lastSeen })
 }
@@ -64,7 +64,7 @@ function generationOf(name: string): number {
   return (objects.find(UPSTREAM_CLUSTERS, name)?.['metadata'] as { generation: number }).generation
 }
 
-/** A replica that is alive, with so much of a cluster in force. */
+/** A live replica, with this much of a cluster in force. */
 function replica(name: string, cluster: string, entry: Partial<GatewayStatus> = {}, renewedMs = NOW): void {
   objects.put(LEASES, replicaLease(name, 'portcullis-system', metaMicroTime(renewedMs)))
   const object = objects.find(UPSTREAM_CLUSTERS, cluster)
@@ -88,7 +88,7 @@ function gatewaysOf(cluster: string): readonly GatewayStatus[] {
   return (objects.find(UPSTREAM_CLUSTERS, cluster)?.['status'] as { gateways?: GatewayStatus[] }).gateways ?? []
 }
 
-/** A gateway that has been elected. */
+/** An elected gateway. */
 function leads(renewedMs: number): void {
   const spec = { holderIdentity: 'a_1', leaseDurationSeconds: 15, renewTime: metaMicroTime(renewedMs) }
   objects.put(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...LEADER_LEASE }, spec })
@@ -124,7 +124,7 @@ function cutOff(options: Partial<RevokeOptions>, now = (): number => NOW): Promi
   return run((io) => revoke({ all: false, client: objects, now, ...io, ...options }))
 }
 
-/** Every look is a second later. */
+/** Each call is a second later. */
 function ticking(): () => number {
   let now = NOW
   return () => {
@@ -464,7 +464,7 @@ describe('--status', () => {
     replica('gw-b', 'prod', { threads: 8, threadsApplied: 8 })
     replica('gone', 'prod', { observedGeneration: 0 }, NOW - 3_600_000)
     const { code, out, err } = await throwSwitch({ status: true })
-    // It may be dead, or serve on without hearing of anything.
+    // It may be dead, or still serving without receiving updates.
     assert.match(err, /^warning: no Lease is renewed by gone: if it still serves, .* it does not have this\n$/)
     assert.equal(code, 0)
     assert.match(out, /gw-a +4\/4 +1 +2030-01-31T11:59:00Z +in force\n/)

@@ -20,7 +20,7 @@ const MANAGER = 'portcullis-degrade'
 const WHEN_AWAY = ' While it is away: --local, on the machine of each gateway'
 
 /**
- * Resolves with the exit code: 1 after an error, when the effective mode differs from the mode set, or with `status` when a replica does
+ * Resolves with the exit code: 1 after an error, if the effective mode differs from the mode set, or with `status` if a replica does
  * not have it in force in time, or only in shadow mode.
  */
 export function degrade(options: DegradeOptions): Promise<number> {
@@ -53,7 +53,7 @@ export function degrade(options: DegradeOptions): Promise<number> {
   })
 }
 
-/** Whether nothing speaks against it, or `--force` does it all the same; what does is told. */
+/** Whether no guard rail objects, or `--force` overrides them; prints the objections. */
 async function mayThrow(
   { now, err, force = false, server: given = '' }: DegradeOptions,
   client: ObjectClient,
@@ -86,7 +86,7 @@ async function throwSwitch(client: ObjectClient, name: string, change: Change): 
   return await client.patch(UPSTREAM_CLUSTERS, { namespace: '', name }, 'application/merge-patch+json', patch, options)
 }
 
-/** Only where it is created counts here: nothing is stored. */
+/** Only used to create one: nothing is stored. */
 const SELF_REVIEWS: ResourceKind = {
   ...LEASES,
   group: 'authentication.k8s.io',
@@ -96,7 +96,7 @@ const SELF_REVIEWS: ResourceKind = {
   namespaced: false,
 }
 
-/** The user as which the API server sees the caller; undefined = it does not say, as none does before Kubernetes 1.28. */
+/** The user that the API server sees as the caller; undefined = it doesn't say, like all before Kubernetes 1.28. */
 export async function whoAmI(client: ObjectClient): Promise<UserInfo | undefined> {
   const asked = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} }
   const answer = await client.create(SELF_REVIEWS, asked).catch(() => undefined)

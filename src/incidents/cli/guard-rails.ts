@@ -1,5 +1,5 @@
-// What an operator who throws the switch should know first: which heartbeats end, who evicts pods of nodes without them, and whether the
-// mode can still be lifted. `--force` throws it all the same.
+// Checks before the switch is thrown: which heartbeats would stop, which controllers evict pods of nodes without them, and whether
+// the mode could still be lifted. `--force` overrides them.
 
 import { metadataOf } from '../../cli/client/control-plane.ts'
 import type { ClientsSeen, UpstreamClusterStatus } from '../../gateway/api/upstream-cluster/status.ts'
@@ -21,24 +21,24 @@ const RECENT_MS = 10 * 60_000
 const HEARTBEAT = ['PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/any'] as const
 const EVICTION = ['DELETE', '/api/v1/namespaces/any/pods/any'] as const
 const KUBELET: UserInfo = assumeUser('system:node:any', ['system:nodes'])
-/** Who deletes pods of nodes without heartbeats: with service accounts of its own, and without. */
+/** Deletes pods of nodes without heartbeats: with its own service accounts, and without. */
 const CONTROLLERS: readonly UserInfo[] = [
   'system:kube-controller-manager',
   'system:serviceaccount:kube-system:node-controller',
 ].map((name) => assumeUser(name, undefined))
 
 interface GuardedSwitch {
-  /** As it is. */
+  /** Its current state. */
   readonly object: JsonObject
   readonly change: Change
   readonly nowMs: number
-  /** URL of the API server that this command changes it in; '' = not known. */
+  /** URL of the API server in which this command changes it; '' = unknown. */
   readonly server: string
-  /** Who that takes the caller for. Asked only where the command itself comes through the gateway. */
+  /** The user that this server sees as the caller. Called only if the command itself goes through the gateway. */
   operator(): Promise<UserInfo | undefined>
 }
 
-/** Sentences; none = nothing speaks against it. */
+/** Returns objections as sentences; none = it is safe. */
 export async function guardRails(guarded: GuardedSwitch): Promise<readonly string[]> {
   const { object, change } = guarded
   // In shadow mode nothing is refused.
@@ -70,7 +70,7 @@ function heartbeatFaults({ object, change: { mode }, nowMs }: GuardedSwitch, deg
   return found
 }
 
-/** '' = it came through one of the replicas lately; else since when it did not. */
+/** '' = it came through a replica lately; otherwise since when it hasn't. */
 function seenText(object: JsonObject, client: keyof ClientsSeen, nowMs: number): string {
   const { gateways = [] } = (object['status'] as UpstreamClusterStatus | undefined) ?? {}
   const times = gateways.map(({ lastSeen }) => Date.parse(lastSeen?.[client] ?? '')).filter((ms) => !Number.isNaN(ms))
@@ -81,7 +81,7 @@ function seenText(object: JsonObject, client: keyof ClientsSeen, nowMs: number):
     : `has not come through it for ${Math.floor((nowMs - lastMs) / 60_000)} minutes`
 }
 
-/** A command that comes through the gateway to the cluster itself has to be let pass later, too. */
+/** If the command goes through the gateway to the cluster itself, it must still be allowed later. */
 async function laneFault(
   { object, change: { mode }, server, operator }: GuardedSwitch,
   degrade: CompiledDegrade,
@@ -95,7 +95,7 @@ async function laneFault(
   return `${mode} cuts off ${who}: this command itself comes through the gateway to ${name} (${server}), and could not lift the mode again; name ${who} in spec.degrade.exempt`
 }
 
-/** By name, address or path; every cluster that is asked for by none of these might be the default. */
+/** By name, address or path; a cluster addressed by none of these might be the default one. */
 function comesThrough(object: JsonObject, server: string): boolean {
   if (!URL.canParse(server)) return false
   const { host, hostname, port, pathname } = new URL(server)
@@ -112,7 +112,7 @@ function comesThrough(object: JsonObject, server: string): boolean {
   return !('unknown' in found) && found.via !== 'default'
 }
 
-/** undefined = it is not valid, and so serves no request. */
+/** undefined = it is invalid, and so serves no request. */
 function compiledOf(object: JsonObject): CompiledCluster | undefined {
   try {
     return compileCluster({ object: object as JsonObject & UpstreamCluster, revision: '' })

@@ -1,5 +1,6 @@
-// `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is away. Who may write to the data
-// directory of the gateway may do it; the gateway sees the file, and says beside it what it has made of it.
+// `portcullis degrade --local`: throws the switch on this machine, while the API server of the objects is unreachable. Requires write
+// access
+// to the gateway's data directory; the gateway picks the file up, and writes the result next to it.
 
 import { readPositiveDuration } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
@@ -16,7 +17,7 @@ const HEAD = ['CLUSTER', 'MODE', 'BY', 'AT', 'UNTIL', 'IN FORCE', 'REASON']
 const POLL_MS = 100
 const DEFAULT_TIMEOUT = '5s'
 
-/** Resolves with the exit code: 1 after an error, or when no gateway has taken it in time. */
+/** Resolves with the exit code: 1 after an error, or if no gateway picked it up in time. */
 export async function degradeLocally(options: DegradeOptions): Promise<number> {
   const { cluster, out, err, now, off = false, dataDir = 'data' } = options
   try {
@@ -41,7 +42,7 @@ export async function degradeLocally(options: DegradeOptions): Promise<number> {
   }
 }
 
-/** What `--status` adds of this machine; nothing when there is nothing. @returns 1 when one is not in force */
+/** Adds this machine's switches to `--status`, if any. @returns 1 if one is not in force */
 export function showLocal(
   dataDir: string,
   out: (text: string) => void,
@@ -59,7 +60,7 @@ export function showLocal(
   return shown.every(({ inForceAt }) => inForceAt !== '') && Object.keys(errors).length === 0 ? 0 : 1
 }
 
-/** Files of which no gateway has said what it has made of them. */
+/** Files that no gateway has processed yet. */
 function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread: string): readonly SwitchState[] {
   const { switches } = switchesOf(dataDir)
   const untaken = [...switches.values()].filter((one) => !known.some(({ cluster }) => cluster === one.cluster))
@@ -67,7 +68,7 @@ function untakenSwitches(dataDir: string, known: readonly SwitchState[], unread:
   return untaken.map((local) => ({ ...local, inForceAt: '', problem }))
 }
 
-/** Removes one that was left there, without a message. */
+/** Silently removes a leftover switch. */
 function removeUnread({ cluster, out, err }: DegradeOptions, dataDir: string): number {
   if (writable(() => removeSwitch(dataDir, cluster), dataDir)) {
     out(`${cluster}: the file of the local switch is removed; it was not in force\n`)

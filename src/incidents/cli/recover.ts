@@ -1,5 +1,5 @@
-// A recovery by steps: `portcullis degrade --recover` begins it, and refuses where no gateway would carry it out; `--status` shows how far
-// it is, once or until it is over.
+// A recovery by steps: `portcullis degrade --recover` starts it, and refuses if no gateway would carry it out; `--status` shows its
+// progress, once or until it is over.
 
 import { getCluster, metadataOf } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
@@ -21,13 +21,13 @@ import { degradeOf, isOver } from './state.ts'
 const DURATION = new RegExp(DURATION_PATTERN)
 const SCHEMA = fieldOf(fieldOf(UPSTREAM_CLUSTER_SPEC_SCHEMA, 'degrade'), 'recovery')
 
-/** In a merge patch, null is the default again. */
+/** In a merge patch, null restores the default. */
 export interface RecoveryChange {
   readonly hold: string | null
   readonly ramp: string | null
 }
 
-/** undefined = no recovery is asked for. @throws {UserError} */
+/** undefined = no recovery is requested. @throws {UserError} */
 export function readRecovery({
   recover = false,
   mode,
@@ -51,7 +51,7 @@ export function readRecovery({
   return { hold: hold ?? null, ramp: ramp ?? null }
 }
 
-/** @throws {UserError} when there is nothing to recover from, or no gateway that would do it */
+/** @throws {UserError} if there is nothing to recover from, or no gateway to do it */
 export async function startRecovery(
   client: ObjectClient,
   object: JsonObject,
@@ -65,7 +65,7 @@ export async function startRecovery(
     throw new UserError(`the degrade mode of ${name} is Off`, 'there is nothing to recover from')
   }
   await requireLeader(client, now(), err)
-  // The expiry would end every refusal at once, whatever the checks say.
+  // The expiry would lift all restrictions at once, whatever the checks say.
   const patch = { spec: { degrade: { recovery, expiresAt: null } } }
   const at = { namespace: '', name }
   const after = await client.patch(UPSTREAM_CLUSTERS, at, 'application/merge-patch+json', patch, { fieldManager })
@@ -88,14 +88,14 @@ async function requireLeader(client: ObjectClient, nowMs: number, err: (text: st
     lease = await client.get(LEASES, LEADER_LEASE)
   } catch (error) {
     if (!(error instanceof StatusError) || (error.code !== 404 && error.code !== 403)) throw error
-    // Who may not read Leases may still begin a recovery.
+    // Without the right to read Leases a recovery may still be started.
     if (error.code === 403) return
     throw new UserError('no gateway leads there, and the leader is who takes the steps', FILES)
   }
   const { holderIdentity, renewTime, leaseDurationSeconds } = recordOf(lease['spec'])
   const renewedMs = Date.parse(textOf(renewTime))
   const durationMs = Number(leaseDurationSeconds) * 1000
-  // Clocks of two machines differ: who is late by their difference only is not dead.
+  // Clocks of two machines differ: a replica late by no more than that is not dead.
   if (textOf(holderIdentity) !== '' && nowMs - renewedMs < 4 * durationMs) return
   err(`warning: no gateway has led since ${textOf(renewTime)}: the steps are taken once one does\n`)
 }
@@ -122,7 +122,7 @@ function recoveryOf(object: JsonObject): RecoveryStatus | undefined {
   return (recordOf(object['status']) as UpstreamClusterStatus).degrade?.recovery
 }
 
-/** Prints the report whenever it has changed. The exit code: 0 when the mode is Off in the end. */
+/** Prints the report whenever it changes. The exit code: 0 if the mode is Off in the end. */
 export async function watchRecovery(client: ObjectClient, cluster: string, options: DegradeOptions): Promise<number> {
   const { out, err, pollMs = POLL_MS } = options
   let shown: string | undefined

@@ -1,4 +1,4 @@
-// What `portcullis degrade` says of the switch of an UpstreamCluster.
+// Describes the switch of an UpstreamCluster for `portcullis degrade`.
 
 import { metadataOf } from '../../cli/client/control-plane.ts'
 import { DEFAULT_DEGRADE_MODE } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
@@ -28,7 +28,7 @@ export function isOver(object: JsonObject, nowMs: number): boolean {
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs
 }
 
-/** What a replica with the object in force does. */
+/** What a replica does once the object is in force. */
 export function inForceText(object: JsonObject, nowMs: number): string {
   const { mode = DEFAULT_DEGRADE_MODE, shadow = false } = degradeOf(object)
   if (mode === 'Off' || deniesAll(object)) return 'in force'

@@ -1,5 +1,5 @@
-// Degrade modes NoDisruption and Limited on the request path: what a request does to what runs is in its body as often as in its
-// head. Nothing is changed of it.
+// Degrade modes NoDisruption and Limited on the request path. A request's effect on running workloads is in its body as often as in its
+// head. Requests are never modified.
 
 import { guardedDisruption, limitDisruption, refuseDisruption } from '../../gateway/core/admission/disruption.ts'
 import type { Filter } from '../../gateway/core/admission/filter.ts'
@@ -31,13 +31,13 @@ async function checkRemoval(decision: Decision): Promise<Refusal | undefined> {
   return dryRun || isOver(decision) ? undefined : await decideRemoval(decision)
 }
 
-/** Who may not remove it takes nothing of the rate, which all share, and holds up no recovery. */
+/** Authorize first: a caller who may not remove it must not use up the shared rate or delay a recovery. */
 function decideRemoval(decision: Decision): Refusal | undefined | Promise<Refusal | undefined> {
   const { degrade } = decision.cluster
   // In shadow mode nothing is refused, and nothing waits.
   if (degrade.shadow) return decide(decision, '')
   if (degrade.mode === 'Limited') return limitRemoval(decision)
-  // It is refused either way, and at once: upstream may be what is out of order.
+  // Don't wait for the access review: it is refused either way, and upstream may be what is broken.
   countRemoval(decision)
   return refuseDisruption(decision, '')
 }
@@ -72,12 +72,12 @@ async function checkWrite(decision: Decision): Promise<Refusal | undefined> {
   return isOver(decision) ? undefined : decide(decision, what)
 }
 
-/** The client has gone, or the exchange ended otherwise: nothing is counted. */
+/** The client is gone, or the exchange ended otherwise: don't count. */
 function isOver({ exchange }: Decision): boolean {
   return exchange.gone || exchange.phase === 'over'
 }
 
-/** @returns undefined also where it is not known: it passes, and is counted */
+/** @returns undefined also if unknown: the request then passes, and is counted */
 async function endingText(decision: Decision): Promise<string | Refusal | undefined> {
   const effect = await writeEffect(decision)
   if (effect === undefined || isRefusal(effect)) return effect
@@ -85,7 +85,7 @@ async function endingText(decision: Decision): Promise<string | Refusal | undefi
   return effect.kind === 'refused' ? answer(decision, effect) : countUnchecked(decision, effect.why)
 }
 
-/** As above. */
+/** See endingText. */
 async function loweredText(decision: Decision): Promise<string | Refusal | undefined> {
   const change = await scaleChange(decision)
   if (change !== undefined && isRefusal(change)) return change
@@ -100,7 +100,7 @@ async function loweredText(decision: Decision): Promise<string | Refusal | undef
 
 const REPLICAS: readonly string[] = ['/spec/replicas']
 
-/** Of a request whose body was read. */
+/** Needs the body to have been read. */
 function copiedReplicas({ exchange, info }: Decision): string | undefined {
   const target = scaleTargetOf(info)
   if (target === undefined || exchange.bytes === undefined) return undefined
@@ -109,15 +109,15 @@ function copiedReplicas({ exchange, info }: Decision): string | undefined {
 }
 
 /**
- * Forwarded unchecked, a write that upstream has just refused could succeed: a patch can test for something that the client changes in
- * between.
+ * Don't forward a write that upstream has just refused: a patch can test for something that the client changes in between, so the
+ * real one could succeed unchecked.
  */
 function answer(decision: Decision, refused: RefusedWrite): undefined {
   if (decision.cluster.degrade.shadow) countUnchecked(decision, `its dry run was answered with ${refused.status}`)
   else answerAsTried(decision, refused)
 }
 
-/** What a request disrupts could not be found out: it passes, is counted, and the log says why. */
+/** The request's effect is unknown: it passes, is counted, and the log says why. */
 function countUnchecked({ exchange }: Decision, reason: string): undefined {
   const { gw, record } = exchange
   gw.events.disruptionUnchecked(record.cluster)
@@ -128,7 +128,7 @@ function countUnchecked({ exchange }: Decision, reason: string): undefined {
   })
 }
 
-/** It disrupts, and is for somebody who may: the mode decides. */
+/** The request is disruptive and the caller is authorized: the mode decides. */
 function decide(decision: Decision, what: string): Refusal | undefined {
   const { cluster, live, moment } = decision
   const { degrade } = cluster
@@ -137,15 +137,15 @@ function decide(decision: Decision, what: string): Refusal | undefined {
   return degrade.mode === 'Limited' ? limitDisruption(decision, what) : refuseDisruption(decision, what)
 }
 
-// Whether a deletion or an eviction is a dry run, which disrupts nothing. Its body says so: kube-apiserver reads the query of a deletion
-// only where there is no body (apiserver/pkg/endpoints/handlers/delete.go).
+// Whether a deletion or an eviction is a dry run, which disrupts nothing. The body decides: kube-apiserver reads the query of a deletion
+// only if there is no body (apiserver/pkg/endpoints/handlers/delete.go).
 
-/** Without a body and without a query that says so it is none, and need not wait. */
+/** Fast path: without a body, the query alone decides. */
 function mayBeDryRun({ exchange, info }: Decision): boolean {
   return isEviction(info) || !exchange.requestEnded || exchange.bytes !== undefined || isDryRunQuery(exchange.target)
 }
 
-/** No right is asked about first: no more is read than any request may bring along. What cannot be read is not a dry run. */
+/** No access review first: no more is read than any request may carry. An unreadable body is not a dry run. */
 async function isDryRunRemoval({ exchange, info }: Decision): Promise<boolean | Refusal> {
   if (exchange.upgrade !== undefined) return false
   try {

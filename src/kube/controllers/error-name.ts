@@ -1,4 +1,4 @@
-// What a metric calls an error.
+// Label value of an error in metrics.
 
 import { StatusError } from '../api/status.ts'
 

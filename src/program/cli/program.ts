@@ -1,5 +1,5 @@
-// The command line: names, flags and help of every command. What serve and demo do comes from above (src/main.ts). Modules of a
-// command are loaded when it runs: most of what a gateway needs would otherwise be read for `--version`.
+// The command line: names, flags and help of every command. serve and demo are passed in from above (src/main.ts). Modules of a
+// command are loaded when it runs: otherwise `--version` would load most of the gateway.
 
 import { Argument, Command, type CommandUnknownOpts, Option } from 'commander'
 import { addControl } from '../../apiserver/cli/program.ts'
@@ -22,21 +22,21 @@ interface FlagSetting {
   readonly repeatable: boolean
   readonly defaultText: string
   readonly help: string
-  /** By which `serve --help GROUP` asks for those under `heading`. */
+  /** `serve --help GROUP` shows the settings under `heading`. */
   readonly group: string
   readonly heading: string
-  /** Those of before: they are taken, so that the settings can say what to give instead. */
+  /** Former flags: still parsed, so that the settings can name their replacement. */
   readonly replaced: readonly { readonly flag: string }[]
 }
 
 interface ProgramDeps extends Omit<CommandContext, 'done'> {
-  /** As it is called. Default: portcullis. */
+  /** Name of the program as invoked. Default: portcullis. */
   readonly name?: string
   readonly version: string
   /** Flags of `serve`. */
   settings(): Promise<readonly FlagSetting[]>
   readonly input: AsyncIterable<string>
-  /** Default: there is none, and commands are not interrupted. */
+  /** Default: none, and commands are not interrupted. */
   readonly terminal?: Terminal
   /** Each resolves with the exit code. */
   serve(flags: Record<string, unknown>): Promise<number>
@@ -57,7 +57,7 @@ export async function runProgram(argv: readonly string[], deps: ProgramDeps): Pr
   const done = async (result: Promise<number> | number): Promise<void> => {
     code = await result
   }
-  // Only `serve` has them, and they come with all that reads settings.
+  // Only `serve` has them, and loading them loads everything that reads settings.
   const settings = argv.includes('serve') ? await deps.settings() : []
   const context = { ...deps, done }
   const program = createProgram(settings, context)
@@ -106,7 +106,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   return program
 }
 
-/** `serve --help limits`, `help serve limits`: what follows `serve` in a call for help. */
+/** `serve --help limits`, `help serve limits`: the word after `serve` in a call for help. */
 function helpGroupOf(argv: readonly string[]): string | undefined {
   if (argv[0] === 'help' && argv[1] === 'serve') return argv[2]
   const group = argv[0] === 'serve' && (argv[1] === '--help' || argv[1] === '-h') ? argv[2] : undefined
@@ -128,7 +128,7 @@ function groupsOf(settings: readonly FlagSetting[]): string[] {
   return [...new Set(settings.map(({ group }) => group))]
 }
 
-/** `help protect install`: commander's own help follows one step only. The exit code. */
+/** `help protect install`: commander's own help handles one level only. Returns the exit code. */
 function helpOf(
   program: CommandUnknownOpts,
   path: readonly string[],

@@ -21,19 +21,19 @@ import { listProtectedClusters, podProtectionOf } from './objects.ts'
 export interface ProtectDryRunOptions extends ControlPlaneOptions {
   /** `on`: nothing is refused. `off`: protection refuses. */
   readonly mode: string
-  /** Default: all that have spec.podProtection. */
+  /** Default: all with spec.podProtection. */
   readonly clusters: readonly string[]
-  /** How long to wait for each. Default 30s. */
+  /** Timeout for each. Default 30s. */
   readonly timeout?: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
 const MANAGER = 'portcullis-protect'
-/** Attempts when other writes conflict. */
+/** Attempts if other writes conflict. */
 const MAX_ATTEMPTS = 5
 
-/** Resolves with the exit code: 1 after an error, or when a replica does not have it in force in time. */
+/** Resolves with the exit code: 1 after an error, or if a replica doesn't have it in force in time. */
 export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
   return withControlPlane(options, async (client) => {
     const { mode, now, out, err } = options
@@ -62,7 +62,7 @@ export function protectDryRun(options: ProtectDryRunOptions): Promise<number> {
   })
 }
 
-/** Switched on does not mean protected: the pods must also be counted. */
+/** Protection being on doesn't mean that pods are protected: they must also be counted. */
 async function faultOf(client: ObjectClient, name: string): Promise<string> {
   const object = await client.get(UPSTREAM_CLUSTERS, { namespace: '', name })
   const condition = conditionOf((object['status'] ?? {}) as UpstreamClusterStatus, 'PodsProtected')
@@ -79,7 +79,7 @@ async function chosenClusters(client: ObjectClient, names: readonly string[]): P
   throw new UserError('no UpstreamCluster has spec.podProtection', 'is --kubeconfig the right one?')
 }
 
-/** Patching such a cluster would switch protection on. */
+/** Patching such a cluster would enable protection. */
 function unprotected(name: string): UserError {
   return new UserError(
     `${name} has no spec.podProtection`,

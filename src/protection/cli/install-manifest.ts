@@ -18,7 +18,7 @@ const TIMEOUT_SECONDS = 10
 /** A webhook with failurePolicy Ignore must not delay requests for long. */
 const SHADOW_TIMEOUT_SECONDS = 3
 
-/** How kube-apiservers of the cell reach the webhook. */
+/** How the cell's kube-apiservers reach the webhook. */
 export interface WebhookAddress {
   /** `https://HOST:PORT`, without a path. */
   readonly url?: string
@@ -26,7 +26,7 @@ export interface WebhookAddress {
   /** PEM. */
   readonly caPem: string
   readonly cell: string
-  /** '' = kube-apiserver presents a credential of its own. */
+  /** '' = kube-apiserver presents its own credential. */
   readonly token: string
 }
 
@@ -59,14 +59,14 @@ export function readAddress(
   return { service: { namespace, name, port } }
 }
 
-/** kube-apiserver takes neither user, query nor fragment, and speaks TLS only. */
+/** kube-apiserver accepts no user, query or fragment, and requires TLS. */
 function checkedUrl(url: string): string {
   const [, base] = /^(https:\/\/(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::\d{1,5})?)\/?$/.exec(url) ?? []
   if (base !== undefined) return base
   throw new UserError(`--url is not https://HOST:PORT: ${url}`, 'give the address of the webhook, without a path')
 }
 
-/** A cell is a segment of the path of the webhook. @throws {UserError} */
+/** A cell is a segment of the webhook's path. @throws {UserError} */
 export function checkCell(cell: string): void {
   if (isObjectName(cell)) return
   const fix =
@@ -97,7 +97,7 @@ export function protectionConfiguration(options: ConfigurationOptions): JsonObje
   })
 }
 
-/** The kubelet deletes a finished pod again; that is never refused, and must not wait for an unavailable webhook. */
+/** The kubelet deletes a finished pod again; that is never refused, and must not depend on an unavailable webhook. */
 const NOT_TERMINATING: JsonObject = {
   name: 'not-terminating',
   expression: "request.operation != 'DELETE' || !has(oldObject.metadata.deletionTimestamp)",
@@ -140,7 +140,7 @@ function clientConfig({ url, service, caPem, cell, token }: WebhookAddress): Jso
   return url === undefined ? { service: { ...service, path }, caBundle } : { url: `${url}${path}`, caBundle }
 }
 
-/** The name under which kube-apiserver looks up a webhook in the kubeconfig of its AdmissionConfiguration. */
+/** The name by which kube-apiserver looks up a webhook in the kubeconfig of its AdmissionConfiguration. */
 export function credentialName({ url, service }: Pick<WebhookAddress, 'url' | 'service'>): string {
   if (service !== undefined) return `${service.name}.${service.namespace}.svc:${service.port}`
   const host = (url ?? '').slice('https://'.length)

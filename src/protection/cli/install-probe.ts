@@ -1,5 +1,6 @@
 // Checks whether the kube-apiserver of a worker cluster reaches the protection webhook: a temporary configuration matches one special
-// eviction, a dry run for a pod that does not exist. This comes first, because an unreachable webhook would block every deletion. (A dry-run eviction is reviewed before the pod is looked for: kubernetes/pkg/registry/core/pod/storage/eviction.go.)
+// eviction, a dry run for a pod that doesn't exist. Done first, because an unreachable webhook would block every deletion. (A dry-run
+// eviction is reviewed before the pod is looked up: kubernetes/pkg/registry/core/pod/storage/eviction.go.)
 
 import { nameOf } from '../../kit/api/json/json-object.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -21,7 +22,7 @@ interface ProbeDeps {
 
 const NAMESPACE = 'default'
 
-/** Resolves when it does. @throws {UserError} with the last problem when the time is up */
+/** Resolves once it does. @throws {UserError} with the last problem on timeout */
 export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 250 }: ProbeDeps): Promise<void> {
   const deadlineMs = now() + timeoutMs
   const id = `portcullis-probe-${now().toString(36)}`
@@ -41,7 +42,7 @@ export async function probeWebhook({ client, address, timeoutMs, now, pollMs = 2
   }
 }
 
-/** The problem; '' when the webhook has answered as expected. @throws when the probe itself is not allowed */
+/** The problem; '' if the webhook answered as expected. @throws if the probe itself is not allowed */
 async function evict(client: ObjectClient, name: string): Promise<string> {
   const plural = `pods/${name}/eviction`
   const kind = foreignKind({ group: '', version: 'v1', kind: 'Eviction', plural, namespaced: true })
@@ -57,7 +58,7 @@ async function evict(client: ObjectClient, name: string): Promise<string> {
     const said = error.message
     if (said.includes(`"${PROBE_NAME}" denied the request: ${PROBE_ANSWER}`)) return ''
     if (said.includes('denied the request') || said.includes('failed calling webhook')) return withoutToken(said)
-    // The API server does not know the configuration yet.
+    // The API server doesn't know the configuration yet.
     if (error.code === 404) return 'the API server has not called the webhook'
     throw error
   }

@@ -28,7 +28,7 @@ let err: string[]
 let now: number
 let worker: Worker
 
-/** An API server that calls, or does not call, the webhook of the configuration that asks for the probe. */
+/** An API server that calls, or doesn't call, the webhook of the configuration used for the probe. */
 class Worker extends MemoryObjects {
   answers: (Error | 'created')[] = []
   evictions: { path: string; object: JsonObject; configurations: JsonObject[] }[] = []

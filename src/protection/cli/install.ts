@@ -30,14 +30,14 @@ import {
 import { probeWebhook } from './install-probe.ts'
 
 export interface WebhookTarget {
-  /** The cell: spec.podProtection.cell of its UpstreamCluster, or the name of that. */
+  /** The cell: spec.podProtection.cell of its UpstreamCluster, or that one's name. */
   readonly cluster: string
   readonly url?: string
   /** `NAMESPACE/NAME`. */
   readonly service?: string
   /** Port of the Service. */
   readonly port: number
-  /** --data-dir of the gateway, where its CA and the key of tokens are. */
+  /** The gateway's --data-dir, with its CA and the key for tokens. */
   readonly dataDir?: string
   /** Instead of those in `dataDir`. */
   readonly caFile?: string
@@ -47,13 +47,13 @@ export interface WebhookTarget {
 export interface ProtectInstallOptions extends ControlPlaneOptions, WebhookTarget {
   /** false: kube-apiserver presents a credential (`protect credentials`), and the path has no token. */
   readonly token: boolean
-  /** Beside the namespace of the Service. */
+  /** In addition to the namespace of the Service. */
   readonly excludeNamespace: readonly string[]
   readonly name: string
   readonly shadow: boolean
-  /** Manifest to `out`, and nothing else. */
+  /** Only print the manifest to `out`. */
   readonly print: boolean
-  /** How long the probe may take: a Go duration. */
+  /** Timeout of the probe: a Go duration. */
   readonly timeout: string
   readonly now: () => number
   readonly pollMs?: number
@@ -83,7 +83,7 @@ export interface ProtectUninstallOptions extends ControlPlaneOptions {
   readonly name: string
 }
 
-/** Resolves with the exit code; 0 also when it did not exist. */
+/** Resolves with the exit code; 0 also if it didn't exist. */
 export function protectUninstall(options: ProtectUninstallOptions): Promise<number> {
   const { name, out } = options
   return withControlPlane({ ...options, needs: NEEDS }, async (client) => {
@@ -102,7 +102,7 @@ export function protectUninstall(options: ProtectUninstallOptions): Promise<numb
 
 export interface ProtectCredentialsOptions extends WebhookTarget, Output {}
 
-/** Prints the kubeconfig that the AdmissionConfiguration of kube-apiserver names; the exit code. */
+/** Prints the kubeconfig referenced by kube-apiserver's AdmissionConfiguration; returns the exit code. */
 export function protectCredentials(options: ProtectCredentialsOptions): number {
   const code = printing(options, () => {
     const { cluster, url, service, port } = options
@@ -177,7 +177,7 @@ const MAX_ATTEMPTS = 5
 const NEEDED_RIGHTS =
   'the user of --kubeconfig needs get, create, update and delete of validatingwebhookconfigurations, and create of pods/eviction'
 
-/** Labels and annotations of others stay; the webhooks are replaced. */
+/** Keeps others' labels and annotations; replaces the webhooks. */
 export async function putConfiguration(client: ObjectClient, object: JsonObject): Promise<'created' | 'up to date'> {
   const kind = VALIDATING_WEBHOOK_CONFIGURATIONS
   for (let attempt = 1; ; attempt++) {
@@ -204,7 +204,7 @@ function labelsOf(before: JsonObject, object: JsonObject): Readonly<Record<strin
   return { ...metadataOf(before).labels, ...metadataOf(object).labels }
 }
 
-/** What withControlPlane says of a 403 is about other objects. */
+/** withControlPlane's message for a 403 is about other objects. */
 export async function withRights<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action()

@@ -1,4 +1,4 @@
-// What `portcullis protect` reads: PodProtectors, and the clusters whose pods they protect.
+// Objects read by `portcullis protect`: PodProtectors, and the clusters whose pods they protect.
 
 import { metadataOf } from '../../cli/client/control-plane.ts'
 import type { PodProtection } from '../../gateway/api/upstream-cluster/cluster-protection.ts'
@@ -26,7 +26,7 @@ interface ProtectedCluster {
   readonly protection: CompiledProtection | undefined
 }
 
-/** Empty if the API server has no UpstreamClusters or does not show them: PodProtectors may be in another API server. */
+/** Empty if the API server has no UpstreamClusters or doesn't allow reading them: PodProtectors may be in another API server. */
 export async function listProtectedClusters(client: ObjectClient): Promise<readonly ProtectedCluster[]> {
   try {
     return (await client.list(UPSTREAM_CLUSTERS, '')).items.map(protectedCluster)
@@ -48,7 +48,7 @@ export function podProtectionOf(object: JsonObject): PodProtection | undefined {
   return isRecord(protection) ? (protection as PodProtection) : undefined
 }
 
-/** Whole seconds: `1m30s`; '?' when it is not a time. */
+/** Whole seconds: `1m30s`; '?' if it is not a time. */
 export function ageText(time: string | undefined, nowMs: number): string {
   const ms = nowMs - Date.parse(time ?? '')
   return Number.isNaN(ms) ? '?' : formatDuration(Math.max(0, Math.floor(ms / 1000) * 1000))

@@ -22,9 +22,9 @@ import type { PodFacts } from '../api/protection.ts'
 import { podFacts } from '../core/quota/pod-facts.ts'
 
 interface WorkerReading {
-  /** As people call it: `pod shop/web-1`. */
+  /** Human-readable: `pod shop/web-1`. */
   readonly what: string
-  /** The UpstreamCluster that has it; '' = none is known. */
+  /** The UpstreamCluster that has it; '' = unknown. */
   readonly upstream: string
   /** Kubeconfig of the API server that holds the objects; '' = as kubectl finds it. */
   readonly kubeconfig: string
@@ -46,21 +46,21 @@ export function isGiven({ podKubeconfig, podContext, podClient }: GivenWorker): 
   return podKubeconfig !== undefined || podContext !== undefined || podClient !== undefined
 }
 
-/** One way to read the pod, tried when the ones before have failed. */
+/** One way to read the pod, tried if the previous ones have failed. */
 interface Way {
   readonly by: string
   open(): KubeClient | Promise<KubeClient>
 }
 
-/** The default of --secret-namespace in every cluster. What the gateways have is not known here: elsewhere a Secret needs its annotation. */
+/** The default of --secret-namespace in every cluster. The gateways' setting is unknown here: elsewhere a Secret needs its annotation. */
 const SECRET_NAMESPACES = [OWN_NAMESPACE]
-/** Timeout of one way. */
+/** Timeout per way. */
 const TIMEOUT_MS = 5_000
 
 /**
- * Reads from the cluster that --pod-kubeconfig and --pod-context name.
- * @param asked rights and kind, for the message when they are missing
- * @param read throws a UserError when there is no such object
+ * Reads from the cluster given by --pod-kubeconfig and --pod-context.
+ * @param asked rights and kind, for the message if they are missing
+ * @param read throws a UserError if there is no such object
  */
 export async function readGivenWorker<T>(
   { podKubeconfig, podContext, podClient }: GivenWorker,
@@ -89,11 +89,11 @@ export async function readGivenWorker<T>(
 }
 
 /**
- * Reads by the first way that leads there.
+ * Reads by the first way that works.
  * @param objects of the API server that holds the UpstreamClusters
- * @param read throws a UserError when there is no such object
+ * @param read throws a UserError if there is no such object
  * @returns what was read, and by which way
- * @throws {UserError} that names the ways and why they did not lead there
+ * @throws {UserError} that lists the ways and why they failed
  */
 export async function readByDefault<T>(
   objects: ObjectClient,
@@ -119,7 +119,7 @@ export async function readByDefault<T>(
   )
 }
 
-/** @param missing what to say when there is no such pod */
+/** @param missing message if there is no such pod */
 export async function readPodFacts(
   client: ObjectClient,
   at: { readonly namespace: string; readonly name: string },
@@ -161,7 +161,7 @@ async function waysTo(objects: ObjectClient, reading: WorkerReading): Promise<re
   return [...through, own, asKubectl]
 }
 
-/** Contexts whose server is the cluster as the gateway serves it: `/clusters/NAME`, or one of its host names. */
+/** Contexts whose server is the cluster as served by the gateway: `/clusters/NAME`, or one of its host names. */
 function gatewayContexts({ name, hosts }: CompiledCluster, kubeconfigFile: string, context?: string): string[] {
   try {
     const { contexts } = otherContexts({ kubeconfigFile, ...(context !== undefined && { context }) })

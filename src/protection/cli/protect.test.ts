@@ -1,4 +1,4 @@
-// `portcullis protect` status, why and dry-run, against objects in memory: what is shown, what is written, exit codes.
+// `portcullis protect` status, why and dry-run, against objects in memory: output, writes, exit codes.
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
@@ -170,7 +170,7 @@ describe('status', () => {
     assert.equal(code, 1)
   })
 
-  /** As a gateway says it. */
+  /** As reported by a gateway. */
   function said(name: string, state: GatewayProtection['state'], reason: string, message = ''): void {
     const object = core.find(UPSTREAM_CLUSTERS, name)
     const since = '2030-01-31T11:50:00Z'
@@ -184,7 +184,7 @@ describe('status', () => {
     cluster('east', {})
     cluster('west', {})
     said('east', 'Broken', 'Forbidden', 'may not watch pods')
-    // It may count, and not all that it has to.
+    // It may be counting, but incompletely.
     said('west', 'Counting', 'Forbidden', 'may not create events')
     protector({ required: 1, estimated: 4, cells: [cell('east', 2), cell('west', 2)] })
     protector({ name: 'db', required: 1, estimated: 2, cells: [cell('west', 2)] })

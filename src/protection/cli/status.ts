@@ -32,7 +32,7 @@ export interface ProtectStatusOptions extends ControlPlaneOptions {
 const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING DELETED', 'LAG', 'STATE', 'CELLS']
 
 /**
- * Resolves with the exit code: 1 when one has fewer pods than it requires, a cell is no longer counted, no PodProtectors are generated,
+ * Resolves with the exit code: 1 if one has fewer pods than it requires, a cell is no longer counted, no PodProtectors are generated,
  * or nothing is found.
  */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
@@ -83,11 +83,11 @@ function concerns({ status }: PodProtector, cell: string): boolean {
   return cells.length === 0 || cells.some(({ cellID }) => cellID === cell)
 }
 
-/** One row for each cell; the totals are in the first. */
+/** One row per cell; the totals are in the first. */
 function rowsOf(protector: PodProtector, faults: ReadonlyMap<string, CellFault>, nowMs: number): string[][] {
   const { metadata, spec, status } = protector
   const { aggregatedAvailableReplicas = 0, maxLatencyMillis } = status?.summary ?? {}
-  // In the object their order is that of the first counts.
+  // In the object they are in the order of the first counts.
   const cells = [...(status?.cells ?? [])].sort((a, b) => (a.cellID < b.cellID ? -1 : 1))
   const lag = maxLatencyMillis === undefined ? '-' : formatDuration(Math.max(0, maxLatencyMillis))
   const first = [
@@ -123,7 +123,7 @@ function cellText(cell: CellStatus, fault: CellFault | undefined, nowMs: number)
   return `${cellID}: ${facts.join(', ')}`
 }
 
-/** Admitted deletions that have not been seen to happen. */
+/** Admitted deletions not seen to have happened. */
 function beingDeleted({ admissionHistory, stale = false }: CellStatus): number {
   if (stale) return 0
   return (admissionHistory?.buckets ?? []).reduce((all, { counter = DEFAULT_COUNTER }) => all + counter, 0)
@@ -152,7 +152,7 @@ function whyBelow(protector: PodProtector): string {
 }
 
 export interface CellFault {
-  /** RFC 3339; '' = not known. */
+  /** RFC 3339; '' = unknown. */
   readonly since: string
   readonly message: string
 }
@@ -160,7 +160,7 @@ export interface CellFault {
 /** A Lease older than this many durations belongs to a dead replica, whatever the clock skew. */
 const DEAD_DURATIONS = 2
 
-/** By cell; undefined = not known, because the UpstreamClusters are in another API server. @param nowMs since the epoch */
+/** By cell; undefined = unknown, because the UpstreamClusters are in another API server. @param nowMs since the epoch */
 export async function cellFaults(
   client: ObjectClient,
   nowMs: number,
@@ -185,7 +185,7 @@ export async function cellFaults(
   return faults
 }
 
-/** undefined = no gateway reports on it; older versions do not. */
+/** undefined = no gateway reports on it; older versions don't. */
 function verdictOf(status: UpstreamClusterStatus, cell: string): CellFault | 'counted' | undefined {
   const condition = conditionOf(status, 'PodsProtected')
   if (condition === undefined) return undefined
@@ -217,7 +217,7 @@ async function listed(client: ObjectClient): Promise<readonly JsonObject[] | und
   }
 }
 
-/** Also true when Leases may not be read. */
+/** Also true if Leases may not be read. */
 async function isAnybodyAlive(client: ObjectClient, nowMs: number): Promise<boolean> {
   try {
     for (const namespace of REPLICA_NAMESPACES) {

@@ -1,5 +1,5 @@
-// `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; nothing
-// is written.
+// `portcullis protect why`: whether a pod may be deleted now, and by which numbers. Evaluated by the same code as in the gateway; writes
+// nothing.
 
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
@@ -18,7 +18,7 @@ import type { LiveProtector } from '../state/protectors.ts'
 import { ageText, listProtectedClusters, listProtectors } from './objects.ts'
 import { type GivenWorker, isGiven, readByDefault, readGivenWorker, readPodFacts } from './pod.ts'
 
-/** As the gateway has them; Go durations. */
+/** As in the gateway's settings; Go durations. */
 export interface ProtectionFlags {
   readonly staleAfter?: string
   readonly clockSkew?: string
@@ -35,7 +35,7 @@ export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, Pro
   readonly now: () => number
 }
 
-/** Resolves with the exit code: 1 when the deletion would be refused, or after an error. */
+/** Resolves with the exit code: 1 if the deletion would be refused, or after an error. */
 export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   return withControlPlane(
     { ...options, needs: 'get and list of podprotectors and upstreamclusters' },
@@ -74,7 +74,7 @@ export function protectWhy(options: ProtectWhyOptions): Promise<number> {
 
 export interface ProtectedCell {
   readonly cell: string
-  /** The UpstreamCluster; '' = only a cell is known. */
+  /** The UpstreamCluster; '' = only the cell is known. */
   readonly upstream: string
   readonly shadow: boolean
   /** Why no protector is asked; '' = they are. */
@@ -83,7 +83,7 @@ export interface ProtectedCell {
   readonly note: string
 }
 
-/** The cell of an UpstreamCluster, or the name of a cell: one that only Podseidon's webhook protects has no UpstreamCluster. */
+/** The cell of an UpstreamCluster, or the name of a cell: one protected only by Podseidon's webhook has no UpstreamCluster. */
 export async function findCell(client: ObjectClient, name: string): Promise<ProtectedCell> {
   const clusters = await listProtectedClusters(client)
   const named = clusters.find((cluster) => cluster.name === name)
@@ -179,7 +179,7 @@ export interface DeletionExplanation {
 }
 
 /**
- * How one deletion is evaluated, in words: each protector of the pod with its numbers, then the answer.
+ * Explains the evaluation of one deletion: each protector of the pod with its numbers, then the verdict.
  * @param protectors those that select the pod, sorted
  */
 export function explainDeletion(

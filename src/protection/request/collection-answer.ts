@@ -1,4 +1,4 @@
-// The one answer to the deletion of a collection: the list of what was deleted, or why something was not.
+// The single response to the deletion of a collection: the list of deleted pods, or why one could not be deleted.
 
 import {
   headersTooLargeMessage,
@@ -14,9 +14,9 @@ import { KubeCallError } from '../../kube/core/answers/call-errors.ts'
 import { type Outcome, toldFields } from './collection-sender.ts'
 import type { Deletion } from './deletion.ts'
 
-/** Causes of one Status; the message has the number of all. */
+/** Causes per Status; the message gives the total. */
 const MAX_CAUSES = 100
-/** Characters of the list in the answer, which is put together in one turn. Beyond it a Status says that all is done. */
+/** Characters of the list in the response, which is assembled in one turn of the event loop. Beyond it a Status reports success. */
 const MAX_LIST_LENGTH = 16 * 1024 * 1024
 
 export class CollectionAnswer {
@@ -24,7 +24,7 @@ export class CollectionAnswer {
   readonly #metadata: Readonly<Record<string, unknown>>
   readonly #total: number
   #done = 0
-  /** JSON of the pods as upstream's answers had them; undefined when they cannot be told. */
+  /** JSON of the pods from upstream's answers; undefined when they can't be listed. */
   #items: string[] | undefined = []
   #length = 0
   #refused = 0
@@ -38,12 +38,12 @@ export class CollectionAnswer {
     this.#total = total
   }
 
-  /** Nothing more is to be sent. */
+  /** Stop sending. */
   get failed(): boolean {
     return this.#failure !== undefined
   }
 
-  /** A pod is not deleted: the first reason is that of the answer. */
+  /** A pod is not deleted: the first reason becomes that of the response. */
   refused(name: string, refusal: Refusal): void {
     this.#refused++
     this.#refusal ??= refusal
@@ -96,7 +96,7 @@ export class CollectionAnswer {
     }
   }
 
-  /** What upstream said, as it said it. */
+  /** Relays upstream's answer unchanged. */
   relay(answer: KubeAnswer): void {
     respondWith(this.#deletion.exchange, answer.status, toldFields(answer), Buffer.from(answer.body), this.#warnings)
   }
@@ -137,7 +137,7 @@ export class CollectionAnswer {
   }
 }
 
-/** undefined when it is not a list. */
+/** undefined if it is not a list. */
 function itemsOf(body: string): string[] | undefined {
   try {
     const list: unknown = JSON.parse(body)

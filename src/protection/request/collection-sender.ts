@@ -1,5 +1,5 @@
-// The deletion of one pod of a collection, as the caller: a DELETE of the collection of which its name is the only one, with
-// its uid as a precondition, and with all that the client selects by, so that upstream's authorizers see no other request.
+// Deletes one pod of a collection, as the caller: a DELETE of the collection narrowed down to the pod's name, with
+// its uid as a precondition and the client's own selectors, so that upstream's authorizers see the same request.
 
 import { headerValue } from '../../gateway/core/request/hop-headers.ts'
 import { type KubeAnswer, kubeCall } from '../../gateway/io/upstream/kube-call.ts'
@@ -24,12 +24,12 @@ import { podsPath } from './find-pods.ts'
 const TIMEOUT_MS = 60_000
 const MAX_TRIES = 3
 
-/** One pod of the collection that is to be deleted. */
+/** A pod of the collection to be deleted. */
 export interface CollectionItem {
   readonly pod: PodFacts
-  /** It must not have changed since. */
+  /** Require the resourceVersion that was evaluated. */
   readonly unchanged: boolean
-  /** Given back when nothing comes of it. */
+  /** Released when nothing was deleted. */
   readonly reservation: Reservation | undefined
   /** Monotonic milliseconds. */
   readonly evaluatedAtMs: number
@@ -37,15 +37,15 @@ export interface CollectionItem {
 
 export type Outcome =
   | { readonly kind: 'done'; readonly answer: KubeAnswer }
-  /** Deleted by somebody else in the meantime, or replaced. */
+  /** Deleted by another client in the meantime, or replaced. */
   | { readonly kind: 'gone' }
-  /** Another uid, or, where it must not have changed, another version. */
+  /** The uid has changed or, if `unchanged` is required, the resourceVersion. */
   | { readonly kind: 'changed'; readonly answer: KubeAnswer }
   | { readonly kind: 'refused'; readonly answer: KubeAnswer }
-  /** It may have happened, or not. */
+  /** The deletion may or may not have happened. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'no-endpoint' }
-  /** Larger than upstream takes: nothing was sent. */
+  /** The head exceeds upstream's limit: nothing was sent. */
   | { readonly kind: 'head-too-large'; readonly maxBytes: number }
 
 export class CollectionSender {
@@ -62,7 +62,7 @@ export class CollectionSender {
     this.#fields = ['audit-id', record.auditId, ...callerFields(head)]
   }
 
-  /** What is reserved for the pod is given back when nothing was deleted. */
+  /** Releases the pod's reservation when nothing was deleted. */
   async send(item: CollectionItem): Promise<Outcome> {
     const outcome = await this.#send(item)
     if (isNothingDeleted(outcome) && item.reservation !== undefined) this.#deletion.gate.release([item.reservation])
@@ -129,14 +129,14 @@ export class CollectionSender {
     if (status === 404) return { kind: 'gone' }
     if (status === 409 && resourceVersion === '') {
       if (unchanged) return { kind: 'changed', answer }
-      // Its uid is another one by now: unless the client itself asked for that one.
+      // The uid has changed, unless the client itself set it as a precondition.
       if (uid === '') return { kind: 'gone' }
     }
     return { kind: 'refused', answer }
   }
 }
 
-/** Deleted, but what upstream said of it was too much. */
+/** Deleted, but upstream's answer was too large to keep. */
 const UNTOLD: KubeAnswer = { status: 200, body: '' }
 
 function isNothingDeleted(outcome: Outcome): boolean {
@@ -144,7 +144,7 @@ function isNothingDeleted(outcome: Outcome): boolean {
   return outcome.kind === 'refused' && meansNotDeleted(outcome.answer.status)
 }
 
-/** Fields of upstream's answer that say something to the client. */
+/** Fields of upstream's answer that are meaningful to the client. */
 export function toldFields({ head = [] }: KubeAnswer): HeaderList {
   const told: HeaderList = ['content-type', headerValue(head, 'content-type') ?? 'application/json']
   const retryAfter = headerValue(head, 'retry-after')

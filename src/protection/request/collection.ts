@@ -1,6 +1,6 @@
-// DELETE of a collection of pods: listed by the gateway, evaluated some at a time, and then deleted one by one as the caller, by
-// collection requests for one name each, so that the caller needs no other right than the one that it used. As kube-apiserver
-// does it (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), what is done stays done.
+// DELETE of a collection of pods: the gateway lists them, evaluates them in batches, and deletes them one by one as the caller, with
+// collection requests for one name each, so that the caller needs no other right. As in kube-apiserver
+// (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), completed deletions are not undone.
 
 import { refuseRevoked } from '../../gateway/core/admission/steps.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
@@ -15,16 +15,16 @@ import { findPod, listPods } from './find-pods.ts'
 import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread } from './verdict.ts'
 
-/** Evaluated together. */
+/** Pods per evaluation. */
 const BATCH = 100
 /**
- * What was evaluated longer ago is evaluated again before it is sent: the ledger forgets a deletion that has not happened after
- * --protection-reservation-timeout, and upstream may take a minute of it.
+ * A pod evaluated longer ago is evaluated again before its deletion is sent: the ledger forgets a deletion that has not happened after
+ * --protection-reservation-timeout, and upstream may take a minute of that.
  */
 const EVALUATED_FOR_MS = 15_000
-/** Deleted at a time: kube-apiserver's --delete-collection-workers is 1. */
+/** Concurrent deletions; kube-apiserver's --delete-collection-workers is 1. */
 const AT_ONCE = 8
-/** How often a pod is evaluated that changes again and again. */
+/** Evaluations per pod, if it keeps changing. */
 const MAX_ROUNDS = 3
 
 const PAGING: ReadonlySet<string> = new Set(['continue', 'limit'])
@@ -33,7 +33,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   const { exchange } = deletion
   const { gw } = exchange
   const options = queryValues(queryOf(exchange.target), PAGING)
-  // Pages of a past state say nothing of how the pods are now.
+  // A page of an old snapshot doesn't show the current state of the pods.
   if ((options.get('continue')?.[0] ?? '') !== '')
     return refuse('bad-request', 'continue is not supported where deletions of pods are protected: leave it away')
   const limit = limitOf(options.get('limit')?.[0] ?? '')
@@ -42,7 +42,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   if (exchange.gone) return undefined
   if (found.kind !== 'found') {
     const answered = found.kind === 'unknown' ? found.answered : undefined
-    // What the client asked for cannot be listed.
+    // The client's selectors or options are invalid.
     if (answered?.status === 400 || answered?.status === 422) {
       new CollectionAnswer(deletion).relay(answered)
       return undefined
@@ -53,7 +53,7 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
     return refused
   }
   const { items: pods, metadata } = found.value
-  // Nothing to evaluate: upstream's own answer is the best. Pods that have come meanwhile are not what was asked for.
+  // Nothing to evaluate: let upstream answer. The client did not ask to delete pods created meanwhile.
   if (pods.length === 0) {
     bindBody(deletion, asked, NO_POD_UID, '')
     return undefined
@@ -63,13 +63,13 @@ export async function protectCollection(deletion: Deletion, asked: AskedDeletion
   return undefined
 }
 
-/** '' and 0 = all; undefined when it is not a number. */
+/** '' and 0 = no limit; undefined if it is not a number. */
 function limitOf(text: string): number | undefined {
   if (text === '') return 0
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-/** What may be deleted, in the order of the list. */
+/** Pods that may be deleted, in list order. */
 async function evaluate(
   deletion: Deletion,
   asked: AskedDeletion,
@@ -77,7 +77,7 @@ async function evaluate(
   answer: CollectionAnswer,
 ): Promise<CollectionItem[]> {
   const { settings } = deletion
-  // What is no longer there as the client means it is upstream's to refuse.
+  // Leave it to upstream to refuse what no longer meets the client's preconditions.
   const evaluated = pods.filter((pod) => {
     return !pod.terminating && isGuarded(settings, pod.labels) && (asked.uid === '' || asked.uid === pod.uid)
   })
@@ -95,7 +95,7 @@ async function evaluate(
   return items
 }
 
-/** A pod that has changed since it was evaluated, or was evaluated long ago, is evaluated again. */
+/** Evaluates the pod again if it has changed, or if its evaluation is too old. */
 async function deleteOne(
   deletion: Deletion,
   asked: AskedDeletion,
@@ -119,7 +119,7 @@ async function deleteOne(
   }
 }
 
-/** @returns undefined when it is not to be deleted; `answer` knows why */
+/** @returns undefined if it must not be deleted; `answer` has the reason */
 async function evaluateAgain(
   deletion: Deletion,
   asked: AskedDeletion,
@@ -148,7 +148,7 @@ async function deleteAll(
 ): Promise<Refusal | undefined> {
   const { exchange, gate } = deletion
   const { live, requester } = permit
-  // Aborted while it was evaluated.
+  // Aborted during evaluation.
   const aborted = (): boolean => exchange.phase === 'over'
   const ended = (): boolean => aborted() || exchange.gone || answer.failed
   const sender = new CollectionSender(deletion, permit, asked)
@@ -169,7 +169,7 @@ async function deleteAll(
       }
     }
     await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work))
-    // What was never sent.
+    // Never sent.
     release(gate, items.slice(next))
   }
   if (!aborted()) answer.send()

@@ -1,4 +1,4 @@
-// A deletion or an eviction on its way to be evaluated: what all steps of it need, and its body.
+// A deletion or an eviction to be evaluated: shared context of all steps, and its body.
 
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { type Removal, readRemoval } from '../../gateway/request/calls/request-bodies.ts'
@@ -10,8 +10,8 @@ import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
 import { fieldsForBody, UnreadableBody } from '../core/requests/deletion-request-body.ts'
 
 /**
- * uid that no pod has, as a precondition: upstream then says itself that there is no such pod, and deletes none that has come
- * into being meanwhile.
+ * A uid that no pod has, as a precondition: upstream then reports itself that there is no such pod, and deletes none created
+ * meanwhile.
  */
 export const NO_POD_UID = '00000000-0000-0000-0000-000000000000'
 
@@ -24,11 +24,11 @@ export interface Deletion {
 }
 
 export interface AskedDeletion extends Removal {
-  /** Header fields of the request as they came. */
+  /** Request header fields, unmodified. */
   readonly fields: HeaderList
 }
 
-/** Reads the body to its end, and what it asks for. Only for a caller that may delete. */
+/** Reads and parses the body. Only for an authorized caller. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDeletion | Refusal> {
   try {
     const removal = await readRemoval(exchange, cause === 'EvictPod', 'where this gateway protects pods')
@@ -41,7 +41,7 @@ export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDel
 
 const UNREADABLE = { 400: 'bad-request', 413: 'body-too-large', 415: 'unsupported-media-type' } as const
 
-/** What the ledger is asked. */
+/** Builds the request to the ledger. */
 export function requestOf(
   { decision, settings, cause }: Deletion,
   { criterion, dryRun }: Pick<AskedDeletion, 'criterion' | 'dryRun'>,
@@ -61,8 +61,8 @@ export function requestOf(
 }
 
 /**
- * The request goes upstream as it came: only where the failure policy lets everything pass. What is read of a body is what is
- * sent on, so that no other reader of it can come to another pod.
+ * Sends the request upstream unmodified: only if the failure policy allows everything. The body that was read is the one
+ * sent, so that no other parser of it can arrive at another pod.
  */
 export function keepBody({ exchange }: Deletion, asked: AskedDeletion): void {
   exchange.head.fields = [...asked.fields]
@@ -70,8 +70,8 @@ export function keepBody({ exchange }: Deletion, asked: AskedDeletion): void {
 }
 
 /**
- * The request goes upstream for the pod with this uid, and for no other one of its name.
- * @param resourceVersion and only as it was read; '' = whatever it is
+ * Restricts the request to the pod with this uid, whatever other pod takes its name.
+ * @param resourceVersion additional precondition; '' = any version
  */
 export function bindBody({ exchange }: Deletion, asked: AskedDeletion, uid: string, resourceVersion: string): void {
   const body = asked.bound(uid, resourceVersion)

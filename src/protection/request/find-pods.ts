@@ -14,7 +14,7 @@ import type { PodFacts } from '../api/protection.ts'
 import { podFacts } from '../core/quota/pod-facts.ts'
 import type { Deletion } from './deletion.ts'
 
-/** Of one namespace: a cluster has 150,000 at most (kubernetes.io/docs/setup/best-practices/cluster-large). */
+/** Per namespace: a cluster has at most 150,000 (kubernetes.io/docs/setup/best-practices/cluster-large). */
 const MAX_PODS = 150_000
 
 export async function findPod(deletion: Deletion, name: string): Promise<Outcome<PodFacts>> {
@@ -50,12 +50,12 @@ function notAPod(): never {
   throw new KubeCallError('the answer is not a PodList')
 }
 
-/** In the turn of whoever wants to delete. */
+/** Reads are charged to the caller. */
 function readerFor({ decision, settings }: Deletion): UpstreamReader {
   return new UpstreamReader(decision, 'pod-read', () => settings.timeoutMs)
 }
 
-/** What is too large to be read is not deleted, whatever the failure policy says. */
+/** Fails closed: what is too large to read is not deleted, whatever the failure policy says. */
 function unread(what: string, fault: Unknown | Limited): Unknown | Limited {
   if (fault.kind === 'limited') return fault
   const why = `${what}: ${fault.why}`

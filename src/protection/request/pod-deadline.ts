@@ -1,5 +1,5 @@
-// Writes of a pod that set or lower its activeDeadlineSeconds: the kubelet ends the pod then, and nobody asks for a deletion. They are
-// evaluated as one, except that a patch has no preconditions: it is for whichever pod of the name there is, however it has changed.
+// Writes that set or lower a pod's activeDeadlineSeconds: the kubelet then ends the pod without a deletion request. They are evaluated
+// as a deletion, except that a patch has no preconditions: it applies to whichever pod has the name, however it has changed.
 
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { isDryRunQuery } from '../../gateway/core/policy/disruption.ts'
@@ -15,8 +15,8 @@ import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread, hold } from './verdict.ts'
 
 /**
- * How far away the end of a pod may be. What is reserved for it counts for --protection-reservation-timeout, two minutes by default, and a
- * kubelet takes as long as the pod's grace period to end it.
+ * How far ahead a pod's end may be. Its reservation lasts --protection-reservation-timeout, two minutes by default, and
+ * a kubelet takes up to the pod's grace period to end it.
  */
 export const MAX_AHEAD_MS = 30_000
 
@@ -64,12 +64,12 @@ async function review(deletion: Deletion, ending: Ending): Promise<Refusal | und
   return follow(deletion, name, naming(verdict, ending))
 }
 
-/** It may become available before it ends: it counts as available, whatever it is now. */
+/** The pod may become available before it ends, so count it as available. */
 function asAvailable(pod: PodFacts): PodFacts {
   return { ...pod, scheduled: true, running: true, ready: true, createdMs: 0 }
 }
 
-/** Why nothing can be reserved until the pod ends; '' = it ends soon. */
+/** Why the reservation would not last until the pod ends; '' = it ends soon enough. */
 function whyNotHeld({ startedMs }: PodFacts, { after }: Ending, nowMs: number): string {
   const seconds = after === undefined ? undefined : deadlineSeconds(after)
   if (seconds === undefined || startedMs === 0) return 'when it would end is not known'
@@ -78,7 +78,7 @@ function whyNotHeld({ startedMs }: PodFacts, { after }: Ending, nowMs: number): 
   return `it would end in ${Math.ceil(aheadMs / 1000)} s, and no deletion is admitted that far ahead`
 }
 
-/** @param verdict what protectors would say if it ended now */
+/** @param verdict the protectors' verdict if it ended now */
 function notHeld(verdict: ProtectionVerdict, pod: PodFacts, because: string): ProtectionVerdict {
   if (!verdict.admitted || verdict.status === 'Unmatched') return verdict
   const message = `${because}; write a deadline that ends it within ${MAX_AHEAD_MS / 1000} s, or delete or evict the pod when it is to go`

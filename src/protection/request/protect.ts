@@ -1,5 +1,5 @@
-// Pod protection on the request path: a deletion or an eviction of a pod goes on only as the ledger allows it, and then for
-// exactly the pod that was evaluated. The way of one of them, top to bottom; whole collections in collection.ts.
+// Pod protection on the request path: a deletion or an eviction of a pod passes only if the ledger allows it, and then only for
+// the exact pod that was evaluated. Follows one of them from top to bottom; collections are in collection.ts.
 
 import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { isPodWrite, protectionOf } from '../../gateway/core/admission/pod-deletion.ts'
@@ -17,12 +17,12 @@ import { protectFromDeadline } from './pod-deadline.ts'
 import { reviewDeletions } from './review.ts'
 import { errorVerdict, follow, followUnread, hold, NO_GATE } from './verdict.ts'
 
-/** How often a deletion is evaluated whose pod changes again and again. */
+/** Evaluations per deletion, if its pod keeps changing. */
 const MAX_ROUNDS = 3
 
-/** Between two filters of admission: asks the ledger, and leaves the request with what it asks upstream for. */
+/** An admission filter: asks the ledger, and binds the request to the evaluated pod. */
 export const protection: Filter<Decision, Promise<Refusal | undefined>> = {
-  // It is the verdict that is in shadow mode, and not what else is refused here (verdict.ts).
+  // Shadow mode applies to the verdict (verdict.ts), not to the other refusals here.
   shadow: () => false,
   check(decision) {
     const settings = protectionOf(decision.cluster, decision.info)
@@ -33,18 +33,18 @@ export const protection: Filter<Decision, Promise<Refusal | undefined>> = {
   },
 }
 
-/** Nothing has been sent upstream yet. Whatever is reserved here belongs to the exchange, which gives it back if need be. */
+/** Nothing has been sent upstream yet. A reservation made here belongs to the exchange, which releases it if necessary. */
 async function protect(
   decision: Decision,
   settings: CompiledProtection,
   gate: ProtectionGate,
 ): Promise<Refusal | undefined> {
   const { exchange, live, caller, info } = decision
-  // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
+  // An upgrade joins two sockets, so we couldn't see what upstream makes of the request.
   if (exchange.upgrade !== undefined) return refuse('bad-request', 'a deletion of pods cannot be upgraded')
   const cause = info.subresource === 'eviction' ? 'EvictPod' : 'DeletePod'
   const deletion: Deletion = { exchange, decision, settings, gate, cause }
-  // Before the body is read or upstream is asked about a pod: who may not delete it causes no work, and learns nothing.
+  // Authorize before reading the body or looking up the pod: an unauthorized caller causes no work, and learns nothing.
   const right = await reviewRight(exchange, live, caller, info)
   if (exchange.gone || exchange.phase === 'over') return undefined
   if (right.kind === 'denied') return right.refusal
@@ -67,16 +67,16 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
       return protectOne(deletion, asked, rounds - 1)
     },
   }
-  // A conflict with the version that the client itself set as a condition is for the client.
+  // If the client set a resourceVersion itself, the conflict is its own to handle.
   const mayRecheck = rounds > 1 && asked.resourceVersion === ''
-  // Upstream says so itself, to those that may know.
+  // Upstream reports that itself, to callers that may know.
   if (found.kind === 'absent') {
     bindBody(deletion, asked, NO_POD_UID, '')
     if (mayRecheck && asked.uid === '') decision.recheck = recheck
     return undefined
   }
   const { value: pod } = found
-  // Upstream refuses another uid: the pod that the client means is gone.
+  // Upstream refuses a different uid: the pod that the client means is gone.
   const isAnother = asked.uid !== '' && asked.uid !== pod.uid
   if (isAnother || pod.terminating || !isGuarded(settings, pod.labels)) {
     if (pod.terminating && !isAnother) exchange.record.protection = 'AlreadyTerminating'
@@ -97,8 +97,8 @@ async function protectOne(deletion: Deletion, asked: AskedDeletion, rounds: numb
 }
 
 /**
- * Nobody knows what the deletion is about, or whether the caller may delete: the failure policy decides.
- * @param asked undefined = the body was not read: if at all, it goes upstream as it comes
+ * The pod or the caller's right is unknown: the failure policy decides.
+ * @param asked undefined = the body was not read: if the request passes, it is sent unmodified
  */
 function unreviewed(
   deletion: Deletion,

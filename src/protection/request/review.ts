@@ -1,4 +1,4 @@
-// Deletions of pods on their way to the ledger: in turns by whoever wants to delete.
+// Sends pod deletions to the ledger, fairly queued by caller.
 
 import type { CallRate } from '../../gateway/core/limits/call-turns.ts'
 import { deletionTurnMessage } from '../../gateway/core/policy/traffic-messages.ts'
@@ -11,8 +11,8 @@ import type { Deletion } from './deletion.ts'
 import { errorVerdict } from './verdict.ts'
 
 /**
- * Asks the ledger, in the turn of whoever wants to delete: thousands of deletions of one user do not delay another one's. What gets no turn
- * in time is refused, whatever the failure policy says.
+ * Asks the ledger when the caller's turn comes, so that thousands of deletions by one user don't delay another's. A deletion without a
+ * turn in time is refused, whatever the failure policy says.
  */
 export async function reviewDeletions(
   deletion: Deletion,
@@ -36,7 +36,7 @@ const UNLIMITED: CallRate = { qps: 0, burst: 0 }
 
 function notNow(request: ProtectionRequest, { message, retryAfterSeconds }: CallLimitError): ProtectionVerdict {
   const pass = unanswered(request, message)
-  // What no protector can refuse passes.
+  // Passes if no protector can refuse it.
   if (pass.admitted) return pass
   return { ...errorVerdict(message), status: 'RetryAdvised', retryAfterSeconds }
 }

@@ -1,4 +1,4 @@
-// What follows from a verdict of the ledger: the deletion goes on, goes on with a warning, or is refused.
+// Applies a verdict of the ledger: the deletion passes, passes with a warning, or is refused.
 
 import { type Limited, refuseLimited, type Unknown } from '../../gateway/request/calls/upstream-reader.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
@@ -13,12 +13,12 @@ import {
 import { unanswered } from '../core/ledger/verdicts.ts'
 import type { Deletion } from './deletion.ts'
 
-/** As the webhook's annotations are named by kube-apiserver. */
+/** Annotation names as kube-apiserver gives them to the webhook. */
 const AUDIT_PREFIX = 'podseidon.kubewharf.io/'
-/** policy/v1 DisruptionBudgetCause: by it clients tell that an eviction is refused for now, and not for good. */
+/** policy/v1 DisruptionBudgetCause: tells clients that the eviction is refused temporarily. */
 const DISRUPTION_BUDGET = 'DisruptionBudget'
 
-/** When nobody can evaluate it: what to do with the deletion is the failure policy's to say. */
+/** Evaluation failed: the failure policy decides about the deletion. */
 export function errorVerdict(message: string): ProtectionVerdict {
   return {
     status: 'Error',
@@ -33,7 +33,7 @@ export function errorVerdict(message: string): ProtectionVerdict {
   }
 }
 
-/** In a gateway that has no ledger. */
+/** Used by a gateway without a ledger. */
 export const NO_GATE: ProtectionGate = {
   covers: () => true,
   review: (requests: readonly ProtectionRequest[]) =>
@@ -46,22 +46,22 @@ export const NO_GATE: ProtectionGate = {
   release: () => undefined,
 }
 
-/** From here on the exchange gives back what was reserved, if nothing comes of it. */
+/** From here on the exchange releases the reservation if the deletion doesn't happen. */
 export function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
   if (reservation === undefined) return
-  // It was aborted in the meantime: nothing will be sent.
+  // Aborted meanwhile: nothing will be sent.
   if (exchange.phase === 'over') gate.release([reservation])
   else exchange.reservation = reservation
 }
 
-/** What lets a deletion pass that was not admitted; '' = nothing. */
+/** Why a deletion passes that was not admitted; '' = it doesn't. */
 function passReason({ settings }: Deletion, verdict: ProtectionVerdict): ProtectionVerdict['overridden'] {
   if (verdict.admitted || verdict.overridden !== '') return verdict.overridden
   if (settings.shadow) return 'shadow'
   return verdict.status === 'Error' && settings.failurePolicy === 'Ignore' ? 'failure-policy' : ''
 }
 
-/** Records the verdict for logs, and what the client is warned of. @returns why the deletion is refused; undefined = it is not */
+/** Records the verdict for logs and warnings. @returns the refusal; undefined = it passes */
 export function follow(deletion: Deletion, name: string, verdict: ProtectionVerdict): Refusal | undefined {
   const { exchange, decision } = deletion
   const { record } = exchange
@@ -80,8 +80,8 @@ export function follow(deletion: Deletion, name: string, verdict: ProtectionVerd
 }
 
 /**
- * Nobody knows what is to be deleted. What cannot be read for a limit of the gateway is not deleted, whatever the failure policy says.
- * @returns why it is refused; undefined = the failure policy, or shadow, lets it pass
+ * The pods to be deleted could not be read. If that is due to a limit of the gateway, it is refused, whatever the failure policy says.
+ * @returns the refusal; undefined = the failure policy, or shadow mode, lets it pass
  */
 export function followUnread(deletion: Deletion, name: string, found: Unknown | Limited): Refusal | undefined {
   const verdict = errorVerdict(found.why)
@@ -93,7 +93,7 @@ export function followUnread(deletion: Deletion, name: string, found: Unknown | 
 function recordForAudit({ exchange: { record } }: Deletion, verdict: ProtectionVerdict, reason: string): void {
   const found: Record<string, string> = { ...record.auditAnnotations }
   if (reason === 'shadow' || reason === 'force-delete') found[`${AUDIT_PREFIX}${AUDIT_DRY_RUN}`] = '1'
-  // The first one stays.
+  // Keep the first one.
   if (verdict.protector !== '') found[`${AUDIT_PREFIX}${AUDIT_REJECTED_BY}`] ??= nameOf(verdict)
   record.auditAnnotations = found
 }
@@ -124,7 +124,7 @@ function withBudget(causes: readonly ProtectionCause[], message: string): readon
   return [{ reason: DISRUPTION_BUDGET, message, field: '' }, ...causes]
 }
 
-/** Without the namespace, which is that of the request; as the webhook tells it. */
+/** Without the namespace, which is the request's; same format as the webhook's. */
 function nameOf({ protector }: ProtectionVerdict): string {
   return protector.slice(protector.indexOf('/') + 1)
 }

@@ -1,5 +1,5 @@
-// The PodProtectors as the ledger and the aggregators see them: by name, and by the labels of the pods that they select. A partly
-// unreadable one does not affect the others.
+// PodProtectors for the ledger and the aggregators: by name, and by the labels of the pods that they select. A partly
+// unreadable one doesn't affect the others.
 
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { isRecord } from '../../kit/api/json/object-shape.ts'
@@ -23,7 +23,7 @@ export interface LiveProtector {
 export type ProtectorListener = (live: LiveProtector, gone: boolean) => void
 
 export class ProtectorTable {
-  /** Whether all of them were listed once: until then, no pod can be said to have no protector. */
+  /** Whether all were listed once: until then, no pod can be assumed to have no protector. */
   synced = false
   readonly #live = new Map<string, LiveProtector>()
   readonly #protecting = new ProtectorIndex()
@@ -39,7 +39,7 @@ export class ProtectorTable {
 
   /**
    * Adds or updates one. A version older than the known one (by resourceVersion, of the same uid) changes nothing.
-   * @returns the known state afterwards; undefined when it has no name or namespace
+   * @returns the known state afterwards; undefined if it has no name or namespace
    */
   put(object: JsonObject): LiveProtector | undefined {
     return this.#put(object, false)
@@ -56,7 +56,7 @@ export class ProtectorTable {
     this.#tell(live, true)
   }
 
-  /** Replaces all: whatever is not among them was deleted. */
+  /** Replaces all: whatever is missing was deleted. */
   replace(objects: readonly JsonObject[]): void {
     const kept = new Set<string>()
     for (const object of objects) {
@@ -73,12 +73,12 @@ export class ProtectorTable {
     return this.#live.get(key)
   }
 
-  /** Those that protect a pod (spec.selector), sorted by key. */
+  /** Protectors of a pod (spec.selector), sorted by key. */
   matching(namespace: string, labels: Readonly<Record<string, string>>): LiveProtector[] {
     return this.#found(this.#protecting.query(namespace, labels))
   }
 
-  /** Those that count a pod (spec.aggregationSelector, or else spec.selector), sorted by key. */
+  /** Protectors that count a pod (spec.aggregationSelector, or else spec.selector), sorted by key. */
   aggregating(namespace: string, labels: Readonly<Record<string, string>>): LiveProtector[] {
     return this.#found(this.#aggregating.query(namespace, labels))
   }
@@ -87,7 +87,7 @@ export class ProtectorTable {
     return this.#live.values()
   }
 
-  /** The namespaces that have a protector. A new set when they change. */
+  /** Namespaces with a protector. A new set when they change. */
   namespaces(): ReadonlySet<string> {
     return this.#namespaces
   }
@@ -107,7 +107,7 @@ export class ProtectorTable {
     if (known !== undefined && this.#isOld(object, known, whatever)) return known
     const { protector, faults } = readProtector(object, known?.protector)
     const { spec } = protector
-    // Most changes are to the status.
+    // Most changes are status changes.
     if (known === undefined || !sameJson(spec.selector, known.protector.spec.selector)) {
       this.#protecting.put(key, namespace, spec.selector)
     }
@@ -126,7 +126,7 @@ export class ProtectorTable {
     return live
   }
 
-  /** A list is authoritative even when it is older, as after a store was restored; but the same version changes nothing. */
+  /** A list is authoritative even if it is older, as after a restored backup; but the same version changes nothing. */
   #isOld(object: JsonObject, { protector }: LiveProtector, whatever: boolean): boolean {
     const { uid = '', resourceVersion = '' } = object['metadata'] as PodProtector['metadata']
     const before = protector.metadata

@@ -1,5 +1,5 @@
-// The scale-up guard on the request path: a node group that has just failed to scale up is not raised by the autoscaler, so that it goes to
-// the next group. Lowering, and writing what is there, always passes.
+// The scale-up guard on the request path: the autoscaler may not raise a node group that has just failed to scale up, so that it tries
+// the next group. Lowering, and writing the current value, always passes.
 
 import type { Filter } from '../../gateway/core/admission/filter.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
@@ -10,7 +10,7 @@ import { raiseRefusal } from '../core/guard/check-raise.ts'
 import type { GuardedRaise } from '../state/scale-up-guards.ts'
 
 export const scaleUpGuard: Filter<Decision, Promise<Refusal | undefined>> = {
-  // It is the backoff that is in shadow mode, and not what else is refused here.
+  // Shadow mode applies to the backoff, not to the other refusals here.
   shadow: () => false,
   check(decision) {
     const { scaleUpGuards } = decision.exchange.gw
@@ -24,7 +24,7 @@ async function guardRaise(decision: Decision, raise: GuardedRaise): Promise<Refu
   const change = await scaleChange(decision)
   if (change === undefined || isRefusal(change)) return change
   const { from, to, unknown } = change
-  // What cannot be understood passes: the autoscaler's own writes can be.
+  // Writes that can't be parsed pass: the autoscaler's own can be.
   if (from === undefined || to === undefined || unknown !== undefined) return told(decision, raise, 'unchecked')
   const message = raiseRefusal(raise.backoff, from, to, decision.exchange.gw.clock.now())
   if (message === '') return told(decision, raise, 'passed')
@@ -41,7 +41,7 @@ async function guardRaise(decision: Decision, raise: GuardedRaise): Promise<Refu
   told(decision, raise, 'refused')
   const { resource: kind, name } = decision.info
   const causes = [{ reason: BACKOFF_CAUSE, message: raise.backoff.reason, field: 'spec.replicas' }]
-  // Without Retry-After: the autoscaler would wait for it, and for nothing else, in its only loop.
+  // No Retry-After: the autoscaler would block its only loop on it.
   return refuse('scale-up-backed-off', message, { causes, rule: raise.guard, object: { kind, name } })
 }
 

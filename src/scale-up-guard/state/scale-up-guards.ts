@@ -1,4 +1,4 @@
-// The node groups that are backed off, as the request path of a thread looks them up. Empty almost always.
+// Lookup of node groups in backoff, for the request path of a thread. Almost always empty.
 
 import type { RequestInfo } from '../../gateway/core/request/request-info.ts'
 import type { GroupBackoff } from '../core/guard/check-raise.ts'
@@ -21,12 +21,12 @@ export class ScaleUpGuardTable {
   /** By cluster, then by group. */
   #clusters: ReadonlyMap<string, ReadonlyMap<string, GuardedRaise>> = new Map()
 
-  /** Clusters with a group that is backed off. */
+  /** Clusters with a group in backoff. */
   get size(): number {
     return this.#clusters.size
   }
 
-  /** All that are in force from now on. */
+  /** Replaces all guards in force. */
   replace(guards: readonly GuardInForce[]): void {
     const clusters = new Map<string, Map<string, GuardedRaise>>()
     for (const { guard, cluster, apiGroup, users, shadow, backoffs } of guards) {
@@ -43,7 +43,7 @@ export class ScaleUpGuardTable {
     this.#clusters = clusters
   }
 
-  /** @returns undefined = the request is not for a group that is backed off, or its backoff is over */
+  /** @returns undefined = the request is not for a group in backoff */
   find(cluster: string, info: RequestInfo, nowMs: number): GuardedRaise | undefined {
     const groups = this.#clusters.get(cluster)
     if (groups === undefined || (info.verb !== 'update' && info.verb !== 'patch')) return undefined
@@ -52,7 +52,7 @@ export class ScaleUpGuardTable {
   }
 }
 
-/** Of two guards of one group: what is not in shadow mode counts, then what lasts longer. */
+/** Between two guards of one group: not in shadow mode first, then the longer backoff. */
 function isStricter(a: GuardedRaise, b: GuardedRaise | undefined): boolean {
   if (b === undefined) return true
   return a.shadow === b.shadow ? a.backoff.untilMs > b.backoff.untilMs : !a.shadow

@@ -1,4 +1,4 @@
-// What ScaleDownPolicies do with a scale-down, and what is known of the controller: as the gateway would find it, with the rights of the
+// What ScaleDownPolicies do with a scale-down, and what is known of the controller: evaluated as in the gateway, with the rights of the
 // caller.
 
 import type { ControllerManager } from '../../gateway/api/upstream-cluster/controller-manager.ts'
@@ -18,13 +18,13 @@ import { scaledPods } from '../core/victim-choice/scaled-pods.ts'
 import { ScaleDownPolicies } from '../state/scale-down-policies.ts'
 import type { ReadWorkload, Target } from './workload.ts'
 
-/** What the UpstreamCluster and the ScaleDownPolicies of the namespace say. */
+/** What applies by the UpstreamCluster and the ScaleDownPolicies of the namespace. */
 export interface Steering {
-  /** The UpstreamCluster; '' = none is known, and no policy is for it. */
+  /** The UpstreamCluster; '' = unknown, and no policy applies. */
   readonly upstream: string
   readonly controller: ControllerManager
   readonly policies: ScaleDownPolicies
-  /** Whole sentences without a full stop. */
+  /** Complete sentences without a full stop. */
   readonly notes: readonly string[]
 }
 
@@ -33,7 +33,7 @@ interface Steered {
   readonly notes: readonly string[]
 }
 
-/** How many victims a note names. */
+/** Victims named per note. */
 const MAX_NAMED = 20
 
 export function unsteered(notes: readonly string[]): Steering {
@@ -49,7 +49,7 @@ export async function readSteering(client: ObjectClient, upstream: string, names
     const { items } = await client.list(SCALE_DOWN_POLICIES, namespace)
     policies.replace(items.flatMap(compiled))
   } catch (error) {
-    // An API server that does not have the kind has no policy either.
+    // An API server without the kind has no policy either.
     if (!(error instanceof StatusError && error.code === 404)) {
       const why = errorMessage(error)
       notes.push(`ScaleDownPolicies cannot be read (${why}): if one selects these pods, other ones may go`)
@@ -104,7 +104,7 @@ export async function steer(
 
 const PAGE_SIZE = 500
 
-/** What choosing victims reads, with the credential of the caller. */
+/** Reads for choosing victims, with the caller's credential. */
 class ClientReads implements ClusterReads {
   readonly #client: ObjectClient
 

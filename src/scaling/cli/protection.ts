@@ -45,7 +45,7 @@ export function askProtectors(
   return { cell, shadow, unasked: '', protectors, refuses }
 }
 
-/** '' = at least one pod that goes is protected. */
+/** '' = at least one pod to be removed is protected. */
 function whyUnasked(asked: ProtectedCell, { sets }: ScaleDownPlan, pods: ReadWorkload['pods']): string {
   const leaving = new Set(sets.flatMap(({ certain, possible }) => [...certain, ...possible.pods]).map(({ uid }) => uid))
   if (leaving.size === 0) return 'no pod goes'

@@ -1,4 +1,4 @@
-// `portcullis scale why` against objects in memory: the table, JSON, what PodProtectors say, errors and exit codes.
+// `portcullis scale why` against objects in memory: the table, JSON, PodProtectors, errors and exit codes.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -412,7 +412,7 @@ describe('a ScaleDownPolicy', () => {
   test('chooses nothing of a StatefulSet, and without the feature gate', async () => {
     cluster({ ...CHECKED, controllerManager: { podDeletionCost: false } })
     const { out, err } = await protectedWhy()
-    // Without costs the two that share a node go.
+    // Without costs the two that share a node are removed.
     assert.match(out, /web-b +n2 +goes +DoubledUp.*\nweb-c +n2 +goes /)
     assert.match(err, /chooses nothing: kube-controller-manager ignores deletion costs/)
   })
@@ -421,7 +421,7 @@ describe('a ScaleDownPolicy', () => {
 describe('ages just after a scale-up', () => {
   test('which pods go soon, and when ages change places, is said', async () => {
     const at = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString().replace('.000', '')
-    // The older one has the lower UID, so they change places when they come to share a bucket.
+    // The older one has the lower UID, so they swap places once they share a bucket.
     for (const [name, age] of Object.entries({ 'web-a': 31, 'web-b': 10, 'web-c': 0 })) {
       const found = worker.find(PODS, name, 'shop') ?? assert.fail()
       const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: at(age) }]

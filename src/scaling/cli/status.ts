@@ -1,4 +1,4 @@
-// `portcullis scale status`: the cluster-autoscalers of all clusters and their node groups, as the statuses of the UpstreamClusters say.
+// `portcullis scale status`: the cluster-autoscalers of all clusters and their node groups, from the statuses of the UpstreamClusters.
 
 import { type ControlPlaneOptions, getCluster, withControlPlane } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
@@ -22,15 +22,15 @@ export interface ScaleStatusOptions extends ControlPlaneOptions {
   readonly now: () => number
 }
 
-/** One cluster, as `-o json` prints it. */
+/** One cluster, as printed by `-o json`. */
 interface ClusterLine {
   readonly cluster: string
   /** Reason of the condition AutoscalerHealthy: Healthy, Backoff, Unhealthy, Stale, NotFound ... */
   readonly state: string
-  /** When it became healthy or ceased to be, RFC 3339; '' = not known. */
+  /** When it last became healthy or unhealthy, RFC 3339; '' = unknown. */
   readonly since: string
   readonly message: string
-  /** The condition does not hold, or a group is in backoff. */
+  /** The condition is not true, or a group is in backoff. */
   readonly trouble: boolean
   readonly health: string
   readonly scaleUp: string
@@ -41,7 +41,7 @@ interface ClusterLine {
 
 const HEAD = ['CLUSTER', 'GROUP', 'SCALE-UP', 'FOR', 'HEALTH', 'TARGET', 'NODES', 'READY', 'NO NODE', 'MIN', 'MAX']
 
-/** Resolves with the exit code: 1 when an autoscaler is not known to be healthy, or a node group is in backoff. */
+/** Resolves with the exit code: 1 if an autoscaler is not known to be healthy, or a node group is in backoff. */
 export function scaleStatus(options: ScaleStatusOptions): Promise<number> {
   const { cluster, output = 'text', out, err, now } = options
   return withControlPlane({ ...options, needs: 'get and list of upstreamclusters' }, async (client) => {
@@ -108,7 +108,7 @@ function rowsOf({ cluster, groups, omittedGroups }: ClusterLine, nowMs: number):
   return rows.length > 0 ? rows : [[cluster, '-']]
 }
 
-/** What does not fit into the table. */
+/** Details that don't fit into the table. */
 function remarks({ cluster, state, message, trouble, groups }: ClusterLine): string[] {
   const failed = groups.filter((group) => isBackedOff(group) || isUnhealthy(group))
   const whys = failed.flatMap(({ name, errorCode = '', errorMessage = '' }) => {

@@ -1,5 +1,5 @@
-// `portcullis scale why`: which pods a new number of replicas deletes, by which rule, and what PodProtectors say to it. Nothing is
-// written; everything is read with the rights of whoever asks.
+// `portcullis scale why`: which pods a new number of replicas deletes, by which rule, and what PodProtectors say to it. Writes
+// nothing; reads everything with the caller's rights.
 
 import { type ControlPlaneOptions, withControlPlane } from '../../cli/client/control-plane.ts'
 import { textTable } from '../../cli/client/text-table.ts'
@@ -35,10 +35,10 @@ export interface ScaleWhyOptions extends ControlPlaneOptions, GivenWorker, Prote
 const UNASKED = [
   'no UpstreamCluster was asked: PodProtectors may refuse, ScaleDownPolicies may choose other pods, and kube-controller-manager is taken to be 1.31 or later with its default feature gates; give --cluster',
 ]
-/** The controller may look so much later; ages that change places meanwhile are not certain. */
+/** The controller may act this much later; if pods' ages change order within that time, the victims are uncertain. */
 const WINDOW_MS = 60_000
 
-/** Resolves with the exit code: 1 when protection would refuse a deletion, when that was asked and cannot be told, and for errors. */
+/** Resolves with the exit code: 1 if protection would refuse a deletion, if it was asked but is unknown, and for errors. */
 export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
     const { cluster } = options
@@ -47,7 +47,7 @@ export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
       const needs = `get and list of podprotectors, scaledownpolicies and upstreamclusters, ${NEEDS}`
       return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client))
     }
-    // There is one API server only, and it has the workload.
+    // There is only one API server, and it has the workload.
     const read = readScaleDown(options, target, unsteered(UNASKED))
     const asked = { needs: NEEDS, kind: target.resource }
     if (isGiven(options)) return answer(options, target, await readGivenWorker(options, asked, read), undefined, [])
@@ -86,11 +86,11 @@ async function withProtection(
   return answer(options, target, value, question, [...notes, `the workload is read ${by}`])
 }
 
-/** All that decides, of the cluster that has the workload. */
+/** All inputs of the decision, from the cluster that has the workload. */
 interface ReadScaleDown extends ReadWorkload {
   readonly controller: ControllerManager
   readonly costs: Costs
-  /** Whole sentences without a full stop. */
+  /** Complete sentences without a full stop. */
   readonly notes: readonly string[]
 }
 
@@ -137,7 +137,7 @@ function answer(
   return cluster === undefined ? 0 : 1
 }
 
-/** Which pods go for certain if it is scaled soon, where only ages make that open. */
+/** The pods certain to go if it is scaled soon, if only ages make that uncertain. */
 function soonNotes({ possible: { soon } }: PlannedSet): readonly string[] {
   if (soon === undefined) return []
   const { pods, seconds } = soon
@@ -150,7 +150,7 @@ export interface Answer {
   readonly plan: ScaleDownPlan
   /** undefined = protectors were not asked, or could not be. */
   readonly protection: ProtectionAnswer | undefined
-  /** Whole sentences without a full stop. */
+  /** Complete sentences without a full stop. */
   readonly notes: readonly string[]
 }
 

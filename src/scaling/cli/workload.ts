@@ -1,4 +1,4 @@
-// The workload that is to be scaled, as people name it, and what decides about its pods.
+// The workload to be scaled, as named on the command line, and what decides about its pods.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
@@ -26,12 +26,12 @@ export interface Target {
 
 export interface ReadWorkload {
   readonly workload: JsonObject
-  /** All of the namespace; for a ReplicationController those of its own kind. */
+  /** All ReplicaSets of the namespace; for a ReplicationController its own kind. */
   readonly replicaSets: readonly JsonObject[]
   readonly pods: readonly JsonObject[]
 }
 
-/** Rights for the message when they are missing. */
+/** Rights for the message if they are missing. */
 export const NEEDS = 'get of the workload, list of pods and of replicasets'
 
 interface Scalable {
@@ -48,7 +48,7 @@ const KINDS: readonly Scalable[] = [
   { kind: 'ReplicationController', resource: REPLICATION_CONTROLLERS, short: 'rc' },
 ]
 
-/** @param text `deployment/web`, with every name that kubectl knows for the kind. @throws {UserError} */
+/** @param text `deployment/web`, with any name that kubectl accepts for the kind. @throws {UserError} */
 export function parseTarget(text: string, namespace: string): Target {
   const [type = '', name = '', ...more] = text.split('/')
   const wanted = type.toLowerCase()
@@ -69,7 +69,7 @@ export function parseTarget(text: string, namespace: string): Target {
   return { kind: known.kind, resource: known.resource, namespace, name }
 }
 
-/** @throws {UserError} when there is no such workload */
+/** @throws {UserError} if there is no such workload */
 export async function readWorkload(client: ObjectClient, target: Target): Promise<ReadWorkload> {
   const { kind, namespace } = target
   const workload = await getWorkload(client, target)
@@ -95,7 +95,7 @@ async function getWorkload(client: ObjectClient, { resource, namespace, name }: 
   }
 }
 
-/** Those that any of them selects, each once. */
+/** Pods that any of them selects, each once. */
 async function podsOf(
   client: ObjectClient,
   namespace: string,

@@ -1,5 +1,5 @@
-// Takes back deletion costs that scale-downs have left on pods that were not deleted: once the scale-down is done, or after a time. They are
-// found by the annotation beside them, so that those of a gateway that crashed are taken back, too. Only the leader does so.
+// Removes deletion costs that scale-downs have left on surviving pods: once the scale-down is done, or after a timeout. Costs are
+// identified by the annotation next to them, so those of a crashed gateway are removed, too. Runs only in the leader.
 
 import { type JsonObject, mapOf, nameOf, namespaceOf } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
@@ -18,7 +18,7 @@ import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
 export interface CostSweeperDeps {
   clusters(): Iterable<string>
-  /** As the gateway itself. */
+  /** Connects as the gateway itself. */
   connect(cluster: string): ClosableClient
   readonly leadership: Leading
   policies(): readonly CompiledScaleDownPolicy[]
@@ -28,9 +28,9 @@ export interface CostSweeperDeps {
 
 export interface SweepPace {
   readonly everyMs: number
-  /** The scale-down may not have been forwarded yet, nor the controller have seen it. */
+  /** Until then, the scale-down may not have been forwarded, or not been seen by the controller. */
   readonly graceMs: number
-  /** However long the scale-down takes: the controller may never get to its end. */
+  /** Timeout regardless of progress: the controller may never finish. */
   readonly longestMs: number
 }
 
@@ -42,7 +42,7 @@ const WORKLOADS: Readonly<Record<string, ResourceKind>> = {
   replicationcontrollers: REPLICATION_CONTROLLERS,
 }
 
-/** The pods with a cost of ours in one namespace of one cluster. */
+/** Pods with a cost of ours in one namespace of one cluster. */
 interface Followed {
   readonly client: ClosableClient
   readonly pods: Informer<SweptPod>
@@ -50,7 +50,7 @@ interface Followed {
 
 interface SweptPod {
   readonly pod: JsonObject
-  /** Since when it has this cost: monotonic. */
+  /** Since when it has had this cost: monotonic. */
   readonly sinceMs: number
 }
 
@@ -72,11 +72,11 @@ export class CostSweeper {
     this.#timer.unref()
   }
 
-  /** Call it when policies or clusters have changed; otherwise it is noticed within seconds. */
+  /** Call it when policies or clusters have changed; otherwise that is noticed within seconds. */
   update(): void {
     const wanted = this.#wanted()
     for (const [key, followed] of this.#followed) {
-      // What is left of a policy that is gone is taken back first.
+      // Costs of a deleted policy are removed before unfollowing it.
       if (!wanted.has(key) && (!this.#tenant.holds() || followed.pods.objects.size === 0)) this.#end(key)
     }
     for (const [key, { cluster, namespace }] of wanted)
@@ -124,7 +124,7 @@ export class CostSweeper {
   #keep(pod: JsonObject, before: SweptPod | undefined): SweptPod | undefined {
     const cost = ownCost(pod)
     if (cost === undefined) return undefined
-    // The time begins again with another scale-down.
+    // A new scale-down restarts the timer.
     const isSame = before !== undefined && ownCost(before.pod)?.id === cost.id
     return { pod, sinceMs: isSame ? before.sinceMs : this.#deps.clock.monotonic() }
   }
@@ -169,7 +169,7 @@ export class CostSweeper {
     return await asked
   }
 
-  /** A change in between comes as an event, and the pod is looked at again. */
+  /** Guarded by resourceVersion; a concurrent change arrives as an event and triggers another check. */
   async #takeBack(client: ObjectClient, pod: JsonObject): Promise<void> {
     const annotations = withoutCost(podCost(pod).kind)
     await patchAsSeen({ client, kind: PODS, fieldManager: FIELD_MANAGER }, pod, { metadata: { annotations } })
@@ -178,7 +178,7 @@ export class CostSweeper {
   }
 }
 
-/** Its controller has seen the last change, and there are not more pods than it wants; or it is gone. */
+/** Its controller has observed the last change, and there are no more pods than wanted; or the workload is gone. */
 async function isDone(client: ObjectClient, namespace: string, workload: string): Promise<boolean> {
   const [resource = '', name = ''] = workload.split('/')
   const kind = WORKLOADS[resource]
@@ -195,7 +195,7 @@ async function isDone(client: ObjectClient, namespace: string, workload: string)
   }
 }
 
-/** Nothing else of a pod is looked at. */
+/** Drops all other fields of a pod. */
 function slimPod(pod: JsonObject): JsonObject {
   const { namespace, name, uid, resourceVersion } = recordOf(pod['metadata'])
   const annotations = Object.entries(mapOf(pod, 'annotations')).filter(([key]) => {

@@ -1,5 +1,5 @@
-// Follows the ScaleDownPolicies: those that are valid are for the gateway threads; the status says what is in force, and what came of the last
-// scale-down. One that is not valid is left out, and affects no other.
+// Follows the ScaleDownPolicies: valid ones go to the gateway threads; the status says what is in force, and the outcome of the last
+// scale-down. An invalid one is left out, and affects no other.
 
 import { conditionsOf, withCondition } from '../../gateway/core/status/conditions.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
@@ -24,13 +24,13 @@ import { SCALE_DOWN_POLICIES } from '../api/scale-down-policy-kind.ts'
 import { type CompiledScaleDownPolicy, type ReadPolicy, readScaleDownPolicy } from '../core/victim-choice/policy.ts'
 
 export interface ScaleDownPolicyDeps {
-  /** Where the objects are. */
+  /** API server of the objects. */
   readonly client: ObjectClient
   /** The name of this process, for Events. */
   readonly replica: string
-  /** The leader says whether a policy is in force. */
+  /** The leader reports whether a policy is in force. */
   readonly leadership: Leading
-  /** Called with all that are in force, whenever they have changed. */
+  /** Called with all policies in force, whenever they change. */
   onPolicies(policies: readonly CompiledScaleDownPolicy[]): void
   readonly clock: Clock
   /** In [0, 1). */
@@ -45,16 +45,16 @@ interface Known {
 }
 
 const FIELD_MANAGER = 'portcullis'
-/** Between two statuses of one policy: a thousand scale-downs a second are one write. */
+/** Between two statuses of one policy: a thousand scale-downs a second become one write. */
 const REPORT_EVERY_MS = 1_000
 const MAX_NAMES = 50
-/** At a time. */
+/** Concurrent writes. */
 const WRITES = 4
 
 export class ScaleDownPolicyController {
   readonly #deps: ScaleDownPolicyDeps
   readonly #known: Informer<Known>
-  /** The last scale-down of each policy that is still to be written. */
+  /** The last unreported scale-down of each policy. */
   readonly #reports = new Map<string, ScaleDownReport>()
   readonly #queue: WorkQueue
   readonly #events: EventRecorder
@@ -93,7 +93,7 @@ export class ScaleDownPolicyController {
     return [...this.#known.objects.values()].flatMap(({ read }) => (read.kind === 'policy' ? [read.policy] : []))
   }
 
-  /** By whichever replica it went. */
+  /** Called in the replica that handled the scale-down. */
   report(report: ScaleDownReport): void {
     if (this.#stopped) return
     const key = `${report.namespace}/${report.policy}`
@@ -136,7 +136,7 @@ export class ScaleDownPolicyController {
       return isSame ? 'done' : 'written'
     } catch (error) {
       const { outcome, current } = await afterFailedWrite(target, object, error)
-      // What the watch has brought meanwhile is at least as new.
+      // A newer version may have arrived by the watch meanwhile.
       if (current !== undefined && this.#known.objects.get(key) === known) this.#known.learn(current)
       if (outcome === 'failed')
         this.#deps.log.debug('the status of a ScaleDownPolicy cannot be written', { policy: key, error })
@@ -144,7 +144,7 @@ export class ScaleDownPolicyController {
     }
   }
 
-  /** What this replica has to say: the leader, whether the policy is in force; the one that asked it, what came of it. */
+  /** This replica's part of the status: the leader's, whether the policy is in force; the handling replica's, the outcome. */
   #statusOf({ object, read }: Known, report: ScaleDownReport | undefined): ScaleDownPolicyStatus {
     const nowMs = this.#deps.clock.now()
     const { generation } = recordOf(object['metadata'])
@@ -160,7 +160,7 @@ export class ScaleDownPolicyController {
     }
   }
 
-  /** Of what an operator should look at. */
+  /** Emits an Event if an operator should take a look. */
   #tellEvent(object: JsonObject, report: ScaleDownReport): void {
     const { reason, status, message } = steeredBy(report)
     if (status === 'True' && report.conflicts.length === 0) return
@@ -181,7 +181,7 @@ function readyCondition(read: ReadPolicy, observedGeneration: number): Omit<Poli
   }
 }
 
-/** Whether it did what it is for, the last time. */
+/** Whether the policy took effect in the last scale-down. */
 function steeredBy({
   outcome,
   message,

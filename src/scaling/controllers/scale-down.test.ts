@@ -1,5 +1,5 @@
-// ScaleDownPolicies in the main thread: which are in force, what their status says, and that deletion costs which were left behind are taken
-// back, but no others.
+// ScaleDownPolicies in the main thread: which are in force, what their status says, and that leftover deletion costs are removed,
+// and no others.
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
@@ -93,7 +93,7 @@ test('a cost is taken back once the scale-down is done; one that somebody else h
   cluster.pod('c', { [COST]: '-1' })
   const running = sweeper(cluster)
   running.update()
-  // Of something that is gone: proof that it was looked at.
+  // Its workload is gone: proves that it was checked.
   cluster.pod('gone', own('deployments/none'))
   await without(cluster, 'gone')
   assert.equal(cluster.annotations('a')[COST], '-1', 'the controller is not done')
@@ -243,7 +243,7 @@ test('the Event of a policy with a long name has a valid name, and counts what h
   assert.deepEqual(event?.['source'], { component: 'portcullis', host: 'gw-0' })
 })
 
-/** The first patches fail as told. */
+/** The first patches fail as configured. */
 class Refusing extends MemoryObjects {
   readonly failures: (() => void)[] = []
 
@@ -309,7 +309,7 @@ test('the scale-down of a policy that was deleted and created again is not in th
   await waitFor('the policy', () => controller.policies.length === 1)
   store.failures.push(() => {
     refused = true
-    // The watch is behind.
+    // The watch lags.
     store.stall()
     store.remove(SCALE_DOWN_POLICIES, 'web', 'default')
     store.policy()
@@ -322,7 +322,7 @@ test('the scale-down of a policy that was deleted and created again is not in th
   })
   assert.deepEqual(store.status(), {})
   store.resume()
-  // Proof that the new one is written to at all.
+  // Proves that the new one is written to at all.
   controller.report({ ...REPORT, from: 9 })
   await waitFor('the last scale-down', () => store.status().lastScaleDown?.from === 9)
 })

@@ -1,5 +1,5 @@
-// What a ScaleDownPolicy does with a scale-down: found out once for each write, by the filter that names the pods that go or by the one that
-// sets their costs, whichever comes first. Nothing is written here.
+// What a ScaleDownPolicy does with a scale-down: computed once per write, by whichever filter comes first: the one that names the pods
+// to be removed, or the one that sets their costs. Writes nothing.
 
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
@@ -23,7 +23,7 @@ import { UpstreamObjects } from './upstream-objects.ts'
 const MAX_PODS = 5_000
 const MAX_REPLICA_SETS = 500
 
-/** @returns undefined = no ScaleDownPolicy is for it, or it lowers nothing */
+/** @returns undefined = no ScaleDownPolicy applies, or the write lowers nothing */
 export function chosenVictims(decision: Decision, change: ScaleChange): Promise<VictimFinding | undefined> {
   change.finding ??= find(decision, change)
   return change.finding
@@ -56,7 +56,7 @@ async function find(
   }
 }
 
-/** The name of the Deployment that a ReplicaSet belongs to: whoever scales that one, it is the Deployment that is scaled. */
+/** Name of the Deployment that owns a ReplicaSet: scaling the ReplicaSet is treated as scaling its Deployment. */
 function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string | undefined {
   if (resource !== 'replicasets') return undefined
   const owners = recordsOf(recordOf(workload['metadata'])['ownerReferences'])
@@ -64,7 +64,7 @@ function deploymentOf({ resource }: ScaleTarget, workload: JsonObject): string |
   return owner && textOf(owner['name'])
 }
 
-/** The Deployment controller passes on the number of a Deployment, whose victims have their costs already. */
+/** The Deployment controller propagates a Deployment's scale-down, whose victims have their costs already. */
 function isChosenFor({ pods }: ScaledPods, workload: string, target: ScaleTarget, to: number): boolean {
   if (workload === scaleName(target)) return false
   return pods.some((pod) => {
@@ -76,13 +76,13 @@ function isChosenFor({ pods }: ScaledPods, workload: string, target: ScaleTarget
 interface Asked {
   readonly target: ScaleTarget
   readonly workload: JsonObject
-  /** Of a ReplicaSet: its owner, by name. */
+  /** Owner of a ReplicaSet, by name. */
   readonly deployment: string | undefined
   readonly to: number
 }
 
 /**
- * @returns `rollout`: a ReplicaSet is scaled because its Deployment is rolled out
+ * @returns `rollout`: the ReplicaSet is scaled because its Deployment is rolling out
  * @throws {UnavailableError}
  */
 async function readScaled(
@@ -97,7 +97,7 @@ async function readScaled(
   const within = `/namespaces/${encodeURIComponent(namespace)}`
   const path = `/apis/apps/v1${within}/deployments/${encodeURIComponent(deployment)}`
   const owner = deployment === '' ? undefined : await upstream.get(path)
-  // Of a Deployment all ReplicaSets and pods count, whichever of them is scaled.
+  // For a Deployment all its ReplicaSets and pods count, whichever of them is scaled.
   const selector = podSelector(owner ?? workload)
   if (selector === undefined) throw new UnavailableError('spec.selector cannot be read')
   const query = `labelSelector=${encodeURIComponent(selector.text)}`

@@ -1,4 +1,4 @@
-// What a write does to spec.replicas: the body says it, or upstream by a dry run. Asked by every filter that cares, found out once.
+// What a write does to spec.replicas: from its body, or from a dry run upstream. Computed once per request and shared by all filters.
 
 import { reviewRight } from '../../gateway/request/calls/access.ts'
 import { readWrite } from '../../gateway/request/calls/request-bodies.ts'
@@ -19,8 +19,8 @@ import { type ScaleTarget, scalePath, scaleTargetOf } from '../core/scale-write/
 const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 
 /**
- * Who may not write it is refused, before its body is read. Asked by several filters, it is found out once.
- * @returns undefined = the request leaves spec.replicas as it is, or is a dry run
+ * Refuses an unauthorized caller before its body is read. Cached for the other filters.
+ * @returns undefined = the request doesn't change spec.replicas, or is a dry run
  */
 export function scaleChange(decision: Decision): Promise<ScaleChange | Refusal | undefined> {
   decision.scaleChange ??= find(decision)
@@ -30,9 +30,9 @@ export function scaleChange(decision: Decision): Promise<ScaleChange | Refusal |
 async function find(decision: Decision): Promise<ScaleChange | Refusal | undefined> {
   const { exchange, live, caller, info } = decision
   const target = scaleTargetOf(info)
-  // Any value is one, or is refused upstream.
+  // Any value means dry run, or is refused upstream.
   if (target === undefined || queryValues(queryOf(exchange.target), DRY_RUN).size > 0) return undefined
-  // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
+  // An upgrade joins two sockets, so we couldn't see what upstream makes of the request.
   if (exchange.upgrade !== undefined) return refuse('bad-request', 'a write of replicas cannot be upgraded')
   const right = await reviewRight(exchange, live, caller, info, 'scale it')
   if (exchange.gone || exchange.phase === 'over') return undefined
@@ -47,7 +47,7 @@ async function find(decision: Decision): Promise<ScaleChange | Refusal | undefin
   if (written.kind === 'unreadable') return unknown(target, 'unreadable', written.why)
   const upstream = new UpstreamReader(decision, 'scale-read')
   if (written.kind === 'replicas') return await compare(upstream, target, written.value)
-  // What its body does not say for certain, upstream does.
+  // If the body is ambiguous, ask upstream.
   const tried = await upstream.dryRun(body)
   switch (tried.kind) {
     case 'limited':
@@ -101,8 +101,8 @@ async function compare(
 }
 
 /**
- * As the gateway; where its rights do not reach, as the caller, who may write it and hardly ever may not read it. Of two that are
- * forbidden the answer is the gateway's, which says what to do about it.
+ * Reads as the gateway; if its rights don't suffice, as the caller, who may write it but can rarely read it. If both are
+ * forbidden, returns the gateway's answer, which says what to do about it.
  */
 async function readCurrent(upstream: UpstreamReader, path: string): Promise<Outcome<JsonObject>> {
   const own = await upstream.get(path)

@@ -1,5 +1,5 @@
-// ScaleDownPolicies on the request path: before a scale-down is forwarded, the pods that should go get a deletion cost; when upstream
-// refuses it, they lose it again. What is left over otherwise, the leader takes back (scaling/controllers).
+// ScaleDownPolicies on the request path: before a scale-down is forwarded, its chosen pods get a deletion cost; if upstream
+// refuses the write, the cost is removed again. Costs left over otherwise are cleaned up by the leader (controllers/scale-down).
 
 import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'
@@ -20,12 +20,12 @@ import { scaleChange } from './scale-change.ts'
 import { UpstreamObjects } from './upstream-objects.ts'
 import { type SetCosts, seenByCaches, setCosts, takeBackCosts } from './victim-costs.ts'
 
-/** For taking costs back: nobody waits for it. */
+/** Timeout for removing costs, in the background. */
 const TAKE_BACK_MS = 10_000
-/** Pods in one warning. */
+/** Pods named per warning. */
 const MAX_NAMED = 5
 
-/** A scale-down that has a policy. */
+/** A scale-down with a policy. */
 interface ScaleDown {
   readonly decision: Decision
   readonly change: ScaleChange
@@ -40,7 +40,7 @@ export const scaleDownPolicy: Filter<Decision, Promise<Refusal | undefined>> = {
   shadow: () => false,
   check(decision) {
     const { info, cluster, exchange, scaleChange: asked } = decision
-    // A filter before this one has looked already: whatever it has found counts.
+    // An earlier filter has already looked it up: use its result.
     if (asked !== undefined) return steer(decision)
     const covered = exchange.gw.scaleDowns?.policies.covers(cluster.name, info.namespace) === true
     return covered && scaleTargetOf(info)?.builtIn === true ? steer(decision) : undefined
@@ -61,7 +61,7 @@ async function steer(decision: Decision): Promise<Refusal | undefined> {
   return undefined
 }
 
-/** @returns what the controller will find, for whoever names the pods that go */
+/** @returns the costs that the controller will see, for the warning that names the pods to be removed */
 async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs | Refusal> {
   switch (finding.kind) {
     case 'done':
@@ -81,12 +81,12 @@ async function act(scaleDown: ScaleDown, finding: VictimFinding): Promise<Costs 
   }
 }
 
-/** Where nothing was chosen: the Deployment controller writes the number once more, perhaps through a gateway that then can choose. */
+/** No victims were chosen: the Deployment controller writes the number again, perhaps through a gateway that can choose then. */
 function afterwards({ change, policy }: ScaleDown): Costs {
   return change.target.resource === 'deployments' && !policy.shadow ? 'open' : 'unchanged'
 }
 
-/** @throws {UnavailableError} when not all victims have their cost: those that have lose it again */
+/** @throws {UnavailableError} if not all victims got their cost; it is removed again from those that did */
 async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: number): Promise<Costs> {
   const { decision, policy, workloadName, from, to } = scaleDown
   const { exchange } = decision
@@ -114,13 +114,13 @@ async function setVictims(scaleDown: ScaleDown, choice: VictimChoice, leftMs: nu
   } catch (error) {
     // The deadline may be the reason.
     if (exchange.onOutcome === undefined) void takeBack(scaleDown, victims, id)
-    // They have their costs; whether caches have seen them is not known.
+    // Costs are set; whether caches have seen them is unknown.
     else if (error instanceof UnavailableError) return 'open'
     throw error
   }
 }
 
-/** A cost that somebody else has set meanwhile is not known here. */
+/** Conflicts make it uncertain: the costs that other clients have set meanwhile are unknown here. */
 function effective({ victims, stale }: VictimChoice, { set, conflicts }: SetCosts): Costs {
   if (conflicts.length > 0) return 'open'
   const names = new Set(set)
@@ -132,7 +132,7 @@ function sleep(delayMs: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, delayMs))
 }
 
-/** Nothing is scaled: the costs have no business there any more. What may have been scaled is for the leader to look at. */
+/** The scale-down was refused: remove the costs. If it may have happened, leave that to the leader. */
 async function revert(
   scaleDown: ScaleDown,
   victims: readonly JsonObject[],
@@ -143,7 +143,7 @@ async function revert(
   if (await takeBack(scaleDown, victims, id)) report(scaleDown, 'Reverted', 'the scale-down was refused', [], [])
 }
 
-/** Never rejects; false = some may be left, for the leader. Says nothing of the scale-down, which may go on without costs. */
+/** Never rejects; false = some may be left, for the leader. Says nothing about the scale-down, which may go on without costs. */
 async function takeBack(scaleDown: ScaleDown, victims: readonly JsonObject[], id: string): Promise<boolean> {
   const { decision, policy } = scaleDown
   const { gw } = decision.exchange
@@ -202,7 +202,7 @@ function warn({ decision, policy: { namespace, name } }: ScaleDown, text: string
   decision.warnings = [...decision.warnings, `ScaleDownPolicy ${namespace}/${name}: ${text}`]
 }
 
-/** To who may list pods; to others how many. */
+/** Pod names for callers who may list pods, otherwise their number. */
 async function named({ decision, policy }: ScaleDown, names: readonly string[]): Promise<string> {
   const { exchange, live, caller } = decision
   if (!(await mayList(exchange, live, caller, policy.namespace))) return `${names.length} pods`

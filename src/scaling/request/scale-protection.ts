@@ -1,5 +1,5 @@
-// The check of writes that lower replicas: which pods go, what PodProtectors will say to that once the number is the new one, and what
-// the caller is told. The write itself goes upstream byte for byte as it came.
+// Checks writes that lower replicas: which pods would go, what PodProtectors would say to that, and what
+// to tell the caller. The write itself is forwarded unmodified.
 
 import { ALLOW_UNTIL_ANNOTATION } from '../../gateway/api/upstream-cluster/scale-protection.ts'
 import type { Filter } from '../../gateway/core/admission/filter.ts'
@@ -34,13 +34,13 @@ import { chosenVictims } from './chosen-victims.ts'
 import { scaleChange } from './scale-change.ts'
 import { withoutBulks } from './upstream-objects.ts'
 
-/** How long the ledger of pod protection may take. */
+/** Timeout for the ledger of pod protection. */
 const LEDGER_TIMEOUT_MS = 5_000
-/** The controller may look so much later; ages that change places meanwhile are not certain. */
+/** The controller may act this much later; if pods' ages change order within that time, the victims are uncertain. */
 const WINDOW_MS = 60_000
 
 export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
-  // It is what PodProtectors say that is in shadow mode, and not what else is refused here: rights, the size of the body.
+  // Shadow mode applies to what PodProtectors say, not to the other refusals here: rights, the size of the body.
   shadow: () => false,
   check(decision) {
     const settings = scaleProtectionOf(decision.cluster, decision.info, decision.user.name)
@@ -48,7 +48,7 @@ export const scaleProtection: Filter<Decision, Promise<Refusal | undefined>> = {
   },
 }
 
-/** A lowered number of a workload that is checked. */
+/** A checked workload whose replicas are lowered. */
 interface Lowered extends ScaleDown {
   readonly kind: ScalableKind
   readonly workload: JsonObject
@@ -67,9 +67,9 @@ async function check(decision: Decision, settings: CompiledScaleProtection): Pro
   if (unknown !== undefined) return unchecked(decision, settings, name, unknownReason, unknown)
   if (from === undefined || to === undefined || current === undefined || to >= from) return count(decision, 'allowed')
   const kind = scalableKind(target)
-  // Their pods are not ours to tell, and a failure policy that refused them would refuse them all.
+  // We can't tell which pods of other kinds go, and a failure policy that refused them would refuse them all.
   if (kind === undefined) return count(decision, 'unchecked', 'kind')
-  // A Deployment sets the number of its ReplicaSet back only after the pods were deleted: that is checked like any other.
+  // A Deployment resets its ReplicaSet's replicas only after the pods were deleted, so that is checked like any other write.
   if (!isGuarded(settings, mapOf(current, 'labels'))) return undefined
   return await checkLowered(decision, settings, { name, kind, workload: current, from, to, change })
 }
@@ -89,7 +89,7 @@ async function checkLowered(
   }
   if (read.kind === 'unread') return unchecked(decision, settings, name, read.reason, read.why, workload)
   const nowMs = exchange.gw.clock.now()
-  // A ScaleDownPolicy chooses first: its victims are the ones that PodProtectors are asked about.
+  // A ScaleDownPolicy chooses first: PodProtectors are asked about its victims.
   const finding = await chosenVictims(decision, change)
   const choice = finding?.kind === 'chosen' && !finding.policy.shadow ? finding.choice : 'unchanged'
   const plan = planOf(decision, lowered, read, choice)
@@ -103,7 +103,7 @@ async function checkLowered(
   const nameLeaving = (costs: Costs): Promise<void> => {
     return warn(decision, lowered, planOf(decision, lowered, read, costs), against)
   }
-  // Which costs they have is known only when they are set, and then they are named.
+  // With a policy, the costs are known only once they are set; the pods are named then.
   if (finding === undefined) await nameLeaving('unchanged')
   else change.nameLeaving = nameLeaving
   if (against.length > 0) return count(decision, 'overridden')
@@ -123,7 +123,7 @@ function planOf(
   return planScaleDown({ kind, workload, replicaSets, pods: withCosts(pods, costs), replicas: to, conditions })
 }
 
-/** @param against those that the annotation of the workload overrides */
+/** @param against protectors overridden by the workload's annotation */
 async function warn(
   decision: Decision,
   lowered: Lowered,
@@ -136,9 +136,9 @@ async function warn(
 }
 
 interface Said {
-  /** Protectors that refuse a deletion, or may: it can be open which pods go. */
+  /** Protectors that refuse the deletion, or may: the victims can be uncertain. */
   readonly against: readonly ProtectorAnswer[]
-  /** Why others cannot tell; '' = all can. */
+  /** Why others can't answer; '' = all did. */
   readonly unknown: string
 }
 
@@ -184,7 +184,7 @@ function refused(
   return count(decision, 'shadow')
 }
 
-/** @param workload undefined = it is not known */
+/** @param workload undefined = unknown */
 function unchecked(
   decision: Decision,
   { failurePolicy, shadow }: CompiledScaleProtection,
@@ -218,25 +218,25 @@ function count({ exchange }: Decision, outcome: ScaleOutcome, reason: UncheckedR
   exchange.gw.events.scaleWrite(exchange.record.cluster, outcome, reason)
 }
 
-// The annotation by which people let a scale-down pass that PodProtectors refuse, for a time.
+// The annotation that lets a scale-down pass against PodProtectors, for a limited time.
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i
 
-/** @param workload as it was before the write: one write cannot both allow itself and lower the number */
+/** @param workload as it was before the write: one write can't both allow itself and lower the number */
 export function isAllowed(workload: JsonObject, nowMs: number): boolean {
   const until = mapOf(workload, 'annotations')[ALLOW_UNTIL_ANNOTATION] ?? ''
   return RFC3339.test(until) && Date.parse(until) > nowMs
 }
 
-// The pods of a workload that is scaled, and what decides about them: read as the gateway, and no more of them than can be compared.
+// Reads, as the gateway, the pods of a scaled workload and what determines the victims: no more than can be compared.
 
-/** Pods that are compared: equal ones cost the square of their number. */
+/** Comparing equal pods takes quadratic time. */
 const MAX_PODS = 500
-/** A Deployment's; its history has ten. */
+/** Per Deployment; its revision history has ten. */
 const MAX_REPLICA_SETS = 200
 
 interface ReadPods {
   readonly kind: 'pods'
-  /** Those of a Deployment. */
+  /** Only for a Deployment. */
   readonly replicaSets: readonly JsonObject[]
   readonly pods: readonly JsonObject[]
 }
@@ -244,7 +244,7 @@ interface ReadPods {
 interface UnreadPods {
   readonly kind: 'unread'
   readonly reason: UncheckedReason
-  /** For people. */
+  /** Human-readable. */
   readonly why: string
 }
 
@@ -281,7 +281,7 @@ async function readList(
   most: number,
 ): Promise<readonly JsonObject[] | UnreadPods | Limited> {
   const what = path.slice(path.lastIndexOf('/') + 1)
-  // One more, so that it is seen that there are more.
+  // One more than the limit, to detect that there are more.
   const found = await upstream.list(path, `labelSelector=${encodeURIComponent(selector)}`, most + 1, withoutBulks)
   switch (found.kind) {
     case 'limited':

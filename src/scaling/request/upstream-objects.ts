@@ -1,4 +1,4 @@
-// What the victims of a scale-down are chosen by, read within one deadline for all of it.
+// Reads the objects used to choose the victims of a scale-down, within one deadline for all reads.
 
 import { type Limited, type Unknown, UpstreamReader } from '../../gateway/request/calls/upstream-reader.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
@@ -34,23 +34,23 @@ export class UpstreamObjects implements ClusterReads {
     const found = await this.#upstream.get(path)
     if (found.kind === 'found') return found.value
     if (found.kind === 'absent') return undefined
-    // Without its name: who scales may not be allowed to list pods or nodes.
+    // Without its name: the caller may not be allowed to list pods or nodes.
     throw unavailable(found, `an object at ${path.slice(0, path.lastIndexOf('/'))} cannot be read`)
   }
 
-  /** A merge patch. @returns the object afterwards; what upstream says instead is for the caller to look at */
+  /** Sends a merge patch. @returns the patched object; the caller handles other outcomes */
   async patch(path: string, body: string): Promise<JsonObject | 'absent' | 'conflict'> {
     const found = await this.#upstream.patch(path, body)
     if (found.kind === 'found') return found.value
     if (found.kind === 'absent') return 'absent'
     if (found.kind === 'unknown' && found.answered?.status === 409) return 'conflict'
-    // As above.
+    // Without its name, as above.
     throw unavailable(found, 'a pod cannot be patched')
   }
 
-  /** What decides of each (withoutBulk), kept for as long as the request. */
+  /** Keeps only the relevant fields (withoutBulk), for the lifetime of the request. */
   async list(path: string, query: string, most: number): Promise<readonly JsonObject[]> {
-    // One more, so that it is seen that there are more.
+    // One more than the limit, to detect that there are more.
     const found = await this.#upstream.list(path, query, most + 1, withoutBulks)
     if (found.kind !== 'found') throw unavailable(found, `${path} cannot be listed`)
     const { items } = found.value
@@ -59,12 +59,12 @@ export class UpstreamObjects implements ClusterReads {
   }
 }
 
-/** Of the objects among them, what decides about them. */
+/** The relevant fields of those items that are objects. */
 export function withoutBulks(items: readonly unknown[]): readonly JsonObject[] {
   return items.filter(isRecord).map(withoutBulk)
 }
 
-/** @param what is not done, where upstream gave an answer that says so */
+/** @param what could not be done, if upstream's answer says so */
 function unavailable(found: Unknown | Limited, what: string): UnavailableError {
   const answered = found.kind === 'unknown' && found.answered !== undefined
   return new UnavailableError(answered ? `${what}: ${found.why}` : found.why)

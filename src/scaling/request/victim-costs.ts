@@ -1,5 +1,5 @@
-// Sets deletion costs on the victims of a scale-down, and takes them back: never on a pod that somebody else has given one meanwhile,
-// and never on another pod of the name.
+// Sets and removes deletion costs on the victims of a scale-down: never on a pod that another client has given a cost meanwhile,
+// and never on another pod of the same name.
 
 import { type JsonObject, nameOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
@@ -9,19 +9,19 @@ import { forEachAtOnce, UnavailableError } from '../core/victim-choice/cluster-r
 import { costAnnotations, type OwnCost, ownCost, podCost, withoutCost } from '../core/victim-choice/own-cost.ts'
 import type { UpstreamObjects } from './upstream-objects.ts'
 
-/** A pod changes all the time, most of all its status. */
+/** Pods change all the time, mostly in their status. */
 const MAX_TRIES = 3
 
 export interface SetCosts {
-  /** Names of pods that have the cost now. */
+  /** Names of the pods that now have the cost. */
   readonly set: readonly string[]
-  /** Those that somebody else has given one meanwhile. */
+  /** Pods that another client has given a cost meanwhile. */
   readonly conflicts: readonly string[]
-  /** The last write of all; '' = none. */
+  /** resourceVersion of the last write; '' = none. */
   readonly version: string
 }
 
-/** @throws {UnavailableError} some may have it then */
+/** @throws {UnavailableError} some pods may have the cost then */
 export async function setCosts(
   upstream: UpstreamObjects,
   namespace: string,
@@ -46,7 +46,7 @@ export async function setCosts(
 
 /**
  * @param id only costs of this scale-down; '' = of any
- * @throws {UnavailableError} some may have it still
+ * @throws {UnavailableError} some pods may still have the cost
  */
 export async function takeBackCosts(
   upstream: UpstreamObjects,
@@ -55,7 +55,7 @@ export async function takeBackCosts(
   id: string,
 ): Promise<void> {
   await forEachAtOnce(pods, async (known) => {
-    // As it was read before it had a cost, perhaps.
+    // `known` may be from before the cost was set.
     const now = await upstream.get(pathOf(namespace, known))
     if (now === undefined || uidOf(now) !== uidOf(known)) return
     await patchPod(upstream, namespace, now, (pod) => {
@@ -66,9 +66,9 @@ export async function takeBackCosts(
 }
 
 /**
- * Only the pod with this uid, and only as it was read: what somebody else has written meanwhile is looked at first.
- * @param annotations undefined = it is left as it is
- * @returns the pod afterwards
+ * Requires the pod's uid and resourceVersion: a concurrent write is read first.
+ * @param annotations undefined = unchanged
+ * @returns the patched pod
  */
 async function patchPod(
   upstream: UpstreamObjects,
@@ -102,7 +102,7 @@ function uidOf(pod: JsonObject): string {
   return textOf(recordOf(pod['metadata'])['uid'])
 }
 
-/** Whether caches of upstream have what was written: an API server answers such a read only once its cache is as new. */
+/** Whether upstream's caches have the write: an API server answers such a read only once its cache is recent enough. */
 export async function seenByCaches(
   upstream: UpstreamObjects,
   namespace: string,

@@ -1,5 +1,5 @@
-// The ScaleDownPolicies of a thread: which one a workload has. Asked of every write to a cluster, so that nothing but a map is looked at
-// where there is none.
+// The ScaleDownPolicies of a thread, by workload. Checked on every write to a cluster, so the lookup is a single map access if there is
+// no policy.
 
 import { type CompiledSelector, compileSelector } from '../../kube/core/selectors/compile-selector.ts'
 import type { CompiledScaleDownPolicy } from '../core/victim-choice/policy.ts'
@@ -28,7 +28,7 @@ export class ScaleDownPolicies {
     return live.find(({ policy, selector }) => isFor(policy, cluster) && selector.matches(labels))?.policy
   }
 
-  /** Takes the place of all. One whose selector cannot be read is left out. */
+  /** Replaces all. Policies with an invalid selector are left out. */
   replace(policies: readonly CompiledScaleDownPolicy[]): void {
     const found = new Map<string, Live[]>()
     for (const policy of [...policies].sort((a, b) => (a.name < b.name ? -1 : 1))) {

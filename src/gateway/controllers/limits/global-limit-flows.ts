@@ -1,4 +1,4 @@
-// One shared limit, as the main thread of a replica keeps it: it looks at what requests took, asks Redis, and refills the account
+// One shared limit in the main thread of a replica: checks what requests took, calls Redis, and refills the account
 // that requests take from. No request waits for it; one call to Redis is in flight at a time.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -24,32 +24,32 @@ export interface SharedLimitStatus extends LimitName {
   readonly kind: 'tokenBucket' | 'maxRequestsInflight'
   /** `shared` = from the account in Redis; `parted` = this replica keeps to its part. */
   readonly mode: 'shared' | 'parted'
-  /** Tokens, or slots, that this replica may use now. */
+  /** Tokens, or slots, available to this replica now. */
   readonly atHand: number
-  /** Requests per second of this replica, or running requests. */
+  /** This replica's requests per second, or running requests. */
   readonly demand: number
 }
 
 export interface FlowKeeper {
   readonly name: LimitName
   readonly flow: SharedFlow
-  /** Why Redis refused the last call for this limit; '' = it did not. */
+  /** Why Redis refused the last call for this limit; '' = it didn't. */
   readonly error: string
   /** The object has changed. */
   update(flow: SharedFlow): void
   tick(tick: Tick): void
-  /** The limit is removed, or the replica stops: returns what it holds, if Redis is available. */
+  /** The limit is removed, or the replica stops: returns unused tokens or slots, if Redis is available. */
   giveBack(): Promise<void>
   status(): SharedLimitStatus
 }
 
-/** After Redis refused a call for this limit, the replica keeps to its part, and asks again this much later. */
+/** After Redis refused a call for this limit, the replica keeps to its part and retries after this. */
 const RETRY_MS = 1_000
 
 /** The calls to Redis for one limit. */
 class RedisCalls {
   busy = false
-  /** Since when calls fail; -1 = they do not. */
+  /** Since when calls have failed; -1 = the last one succeeded. */
   failedMs = -1
   error = ''
 
@@ -62,7 +62,7 @@ class RedisCalls {
     return this.failedMs < 0 || nowMs - this.failedMs >= RETRY_MS
   }
 
-  /** That all limits fail is noticed by the heartbeat. */
+  /** A failure of all limits is detected by the heartbeat. */
   run(asked: Promise<void>, nowMs: number): void {
     this.busy = true
     asked
@@ -206,12 +206,12 @@ class SlotKeeper implements FlowKeeper {
     if (!this.#calls.mayAsk(tick)) return
     const target = lease.target(requestsInFlight(counter), mode, part, nowMs)
     if (!lease.isDue(target, part, nowMs)) return
-    // Use fewer before Redis is told, and more only after Redis has granted them.
+    // Lower the limit before telling Redis; raise it only after Redis has granted it.
     const running = target < lease.granted ? this.#set(target) : requestsInFlight(counter)
     this.#calls.run(this.#ask(target, running, tick), nowMs)
   }
 
-  /** Slots in use stay leased; those above `wanted` are freed as requests end. */
+  /** Slots in use stay leased; those above `wanted` are released as requests end. */
   async #ask(wanted: number, used: number, { part, nowMs }: Tick): Promise<void> {
     const { max } = this.#lease
     const lacks = this.#lease.lacks(nowMs)

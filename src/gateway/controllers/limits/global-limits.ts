@@ -1,12 +1,12 @@
 // Limits that all replicas share (globalTokenBucket, globalMaxRequestsInflight), kept in Redis. Runs in the main thread. Requests take
-// what was fetched ahead from shared memory and never wait for Redis.
+// prefetched tokens from shared memory and never wait for Redis.
 //
-// While Redis is away, each replica keeps to its part: the limit divided by the replicas that were alive when Redis last
-// answered. Error bounds: src/gateway/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
-//   - If only one replica has lost Redis, it keeps to its part while the others share the whole: one part more in all.
+// While Redis is unreachable, each replica keeps to its part: the limit divided by the replicas that were alive when Redis last
+// answered. Error bounds: src/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
+//   - If only one replica has lost Redis, it keeps to its part while the others share the whole: one part more in total.
 //   - After a crash of a replica its slots are free within LEASE_MS, and its tokens are lost.
-//   - A replica that was never told how many there are (`expectedReplicas`), and whose data directory has no part of before, is alone
-//     until it has reached Redis.
+//   - A replica that doesn't know how many there are (`expectedReplicas`), and has no saved part in its data directory, assumes
+//     that it is alone until it has reached Redis.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { type ReplicaPart, ReplicaView, type SharingMode } from '../../core/limits/global-replicas.ts'
@@ -22,9 +22,9 @@ export interface GlobalLimitsDeps {
   readonly redis: RedisLimits
   /** Unique name of this process among all replicas; different after a restart. */
   readonly replica: string
-  /** How many replicas to assume until Redis has answered. Default 1. */
+  /** Replicas to assume until Redis has answered. Default 1. */
   readonly expectedReplicas?: number
-  /** Where this replica's part is kept for a start without Redis. Default: nowhere. */
+  /** Where this replica's part is saved for a start without Redis. Default: nowhere. */
   readonly kept?: KeptPart | undefined
   readonly clock: Clock
   random(): number
@@ -33,7 +33,7 @@ export interface GlobalLimitsDeps {
 
 /** This replica's part when Redis last answered. */
 export interface KeptPart {
-  /** Of the process before this one; undefined = not known. */
+  /** From the previous process; undefined = unknown. */
   restore(): ReplicaPart | undefined
   keep(part: ReplicaPart): void
   /** Whether Redis answers. */
@@ -41,21 +41,21 @@ export interface KeptPart {
 }
 
 export interface GlobalLimitsStatus {
-  /** Where Redis is, as configured. */
+  /** Address of Redis, as configured. */
   readonly redis: string
-  /** The master that takes the commands, `host:port`; '' = none is known. */
+  /** The master that takes the commands, `host:port`; '' = unknown. */
   readonly node: string
-  /** Why Redis, or one of the limits there, failed last, until all is well again; '' = nothing. */
+  /** Last error of Redis or of a limit there, until everything works again; '' = none. */
   readonly lastError: string
-  /** `parted` = Redis is away, and each replica keeps to its part; `returning` = it is back, others may not know yet. */
+  /** `parted` = Redis is unreachable, and each replica keeps to its part; `returning` = it is back, but others may not know yet. */
   readonly mode: SharingMode
   /** Since when, wall clock. */
   readonly sinceMs: number
-  /** Why Redis is away; '' = it is not. */
+  /** Why Redis is unreachable; '' = it is reachable. */
   readonly message: string
-  /** Replicas that are alive or, while Redis is away, were alive last. */
+  /** Replicas that are alive or, while Redis is unreachable, were alive last. */
   readonly replicas: readonly string[]
-  /** What belongs to this replica while Redis is away. */
+  /** This replica's part while Redis is unreachable. */
   readonly part: ReplicaPart
   readonly limits: readonly SharedLimitStatus[]
 }
@@ -67,17 +67,17 @@ export interface GlobalLimits {
    */
   changed(clusters: readonly string[]): void
   status(): GlobalLimitsStatus
-  /** Returns what this replica holds, if Redis is available. */
+  /** Returns unused tokens and slots, if Redis is available. */
   stop(): Promise<void>
 }
 
 const BEAT_MS = 250
 /** Interval while no limit is shared. */
 const IDLE_MS = 100
-/** Redis is away when a heartbeat was unanswered for this long and over several ticks: a pause of this process alone does not count. */
+/** Redis counts as unreachable if a heartbeat was unanswered for this long and over several ticks: a pause of this process alone doesn't count. */
 const AWAY_MS = 500
 const AWAY_TICKS = 4
-/** Looks are spread by this much, so that no replica always comes first. */
+/** Jitter of checks, so that no replica always comes first. */
 const JITTER = 0.4
 export function startGlobalLimits(deps: GlobalLimitsDeps): GlobalLimits {
   return new Limits(deps)
@@ -161,7 +161,7 @@ class Limits implements GlobalLimits {
     this.#timer.unref()
   }
 
-  /** Adopts new limits, and drops those that are no longer shared. */
+  /** Adopts new limits, and drops those no longer shared. */
   #follow(tick: Tick): void {
     const { clusters } = this.#deps
     const gone = new Set(this.#keepers.keys())
@@ -254,7 +254,7 @@ class Limits implements GlobalLimits {
     this.#deps.log.warn(message, { redis: this.#deps.redis.address, ...name, error })
   }
 
-  /** Logs once each time that Redis goes away, and once for each error that an operator must fix. */
+  /** Logs once each time that Redis becomes unreachable, and once for each error that an operator must fix. */
   #onDisconnect(nowMs: number): void {
     const { redis, clock, log } = this.#deps
     if (this.#view.mode !== 'parted') {
@@ -265,7 +265,7 @@ class Limits implements GlobalLimits {
     }
     const { error } = redis
     const kind = LASTING.test(error) ? error : 'away'
-    // At the start there is no connection for a moment.
+    // At startup there is no connection for a moment.
     if (this.#stopped || this.#logged.has(kind) || (error === '' && nowMs - this.#startMs < AWAY_MS)) return
     this.#logged.add(kind)
     log.warn('Redis is away: each replica keeps to its part of the shared limits', {

@@ -1,10 +1,10 @@
-// The health checks of one endpoint, one after the other: at the interval of its cluster, and early when something has changed. A dead
-// endpoint costs one probe per interval: its own failure does not cause another probe.
+// Runs the health checks of one endpoint, one at a time: at the cluster's interval, and early after a change. A dead
+// endpoint costs one probe per interval: its own failure doesn't trigger another probe.
 
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { ProbeGate } from './probe-gate.ts'
 
-/** What all probers share. */
+/** Shared by all probers. */
 export interface ProberDeps {
   /** Probes the endpoint and reports the outcome, unless it is no longer listed. Resolves with whether it was healthy. */
   probe(prober: EndpointProber): Promise<boolean>
@@ -12,11 +12,11 @@ export interface ProberDeps {
   firstOver(): void
   /** In [0, 1). */
   random(): number
-  /** For early probes, of which there can be thousands at once. */
+  /** Limits early probes, of which there can be thousands at once. */
   readonly gate: ProbeGate<EndpointProber>
 }
 
-/** So that many gateways do not probe at the same moment, each interval varies by this fraction. */
+/** Each interval varies by this fraction, so that many gateways don't probe at the same moment. */
 const JITTER = 0.1
 /** First probes start at once. Second ones are spread from this fraction of the interval to the whole. */
 const EARLIEST_SECOND = 0.5
@@ -37,13 +37,13 @@ export class EndpointProber {
   /** The last regular probe succeeded, and no broken connection has caused an early one since. */
   #mayReprobe = false
   #firstOver = false
-  /** Failed probes in a row. */
+  /** Consecutive failed probes. */
   #failures = 0
   /** The endpoint takes requests: a probe succeeded, and not enough have failed since. */
   #inService = false
   #stopped = false
 
-  /** The first probe comes at once. */
+  /** Starts the first probe at once. */
   constructor(compiled: CompiledCluster, url: string, deps: ProberDeps) {
     this.#compiled = compiled
     this.url = url
@@ -60,7 +60,7 @@ export class EndpointProber {
     return this.#stopped
   }
 
-  /** The cluster may have changed: a fixed CA, credential or health check must not wait for the next interval. */
+  /** The cluster may have changed: don't wait for the next interval to use a fixed CA, credential or health check. */
   follow(compiled: CompiledCluster): void {
     if (this.#compiled === compiled) return
     this.#compiled = compiled
@@ -68,13 +68,13 @@ export class EndpointProber {
     else this.#soon()
   }
 
-  /** A connection broke. It may be that of the running probe, whose outcome then tells. */
+  /** A connection broke. If it was that of the running probe, the probe's outcome decides. */
   broke(): void {
     if (this.#running) this.#brokeDuringProbe = true
     else this.#reprobe()
   }
 
-  /** Once the endpoint is out of service, a broken connection says nothing new. */
+  /** Once the endpoint is out of service, a broken connection is no news. */
   #reprobe(): void {
     if (!this.#mayReprobe && !this.#undecided) return
     this.#mayReprobe = false
@@ -128,7 +128,7 @@ export class EndpointProber {
     if (healthy) this.#inService = true
     else if (this.#failures >= this.#compiled.healthCheck.unhealthyThreshold) this.#inService = false
     // A connection broke and the probe failed, too: find out now whether the endpoint is dead, not some intervals later. A kube-apiserver
-    // that is back by then would get requests before it is ready, and answer them with 403.
+    // restarted by then would get requests before it is ready, and answer them with 403.
     const settleNow = this.#early && this.#undecided
     this.#mayReprobe = healthy && (first || !this.#early || this.#mayReprobe)
     this.#early = false

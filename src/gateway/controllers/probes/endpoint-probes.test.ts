@@ -1,4 +1,4 @@
-// When endpoints are probed: with an upstream that answers, fails or stays silent as a test tells it, and a clock of its own.
+// When endpoints are probed: with an upstream that answers, fails or stays silent on command, and a fake clock.
 
 import assert from 'node:assert/strict'
 import { describe, mock, test } from 'node:test'
@@ -12,17 +12,16 @@ import { startEndpointProbes } from './endpoint-probes.ts'
 const INTERVAL_MS = 10_000
 const TIMEOUT_MS = 1_000
 
-/** What a probe meets: an answer, a connection that is refused or breaks, or nothing. */
+/** Outcome of a probe: an answer, a connection that is refused or breaks, or silence. */
 type Outcome = 'healthy' | 'bad gateway' | 'refused' | 'breaks' | 'silent'
 
 class Scene {
   outcome: Outcome = 'healthy'
-  /** Probes of each endpoint, in the order in which they came. */
+  /** Probes of each endpoint, in order. */
   readonly probed: string[] = []
-  /** Told when a connection of a probe fails, as in wire.ts. */
-  /** Fields of good answers beside their date. */
+  /** Fields of successful answers, besides the date. */
   fields: readonly string[] = ['audit-id', 'a']
-  /** Of answers, in the order in which they came. */
+  /** Dates of answers, in order. */
   readonly dates: string[] = []
   healthy = 0
   readonly #clusters = new ClusterTable()
@@ -41,7 +40,7 @@ class Scene {
     },
   )
 
-  /** Puts clusters of one endpoint each in force. */
+  /** Applies this many clusters of one endpoint each. */
   apply(count: number): void {
     this.#revision++
     const compiled = Array.from({ length: count }, (_, i) =>
@@ -86,7 +85,7 @@ class Scene {
       }
       case 'refused':
       case 'breaks':
-        // The pool says first that a connection failed, and then that the request did.
+        // The pool reports first that a connection failed, and then that the request did.
         this.probes.probeNow(cluster, url)
         events.onReset(this.outcome === 'refused' ? 'refused' : 'connection')
         return
@@ -122,7 +121,7 @@ function clusterOf(i: number): UpstreamCluster {
   }
 }
 
-/** Lets the time pass, and what follows from it happen in between. */
+/** Advances the clock, letting follow-up work happen in between. */
 async function pass(ms: number, stepMs = 10): Promise<void> {
   for (let passed = 0; passed < ms; passed += stepMs) {
     mock.timers.tick(Math.min(stepMs, ms - passed))
@@ -130,7 +129,7 @@ async function pass(ms: number, stepMs = 10): Promise<void> {
   }
 }
 
-/** All that needs no time: the real one of the event loop, not that of the test. */
+/** Flushes all work that needs no time: uses the real event loop, not the fake clock. */
 const turn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
 const realImmediate = setImmediate
 
@@ -150,7 +149,7 @@ test('an answer tells what the clock of the endpoint says; no answer tells nothi
   await pass(100)
   const [cluster, url] = scene.first
   assert.deepEqual(scene.dates, [`${cluster} ${url} Fri, 02 Jan 2026 03:04:05 GMT`])
-  // A proxy in front of it has a clock of its own.
+  // A proxy in front of it has its own clock.
   for (const outcome of ['bad gateway', 'refused'] as const) {
     scene.outcome = outcome
     await pass(2 * INTERVAL_MS, 100)
@@ -312,7 +311,7 @@ describe('many at once', () => {
     scene.apply(1)
     await pass(INTERVAL_MS / 2 - 100)
     assert.equal(scene.probed.length, 1)
-    // By the middle of [5 s, 10 s), as the chance of this test is always one half.
+    // By the middle of [5 s, 10 s), since random() is always one half in this test.
     await pass(INTERVAL_MS / 4 + 200)
     assert.equal(scene.probed.length, 2)
   })

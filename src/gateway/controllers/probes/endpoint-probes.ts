@@ -17,7 +17,7 @@ import { createProbeGate } from './probe-gate.ts'
 
 export interface ProbeEvents {
   /**
-   * The API server itself has answered, with whatever status; not called when a proxy may have set the date.
+   * The API server itself answered, with any status; not called if a proxy may have set the date.
    * @param date its header field `Date`
    * @param sentMs when the probe was sent, monotonic
    */
@@ -26,22 +26,22 @@ export interface ProbeEvents {
 }
 
 export interface EndpointProbes {
-  /** Follows a change of the cluster table: new endpoints are probed at once, those of changed clusters soon, removed ones no longer. */
+  /** Applies a change of the cluster table: probes new endpoints at once and those of changed clusters soon; stops probing removed ones. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /**
-   * A connection to the endpoint broke: it is probed soon, unless it is known to be out of service. At most once until the next
+   * A connection to the endpoint broke: probe it soon, unless it is already out of service. At most once until the next
    * regular probe.
    */
   probeNow(cluster: string, endpoint: string): void
-  /** Resolves when every endpoint was probed once, or after 3 s, so that silent endpoints do not delay the others. */
+  /** Resolves when every endpoint was probed once, or after 3 s, so that silent endpoints don't delay the others. */
   firstRound(): Promise<void>
   stop(): void
 }
 
 const FIRST_ROUND_MS = 3_000
-/** 502, 503 and 504 come from a proxy in front of the API server, with the date of its own clock. */
+/** 502, 503 and 504 come from a proxy in front of the API server, dated by its own clock. */
 const FIRST_OF_PROXIES = 502
-/** Fields of proxies, many of which set the date themselves, and of caches; a kube-apiserver never sends them. */
+/** Fields set by proxies, many of which set the date themselves, and by caches; a kube-apiserver never sends them. */
 const OF_PROXIES = ['via', 'server', 'age']
 
 export function startEndpointProbes(
@@ -52,7 +52,7 @@ export function startEndpointProbes(
   log: Logger,
   events: ProbeEvents,
 ): EndpointProbes {
-  /** @returns whether nothing is known to be wrong with the endpoint: the check was good, or does not count */
+  /** @returns whether no problem with the endpoint is known: the check succeeded, or doesn't count */
   const report = (live: LiveCluster, endpoint: Endpoint, { message, late }: Probed, sentMs: number): boolean => {
     const before = endpoint.health.state
     const { healthCheck } = live.compiled
@@ -89,7 +89,7 @@ class AllProbes implements EndpointProbes {
   readonly #probers = new Map<string, ReadonlyMap<string, EndpointProber>>()
   /** Endpoints that were not probed yet. */
   #unprobed = 0
-  /** Callers that wait for the first round, with their deadlines. */
+  /** Callers waiting for the first round, with their deadlines. */
   readonly #waiters = new Map<() => void, NodeJS.Timeout>()
 
   constructor(probe: ProberDeps['probe'], random: () => number) {
@@ -151,8 +151,8 @@ class AllProbes implements EndpointProbes {
 }
 
 /**
- * A kube-apiserver gives each answer an Audit-Id, health checks and 401 included (apiserver/pkg/endpoints/filters/audit_init.go), and
- * one Date.
+ * A kube-apiserver sets an Audit-Id on every response, including health checks and 401 (apiserver/pkg/endpoints/filters/audit_init.go), and
+ * exactly one Date.
  */
 function ownDate(head: HeaderList | undefined): string | undefined {
   if (head === undefined || headerValue(head, 'audit-id') === undefined) return undefined
@@ -162,11 +162,11 @@ function ownDate(head: HeaderList | undefined): string | undefined {
 }
 
 interface Probed {
-  /** '' when healthy, else why not. */
+  /** '' if healthy, otherwise the reason. */
   readonly message: string
-  /** By the clock of the API server; undefined = it did not answer, or a proxy may have set the date. */
+  /** From the API server's clock; undefined = it didn't answer, or a proxy may have set the date. */
   readonly date: string | undefined
-  /** It was not answered in time. */
+  /** The probe timed out. */
   readonly late: boolean
 }
 

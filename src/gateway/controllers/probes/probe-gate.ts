@@ -1,20 +1,20 @@
-// Limits how many probes start at the same moment (after the start, or when a shared credential has changed): thousands of TLS
-// handshakes at once would block everything else, and overload the servers.
+// Limits how many probes start at the same moment (at startup, or when a shared credential has changed): thousands of TLS
+// handshakes at once would block all other work, and overload the servers.
 
 export interface ProbeGate<T> {
-  /** `start` is called when there is room, never before `enter` returns. */
+  /** Calls `start` when there is capacity, never before `enter` returns. */
   enter(one: T): void
-  /** The probe has ended or will not happen. No effect for one that did not enter. */
+  /** The probe has ended or will not happen. No effect if it didn't enter. */
   leave(one: T): void
 }
 
-/** Probes that may be starting at a time. */
+/** Probes that may be in their starting phase concurrently. */
 const MAX_STARTING = 64
-/** A probe that is unanswered after this time only waits and costs nothing: the next one may start. */
+/** A probe unanswered after this time only waits and costs nothing: the next one may start. */
 const STARTING_MS = 100
 
 export function createProbeGate<T extends object>(start: (one: T) => void): ProbeGate<T> {
-  // A Set keeps the order in which they came.
+  // A Set keeps insertion order.
   const queue = new Set<T>()
   const starting = new Map<T, NodeJS.Timeout>()
   let turn: NodeJS.Timeout | undefined

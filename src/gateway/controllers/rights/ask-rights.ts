@@ -1,5 +1,5 @@
-// Asks a cluster, as the gateway's own user, for each right that the gateway needs (SelfSubjectAccessReview). SelfSubjectRulesReview
-// would answer in one call, but is incomplete with a webhook authorizer.
+// Checks each right that the gateway needs in a cluster, as the gateway's own user (SelfSubjectAccessReview). SelfSubjectRulesReview
+// would take one call, but is incomplete with a webhook authorizer.
 
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -9,12 +9,12 @@ import type { KubeAnswer } from '../../io/upstream/kube-call.ts'
 export type RightsAnswer =
   | { readonly kind: 'granted' }
   | { readonly kind: 'missing'; readonly missing: readonly Right[]; readonly message: string }
-  /** The credential itself is not accepted (401). */
+  /** The credential itself is rejected (401). */
   | { readonly kind: 'rejected'; readonly message: string }
-  /** No API server could tell. */
+  /** No API server answered. */
   | { readonly kind: 'unanswered'; readonly message: string }
 
-/** POSTs a body to a path as the gateway. Rejects without an answer. */
+/** POSTs a body to a path as the gateway. Rejects if there is no answer. */
 export type RightsCall = (path: string, body: string) => Promise<KubeAnswer>
 
 const ACCESS_PATH = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
@@ -53,7 +53,7 @@ async function missingOf(call: RightsCall, right: Right): Promise<readonly Right
   if (await isGranted(call, right)) return []
   if (right.orElse === undefined) return [right]
   const missing = (await Promise.all(right.orElse.map((part) => missingOf(call, part)))).flat()
-  // All of them are missing: the combined right in the file is shorter to read.
+  // All are missing: the combined right from the file is shorter to read.
   return missing.length === right.orElse.length ? [right] : missing
 }
 
@@ -78,7 +78,7 @@ async function isGranted(call: RightsCall, right: Right): Promise<boolean> {
   return answer['allowed'] && answer['denied'] !== true
 }
 
-/** As the cluster calls the gateway; '' where it cannot say (before Kubernetes 1.28). */
+/** The gateway's user name in the cluster; '' if the cluster can't tell (before Kubernetes 1.28). */
 async function ownName(call: RightsCall): Promise<string> {
   try {
     const review = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1' }

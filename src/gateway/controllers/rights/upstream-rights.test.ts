@@ -1,5 +1,5 @@
-// When a cluster is asked for the rights of the gateway, and what is believed: with a cluster that answers as a test tells it,
-// and a clock of its own.
+// When a cluster is asked for the gateway's rights, and which answers are believed: with a cluster that answers on command,
+// and a fake clock.
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
@@ -14,7 +14,7 @@ import { type RightsState, startUpstreamRights } from './upstream-rights.ts'
 
 const URLS = ['https://127.0.0.1:6443', 'https://127.0.0.1:6444', 'https://127.0.0.1:6445']
 const QUESTIONS = gatewayRights({ protection: undefined }).length
-/** A refused question for the group of rights leads to one for each of its parts, and one for the name. */
+/** A denied group of rights leads to one review per part, and one for the name. */
 const QUESTIONS_REFUSED = 13
 const EVERY_MS = 300_000
 
@@ -46,7 +46,7 @@ function compiled(degrade: Degrade): CompiledCluster {
 
 class Scene {
   outcome: Outcome = 'granted'
-  /** Of single endpoints that answer otherwise. */
+  /** Outcomes of single endpoints that answer differently. */
   readonly outcomes = new Map<string, Outcome>()
   questions = 0
   readonly changes: RightsState['kind'][] = []
@@ -66,7 +66,7 @@ class Scene {
     this.rights.change([this.#compiled], [])
   }
 
-  /** As the prober says it. */
+  /** As reported by the prober. */
   healthy(): void {
     const endpoints = this.#clusters.get('prod')?.endpoints
     for (const url of URLS) {

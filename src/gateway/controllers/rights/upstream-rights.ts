@@ -1,4 +1,4 @@
-// Whether the gateway's credential has the rights it needs in each cluster: checked when a cluster or its credential is new, when
+// Checks whether the gateway's credential has the rights it needs in each cluster: when a cluster or its credential is new, when
 // upstream's refusals suggest a missing right, and every few minutes. Each replica checks for itself: it may have another version of
 // the credential, and its own log should explain why its requests fail.
 
@@ -16,13 +16,13 @@ import type { Endpoint } from '../../state/endpoints.ts'
 import { createProbeGate, type ProbeGate } from '../probes/probe-gate.ts'
 import { askRights, type RightsAnswer } from './ask-rights.ts'
 
-/** `unasked` = the cluster has not answered yet. */
+/** `unasked` = no answer from the cluster yet. */
 export type RightsState = RightsAnswer | { readonly kind: 'unasked' }
 
 export interface UpstreamRights {
-  /** The state known so far. */
+  /** Last known state. */
   get(cluster: string): RightsState
-  /** Follows a change of the cluster table. */
+  /** Applies a change of the cluster table. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void
   /** Something may have changed in the cluster: an endpoint came up, or requests are refused. */
   checkNow(cluster: string): void
@@ -44,7 +44,7 @@ export interface UpstreamRightsDeps {
 export interface RightsPace {
   /** Between two checks while nothing is missing. Default 5 min: a revoked right breaks requests, which triggers a check. */
   readonly everyMs: number
-  /** At most between two checks while something is missing, since somebody is about to fix it. Default 15 s. */
+  /** Longest wait between two checks while something is missing, since an operator is likely to fix it. Default 15 s. */
   readonly missingMs: number
   /** Half of the wait after the first failed check; doubles up to `missingMs` or `everyMs`. Default 1 s. */
   readonly retryMs: number
@@ -53,10 +53,10 @@ export interface RightsPace {
 }
 
 const DEFAULT_PACE: RightsPace = { everyMs: 300_000, missingMs: 15_000, retryMs: 1_000, cooldownMs: 15_000 }
-/** So that many gateways do not ask at the same moment, each wait varies by this fraction. */
+/** Each wait varies by this fraction, so that many gateways don't ask at the same moment. */
 const JITTER = 0.1
 const TIMEOUT_MS = 5_000
-/** How many checks in a row must fail before the known state is dropped. */
+/** Consecutive failed checks after which the known state is dropped. */
 const FORGIVEN = 3
 const UNASKED: RightsState = { kind: 'unasked' }
 
@@ -99,7 +99,7 @@ class RightsChecker {
   #running = false
   /** Whether another check must follow the running one: the credential has changed, or `checkNow` was called. */
   #again: 'no' | 'soon' | 'now' = 'no'
-  /** Checks without an answer, in a row. */
+  /** Consecutive checks without an answer. */
   #unanswered = 0
   /** Negative answers since the rights were last granted. */
   #negatives = 0
@@ -117,12 +117,12 @@ class RightsChecker {
     this.#enter()
   }
 
-  /** A state known for another credential or other rights is dropped, unless all that is needed now was granted. */
+  /** Drops a state known for another credential or other rights, unless everything needed now was granted. */
   follow(compiled: CompiledCluster): void {
     const rights = gatewayRights(compiled)
     const fingerprint = fingerprintOf(compiled, rights)
     if (fingerprint === this.#fingerprint) return
-    // With the rights from before: is it the same credential?
+    // Computed with the previous rights, to tell whether the credential is the same.
     const isSubset = fingerprintOf(compiled, this.#rights) === this.#fingerprint && areAmong(rights, this.#rights)
     this.#fingerprint = fingerprint
     this.#rights = rights
@@ -159,7 +159,7 @@ class RightsChecker {
     if (!this.#stopped) this.#gate.enter(this)
   }
 
-  /** @param earlier true = do not postpone a check that is planned earlier */
+  /** @param earlier true = don't postpone a check that is due earlier */
   #schedule(delayMs: number, earlier = false): void {
     if (this.#stopped) return
     const dueMs = this.#deps.clock.monotonic() + delayMs
@@ -208,7 +208,7 @@ class RightsChecker {
   }
 
   /**
-   * A single check without an answer changes nothing. A lost right or a rejected credential is checked twice: an API server that has
+   * A single unanswered check changes nothing. A lost right or a rejected credential is checked twice: an API server that has
    * just started knows neither RBAC rules nor service accounts, whether its restart was noticed or not.
    */
   #isUnconfirmed({ kind }: RightsAnswer): boolean {
@@ -259,7 +259,7 @@ function missingText(missing: readonly Right[]): string {
   return `the gateway lacks rights that ${what} needs in a cluster`
 }
 
-/** Why requests of users are refused; '' = not because of missing rights. */
+/** Why user requests are refused; '' = not because of missing rights. */
 export function requestFault(state: RightsState): string {
   if (state.kind === 'rejected') return state.message
   return state.kind === 'missing' && !requestsStillPass(state.missing) ? state.message : ''

@@ -18,7 +18,7 @@ const B = 'https://b.test:6443'
 interface World {
   readonly servers: FollowedServers
   readonly answers: Map<string, readonly string[]>
-  /** Look-ups that are under way at the same time, at most. */
+  /** Maximum of concurrent look-ups. */
   readonly most: () => number
   /** URLs of endpoints. */
   endpoints(cluster?: string): readonly string[]
@@ -28,7 +28,7 @@ interface World {
   pass(ms: number): Promise<void>
 }
 
-/** Nobody is healthy until a test says so; a name without an answer is never answered. */
+/** No endpoint is healthy until a test says so; a name without an answer is never answered. */
 function world(t: TestContext): World {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let nowMs = 0
@@ -169,7 +169,7 @@ test('many names are looked up some at a time', async (t) => {
 
 const STEP_MS = 50
 
-/** What a resolver says to the nth question for a name, and how long it takes. */
+/** A resolver's nth answer for a name, and how long it takes. */
 interface Said {
   readonly afterMs: number
   readonly ttlSeconds: number
@@ -187,7 +187,7 @@ interface Followers {
   stop(): void
 }
 
-/** Each server has a loop and a timer of its own, as it was before they stood in a queue. */
+/** Reference: each server has its own loop and timer, as before there was a queue. */
 function loops(lookUp: LookUp): Followers {
   const ends = new Map<string, () => void>()
   const loop = (name: string): (() => void) => {
@@ -240,7 +240,7 @@ function followed(lookUp: LookUp, clock: { monotonic(): number }): Followers {
   }
 }
 
-/** When each name was asked for. */
+/** When each name was looked up. */
 async function asked(
   t: TestContext,
   changes: readonly Change[],
@@ -287,13 +287,13 @@ test('names are looked up when a loop for each of them would, whatever comes, go
   )
   await fc.assert(
     fc.asyncProperty(fc.array(change), fc.array(said, { minLength: 1 }), async (changes, answers) => {
-      // What has come is to be asked for before the next change.
+      // An added server must be looked up before the next change.
       const spaced = changes.flatMap((one): Change[] => [one, { waitMs: STEP_MS }])
       const [now, before] = [await asked(t, spaced, answers, followed), await asked(t, spaced, answers, loops)]
       assert.deepEqual([...now.keys()].sort(byText), [...before.keys()].sort(byText))
       for (const [name, times] of before) {
         const found = now.get(name) ?? []
-        // The queue begins with a timer; the last one may be a step too late to be seen.
+        // The queue begins with a timer; the last look-up may come a step too late to be seen.
         assert.ok(times.length - found.length <= 1 && found.length <= times.length, `${name}: ${times} ${found}`)
         for (const [i, atMs] of found.entries()) {
           const lateMs = atMs - (times[i] ?? Number.NaN)

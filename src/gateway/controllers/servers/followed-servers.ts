@@ -1,5 +1,5 @@
-// Follows the addresses of servers that have `resolve`: looks their names up when the TTL is over, and has their cluster compiled again when
-// they are others. What cannot be found out changes nothing. Each replica does this by itself: DNS may answer differently elsewhere.
+// Follows the addresses of servers with `resolve`: looks their names up when the TTL expires, and recompiles their cluster when
+// they change. Failed look-ups change nothing. Each replica does this by itself: DNS may answer differently elsewhere.
 // Clusters that follow their EndpointSlice have one more entry (followed-slices.ts).
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -28,18 +28,18 @@ export interface FollowedServersDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Logger
-  /** The addresses of a server of this cluster are others now. */
+  /** The addresses of a server of this cluster have changed. */
   onChange(cluster: string): void
 }
 
-/** At the same time: each has sockets of its own, and with thousands of clusters all begin at once. */
+/** Concurrent look-ups: each has its own sockets, and with thousands of clusters all start at once. */
 const MAX_LOOK_UPS = 64
 
 export class FollowedServers {
   readonly #deps: FollowedServersDeps
   /** By cluster, then server. */
   readonly #entries = new Map<string, Map<string, Entry>>()
-  /** Their look-ups, by a key that no other entry ever has: one that comes back does not wait for what is asked of the one before. */
+  /** By a key that is never reused: a server that is removed and returns doesn't wait for the look-up of the earlier entry. */
   readonly #byKey = new Map<string, Entry>()
   readonly #lookUps: WorkQueue
   #made = 0
@@ -58,7 +58,7 @@ export class FollowedServers {
     })
   }
 
-  /** Of the servers of a cluster, as far as they are known. */
+  /** Known addresses of the servers of a cluster. */
   addresses(cluster: string): ServerAddresses {
     const entries = this.#entries.get(cluster)
     const slices = this.#slices.get(cluster)?.inForce ?? []
@@ -69,7 +69,7 @@ export class FollowedServers {
     return known
   }
 
-  /** Follows a change of the cluster table: new servers are looked up at once. */
+  /** Applies a change of the cluster table: new servers are looked up at once. */
   change(changed: readonly CompiledCluster[], removed: readonly string[]): void {
     for (const name of removed) {
       this.#keepOnly(name, new Map())
@@ -98,7 +98,7 @@ export class FollowedServers {
   #endSlices(cluster: string): void {
     const slices = this.#slices.get(cluster)
     this.#slices.delete(cluster)
-    // A watch that ends late delivers nothing any more.
+    // A watch that ends late delivers nothing more.
     void slices?.stop()
   }
 
@@ -128,7 +128,7 @@ export class FollowedServers {
     return 'done'
   }
 
-  /** In the order of their endpoints; undefined = the cluster has none that is followed. */
+  /** In the order of their endpoints; undefined = the cluster has no followed server. */
   ofCluster(cluster: string): readonly ServerFact[] | undefined {
     const states = this.#statesOf(cluster)
     return states.length === 0 ? undefined : states
@@ -151,7 +151,7 @@ export class FollowedServers {
   }
 }
 
-/** Those of which the endpoint is an address. */
+/** The followed servers that the endpoint is an address of. */
 function serversOf({ of, also = [] }: CompiledEndpoint): readonly FollowedServer[] {
   return of === undefined ? also : [of, ...also]
 }
@@ -184,7 +184,7 @@ class Entry {
     })
   }
 
-  /** What serves: addresses, and the name itself where it still serves as written. Empty = nothing is known. */
+  /** Addresses in force, and the name itself while it still serves as written. Empty = unknown. */
   get inForce(): readonly string[] {
     return this.#addresses.inForce
   }
@@ -207,7 +207,7 @@ class Entry {
     this.#addresses.stop()
   }
 
-  /** @returns when it is to be looked up again, milliseconds from now; undefined = no longer */
+  /** @returns milliseconds until the next look-up; undefined = none */
   async lookUp(): Promise<number | undefined> {
     const found = await this.#deps.lookUp(this.#server.name)
     if (this.#stopped) return undefined

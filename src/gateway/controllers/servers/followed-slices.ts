@@ -1,5 +1,6 @@
-// Follows the `kubernetes` EndpointSlices of clusters with spec.followEndpointSlice, through their own endpoints, and has the cluster
-// compiled again when the addresses are others. A lost watch and slices without an address change nothing.
+// Follows the `kubernetes` EndpointSlices of clusters with spec.followEndpointSlice, through their own endpoints, and recompiles the
+// cluster
+// when the addresses change. A lost watch and slices without an address change nothing.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -19,17 +20,17 @@ export interface FollowedSlicesDeps {
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Logger
-  /** Other addresses are in force now. */
+  /** Addresses in force have changed. */
   onChange(): void
 }
 
-/** In the place of a server, in conditions and metrics. */
+/** Replaces the server name in conditions and metrics. */
 const SLICE_NAME = 'EndpointSlice default/kubernetes'
 const NAMESPACE = 'default'
 const LABEL_SELECTOR = 'kubernetes.io/service-name=kubernetes'
-/** A cluster has one or two; what somebody else labels so is bounded. */
+/** A cluster has one or two; limits other objects with the same label. */
 const MAX_SLICES = 100
-/** Characters: it goes into the status of the cluster. */
+/** Characters: it becomes part of the cluster's status. */
 const MAX_MESSAGE = 500
 
 export class FollowedSlices {
@@ -38,9 +39,9 @@ export class FollowedSlices {
   readonly #addresses: SettlingAddresses
   readonly #slices: Informer<JsonObject>
   #known: SliceAddresses = { addresses: [], omitted: 0, message: '' }
-  /** Of the newest slices. */
+  /** Problem of the newest slices. */
   #message = ''
-  /** Of the watch; '' = it runs. */
+  /** Problem of the watch; '' = it runs. */
   #fault = ''
 
   constructor(deps: FollowedSlicesDeps) {
@@ -66,7 +67,7 @@ export class FollowedSlices {
     })
   }
 
-  /** With SEEDS among them while those before serve on. Empty = nothing is known. */
+  /** Includes SEEDS while the previous ones are still in use. Empty = unknown. */
   get inForce(): readonly string[] {
     return this.#addresses.inForce
   }
@@ -119,7 +120,7 @@ export class FollowedSlices {
   }
 }
 
-/** Without names and zones of endpoints, and managed fields. */
+/** Drops names and zones of endpoints, and managed fields. */
 function slimSlice(slice: JsonObject): JsonObject {
   const { name, namespace, uid, resourceVersion } = recordOf(slice['metadata'])
   return { ...slice, metadata: { name, namespace, uid, resourceVersion } } as JsonObject

@@ -1,8 +1,8 @@
-// What is known of a server whose addresses are followed.
+// State of a server whose addresses are followed.
 
 import type { ServerFact } from '../../core/status/status-facts.ts'
 
-/** What came of the look-ups of one server. */
+/** Results of the look-ups of one server. */
 export interface LookUpCounts {
   found: number
   /** Neither an address nor an error. */

@@ -1,44 +1,44 @@
-// The addresses that serve, of a server or of an EndpointSlice: those that have gone serve on until one of the others can.
+// Addresses in force of a server or an EndpointSlice: removed ones stay in use until one of the new ones is healthy.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { addressesInForce } from '../../core/endpoints/resolution.ts'
 
 export interface SettlingDeps {
-  /** Stands for what served before anything was known; may be among the addresses in force. */
+  /** Stands for what was in use before anything was known; may be among the addresses in force. */
   readonly before: string
   isHealthy(address: string): boolean
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Others are in force now. */
+  /** The addresses in force have changed. */
   onChange(addresses: readonly string[]): void
 }
 
-/** How often it is looked whether a new address is healthy, while those before it serve on ... */
+/** Interval of checks whether a new address is healthy, while old ones stay in use ... */
 const SETTLE_MS = 250
-/** ... and for how long at most. */
+/** ... and their time limit. */
 const SETTLE_WITHIN_MS = 30_000
 
 export class SettlingAddresses {
   readonly #deps: SettlingDeps
   #inForce: readonly string[] = []
   #timer: NodeJS.Timeout | undefined
-  /** What served before the addresses that are not healthy yet, and how long it may; undefined = nothing of it serves. */
+  /** Old addresses in use until new ones are healthy, with a time limit; undefined = none. */
   #leaving: { readonly before: readonly string[]; readonly untilMs: number } | undefined
 
   constructor(deps: SettlingDeps) {
     this.#deps = deps
   }
 
-  /** Empty = nothing is known. */
+  /** Empty = unknown. */
   get inForce(): readonly string[] {
     return this.#inForce
   }
 
-  /** Puts these in force, or for now together with those before. */
+  /** Puts these in force, for now possibly together with the old ones. */
   want(wanted: readonly string[]): void {
     clearTimeout(this.#timer)
     const { before: first, clock, isHealthy, onChange } = this.#deps
     const nowMs = clock.monotonic()
-    // One time for all changes meanwhile: a name that changes at each look-up would otherwise keep all that it ever was.
+    // One time limit for all changes meanwhile: a name that changes at each look-up would otherwise accumulate all its old addresses.
     this.#leaving ??= {
       before: this.#inForce.length === 0 ? [first] : this.#inForce,
       untilMs: nowMs + SETTLE_WITHIN_MS,

@@ -19,7 +19,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   [CLIENT_CA, 'client-ca'],
   [UPSTREAM_CA, 'upstream-ca'],
 ])
-/** Bundles: they may hold old CAs beside those in use, so the last one counts. */
+/** Bundles may hold old CAs beside those in use, so only the last expiry counts. */
 const BUNDLES: ReadonlySet<string> = new Set([CLIENT_CA, UPSTREAM_CA])
 
 /** @param nowMs milliseconds since the epoch */
@@ -55,12 +55,12 @@ export function certificatesEndingSoon(compiled: CompiledCluster, nowMs: number)
   })
 }
 
-/** Whether it is time to replace it, or it has expired. */
+/** Whether it expires soon, or has expired. */
 export function endsSoon({ beginsMs, endsMs }: CertificateTimes, nowMs: number): boolean {
   return endsMs - nowMs <= Math.min(SOON_MS, (endsMs - beginsMs) / SOON_PART)
 }
 
-/** When each certificate of a cluster expires, milliseconds since the epoch, by its name in metrics; of a bundle the last one. */
+/** Expiry of each certificate of a cluster, milliseconds since the epoch, by its name in metrics; for a bundle the last one. */
 export function certificateEnds(compiled: CompiledCluster): readonly [string, number][] {
   return [...timesOf(compiled)].flatMap(([path, times]): [string, number][] => {
     const ends = times.map(({ endsMs }) => endsMs)

@@ -1,4 +1,4 @@
-// When clients that matter in an incident came through this replica last, as its entry of the status tells it.
+// When clients that matter in an incident last came through this replica, for its entry in the status.
 
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
 import type { ClientsSeen } from '../../api/upstream-cluster/status.ts'
@@ -7,7 +7,7 @@ import type { LiveClusters } from './facts.ts'
 
 const STEP_MS = LAST_SEEN_STEP_MINUTES * 60_000
 
-/** undefined = none of them since the replica was started. */
+/** undefined = none of them since this replica started. */
 export function clientsSeen(clusters: LiveClusters, name: string): ClientsSeen | undefined {
   const incident = clusters.get(name)?.incident
   if (incident === undefined) return undefined

@@ -1,6 +1,6 @@
 // Writes the statuses of UpstreamClusters. Each replica writes its own entry of status.gateways; the leader also writes conditions and
 // endpoints, removes entries of dead replicas, and reports transitions as Events. Serving requests never waits for this: while the API
-// server is away, statuses wait.
+// server is unreachable, statuses wait.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -34,22 +34,22 @@ export interface ClusterStatusDeps {
   /** Where other replicas reach its admin listener; default: nowhere. */
   readonly adminAddress?: string
   readonly leadership: Leading
-  /** Of the main thread. */
+  /** The main thread's clusters. */
   readonly clusters: LiveClusters
-  /** What a cluster says of the rights of the gateway. */
+  /** The gateway's rights in a cluster. */
   rights(cluster: string): ClusterRights
   /** Problems of the last delivered change; a new array for each change. */
   problems(): readonly SourceError[]
   readonly clock: Clock
   /** Clocks of the protected cells. Default: clocks are not reported. */
   readonly clocks?: CellClocks
-  /** What is wrong with the limits that a cluster shares between replicas; '' = nothing. Default: nothing. */
+  /** Problem of the limits that a cluster shares between replicas; '' = none. Default: none. */
   limitsMessage?(cluster: string): string
-  /** What this replica does to protect the pods of a cluster; undefined = they are not protected. Default: undefined. */
+  /** How this replica protects the pods of a cluster; undefined = it doesn't. Default: undefined. */
   podProtection?(cluster: string): GatewayProtection | undefined
-  /** The servers of a cluster whose names are looked up; undefined = there is none. Default: none. */
+  /** The servers of a cluster whose names are looked up; undefined = none. Default: none. */
   servers?(cluster: string): readonly ServerFact[] | undefined
-  /** What the cluster-autoscaler of a cluster says; undefined = it is not followed here. Default: none is. */
+  /** Status of a cluster's cluster-autoscaler; undefined = not followed here. Default: none is. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
   /** In [0, 1). */
   random(): number
@@ -58,7 +58,7 @@ export interface ClusterStatusDeps {
 }
 
 export interface StatusPace {
-  /** Writes at a time. Default 8. */
+  /** Concurrent writes. Default 8. */
   readonly writes: number
   /** Between two writes of one cluster. Default 1 s. */
   readonly spacingMs: number
@@ -72,14 +72,14 @@ export interface StatusPace {
 
 export interface ClusterStatusController {
   /**
-   * All threads have put a change in force, or a change had no effect.
+   * All threads have applied a change, or a change had no effect.
    * @param generations metadata.generation in force of every cluster. It is also read later: it may be a live map of what is in
    * force.
-   * @param threads how many gateway threads there are
+   * @param threads number of gateway threads
    * @param changed clusters that may have changed; default: all
    */
   applied(generations: ReadonlyMap<string, number>, threads: number, changed?: ReadonlySet<string>): void
-  /** Nothing is written afterwards. */
+  /** No writes afterwards. */
   stop(): Promise<void>
 }
 
@@ -87,7 +87,7 @@ const DEFAULT_PACE: StatusPace = { writes: 8, spacingMs: 1_000, sweepMs: 1_000, 
 
 const NONE: ReadonlyMap<string, KnownCluster> = new Map()
 
-/** Writes statuses from now on. */
+/** Starts writing statuses. */
 export function startClusterStatus(deps: ClusterStatusDeps): ClusterStatusController {
   const statuses = new ClusterStatuses(deps)
   statuses.start()
@@ -210,7 +210,7 @@ class ClusterStatuses implements ClusterStatusController {
     known.refused = refusedDisruptive(this.#deps.clusters, name, clock.now())
     const wanted = this.#statusOf(known, facts, before)
     if (sameJson(wanted, before)) return 'done'
-    // A server that drops part of what it is given must not be written to forever.
+    // A server that drops part of what is written must not be written to forever.
     if (sameJson(wanted, known.wanted) && sameJson(before, known.answered)) return 'done'
     return await this.#write(name, known, before, wanted)
   }

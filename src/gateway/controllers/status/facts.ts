@@ -1,4 +1,4 @@
-// The facts behind the status of one UpstreamCluster, gathered from the live state of the main thread.
+// Gathers the inputs of the status of one UpstreamCluster from the live state of the main thread.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { type CellClocks, certainSkewMs } from '../../../protection/core/clocks/cell-clock.ts'
@@ -25,7 +25,7 @@ import type {
 import type { LiveCluster } from '../../state/clusters.ts'
 import { certificateFaults, certificatesEndingSoon } from './certificates.ts'
 
-/** The clusters of the main thread, as far as statuses need them. */
+/** The part of the main thread's clusters used for statuses. */
 export interface LiveClusters {
   get(name: string): LiveCluster | undefined
 }
@@ -33,15 +33,15 @@ export interface LiveClusters {
 export interface GatheringDeps {
   readonly clusters: LiveClusters
   readonly clock: Clock
-  /** What a cluster says of the rights of the gateway. */
+  /** The gateway's rights in a cluster. */
   rights(cluster: string): ClusterRights
-  /** What is wrong with shared limits; '' = nothing; absent = there is no Redis. */
+  /** Problem of shared limits; '' = none; absent = there is no Redis. */
   limitsMessage?(cluster: string): string
   /** Default: clocks are not reported. */
   readonly clocks?: CellClocks
-  /** Its servers whose names are looked up; undefined = there is none. Default: none. */
+  /** Its servers whose names are looked up; undefined = none. Default: none. */
   servers?(cluster: string): readonly ServerFact[] | undefined
-  /** What its cluster-autoscaler says; undefined = it is not followed here. Default: none is. */
+  /** Status of its cluster-autoscaler; undefined = not followed here. Default: none is. */
   autoscaler?(cluster: string): AutoscalerFact | undefined
 }
 
@@ -82,7 +82,7 @@ export function gatherFacts(
   }
 }
 
-/** One that is to be followed and is not yet keeps the status that it has. */
+/** Keeps the previous status of an autoscaler that should be followed but isn't yet. */
 function autoscalerFact(deps: GatheringDeps, { name, autoscaler }: CompiledCluster): AutoscalerFact | undefined {
   if (autoscaler === undefined) return undefined
   const { namespace, name: configMap, staleAfterMs } = autoscaler
@@ -97,7 +97,7 @@ function measuredClocks({ clock, clocks }: GatheringDeps, { protection }: Compil
   return { skew, toleratedMs: clocks.marginMs }
 }
 
-/** What is in shadow mode, except the degrade switch and pod protection, which have their own conditions. */
+/** Features in shadow mode, except the degrade switch and pod protection, which have their own conditions. */
 function shadowsOf({ access, policies, schemas }: CompiledCluster): string[] {
   const found = access?.shadow === true ? ['accessControl'] : []
   for (const { name, shadow } of schemas) if (shadow) found.push(`flow control schema ${name}`)
@@ -119,20 +119,18 @@ function protectionFact({ protection }: CompiledCluster, rights: ClusterRights):
 }
 
 function endpointStates({ endpoints }: LiveCluster, clock: Clock): EndpointState[] {
-  // A backup that could serve and need not is as it should be.
+  // A backup that could serve but isn't needed is fine.
   const needed = endpoints.describe(clock.monotonic()).filter(({ url, state, available }) => {
     return available || state !== 'healthy' || endpoints.byUrl(url)?.compiled.backup !== true
   })
   return needed.map(({ url, state, available, lastProbe }) => {
-    // Weight 0 means the same as disabled: taking no requests is what is wanted.
+    // Weight 0 is equivalent to disabled: taking no requests is intended.
     const disabled = endpoints.byUrl(url)?.enabled !== true
     return { url, disabled, state, available, message: lastProbe?.message ?? '' }
   })
 }
 
-/**
- * Changes whenever the status may change without an event: endpoints, expiry of the degrade mode, certificates, rights, clocks.
- */
+/** Changes whenever the status may change without an event: endpoints, expiry of the degrade mode, certificates, rights, clocks. */
 export function liveSignature(deps: GatheringDeps, name: string): string {
   const { clusters, clock, rights } = deps
   const live = clusters.get(name)
@@ -166,7 +164,7 @@ function autoscalerSignature({ seen, message, state, report }: AutoscalerFact): 
 const numbers = new WeakMap<object, number>()
 let nextNumber = 0
 
-/** Different for each report. */
+/** Unique per report. */
 function numberOf(report: object): number {
   const known = numbers.get(report) ?? ++nextNumber
   numbers.set(report, known)

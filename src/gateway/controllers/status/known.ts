@@ -1,19 +1,19 @@
-// The UpstreamClusters as the API server gives them, with what has been written to each.
+// The UpstreamClusters as delivered by the API server, with what has been written to each.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { ClientsSeen, GatewayProtection, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
 import { generationOf } from './objects.ts'
 
-/** What is known of one object. */
+/** Known state of one object. */
 export interface KnownCluster {
   object: JsonObject
   generation: number
   /** When this generation was first seen: monotonic milliseconds. */
   seenAtMs: number
-  /** The status written last, and what the server returned. */
+  /** The last status written, and the server's answer. */
   wanted: UpstreamClusterStatus | undefined
   answered: unknown
-  /** `liveSignature` as of the last sweep. */
+  /** `liveSignature` at the last sweep. */
   signature: string
   /** The shared-limits message in this replica's entry. */
   limitsMessage: string

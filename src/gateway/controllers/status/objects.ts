@@ -1,4 +1,4 @@
-// What a controller reads of an UpstreamCluster as an API server gives it.
+// Fields that controllers read from UpstreamCluster objects.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'

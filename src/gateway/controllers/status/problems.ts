@@ -1,4 +1,4 @@
-// The problems of a delivery, by the cluster that they are about.
+// The problems of a delivery, by cluster.
 
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 import type { SourceError } from '../../api/resource-source.ts'

@@ -1,12 +1,12 @@
-// How many disruptive requests this replica refused, as its entry of the status tells it: a recovery by steps looks at all of them.
+// Disruptive requests refused by this replica, for its entry in the status: a recovery by steps adds up all replicas.
 
 import type { LiveClusters } from './facts.ts'
 
-/** Up to here each number is told. */
+/** Exact up to here. */
 const EXACT = 10
 
 /**
- * In the last minute; above EXACT rounded up to a power of two, so that a status is not written every second.
+ * In the last minute; above EXACT rounded up to a power of two, so that the status is not written every second.
  * @param nowMs milliseconds since the epoch
  */
 export function refusedDisruptive(clusters: LiveClusters, name: string, nowMs: number): number {

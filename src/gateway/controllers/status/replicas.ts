@@ -1,4 +1,4 @@
-// Which replicas are alive: each renews a Lease of its own, and is considered dead after its duration without a renewal. Measured by the
+// Which replicas are alive: each renews its own Lease, and counts as dead after the Lease's duration without a renewal. Measured by the
 // local clock from the last observed change, so that clock skew does no harm (as in client-go's leader election).
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -81,7 +81,7 @@ export class ReplicaLeases {
     await this.#client.delete(LEASES, at).catch(() => undefined)
   }
 
-  /** false while the list of Leases is outdated; a name seen for the first time gets the duration of a Lease. */
+  /** false while the list of Leases is stale; a name seen for the first time gets the duration of a Lease. */
   isGone(replica: string): boolean {
     const nowMs = this.#clock.monotonic()
     if (replica === this.#replica || nowMs - this.#seenAtMs > FRESH_MS) return false
@@ -136,7 +136,7 @@ export class ReplicaLeases {
     throw new Error(`neither namespace exists: ${REPLICA_NAMESPACES.join(', ')}`)
   }
 
-  /** undefined = there is no such namespace. */
+  /** undefined = the namespace doesn't exist. */
   async #take(namespace: string, now: string): Promise<JsonObject | undefined> {
     const wanted = replicaLease(this.#replica, namespace, now, this.#adminAddress)
     try {
@@ -149,7 +149,7 @@ export class ReplicaLeases {
     // Left from an earlier run of this replica, or owned by another replica of the same name: then both renew it in turn.
     const name = replicaLeaseName(this.#replica)
     const known = await this.#client.get(LEASES, { namespace, name })
-    // Annotations of others stay; where its admin listener is may have changed.
+    // Keeps others' annotations; the address of the admin listener may have changed.
     const metadata = { ...(known['metadata'] as object), annotations: annotationsOf(wanted, known) }
     return await this.#client.update(LEASES, { ...known, metadata, spec: wanted['spec'] })
   }
@@ -176,7 +176,7 @@ export class ReplicaLeases {
   }
 }
 
-/** Those of both; what the first says counts. */
+/** Merges both; the first takes precedence. */
 function annotationsOf(wanted: JsonObject, known: JsonObject): object {
   const of = (object: JsonObject): object => Object(recordOf(object['metadata'])['annotations'] ?? {})
   return { ...of(known), ...of(wanted) }

@@ -1,5 +1,5 @@
-// Notices what changes in statuses without an event: endpoints, certificates, shared limits, and dead replicas. Sweeps over
-// all clusters again and again, a slice at a time.
+// Detects changes in statuses that come without an event: endpoints, certificates, shared limits, and dead replicas. Sweeps over
+// all clusters continuously, a slice at a time.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
@@ -13,7 +13,7 @@ import type { KnownCluster } from './known.ts'
 import { statusOf } from './objects.ts'
 import { refusedDisruptive } from './refused-disruptive.ts'
 
-/** The state that a sweep looks at. */
+/** The state that a sweep reads. */
 export interface LiveState {
   readonly clusters: LiveClusters
   readonly clock: Clock
@@ -36,7 +36,7 @@ export interface StatusSweepDeps {
   onChanged(cluster: string): void
 }
 
-/** A sweep is divided into this many slices, so that thousands of clusters do not block other work. */
+/** Each sweep is divided into this many slices, so that thousands of clusters don't block other work. */
 export const SWEEP_SLICES = 10
 
 export class StatusSweep {
@@ -49,7 +49,7 @@ export class StatusSweep {
     this.#deps = deps
   }
 
-  /** The next slice. */
+  /** Processes the next slice. */
   step(): void {
     const { live } = this.#deps
     const known = this.#deps.known()
@@ -65,7 +65,7 @@ export class StatusSweep {
     }
   }
 
-  /** Each replica reports in its own entry whether it shares limits, how it protects pods, and who came through it. */
+  /** Each replica reports in its own entry whether it shares limits, how it protects pods, and which clients came through it. */
   #lookAtOwn(): void {
     const { live, known, roundMs } = this.#deps
     const nowMs = live.clock.monotonic()

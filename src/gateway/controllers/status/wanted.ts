@@ -12,11 +12,11 @@ export interface StatusAuthor {
   readonly replica: string
   readonly threads: number
   readonly leads: boolean
-  /** What is wrong with its shared limits; '' = nothing. */
+  /** Problem of its shared limits; '' = none. */
   readonly limitsMessage: string
-  /** What it does to protect pods; undefined = the pods are not protected. */
+  /** How it protects pods; undefined = it doesn't. */
   readonly podProtection: GatewayProtection | undefined
-  /** Which clients came through it last, and when; undefined = none of those that matter. */
+  /** The clients that last came through it, and when; undefined = none of those that matter. */
   readonly lastSeen: ClientsSeen | undefined
   /** How many disruptive requests it refused in the last minute, rounded. */
   readonly refused: number

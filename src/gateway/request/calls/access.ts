@@ -1,5 +1,5 @@
-// Whether the caller may do it at all, asked before anything else is done for the request: who may not must neither learn
-// whether the object exists, nor have its body parsed, nor spend what others need.
+// Authorize first: an unauthorized caller must not learn whether the object exists, have its body parsed, or use up
+// shared resources.
 
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { type AccessReviewAttributes, impersonationForbiddenMessage } from '../../core/identity/impersonate.ts'
@@ -12,14 +12,14 @@ import { refuseUnanswered, reviewCall } from './kube-review.ts'
 
 export type Right =
   | { readonly kind: 'allowed' }
-  /** Or he is to come again. */
+  /** Or the caller has to retry. */
   | { readonly kind: 'denied'; readonly refusal: Refusal }
-  /** Upstream gave no answer; why, for people. */
+  /** Upstream did not answer; `why` is human-readable. */
   | { readonly kind: 'unknown'; readonly why: string }
 
 /**
- * First whether it may be done to any object of the namespace, which is remembered; then to this one.
- * @param doing for people
+ * Reviews the right for the whole namespace first, which is cached; then for this object.
+ * @param doing human-readable
  */
 export async function reviewRight(
   exchange: Exchange,
@@ -43,7 +43,7 @@ export async function reviewRight(
     case 'allowed':
       return verdict
     case 'unavailable':
-      // A user that has exhausted its reviews is not let pass by the failure policy.
+      // The failure policy does not apply to a user that has exhausted its reviews.
       if (verdict.retryAfterSeconds > 0)
         return { kind: 'denied', refusal: refuseUnanswered(exchange.gw, live, 'access-review', '', verdict) }
       return { kind: 'unknown', why: `the caller's right to ${doing} could not be verified: ${verdict.message}` }
@@ -57,7 +57,7 @@ export async function reviewRight(
   }
 }
 
-/** Whether the caller may list the pods of the namespace. False when that is not known. */
+/** Whether the caller may list pods of the namespace; false if unknown. */
 export async function mayList(
   exchange: Exchange,
   live: LiveCluster,

@@ -1,4 +1,4 @@
-// The gateway's own calls to a cluster, on connections of the clients' requests: to one healthy endpoint after the other until
+// The gateway's own calls to a cluster, on the same connections as the clients' requests. Tries healthy endpoints in turn until
 // one answers.
 
 import type { Charge } from '../../../kit/api/stream.ts'
@@ -11,7 +11,7 @@ import { takeTurn } from './call-turn.ts'
 
 export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'payer'> {
   readonly kind: OwnCall
-  /** Who has it made: takes turns with the others, and pays for the memory of the answer. */
+  /** The source that causes the call: queued with its other calls, and charged for the memory of the answer. */
   readonly charge: Charge
 }
 
@@ -19,13 +19,13 @@ export interface CallAsGateway extends Omit<KubeCall, 'authority' | 'token' | 'p
  * @throws {KubeCallError} when no endpoint answered in time
  * @throws {AnswerTooLargeError}
  * @throws {NoRoomError} when too much is being read
- * @throws {CallLimitError} when its turn did not come in time: nobody was asked
+ * @throws {CallLimitError} when its turn did not come in time: nothing was sent
  */
 export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAsGateway): Promise<KubeAnswer> {
   const endsAtMs = gw.clock.monotonic() + call.timeoutMs
   const done = await takeTurn(gw, live, call.kind, call.charge, call.timeoutMs)
   const { name, client } = live.compiled
-  // Those of a user have the gateway's own in front.
+  // A user's credentials already include the gateway's own.
   const token = call.credentials === undefined ? client.bearerToken : ''
   const oneOf: CallOneOf = {
     endpoints: readyEndpoints(gw, live),
@@ -46,11 +46,11 @@ export async function callAsGateway(gw: Gateway, live: LiveCluster, call: CallAs
 function readyEndpoints(gw: Gateway, { endpoints }: LiveCluster): readonly Endpoint[] {
   const nowMs = gw.clock.monotonic()
   const ready = endpoints.all.filter((_, i) => endpoints.available(i, nowMs))
-  // As for the clients' requests: one that nobody has checked yet is better than none.
+  // Same as for client requests: an unchecked endpoint is better than none.
   return ready.length > 0 ? ready : endpoints.all.filter(({ enabled, health }) => enabled && health.state === 'unknown')
 }
 
-/** Why an answer is none, for people. */
+/** Why the answer can't be used, human-readable. */
 export function refusalOf({ status }: KubeAnswer): string {
   if (status === 403) return 'the gateway may not (403): see deploy/rbac'
   return `upstream answered with ${status}`

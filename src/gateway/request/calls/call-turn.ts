@@ -1,4 +1,5 @@
-// When a call of the gateway's own may go: a rate such as clientConfig.qps, and a bound of what is under way, in turns by whoever has it made.
+// Throttles the gateway's own calls: a rate such as clientConfig.qps and a limit on calls in flight, fairly queued by the source that
+// causes them.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import { CallLimitError } from '../../../kube/core/answers/call-errors.ts'
@@ -16,16 +17,16 @@ const NAMES: Readonly<Record<OwnCall, string>> = {
   'write-check': 'checks of writes',
 }
 
-/** What is left for the call itself, of a long timeout; of a short one half. */
+/** Reserved for the call itself out of a long timeout; half of a short one. */
 const CALL_MS = 2000
 
-/** Calls of a cluster that somebody has to look at again when the next is due. */
+/** Queues with a timer for the next call that becomes due. */
 const waking = new WeakMap<CallTurns, { readonly atMs: number; readonly timer: NodeJS.Timeout }>()
 
 /**
- * @param charge who causes it: the address of an unauthenticated client, else a user
- * @returns to be called when the call is over
- * @throws {CallLimitError} when its turn does not come in time: two seconds before the end, at the latest
+ * @param charge the source that causes the call: the address of an unauthenticated client, else a user
+ * @returns a release function to call when the call is over
+ * @throws {CallLimitError} when its turn does not come in time: two seconds before the timeout, at the latest
  */
 export function takeTurn(
   gw: Gateway,
@@ -40,20 +41,20 @@ export function takeTurn(
   })
 }
 
-/** Leaves time for the call itself. @param timeoutMs for the wait and the call together */
+/** Leaves time for the call itself. @param timeoutMs for waiting and the call together */
 export function longestWaitMs(timeoutMs: number): number {
   return Math.max(timeoutMs / 2, timeoutMs - CALL_MS)
 }
 
-/** What differs between turns of several kinds. */
+/** Varies by kind of turn. */
 export interface TurnRules {
-  /** As it is now. */
+  /** The current rate. */
   rate(): CallRate
-  /** Why there is no turn. @param atMost as of `Turn.refused` */
+  /** Error message when no turn was granted. @param atMost see `Turn.refused` */
   message(atMost: number | undefined, retryAfterSeconds: number): string
 }
 
-/** The clock and random numbers of whoever asks. */
+/** Clock and random numbers, injected. */
 export interface TurnWorld {
   readonly clock: Pick<Gateway['clock'], 'monotonic'>
   random(): number
@@ -71,8 +72,8 @@ class AwaitedTurn extends Turn {
 }
 
 /**
- * As takeTurn, in turns of any kind.
- * @param longestMs after which it is given up
+ * Like takeTurn, for turns of any kind.
+ * @param longestMs gives up after this wait
  */
 export function takeTurnIn(
   world: TurnWorld,
@@ -99,7 +100,7 @@ export function takeTurnIn(
   })
 }
 
-/** Nothing else happens when a call becomes due. An earlier time, after `qps` was raised, takes the place of a later one. */
+/** A timer is needed because no other event occurs when a call becomes due. An earlier time, after `qps` was raised, replaces a later one. */
 function wakeIn(world: TurnWorld, rate: () => CallRate, turns: CallTurns, waitMs: number): void {
   if (waitMs === 0) return
   const atMs = world.clock.monotonic() + waitMs

@@ -1,9 +1,9 @@
-// The header fields of a client's request that go with a call made for it.
+// Header fields of a client's request that are copied to calls made on its behalf.
 
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import { type RequestHead, UPSTREAM_PSEUDO } from '../../core/request/request-head.ts'
 
-/** Said again by each call itself. */
+/** Set by each call itself. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',

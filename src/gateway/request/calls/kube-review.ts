@@ -9,7 +9,7 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { Gateway } from '../exchange/gateway.ts'
 import { callAsGateway } from './call-as-gateway.ts'
 
-/** As kube-apiserver's webhook authenticator: a review that takes longer has failed. */
+/** Same as kube-apiserver's webhook authenticator: a review that takes longer has failed. */
 export const REVIEW_TIMEOUT_MS = 10_000
 
 const PATHS = {
@@ -18,8 +18,8 @@ const PATHS = {
 } as const
 
 /**
- * @param charge who has it made: takes turns with the others
- * @throws {KubeCallError} inside the returned call, when no endpoint answered, or none may be asked
+ * @param charge the source that causes the call: fairly queued with others
+ * @throws {KubeCallError} inside the returned call, when no endpoint answered or may be asked
  */
 export function reviewCall(
   gw: Gateway,
@@ -28,7 +28,7 @@ export function reviewCall(
   charge: Charge,
   timeoutMs: number = REVIEW_TIMEOUT_MS,
 ): ReviewCall {
-  // Its body is the token of a client.
+  // The body contains a client's token.
   if (kind === 'token-review' && live.compiled.endpoints.some(({ scheme }) => scheme === 'http')) {
     return () => Promise.reject(new KubeCallError('the servers are http://, and no token is sent in clear'))
   }
@@ -36,14 +36,14 @@ export function reviewCall(
     callAsGateway(gw, live, { kind, charge, method: 'POST', path: PATHS[kind], body, timeoutMs, limits: REVIEW })
 }
 
-/** A review without an answer: nobody answers in time, or the gateway itself asks no more for now. */
+/** A review that failed: no answer in time, or the gateway throttled it. */
 export interface NoAnswer {
   readonly message: string
-  /** 0 = it was asked, or nobody is there to ask. */
+  /** 0 = it was sent, or there was no endpoint to send it to. */
   readonly retryAfterSeconds: number
 }
 
-/** @param what for people: what could not be done without the answer */
+/** @param what what could not be done without the answer, human-readable */
 export function refuseUnanswered(
   gw: Gateway,
   live: LiveCluster,

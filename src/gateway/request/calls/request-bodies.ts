@@ -1,4 +1,4 @@
-// The bodies that a filter looks at before the request goes on: of a write, and of a removal (a deletion or an eviction).
+// Request bodies that a filter inspects before forwarding: of a write, and of a removal (a deletion or an eviction).
 
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import {
@@ -11,9 +11,9 @@ import { headerValue } from '../../core/request/hop-headers.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
 
-/** kube-apiserver takes no larger one (MaxRequestBodyBytes). */
+/** kube-apiserver's limit (MaxRequestBodyBytes). */
 const MAX_WRITE_BYTES = 3 * 1024 * 1024
-/** DeleteOptions and Evictions have some hundred bytes. */
+/** DeleteOptions and Evictions are some hundred bytes. */
 export const MAX_REMOVAL_BYTES: number = 16 * 1024
 
 export interface WrittenBody {
@@ -22,17 +22,17 @@ export interface WrittenBody {
 }
 
 export interface Removal extends EvictionRequest {
-  /** As it came. */
+  /** Unmodified. */
   readonly bytes: Buffer
 }
 
 export function readWrite(exchange: Exchange): Promise<WrittenBody | Refusal> {
-  // As kube-apiserver says it.
+  // Same wording as kube-apiserver.
   return readWithin(exchange, MAX_WRITE_BYTES, '')
 }
 
 /**
- * @param where such bodies are read, for people
+ * @param where such bodies are read, human-readable
  * @throws {UnreadableBody}
  */
 export async function readRemoval(exchange: Exchange, isEviction: boolean, where: string): Promise<Removal | Refusal> {

@@ -1,5 +1,6 @@
-// What a filter asks upstream before it decides: an object, a collection page by page, or what the client's write would do. Each call is
-// made in the turn of whoever sent the request, who also pays for what is kept of the answers.
+// Reads what a filter needs from upstream: an object, a collection page by page, or the result of the client's write as a dry run. Calls
+// are
+// queued with those of the request's sender, who is also charged for what is kept of the answers.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { isRecord, recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -18,35 +19,35 @@ import { type CallAsGateway, callAsGateway, refusalOf } from './call-as-gateway.
 import { callerFields } from './caller-fields.ts'
 import type { WrittenBody } from './request-bodies.ts'
 
-/** The time for each call, where the filter has none of its own. */
+/** Timeout per call, unless the filter sets its own. */
 const TIMEOUT_MS = 10_000
 
-/** Upstream gave no answer that can be used. */
+/** Upstream gave no usable answer. */
 export interface Unknown {
   readonly kind: 'unknown'
-  /** For people. */
+  /** Human-readable. */
   readonly why: string
-  /** What upstream answered instead, which may be relayed when it is an error; absent = nothing. */
+  /** Upstream's actual answer, which may be relayed if it is an error; absent = no answer. */
   readonly answered?: KubeAnswer
-  /** The answer is larger than the gateway reads. */
+  /** The answer exceeds what the gateway reads. */
   readonly tooLarge?: true
 }
 
-/** A limit of the gateway is in the way. No failure policy lifts it: a client could bring it about. */
+/** Stopped by a limit of the gateway. No failure policy lifts it, since a client could bring it about. */
 export interface Limited {
   readonly kind: 'limited'
-  /** For people. */
+  /** Human-readable. */
   readonly why: string
-  /** 0 = it does not help to come back. */
+  /** 0 = retrying does not help. */
   readonly retryAfterSeconds: number
 }
 
 export type Outcome<T> = Read<T> | { readonly kind: 'absent' }
 
-/** The outcome for what is never absent. */
+/** Outcome for a read that can't be absent. */
 export type Read<T> = { readonly kind: 'found'; readonly value: T } | Unknown | Limited
 
-/** What a write as a dry run came to. */
+/** Result of a write as a dry run. */
 export type TriedWrite = Read<JsonObject> | RefusedWrite
 
 export interface Collection<T> {
@@ -63,7 +64,7 @@ export class UpstreamReader {
   readonly #kind: OwnCall
   readonly #timeoutMs: () => number
 
-  /** @param timeoutMs for the next call. @throws {KubeCallError} from it, when there is no time left */
+  /** @param timeoutMs for the next call. @throws {KubeCallError} by it, when no time is left */
   constructor(decision: Decision, kind: OwnCall, timeoutMs: () => number = () => TIMEOUT_MS) {
     this.#decision = decision
     this.#kind = kind
@@ -85,8 +86,8 @@ export class UpstreamReader {
 
   /**
    * @param query without a question mark; '' = none
-   * @param most objects that are read
-   * @param read what is kept of the items of a page. @throws {KubeCallError} from it, when they are not what was asked for
+   * @param most maximum number of objects to read
+   * @param read extracts what to keep from a page's items. @throws {KubeCallError} by it, when they are not what was asked for
    */
   list<T>(
     path: string,
@@ -107,7 +108,7 @@ export class UpstreamReader {
       for await (const page of listPages(readPage, most)) {
         const kept = read(itemsOf(page))
         keepAnswer(exchange, heldBytes(kept))
-        // A loop: whatever upstream answers, there may be more than a call takes arguments.
+        // Not a spread: a page may have more items than a call takes arguments.
         for (const item of kept) items.push(item)
         metadata = recordOf(page['metadata'])
         if (exchange.gone) throw new KubeCallError('the client has gone')
@@ -116,7 +117,7 @@ export class UpstreamReader {
     })
   }
 
-  /** The client's write, as the client: nothing but upstream knows all formats, all merges, and all that is there already. */
+  /** Tries the client's write, as the client: only upstream knows all formats, merge rules and the current object. */
   dryRun({ contentType, body }: WrittenBody): Promise<TriedWrite> {
     const { target, record } = this.#decision.exchange
     return outcomeOf(async () => {
@@ -160,7 +161,7 @@ export class UpstreamReader {
   }
 }
 
-/** Upstream answered something other than what was asked for. */
+/** Upstream answered with something other than what was asked for. */
 class OtherAnswerError extends Error {
   readonly answered: KubeAnswer
 
@@ -202,11 +203,11 @@ function readObject({ body }: KubeAnswer): JsonObject | undefined {
   }
 }
 
-/** Of a webhook that does not say that it has no side effects (apiserver/pkg/admission/plugin/webhook/errors). */
+/** Error for a webhook that does not declare that it has no side effects (apiserver/pkg/admission/plugin/webhook/errors). */
 const NO_DRY_RUN = /^admission webhook "[^"\s]+" does not support dry run$/
 
 /**
- * Without the client's `timeout`, by which the dry run could fail and the write itself, sent a moment later, succeed. The client may
+ * Drops the client's `timeout`, by which the dry run could fail and the write itself, sent a moment later, succeed. The client may
  * have sent a dryRun, too.
  */
 function dryRunOf(target: string): string {
@@ -219,7 +220,7 @@ function dryRunOf(target: string): string {
   return `${target.slice(0, at)}?${[...kept, 'dryRun=All'].join('&')}`
 }
 
-/** The client is to come again. */
+/** Tells the client to retry. */
 export function refuseLimited({ why, retryAfterSeconds }: Limited, rule: OwnCall, object?: RefusalObject): Refusal {
   return refuse('too-many-reviews', why, { retryAfterSeconds, rule, ...(object !== undefined && { object }) })
 }

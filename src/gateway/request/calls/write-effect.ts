@@ -1,5 +1,5 @@
-// Whether a write ends pods (gateway/core/policy/ending-writes.ts): the write is tried as a dry run, and its outcome compared with what is
-// there. Asked by every filter that cares, found out once.
+// Whether a write ends pods (core/policy/ending-writes.ts): runs the write as a dry run and compares the result with the current
+// object. Computed once per request and shared by all filters.
 
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import type { RefusedWrite } from '../../../scaling/core/scale-write/scale-change.ts'
@@ -12,8 +12,8 @@ import { readWrite, type WrittenBody } from './request-bodies.ts'
 import { refuseLimited, UpstreamReader } from './upstream-reader.ts'
 
 /**
- * Nobody is asked anything about a write whose body touches nothing that decides: hardly any does.
- * @returns undefined = it ends no pods; a refusal = the caller may not write it, or has to come again
+ * Calls upstream only if the body touches a relevant field, which few writes do.
+ * @returns undefined = it ends no pods; a refusal = the caller may not write it, or has to retry
  */
 export function writeEffect(decision: Decision): Promise<WriteEffect | Refusal | undefined> {
   decision.writeEffect ??= find(decision)
@@ -24,7 +24,7 @@ async function find(decision: Decision): Promise<WriteEffect | Refusal | undefin
   const { exchange, live, caller, info } = decision
   const write = endingWriteOf(info)
   if (write === undefined) return undefined
-  // An upgrade joins two sockets, and what upstream makes of the request could not be seen.
+  // An upgrade joins two sockets, so we couldn't see what upstream makes of the request.
   if (exchange.upgrade !== undefined) return refuse('bad-request', `a write of ${info.resource} cannot be upgraded`)
   const written = await readWrite(exchange)
   if (isRefusal(written)) return written
@@ -57,18 +57,18 @@ async function compare(
   const query = target.indexOf('?')
   const found = await upstream.getAsCaller(query < 0 ? target : target.slice(0, query))
   if (found.kind === 'limited') return refuseLimited(found, 'write-check')
-  // The write creates it.
+  // The write creates the object.
   if (found.kind === 'absent') return undefined
   const status = found.kind === 'unknown' ? found.answered?.status : 200
   if (found.kind === 'unknown' && (status === undefined || status === 200)) return found
   const what = write.outcome(found.kind === 'found' ? found.value : {}, tried.value, called)
   if (what !== undefined) return { kind: 'ends', what, after: tried.value }
-  // Of a caller who may write it but not read it, what is set counts; what gets smaller nobody can say.
+  // The caller may write the object but not read it: judge by what the write sets; decreases can't be detected.
   if (found.kind === 'found' || !write.byAbsence) return undefined
   return { kind: 'unknown', why: `${called} cannot be read as the caller: upstream answered with ${status}` }
 }
 
-/** The client gets what upstream said to the dry run, and comes again if it likes: the write itself is not sent. */
+/** Relays upstream's answer to the dry run; the write itself is not sent, and the client may retry. */
 export function answerAsTried(decision: Decision, { status, body }: RefusedWrite): void {
   decision.deliver = ({ exchange, warnings }) => {
     respondWith(exchange, status, ['content-type', 'application/json'], Buffer.from(body), warnings)

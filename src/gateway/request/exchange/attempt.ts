@@ -1,4 +1,4 @@
-// One attempt to send a request to one endpoint: what forwarding and upgrades have in common.
+// One attempt to send a request to one endpoint: common to forwarding and upgrades.
 
 import { formatTraceparent, setTraceparent } from '../../../insight/core/traces/trace-context.ts'
 import type { HeaderList } from '../../../kit/api/stream.ts'
@@ -11,8 +11,8 @@ import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'
 
 /**
- * Impersonation is authorised before priority and fairness adds its fields, the user's own request after it
- * (apiserver/pkg/server/config.go, DefaultBuildHandlerChain). No proof: both may be switched off, or left out for exec.
+ * Impersonation is authorized before priority and fairness adds its fields, the user's own request after it
+ * (apiserver/pkg/server/config.go, DefaultBuildHandlerChain). A hint, not a proof: both may be disabled, or left out for exec.
  */
 function isBeforePriorityLevels(list: HeaderList): boolean {
   return headerValue(list, 'x-kubernetes-pf-flowschema-uid') === undefined
@@ -22,10 +22,10 @@ export abstract class Attempt {
   protected readonly exchange: Exchange
   protected readonly permit: Permit
   readonly #endpoint: Endpoint
-  /** Endpoints (by URL) that had the request before. */
+  /** Endpoints (by URL) that already had the request. */
   readonly #tried: readonly string[]
   readonly #sentAtMs: number
-  /** Of a request that is traced. */
+  /** Set if the request is traced. */
   readonly #traced: TraceAttempt | undefined
   #counted = true
 
@@ -41,19 +41,19 @@ export abstract class Attempt {
     endpoint.started()
   }
 
-  /** In `fields`, which are this attempt's, its span becomes the parent of what upstream records. */
+  /** Makes this attempt's span, in `fields`, the parent of what upstream records. */
   nameSpan(fields: HeaderList): void {
     const { trace } = this.exchange.record
     if (trace === undefined || this.#traced === undefined) return
     setTraceparent(fields, formatTraceparent(trace.traceId, this.#traced.spanId, true))
   }
 
-  /** For the trace: why there is no answer, or no whole one. */
+  /** For the trace: why there is no answer, or no complete one. */
   protected failed(error: string): void {
     if (this.#traced !== undefined) this.#traced.error = error
   }
 
-  /** A response head has come; the endpoint works. @returns monotonic milliseconds */
+  /** Called on a response head: the endpoint works. @returns monotonic milliseconds */
   protected answered(code: number): number {
     this.exchange.record.code = code
     const nowMs = this.answeredNow()
@@ -67,7 +67,7 @@ export abstract class Attempt {
     return nowMs
   }
 
-  /** It is now that the client gets an answer; up to now it was upstream's time. Monotonic milliseconds. */
+  /** Upstream's time ends here: the client gets its answer now. Monotonic milliseconds. */
   protected answeredNow(): number {
     const { gw, record } = this.exchange
     const nowMs = gw.clock.monotonic()
@@ -78,7 +78,7 @@ export abstract class Attempt {
     return nowMs
   }
 
-  /** The client has got nothing of what had come. */
+  /** The client has not received any part of the response. */
   protected unanswered(): void {
     const { record } = this.exchange
     record.code = 0
@@ -86,7 +86,7 @@ export abstract class Attempt {
     record.upstreamMs = -1
   }
 
-  /** The response head as the client gets it. */
+  /** Response head as sent to the client. */
   protected clientHead(list: HeaderList): HeaderList {
     const head = clientResponseHeaders(list)
     if (headerValue(head, 'audit-id') === undefined) head.push('audit-id', this.exchange.record.auditId)
@@ -99,14 +99,14 @@ export abstract class Attempt {
   }
 
   /**
-   * Priority and fairness leaves out what is long-running but watches (apiserver/pkg/server/filters/priority-and-fairness.go): without
-   * its fields there, a pod behind proxy has answered, or a refusal of the user.
+   * Priority and fairness skips long-running requests other than watches (apiserver/pkg/server/filters/priority-and-fairness.go): without
+   * its fields there, the answer is from a pod behind proxy, or a refusal of the user.
    */
   get #showsPriorityLevels(): boolean {
     return this.permit.isWatch || !this.exchange.longRunning
   }
 
-  /** The user reads why, where it is known; the cluster is asked what it is. */
+  /** Warns the client of the cause if it is known; the event triggers the check that finds it. */
   #gatewayRefused(head: HeaderList): void {
     const { name } = this.permit.cluster
     const { credentialFault } = this.permit.live
@@ -120,7 +120,7 @@ export abstract class Attempt {
     return [...this.#tried, this.#endpoint.url]
   }
 
-  /** The endpoint no longer counts this request. */
+  /** The endpoint stops counting this request. */
   leave(): void {
     if (!this.#counted) return
     this.#counted = false

@@ -1,4 +1,4 @@
-// The record of a request as it begins: what is known of it from its head and its connection alone.
+// Starts the record of a request from its head and its connection alone.
 
 import type { Peer } from '../../../kit/api/stream.ts'
 import { createRecord, type RequestRecord } from '../../api/request-record.ts'
@@ -33,7 +33,7 @@ export function beginRecord(
   return record
 }
 
-/** As kube-apiserver takes it from the client; anything that could not be a log field is replaced. */
+/** Same rule as kube-apiserver; ids that could break a log field are replaced. */
 function isUsableAuditId(id: string): boolean {
   if (id === '' || id.length > MAX_AUDIT_ID) return false
   for (let i = 0; i < id.length; i++) {

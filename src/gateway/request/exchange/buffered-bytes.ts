@@ -1,4 +1,4 @@
-// The memory that one request has of what all share: a large head, and what is kept of its body. Charged to whoever sends it.
+// Shared memory held by one request: a large head, and the part of its body that is kept. Charged to the sender.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
@@ -15,7 +15,7 @@ export class BufferedBytes {
     this.#charge = charge
   }
 
-  /** False: its source has its share, or there is no room. */
+  /** False: the source has used up its share, or memory is exhausted. */
   take(bytes: number): boolean {
     if (bytes === 0) return true
     const { shares, events } = this.#gw
@@ -34,7 +34,7 @@ export class BufferedBytes {
     this.#held -= bytes
   }
 
-  /** From here on somebody else pays. False: who has no room for it, and nothing is held any more. */
+  /** Moves the charge. On false the new payer has no room, and nothing is held any more. */
   chargeTo(charge: Charge): boolean {
     const held = this.#held
     this.end()

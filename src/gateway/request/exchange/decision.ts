@@ -1,4 +1,4 @@
-// All that is known of a request, growing step by step: what is asked, who asks, what is decided. Nothing of it is taken back.
+// Everything known about a request, growing step by step: target, sender, decision. Nothing is ever removed.
 
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { ScaleChange } from '../../../scaling/core/scale-write/scale-change.ts'
@@ -12,36 +12,36 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 
-/** What is asked, of which cluster. */
+/** Target: the cluster and the request info. */
 export interface Asked {
   readonly live: LiveCluster
   readonly cluster: CompiledCluster
   readonly info: RequestInfo
-  /** Who sends it, whomever it runs as; undefined until that is known. */
+  /** The sender, not the impersonated user; undefined until authenticated. */
   readonly requester: Authenticated | undefined
 }
 
-/** And who sends it. */
+/** Asked, with the sender authenticated. */
 export interface Requested extends Asked {
   readonly requester: Authenticated
 }
 
-/** And the user that it runs as, and the rule: what the filters see, and what they leave behind. */
+/** Requested, with the user it runs as and the rule: input and output of the filters. */
 export interface Decision extends Requested, Admission {
   readonly exchange: Exchange
-  /** The user that it runs as. */
+  /** The user that the request runs as. */
   readonly caller: Authenticated
-  /** Left by a filter whose answer may be out of date when upstream has the request. */
+  /** Set by a filter whose answer may be out of date by the time upstream has the request. */
   recheck: Recheck | undefined
-  /** What it does to spec.replicas, once a filter has asked: one read and one look for all of them (scale/scale-change.ts). */
+  /** Effect on spec.replicas, computed on first use: one read, shared by all filters (scale/scale-change.ts). */
   scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
-  /** What it does to pods that it does not name, once a filter has asked (calls/write-effect.ts). */
+  /** Effect on pods that the request does not name, computed on first use (calls/write-effect.ts). */
   writeEffect: Promise<WriteEffect | Refusal | undefined> | undefined
-  /** Left by a filter that has the request served in another way than by passing it on. @returns a refusal that is still to be sent */
+  /** Set by a filter that serves the request itself instead of forwarding it. @returns a refusal that is still to be sent */
   deliver: ((permit: Permit) => Promise<Refusal | undefined>) | undefined
 }
 
-/** What is done when upstream answers 409: a filter checks again, and so do those behind it. */
+/** On a 409 from upstream this filter and those after it check again. */
 export interface Recheck {
   readonly filter: FilterName
   readonly check: () => Promise<Refusal | undefined>

@@ -1,5 +1,5 @@
-// One request and its answer: the one object that carries all that is known of it, and hears what the client does. How it
-// is decided stands in serve.ts, how it goes upstream in forward.ts. Everything that it holds is given back once, in `end`.
+// One request and its answer: the object that carries all its state and receives the client's events. serve.ts decides
+// about it, forward.ts sends it upstream. Everything it holds is released once, in `end`.
 
 import {
   ANSWER_WATER_BYTES,
@@ -40,20 +40,20 @@ const NO_FIELDS: HeaderList = []
 const NO_HEAD: RequestHead = new RequestHead()
 const NO_RECORD: RequestRecord = createRecord()
 
-/** The upstream half, as this half sees it. */
+/** The upstream half, as seen by the client half. */
 export interface UpstreamHalf {
-  /** Where the request body goes; undefined for an upgrade, whose sockets are joined. */
+  /** Takes the request body; undefined for an upgrade, whose sockets are joined. */
   readonly stream: Stream | undefined
-  /** Nobody waits for it any more. */
+  /** Cancel: the client is gone. */
   cancel(): void
-  /** The endpoint no longer counts this request. */
+  /** The endpoint stops counting this request. */
   leave(): void
 }
 
 /** Refused: by upstream, or never sent. Unknown: upstream may have done it. */
 export type RequestOutcome = 'done' | 'refused' | 'unknown'
 
-/** What the exchange itself needs to know of the decision. */
+/** The part of the decision that the exchange uses. */
 interface Decided {
   readonly requester: Authenticated
   readonly isWatch: boolean
@@ -65,52 +65,52 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   readonly gw: Gateway
   readonly peer: Peer
   readonly client: Stream
-  /** The head as it came. */
+  /** The head as received. */
   list: HeaderList
-  /** What it says. */
+  /** The parsed head. */
   head: RequestHead
   record: RequestRecord
-  /** The socket, when the client asks to upgrade. */
+  /** The socket, if the client asks for an upgrade. */
   readonly upgrade: ClientUpgrade | undefined
   #phase: Phase = 'deciding'
-  /** Among the running requests. */
+  /** Index among the running requests. */
   place = -1
   /** The raw request target without the `/clusters/<name>` prefix. */
   target = ''
-  /** Wall clock and monotonic milliseconds at which the decision was taken. */
+  /** Wall clock and monotonic milliseconds of the decision. */
   nowMs: number
   monotonicMs: number
-  /** Who pays for it: the address until it is authenticated, then the user who sent it, whomever it runs as. */
+  /** Charged for the request: the address until it is authenticated, then the sender, even when impersonating. */
   charge: Charge
-  /** Who pays for it as a running request; undefined = nobody. */
+  /** Charged for the in-flight slot; undefined = no slot taken. */
   charged: Charge | undefined = undefined
-  /** Memory that it holds of what all share; undefined until it does. */
+  /** Shared memory held; undefined until first used. */
   buffered: BufferedBytes | undefined = undefined
   headBuffered = false
-  /** Memory of what it keeps of answers to the gateway's own calls (kept-answers.ts). */
+  /** Memory for what is kept of answers to the gateway's own calls (kept-answers.ts). */
   keptAnswers: AnswerBytes | undefined = undefined
-  /** From when it is asked whether the request may be served; what that takes is given back at the end. */
+  /** Set once admission begins; what it takes is released at the end. */
   decision: Decided | undefined = undefined
   upstream: UpstreamHalf | undefined = undefined
-  /** The client has gone: nothing needs to be done for it any more. */
+  /** The client is gone: skip any further work. */
   gone = false
   /** The request is complete. */
   requestEnded: boolean
-  /** Its body; undefined until something of it comes, which for most requests is never. */
+  /** Undefined until the first body bytes arrive, which for most requests is never. */
   body: RequestBody | undefined = undefined
-  /** All of the body as it came, where a filter has read it. */
+  /** The complete original body, if a filter has read it. */
   bytes: Buffer | undefined = undefined
-  /** Made for this deletion of a pod: given back when upstream does not do it. */
+  /** For a pod deletion: released unless upstream does it. */
   reservation: Reservation | undefined = undefined
-  /** Told once what has come of the request upstream: for whoever has prepared something for it. */
+  /** Called once with the outcome upstream, for a filter that has prepared something. */
   onOutcome: ((outcome: RequestOutcome) => void) | undefined = undefined
-  /** What an answer of 409 leads to instead of being passed on; undefined = it is passed on. */
+  /** Handles a 409 from upstream instead of passing it on; undefined = passed on. */
   onConflict: (() => void) | undefined = undefined
-  /** Taken from upstream, not yet by the client: bytes whose window is still to be given back. */
+  /** Bytes taken from upstream but not yet by the client: window still to be given back. */
   owedToUpstream = 0
-  /** Where the events of a watch end. */
+  /** Tracks where watch events end. */
   frames: WatchFrames | undefined = undefined
-  /** To be ended where the next event of the watch ends. */
+  /** End the watch at the next event boundary. */
   finishAtBoundary = false
 
   constructor(
@@ -136,18 +136,18 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     workOn(this.record)
   }
 
-  // === where it stands ===
+  // === state ===
 
   get phase(): Phase {
     return this.#phase
   }
 
-  /** Nothing else changes the phase. */
+  /** The only place that changes the phase. */
   transition(to: Phase): void {
     this.#phase = nextPhase(this.#phase, to)
   }
 
-  // === what the client does ===
+  // === client events ===
 
   onHeaders(): void {
     // Only responses have a second head.
@@ -169,11 +169,11 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
         this.#passOn(chunk, end)
         break
       case 'over':
-        // Nobody will read it: it is thrown away, so that the connection can go on.
+        // Discarded, so that the connection can go on.
         if (chunk.length > 0) this.client.credit(chunk.length)
         break
       default:
-      // What comes in an upgrade is spliced, or ignored.
+      // Data of an upgrade is spliced or ignored.
     }
   }
 
@@ -188,7 +188,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.buffered
   }
 
-  /** Charges a large head. Undefined = there is room for it. */
+  /** Charges a large head. Undefined = it fits. */
   bufferHead(): Refusal | undefined {
     const { bytes } = this.head
     if (bytes <= LARGE_HEAD_BYTES || this.headBuffered) return undefined
@@ -197,7 +197,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.headBuffered ? undefined : buffered.refusal()
   }
 
-  /** From here on somebody else pays. Undefined = who has room for what is held. */
+  /** Moves all charges. Undefined = the new payer has room for what is held. */
   chargeTo(charge: Charge): Refusal | undefined {
     this.charge = charge
     const { buffered } = this
@@ -209,25 +209,25 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.body
   }
 
-  /** From here on the body goes into `whole`, until its end. */
+  /** Collects the body in `whole` from here on, to its end. */
   readInto(whole: WholeBody): void {
     this.transition('reading')
     this.#ensureBody().readInto(whole)
     if (this.requestEnded) whole.finish('complete')
   }
 
-  /** A part of it was read, and is gone: the request cannot be served any more. */
+  /** Part of the body was read and is gone: the request can't be served any more. */
   refuseBody(refusal: Refusal): Refusal {
     this.#ensureBody().unread = refusal
     return refusal
   }
 
-  /** What goes upstream in the place of a body that was read. */
+  /** Replaces a body that was read. */
   setBody(body: Buffer): void {
     this.#ensureBody().replace(body)
   }
 
-  /** Request trailers end here (RFC 9110 section 6.5.1): kube-apiserver reads none, and Go's server bounds them by ending the connection. */
+  /** Drops request trailers (RFC 9110 section 6.5.1): kube-apiserver reads none, and Go's server bounds them by ending the connection. */
   onTrailers(): void {
     this.onBody(EMPTY, true)
   }
@@ -243,9 +243,9 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   onReset(_reason: ResetReason): void {
     this.gone = true
     this.body?.finish('gone')
-    // What it waits for may take long, and its body is of no use.
+    // A pending decision may take long, and the body is no longer needed.
     if (this.undecided) this.body?.forget()
-    // While it is decided, the decision finds out; of joined sockets the splice tells.
+    // While undecided, the decision notices; for joined sockets the splice does.
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
     this.#spendCancelled()
@@ -254,8 +254,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   }
 
   /**
-   * What upstream has not answered to its end is reset there, on a connection that others share; also when the client takes no such
-   * head and the connection says so for it. Watches end so, too: those that were answered have a budget of their own.
+   * A request that upstream has not fully answered is reset there, on a connection shared with others; the same when the client refuses a
+   * response head and the connection resets the stream for it. Watches count, too: those that were answered have a budget of their own.
    */
   #spendCancelled(): void {
     const { gw, record } = this
@@ -265,14 +265,14 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     budget.spend(record.cluster, this.charge.source, gw.clock.monotonic())
   }
 
-  // === what waits for the client ===
+  // === backpressure to upstream ===
 
-  /** Bytes that may wait for the client while more comes from upstream. */
+  /** Bytes that may be buffered for the client while more comes from upstream. */
   get answerWater(): number {
     return this.gw.shares.answers.isOver(this.charge) ? LEAST_WATER_BYTES : ANSWER_WATER_BYTES
   }
 
-  /** Something was given to the client: where it waits, its memory is charged to who asked. */
+  /** Something was written to the client: buffered bytes are charged to the requester. */
   chargeAnswer(): void {
     const { client } = this
     if (client.meter === undefined && client.queued > 0) this.gw.shares.answers.add(this)
@@ -282,7 +282,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     const { gw, charge, record } = this
     gw.events.limited(gw.shares.buffered.limit, charge.known)
     if (this.phase === 'upgraded') {
-      // What has been transferred is recorded when the sockets have closed.
+      // Bytes transferred are recorded when the sockets have closed.
       this.upstream?.cancel()
       return
     }
@@ -294,7 +294,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.end()
   }
 
-  // === what comes of it ===
+  // === outcome ===
 
   #tellOutcome(outcome: RequestOutcome): void {
     const { onOutcome } = this
@@ -302,29 +302,29 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     onOutcome?.(outcome)
   }
 
-  /** Upstream's answer to a request for which somebody has prepared something. */
+  /** Upstream answered a request that a filter has prepared something for. */
   outcomeAnswered(code: number): void {
     this.#tellOutcome(code < 400 ? 'done' : code < 500 ? 'refused' : 'unknown')
   }
 
-  // === the reservation ===
+  // === reservation ===
 
-  /** Upstream's answer. After anything but a client's error the pod may have been deleted. */
+  /** Upstream's answer. Unless it is a 4xx, the pod may have been deleted. */
   deletionAnswered(code: number): void {
     if (meansNotDeleted(code)) this.notDeleted()
     this.reservation = undefined
   }
 
-  /** Whether an answer of 409 leads to another decision: only while all of the body can be sent a second time. */
+  /** Whether a 409 leads to another decision: only while the complete body can be sent again. */
   get mayDecideAgain(): boolean {
     return this.onConflict !== undefined && this.requestEnded && this.body?.replayable !== false
   }
 
-  /** What was decided is out of date: it is decided again, and this answer is not passed on. */
+  /** The decision is out of date: decide again instead of passing on this answer. */
   conflicted(): void {
     const again = this.onConflict
     this.onConflict = undefined
-    // The last one is the Audit-ID, which whoever forwards adds; the list itself may still be looked at.
+    // Drops the Audit-ID, which forwarding adds last; copied, because the old list may still be in use.
     this.head.fields = this.head.fields.slice(0, -2)
     this.upstream?.cancel()
     this.upstream?.leave()
@@ -333,21 +333,21 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     again?.()
   }
 
-  /** For certain: what is reserved is free again. */
+  /** Certainly not deleted: releases the reservation. */
   notDeleted(): void {
     if (this.reservation === undefined) return
     this.gw.protection?.release([this.reservation])
     this.reservation = undefined
   }
 
-  // === the end ===
+  // === end ===
 
   /** Nothing has been sent upstream. */
   get undecided(): boolean {
     return this.phase === 'deciding' || this.phase === 'reading'
   }
 
-  /** Who sent it, whomever it runs as. */
+  /** The sender, even when impersonating. */
   get requester(): Authenticated | undefined {
     return this.decision?.requester
   }
@@ -368,7 +368,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return this.decision?.isWatch === true
   }
 
-  /** Ends it as its protocol ends cleanly: a watch between two events. */
+  /** Ends it cleanly for its protocol: a watch between two events. */
   finish(): void {
     if (this.phase === 'over') return
     const { isWatch } = this
@@ -401,7 +401,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.end()
   }
 
-  /** The one end of every exchange, however it comes: what is held is given back, and the request is counted. */
+  /** The single end of every exchange: releases what it holds and counts the request. */
   end(): void {
     if (this.phase === 'over') return
     if (this.onOutcome !== undefined) this.#tellOutcome(this.undecided ? 'refused' : 'unknown')
@@ -425,7 +425,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     if (this.client.queued > 0) this.#forgetRequest()
   }
 
-  /** Its answer waits for the client, maybe for long, and nobody is charged for the request any more: nothing of it is kept. */
+  /** Its answer may wait long for the client, and the request is no longer charged: drop everything it keeps. */
   #forgetRequest(): void {
     this.list = NO_FIELDS
     this.head = NO_HEAD

@@ -1,4 +1,4 @@
-// What every step of the request path can reach: state, connections, reviewers, and the world as arguments.
+// Dependencies of the request path: state, connections, reviewers, and the outside world.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ShareLimit } from '../../../kit/core/shares/shared-resource.ts'
@@ -20,17 +20,17 @@ import type { UserBudgets } from '../../state/user-budgets.ts'
 
 export interface ScaleDowns {
   readonly policies: ScaleDownPolicies
-  /** What has come of one. */
+  /** Reports the outcome of a scale-down. */
   report(report: ScaleDownReport): void
 }
 
-/** Credentials that fail, by source address, and who is blocked because of them. */
+/** Failed credentials by source address, and the sources blocked for them. */
 export interface FailureGate {
-  /** A credential of the source was wrong. */
+  /** Counts a wrong credential of the source. */
   failed(source: string): void
-  /** For how long nothing is done for it without a valid credential, milliseconds; 0 = it is not blocked. */
+  /** How long the source is still blocked without a valid credential, milliseconds; 0 = not blocked. */
   blockedMs(source: string, nowMs: number): number
-  /** Whether a token was accepted lately, by any thread. @param hash as of tokenHashes, the first */
+  /** Whether any thread has accepted this token lately. @param hash the first one of tokenHashes */
   isKnownToken(hash: string): boolean
   acceptedToken(hash: string): void
 }
@@ -44,15 +44,15 @@ export interface Gateway {
   readonly budgets: UserBudgets
   /** Absent = failures are not counted. */
   readonly failures?: FailureGate
-  /** What requests share. */
+  /** Limits shared between requests. */
   readonly shares: ThreadShares
-  /** Node groups that the autoscaler may not raise now. */
+  /** Node groups that the autoscaler may not scale up at the moment. */
   readonly scaleUpGuards: ScaleUpGuardTable
-  /** Who evaluates deletions of pods; absent = nobody here can. */
+  /** Evaluates pod deletions; absent = not available here. */
   readonly protection?: ProtectionGate
-  /** What chooses victims of scale-downs, and who hears of it; absent = nobody here does. */
+  /** Chooses victims of scale-downs and takes reports on them; absent = not available here. */
   readonly scaleDowns?: ScaleDowns
-  /** Absent = no request is traced. */
+  /** Absent = tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Logger
@@ -63,28 +63,28 @@ export interface Gateway {
   draining: boolean
 }
 
-/** What became of a write of the replicas of a node group that is backed off. */
+/** Outcome of a write to the replicas of a node group in backoff. */
 export type GuardedWrite = 'refused' | 'warned' | 'shadow' | 'unchecked' | 'passed'
 
-/** What happens on the request path; metrics and logs listen. */
+/** Events of the request path, for metrics and logs. */
 export interface GatewayEvents {
   /** Cluster and request info are known. */
   requestStarted(record: RequestRecord): void
   /** The user is known, nothing is decided yet. */
   requestIdentified(record: RequestRecord): void
-  /** The answer's head goes out; for long-running requests the end may be hours away. */
+  /** The response head goes out; a long-running request may end hours later. */
   responseStarted(record: RequestRecord): void
   /** Once for every request, refused or not. */
   requestEnded(record: RequestRecord): void
-  /** A write of the replicas of a node group that is backed off. */
+  /** A write to the replicas of a node group in backoff. */
   guardedWrite(cluster: string, guard: string, outcome: GuardedWrite): void
   retried(cluster: string, cause: 'refused' | 'read'): void
-  /** It passed, because what it disrupts could not be found out. */
+  /** The request passed because its effect could not be determined. */
   disruptionUnchecked(cluster: string): void
   /** A write of replicas was evaluated, or was not, and why. */
   scaleWrite(cluster: string, outcome: ScaleOutcome, reason: UncheckedReason | ''): void
-  /** It met a limit that is divided among sources. @param known whether it is a user who was authenticated */
+  /** A limit shared between sources was hit. @param known whether the source is an authenticated user */
   limited(limit: ShareLimit | WaitLimit | 'authentication-failures', known: boolean): void
-  /** Upstream's 403 looks as if it was for the gateway, which may not impersonate, and not for the user. */
+  /** Upstream's 403 seems to be for the gateway, which lacks the right to impersonate, and not for the user. */
   gatewayRefused(cluster: string): void
 }

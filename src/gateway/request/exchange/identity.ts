@@ -1,4 +1,4 @@
-// Who a request runs as, and the header fields that say so upstream: made once for an identity, sent with each request.
+// The identity a request runs as, with its impersonation header fields: built once per identity, sent with each request.
 
 import type { Charge, HeaderList, Peer, SharedFields } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
@@ -9,11 +9,11 @@ import type { CompiledClient, CompiledCluster } from '../../core/cluster/compile
 import { identityHeaders, identityProblem } from '../../core/identity/impersonate.ts'
 import { weightOf } from '../../core/shares/weight.ts'
 
-/** A user that is known, and can be told to upstream exactly. */
+/** A known user that the header fields can express exactly. */
 export class Authenticated {
   readonly user: UserInfo
   readonly kind: 'x509' | 'token' | 'anonymous'
-  /** What the certificate or token is recognised by when it is revoked. */
+  /** Identify the certificate or token in revocations. */
   readonly hashes: readonly string[]
   /** The impersonation header fields; never empty. */
   readonly #identity: HeaderList
@@ -32,7 +32,7 @@ export class Authenticated {
     if (this.#identity.length === 0) throw new Error('a request without identity must not be forwarded')
   }
 
-  /** The gateway's own token, if it has one, and behind it the user: every request of this user to a cluster has the same. */
+  /** The gateway's own token, if any, followed by the user: shared by all requests of this user to a cluster. */
   credentials(client: CompiledClient): SharedFields {
     if (client === this.#client) return this.#credentials
     const own = client.bearerToken === '' ? [] : ['authorization', `Bearer ${client.bearerToken}`]
@@ -41,7 +41,7 @@ export class Authenticated {
     return this.#credentials
   }
 
-  /** Who pays for what it sends to a cluster: an anonymous one is charged to its address. */
+  /** Who is charged for its requests to a cluster: the address, if anonymous. */
   chargeIn(cluster: CompiledCluster, peer: Peer): Charge {
     if (this.kind === 'anonymous') return peer.addressCharge
     if (this.#charge !== undefined && cluster === this.#chargedBy) return this.#charge
@@ -51,7 +51,7 @@ export class Authenticated {
   }
 }
 
-/** Fails closed: an identity that upstream could not be told exactly is refused. */
+/** Fails closed: refuses an identity that the header fields can't express exactly. */
 export function authenticated(
   user: UserInfo,
   kind: Authenticated['kind'],

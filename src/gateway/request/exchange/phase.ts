@@ -1,15 +1,15 @@
-// Where a request stands, and where it can go from there. docs/architecture.md draws it, and a test compares them.
+// Phases of a request and their transitions. docs/architecture.md draws them, and a test compares the two.
 
 export const PHASES = [
-  // Nothing has been sent upstream; the body is held, at most a flow-control window of it.
+  // Nothing has been sent upstream; at most one flow-control window of the body is held.
   'deciding',
-  // Nothing has been sent upstream; the body is read to its end, because the decision depends on it.
+  // Nothing has been sent upstream; the whole body is read, because the decision depends on it.
   'reading',
-  // The client has got nothing of an answer; a body that is not too long is kept.
+  // No part of a response has reached the client; a body that is not too long is kept.
   'sending',
   // The response head is out.
   'answering',
-  // An upgrade, before and after the client's socket was joined to upstream's.
+  // An upgrade, before and after the two sockets are joined.
   'upgrading',
   'upgraded',
   'over',
@@ -17,7 +17,7 @@ export const PHASES = [
 
 export type Phase = (typeof PHASES)[number]
 
-/** A table in code: it is asked three times for every request, and comparing constants costs least. */
+/** Code instead of a table: called three times per request, and comparing constants is cheapest. */
 export function canBecome(from: Phase, to: Phase): boolean {
   switch (from) {
     case 'deciding':
@@ -37,7 +37,7 @@ export function canBecome(from: Phase, to: Phase): boolean {
   }
 }
 
-/** `to`. @throws when there is no such step: a bug */
+/** Returns `to`. @throws if there is no such transition: a bug */
 export function nextPhase(from: Phase, to: Phase): Phase {
   if (!canBecome(from, to)) throw new Error(`a request that is ${from} cannot become ${to}`)
   return to

@@ -12,7 +12,7 @@ const HEAD: HeaderList = [':method', 'POST', ':path', '/x', ':authority', 'prod'
 const LIMIT = 10
 const tooLarge = () => refuse('body-too-large', 'too large')
 
-/** What an exchange needs before anything is sent. */
+/** Sets up an exchange before anything is sent. */
 function start(fields: HeaderList = []): { exchange: Exchange; heads: HeaderList[] } {
   const heads: HeaderList[] = []
   const nothing = (): void => undefined

@@ -1,21 +1,21 @@
-// The body of a request for a filter whose answer depends on it. Only small ones are read, and a client is not waited for longer
-// than for an answer of the gateway's own.
+// Reads the body for a filter whose answer depends on it. Only small bodies, and with the same timeout
+// as the gateway's own calls.
 
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import type { Exchange } from './exchange.ts'
 import { WholeBody } from './whole-body.ts'
 
-/** How long a client may take to send it. */
+/** Time limit for the client to send it. */
 const BODY_TIMEOUT_MS = 30_000
 
 const EMPTY = Buffer.alloc(0)
 
 /**
- * Reads it to its end, and leaves it to go upstream as it came. Who reads it again, behind that, gets the same bytes at once, or the
- * same refusal: what was read of a body before it became too large or too late is gone, and shadow mode does not lift that.
+ * Reads it to the end and leaves it to go upstream unmodified. A later reader gets the same bytes at once, or the same
+ * refusal: what was read of a body before it became too large or too late is gone, and shadow mode does not lift that.
  * @param tooLarge the refusal of a body of more than `maxBytes`
- * @returns what came of it, where the client has gone (`exchange.gone`)
+ * @returns whatever was read, if the client is gone (`exchange.gone`)
  */
 export async function readBody(
   exchange: Exchange,
@@ -30,7 +30,7 @@ export async function readBody(
   if (Number(headerValue(list, 'content-length') ?? '0') > maxBytes) return tooLarge()
   const whole = new WholeBody(maxBytes, BODY_TIMEOUT_MS)
   exchange.readInto(whole)
-  // Upstream, which would say it, is not asked yet.
+  // We have to send the 100 ourselves: upstream has not seen the request yet.
   if (headerValue(list, 'expect')?.toLowerCase() === '100-continue' && !exchange.requestEnded)
     client.headers([':status', '100'], false)
   switch (await whole.ended) {

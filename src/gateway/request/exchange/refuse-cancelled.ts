@@ -1,5 +1,5 @@
-// A user who gives up requests faster than anybody who wants answers is not sent on for a moment (CVE-2023-44487, of many
-// connections together): upstream still works on each of them, beside the requests of others.
+// Throttles a user who cancels requests faster than any legitimate client would (CVE-2023-44487, over many
+// connections together): upstream still works on each of them, next to other users' requests.
 
 import { type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { tooManyCancelledMessage } from '../../core/policy/traffic-messages.ts'
@@ -7,17 +7,17 @@ import type { Exchange } from './exchange.ts'
 
 const RETRY_AFTER_SECONDS = 1
 
-/** Asked of whoever sends a request, before anything is done for it. Undefined = it may go on. */
+/** Checked for every sender before any other work. Undefined = not throttled. */
 export function refuseCancelled(exchange: Exchange): Refusal | undefined {
   const { gw, record, monotonicMs } = exchange
   const { cancelledRequests, cancelledLongRunning } = gw.budgets
-  // So that it costs nothing while nobody gives up any.
+  // Fast path: no recent cancellations.
   if (cancelledRequests.users === 0 && cancelledLongRunning.users === 0) return undefined
   const { cluster, longRunning } = record
   const who = exchange.charge.source
   let budget = cancelledRequests
   if (!budget.isSpent(cluster, who, monotonicMs)) {
-    // Who ends many watches at once goes on with everything else.
+    // A user who ends many watches at once may still send other requests.
     if (!longRunning) return undefined
     budget = cancelledLongRunning
     if (!budget.isSpent(cluster, who, monotonicMs)) return undefined

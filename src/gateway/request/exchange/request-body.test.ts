@@ -1,4 +1,4 @@
-// The body of a request: what of it is kept, what it counts, and when the client's window is given back.
+// The body of a request: what is kept, what it is charged, and when the client's window is given back.
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -11,7 +11,7 @@ import type { Gateway } from './gateway.ts'
 import { RequestBody } from './request-body.ts'
 import { WholeBody } from './whole-body.ts'
 
-/** As much as is kept for sending it again. */
+/** The limit of what is kept for a retry. */
 const LIMIT = 256 * 1024
 const CHUNK = Buffer.alloc(1000, 1)
 

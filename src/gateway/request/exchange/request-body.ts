@@ -1,5 +1,5 @@
-// The body of one request on its way from the client: held until it is known where it goes, or read whole where that depends on
-// it; then passed on, and kept meanwhile for sending it again. The client's window is given back as its bytes are taken.
+// The body of one request: held until its destination is known, or read whole if the decision depends on
+// it; then passed on, and kept for a retry. The client's window is given back as its bytes are taken.
 
 import { ChunkQueue } from '../../../http2/chunk-queue.ts'
 import { HIGH_WATER_BYTES, type Stream } from '../../../kit/api/stream.ts'
@@ -10,25 +10,25 @@ import type { BufferedBytes } from './buffered-bytes.ts'
 import type { BodyEnd, WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
 
-/** Body kept until upstream answers, so that a request which upstream never processed can be sent elsewhere. */
+/** Body kept until upstream answers, so that a request that upstream never processed can be retried elsewhere. */
 const REPLAY_LIMIT_BYTES = 256 * 1024
 
 export class RequestBody {
-  /** Why it was not read to its end, where that was begun. */
+  /** Why reading it whole failed. */
   unread: Refusal | undefined = undefined
   readonly #client: Stream
   readonly #memory: BufferedBytes
   readonly #record: RequestRecord
-  /** What came of it, as long as it may have to be sent (again). */
+  /** Kept for the first send or a retry. */
   #kept: ChunkQueue | undefined = undefined
   #keptBytes = 0
   #replayable = true
-  /** All of it as it came, where it is read before anything is sent. */
+  /** The complete body, if it is read before anything is sent. */
   #whole: WholeBody | undefined = undefined
   #wholeBytes = 0
-  /** It was read or sent: until then, nothing of what is kept has been given back. */
+  /** It was read or sent: until then, no window was given back for what is kept. */
   #wanted = false
-  /** Taken from the client, not yet by upstream: bytes whose window is still to be given back. */
+  /** Bytes taken from the client but not yet by upstream: window still to be given back. */
   #owed = 0
 
   constructor(client: Stream, record: RequestRecord, memory: BufferedBytes) {
@@ -41,12 +41,12 @@ export class RequestBody {
     return this.#keptBytes
   }
 
-  /** Whether the request can be sent again as far as its body goes. */
+  /** Whether the body permits sending the request again. */
   get replayable(): boolean {
     return this.#replayable
   }
 
-  /** What comes before anybody wants it. */
+  /** Keeps what arrives before the body is needed. */
   keep(chunk: Buffer): void {
     if (this.unread !== undefined) this.#client.credit(chunk.length)
     else if (this.#memory.take(chunk.length)) this.#push(chunk)
@@ -62,7 +62,7 @@ export class RequestBody {
     this.#kept.push(chunk)
   }
 
-  /** There is no room for it: what has come of it is dropped, and so is what comes. */
+  /** Out of memory: drops what has arrived and whatever follows. */
   overfull(): void {
     const { unread } = this
     this.unread = unread ?? this.#memory.refusal()
@@ -71,7 +71,7 @@ export class RequestBody {
     this.#whole?.finish('overfull')
   }
 
-  /** Of what is kept. */
+  /** Drops what is kept. */
   #drop(): void {
     this.#memory.give(this.#keptBytes)
     this.#keptBytes = 0
@@ -79,14 +79,14 @@ export class RequestBody {
     this.#kept = undefined
   }
 
-  /** What came before it was known that it is recorded. */
+  /** Copies what arrived before audit recording was decided. */
   showKept(trail: AuditTrail): void {
     for (const piece of this.#kept?.pieces() ?? []) trail.requestBody(piece)
   }
 
   // === read whole ===
 
-  /** From here on the body goes into `whole`, and so does what came before. */
+  /** Collects the body in `whole`, including what has already arrived. */
   readInto(whole: WholeBody): void {
     this.#wanted = true
     this.#whole = whole
@@ -112,12 +112,12 @@ export class RequestBody {
     this.#whole?.add(chunk)
   }
 
-  /** No more of it is read. */
+  /** Stops reading. */
   finish(end: BodyEnd): void {
     this.#whole?.finish(end)
   }
 
-  /** What goes upstream in the place of a body that was read. */
+  /** Replaces a body that was read. */
   replace(body: Buffer): void {
     this.#drop()
     this.#memory.give(this.#wholeBytes)
@@ -127,15 +127,15 @@ export class RequestBody {
 
   // === to upstream ===
 
-  /** Sends what is kept, which stays kept. */
+  /** Sends what is kept, and keeps it. */
   sendKept(stream: Stream): void {
     if (this.#kept !== undefined) for (const piece of this.#kept.pieces()) stream.body(piece, false)
   }
 
-  /** What came before there was an endpoint was sent: from here on it counts as passed on. */
+  /** What arrived before there was an endpoint has been sent, and now counts as passed on. */
   keptSent(stream: Stream | undefined): void {
     if (this.#keptBytes === 0) return
-    // Read, or sent a second time: it was counted then.
+    // Read or sent before: already counted then.
     if (!this.#wanted) {
       this.#record.requestBytes += this.#keptBytes
       this.#taken(this.#keptBytes, stream)
@@ -144,12 +144,12 @@ export class RequestBody {
     if (this.#keptBytes > REPLAY_LIMIT_BYTES) this.forget()
   }
 
-  /** @param answered by upstream: the request will not be sent again */
+  /** @param answered by upstream: the request will not be retried */
   passOn(chunk: Buffer, end: boolean, stream: Stream | undefined, answered: boolean): void {
     this.#wanted = true
     this.#record.requestBytes += chunk.length
     if (!answered && this.#replayable) {
-      // Where there is no room for it, it is not sent again.
+      // If there is no room to keep it, it can't be retried.
       if (this.#keptBytes + chunk.length <= REPLAY_LIMIT_BYTES && this.#memory.take(chunk.length)) this.#push(chunk)
       else this.forget()
     }
@@ -157,13 +157,13 @@ export class RequestBody {
     this.#taken(chunk.length, stream)
   }
 
-  /** The window of what upstream's stream has not sent on is given back when it has (`upstreamDrained`). */
+  /** Window for bytes still queued in upstream's stream is given back when it drains (`upstreamDrained`). */
   #taken(bytes: number, stream: Stream | undefined): void {
     if (stream !== undefined && stream.queued >= HIGH_WATER_BYTES) this.#owed += bytes
     else this.#client.credit(bytes)
   }
 
-  /** Upstream has taken what it had to, but for `queued` bytes: the client may send on. */
+  /** Upstream has taken all but `queued` bytes: the client may send more. */
   upstreamDrained(queued: number): void {
     const bytes = creditFor(this.#owed, queued, HIGH_WATER_BYTES)
     if (bytes === 0) return
@@ -171,7 +171,7 @@ export class RequestBody {
     this.#client.credit(bytes)
   }
 
-  /** The request cannot be sent again. */
+  /** The request can't be sent again. */
   forget(): void {
     this.#replayable = false
     this.#drop()
@@ -179,7 +179,7 @@ export class RequestBody {
 
   // === the end ===
 
-  /** Gives back what is held. */
+  /** Releases everything held. */
   end(): void {
     const held = this.#wanted ? this.#owed : this.#keptBytes
     this.#whole?.discard()

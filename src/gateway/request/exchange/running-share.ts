@@ -1,5 +1,4 @@
-// What a request takes of what may run at a time: in flight, or long-running. Who sends it pays for it, from when it is known who that is; while it
-// waits for that, its address does.
+// In-flight and long-running slots of a request, charged to the sender once authenticated, and to its address until then.
 
 import type { Charge } from '../../../kit/api/stream.ts'
 import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
@@ -13,25 +12,25 @@ import type { EndableRequest } from '../../state/thread-shares.ts'
 import type { Gateway } from './gateway.ts'
 import type { Authenticated } from './identity.ts'
 
-/** Of an exchange, what this needs. */
+/** The subset of Exchange used here. */
 export interface SharingRequest extends EndableRequest {
   readonly gw: Gateway
   readonly record: { readonly userAgent: string }
   readonly monotonicMs: number
   readonly longRunning: boolean
-  /** Who pays from now on. */
+  /** Who is charged from now on. */
   readonly charge: Charge
-  /** Who pays for what it has taken. */
+  /** Who was charged for the slot taken. */
   charged: Charge | undefined
 }
 
-/** While it is found out who sends it. Undefined = it may wait. */
+/** Takes a slot while the sender is being authenticated. Undefined = it may wait. */
 export function takeUnknownShare(request: SharingRequest, info: RequestInfo): Refusal | undefined {
   const { charge } = request
   return take(request, info, charge) === 'taken' ? undefined : refused(request, charge)
 }
 
-/** From here on the requester pays. Undefined = it may run. */
+/** Charges the requester from here on. Undefined = it may run. */
 export function takeShare(
   request: SharingRequest,
   live: LiveCluster,
@@ -40,7 +39,7 @@ export function takeShare(
 ): Refusal | undefined {
   giveShare(request)
   const { charge, gw } = request
-  // Answers to it fill the memory: no more until its clients have taken some of them.
+  // Its unread responses fill the memory: no more until its clients have read some of them.
   const unread = gw.shares.answers.isOver(charge)
   if (!unread && take(request, info, charge) === 'taken') return undefined
   if (!isVital(request, live, info, requester)) return unread ? refusedForUnread(request) : refused(request, charge)
@@ -48,7 +47,7 @@ export function takeShare(
   return undefined
 }
 
-/** At its end, or when somebody else pays. */
+/** Called at the end, or before charging another payer. */
 export function giveShare(request: SharingRequest): void {
   const { charged } = request
   if (charged === undefined) return
@@ -65,7 +64,7 @@ function take(request: SharingRequest, info: RequestInfo, charge: Charge): Taken
   return taken
 }
 
-/** Who has more than a share gives one up for it, where there is none left: a watch ends as in a drain, and comes back elsewhere or later. */
+/** If capacity is exhausted, evicts a watch of a source above its share: it ends as in a drain, and reconnects elsewhere or later. */
 function takeLong(request: SharingRequest, watch: boolean, charge: Charge): Taken {
   const { gw } = request
   const held = gw.shares.watches.of(charge)
@@ -78,7 +77,7 @@ function takeLong(request: SharingRequest, watch: boolean, charge: Charge): Take
   return taken
 }
 
-/** Passes whatever others hold, as where a limit of the cluster is reached: nodes must not be taken for dead. */
+/** Exempt from shared limits, also when the cluster's own limit is reached: nodes must not be considered dead. */
 function isVital(
   { record, monotonicMs }: SharingRequest,
   { flows, compiled }: LiveCluster,

@@ -1,4 +1,4 @@
-// Which endpoint gets a request: those of the policy that are ready, by the policy's strategy.
+// Picks the endpoint for a request: a ready one of the policy, by the policy's strategy.
 
 import type { EndpointHealth } from '../../core/endpoints/endpoint-health.ts'
 import { affinityHash, PICKERS } from '../../core/endpoints/pick-endpoint.ts'
@@ -8,7 +8,7 @@ import type { Gateway } from './gateway.ts'
 
 const NONE: readonly string[] = []
 
-/** @param tried endpoints (by URL) that failed for this request already */
+/** @param tried endpoints (by URL) that have already failed for this request */
 export function selectEndpoint(
   gw: Gateway,
   permit: Permit,
@@ -24,9 +24,9 @@ export function selectEndpoint(
 }
 
 /**
- * Better than none. A healthy endpoint that is left alone for a while, when this request has seen the others fail: it is
- * the last one, and that is never left alone. And one that nobody has checked yet: where a cluster has just come, or all of
- * its endpoints were replaced at once, requests need not be refused until the first checks are in.
+ * Fallbacks. A healthy endpoint in backoff, if this request has seen the others fail: the last one
+ * is never in backoff. Or one not checked yet: right after a cluster is added, or all its endpoints
+ * are replaced, requests need not be refused until the first checks are in.
  */
 function leastBusy(endpoints: readonly Endpoint[], state: EndpointHealth['state']): Endpoint | undefined {
   let best: Endpoint | undefined

@@ -1,4 +1,4 @@
-// Bodies that are read whole: up to a limit, and no longer than for some time.
+// Bodies that are read whole: up to a size limit and a timeout.
 
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'

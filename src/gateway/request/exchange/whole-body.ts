@@ -1,4 +1,4 @@
-// The body of a request, collected until it is whole, too large or too late.
+// Collects a request body until it is complete, too large or too late.
 
 import { BodyPieces } from '../../../kube/core/answers/body-pieces.ts'
 
@@ -21,7 +21,7 @@ export class WholeBody {
     this.#deadline = setTimeout(() => this.finish('too-late'), timeoutMs)
   }
 
-  /** Copies; what comes after the end is dropped. */
+  /** Copies the chunk; ignores anything after the end. */
   add(chunk: Buffer): void {
     if (this.#resolve === undefined) return
     this.#bytes += chunk.length
@@ -38,12 +38,12 @@ export class WholeBody {
     if (end !== 'complete') this.discard()
   }
 
-  /** All of it, once it is complete; to be taken once. */
+  /** The complete body; may be taken once. */
   take(): Buffer {
     return Buffer.concat(this.#pieces.take())
   }
 
-  /** Nobody holds it any more: to be called when its request has ended. */
+  /** Releases the memory: to be called when the request has ended. */
   discard(): void {
     this.finish('gone')
     this.#pieces.clear()

@@ -1,8 +1,8 @@
-// How the window of a side that sends is given back, when the other side could not take at once all that came.
+// Gives back the sender's flow-control window when the receiver could not take everything at once.
 
 /**
- * How much of what is owed is given back, with `queued` bytes still to be sent: what there is room for below `water`. All at once would
- * bring as much at once, and everybody else on the connection behind it.
+ * How much of what is owed to give back, with `queued` bytes still to be sent: the room below `water`. All at once would
+ * bring in as much again at once, ahead of everyone else on the connection.
  */
 export function creditFor(owed: number, queued: number, water: number): number {
   return queued === 0 ? owed : Math.min(owed, Math.max(0, water - queued))

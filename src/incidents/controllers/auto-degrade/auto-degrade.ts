@@ -1,5 +1,5 @@
-// Carries out spec.degrade.auto: the leader looks at each such cluster about once a second, and sets spec.degrade.mode when the rule says
-// so (incidents/core/auto-degrade.ts). What a new leader needs is in the object: the mode, its reason, and status.degrade.auto.
+// Implements spec.degrade.auto: the leader checks each such cluster about once a second, and sets spec.degrade.mode when the rule says
+// so (core/incident/auto-degrade.ts). The state for a new leader is in the object: the mode, its reason, and status.degrade.auto.
 
 import type {
   AutoDegradeAction,
@@ -30,12 +30,12 @@ import { readSwitch, type SwitchedCluster, slimCluster } from '../recovery/switc
 export interface AutoDegradeDeps {
   readonly client: ObjectClient
   readonly leadership: Leading
-  /** Of the main thread. */
+  /** The main thread's clusters. */
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly health: ClusterHealth
   readonly clock: Clock
   readonly log: Logger
-  /** Between two looks, milliseconds. Default 1 s. */
+  /** Between two checks, milliseconds. Default 1 s. */
   readonly lookMs?: number
 }
 
@@ -47,21 +47,21 @@ export interface AutoDegradeDescription {
 }
 
 export interface AutoDegradeController {
-  /** Of the clusters that this replica decides for; none when it does not lead. */
+  /** Clusters that this replica decides for; none unless it leads. */
   describe(): readonly AutoDegradeDescription[]
   stop(): Promise<void>
 }
 
-/** The owner of spec.degrade.mode, for managedFields. */
+/** Field manager of spec.degrade.mode. */
 const AUTO_DEGRADE_MANAGER = 'portcullis-auto-degrade'
 const LOOK_MS = 1_000
 
-/** What this process knows of one cluster. */
+/** This process's state of one cluster. */
 interface Known {
   seen: SwitchedCluster
-  /** undefined = this replica does not decide for it. */
+  /** undefined = this replica doesn't decide for it. */
   state: AutoDegradeState | undefined
-  /** As it was written last. */
+  /** Last status written. */
   status: AutoDegradeStatus | undefined
   readonly actions: Map<AutoDegradeAction, number>
 }
@@ -128,7 +128,7 @@ class AutoDegrade implements AutoDegradeController {
     actions.set(action, (actions.get(action) ?? 0) + 1)
   }
 
-  /** @param patch of spec.degrade; undefined = nothing is to be changed */
+  /** @param patch of spec.degrade; undefined = no change */
   async #carryOut(name: string, known: Known, effect: AutoDegradeEffect, patch: object | undefined): Promise<void> {
     if (patch !== undefined) {
       await this.#write(known, { spec: { degrade: patch } })
@@ -146,22 +146,22 @@ class AutoDegrade implements AutoDegradeController {
   }
 
   #writeStatus(known: Known, status: AutoDegradeStatus | undefined): Promise<void> {
-    // A merge patch: null removes what is not there any more.
+    // A merge patch: null removes stale fields.
     const auto = status === undefined ? null : { causes: null, action: null, mode: null, ...status }
     return this.#write(known, { status: { degrade: { auto } } }, 'status')
   }
 
-  /** To the version that was decided about: a change that somebody has made since is not overruled. */
+  /** Guarded by the resourceVersion that was decided on: a concurrent change is not overwritten. */
   async #write(known: Known, part: JsonObject, subresource?: 'status'): Promise<void> {
     const { seen } = known
     const target = { client: this.#deps.client, kind: UPSTREAM_CLUSTERS, fieldManager: AUTO_DEGRADE_MANAGER }
     const answer = await patchAsSeen({ ...target, ...(subresource && { subresource }) }, seen.object, part)
-    // A watch event that has come since is at least as new.
+    // A watch event that arrived meanwhile is at least as new.
     if (known.seen === seen) known.seen = readSwitch(answer)
   }
 }
 
-/** Objects that neither ask for it nor say anything of it are not kept. */
+/** Drops objects that neither request it nor have a status of it. */
 function keepSwitch(object: JsonObject, known: Known | undefined): Known | undefined {
   const seen = readSwitch(object)
   if (known !== undefined) return Object.assign(known, { seen })
@@ -169,7 +169,7 @@ function keepSwitch(object: JsonObject, known: Known | undefined): Known | undef
   return { seen, state: undefined, status: undefined, actions: new Map() }
 }
 
-/** What is changed in spec.degrade; undefined = nothing. @param nowMs milliseconds since the epoch */
+/** Patch of spec.degrade; undefined = no change. @param nowMs milliseconds since the epoch */
 function patchOf(
   effect: AutoDegradeEffect,
   seen: SwitchedCluster,
@@ -177,9 +177,9 @@ function patchOf(
   nowMs: number,
 ): object | undefined {
   const { kind, mode, reason } = effect
-  // An expiry was that of another mode; and as long as upstream is overloaded the rate of Limited does not grow.
+  // The expiry belonged to another mode; and while upstream is overloaded the rate of Limited must not grow.
   if (kind === 'enter') return { mode, reason, expiresAt: null, since: null }
-  // Somebody else's mode, or a way back that has begun already.
+  // The mode was set by another client, or a recovery has begun already.
   if (!seen.automatic || seen.recovers || seen.mode !== mode) return undefined
   return { recovery, reason, ...(mode === 'Limited' && { since: metaTime(nowMs) }) }
 }

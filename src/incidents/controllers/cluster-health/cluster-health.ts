@@ -1,6 +1,6 @@
-// What is seen of the health of clusters, for those whose spec asks somebody to decide by it (CompiledDegrade.observed). The leader
-// watches the nodes, so that a cluster has one watch and not one for each replica; answers of upstream are those that this replica
-// got, which all of its threads count in shared memory.
+// Observed health of clusters, for those whose spec makes decisions depend on it (CompiledDegrade.observed). Only the leader
+// watches the nodes, so that a cluster has one watch and not one per replica; upstream answers are those that this replica
+// got, counted by all its threads in shared memory.
 
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
@@ -35,22 +35,22 @@ export interface ClusterHealthObserver extends ClusterHealth {
 }
 
 const SAMPLE_MS = 1_000
-/** Where spec.degrade.auto.upstream does not say. */
+/** Default of spec.degrade.auto.upstream. */
 const WINDOW_MS = 30_000
 const PROOF_MS = 20_000
-/** A proof has to come in time, and may fail once. */
+/** A proof has to arrive in time, and may fail once. */
 const PROOFS = 4
 
 export function startClusterHealth(deps: ClusterHealthDeps): ClusterHealthObserver {
   return new Observer(deps)
 }
 
-/** One cluster that is observed. */
+/** One observed cluster. */
 interface Observed {
   window: AnswerWindow | undefined
   windowMs: number
   watch: NodeWatch | undefined
-  /** What the watch was begun with. */
+  /** Settings that the watch was started with. */
   nodes: WatchedNodes | undefined
 }
 
@@ -154,7 +154,7 @@ class Observer implements ClusterHealthObserver {
   }
 }
 
-/** Whatever is decided: the way back waits for the nodes. */
+/** Nodes are watched even if auto doesn't use them: a recovery waits for them. */
 function watchedNodes({ degrade: { auto } }: CompiledCluster): WatchedNodes {
   const { selector, startupMs, staleAfterMs } = auto?.nodes ?? {}
   return {

@@ -1,5 +1,5 @@
-// The nodes of one cluster, watched with the gateway's own credential, directly: a degrade mode does not keep it from seeing them. Of
-// each node only what the formula needs is kept.
+// Watches the nodes of one cluster with the gateway's own credential, directly, so that a degrade mode doesn't block it. Of
+// each node only the inputs of the formula are kept.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -22,13 +22,13 @@ export interface NodeWatchOptions {
   readonly selector: LabelSelector | undefined
   /** A node that is not ready counts as unready only this long after its creation. Milliseconds */
   readonly startupMs: number
-  /** An idle cluster proves so often that it is there, milliseconds. */
+  /** Interval at which an idle cluster proves that it is reachable, milliseconds. */
   readonly proofMs: number
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Characters: it goes into the status of the cluster. */
+/** Characters: it becomes part of the cluster's status. */
 const MAX_MESSAGE = 500
 
 export class NodeWatch {
@@ -56,7 +56,7 @@ export class NodeWatch {
     })
   }
 
-  /** As of now. */
+  /** Current state. */
   seen(): NodesSeen {
     const { clock, startupMs } = this.#options
     const options = { ...READINESS_DEFAULTS, maxNodeStartupMs: startupMs }
@@ -78,8 +78,8 @@ export class NodeWatch {
   }
 
   /**
-   * Asks the cluster for its newest version when it has said nothing for a while: nodes that nobody writes send no events, and a
-   * bookmark comes once a minute. Call it about once a second.
+   * Asks the cluster for its newest version when it has been silent for a while: idle nodes send no events, and
+   * bookmarks come once a minute. Call it about once a second.
    */
   prove(): void {
     const { clock, proofMs, client, log, cluster } = this.#options
@@ -91,7 +91,7 @@ export class NodeWatch {
     client
       .currentVersion(NODES)
       .then(
-        // What was committed before the question was asked has been sent by now, or the watch is about to break.
+        // What was committed before the request has been sent by now, or the watch is about to break.
         () => this.#observed(nowMs),
         (error: unknown) => {
           const why = errorMessage(error)
@@ -128,12 +128,12 @@ export class NodeWatch {
   }
 }
 
-/** What the server of a cluster says: a part, and nothing that a terminal would obey. */
+/** The server's message: truncated, and without terminal control characters. */
 function printable(text: string): string {
   return text.slice(0, MAX_MESSAGE).replaceAll(/\p{Cc}/gu, ' ')
 }
 
-/** Without images, annotations and managed fields, which are most of a node. */
+/** Drops images, annotations and managed fields, which make up most of a node. */
 function slimNode(node: JsonObject): JsonObject {
   const { name, uid, resourceVersion, creationTimestamp } = recordOf(node['metadata'])
   const { providerID, taints } = recordOf(node['spec'])

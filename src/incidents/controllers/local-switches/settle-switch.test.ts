@@ -1,4 +1,4 @@
-// What wins when the API server is back: a table, and that the order in which replicas come does not matter.
+// Which switch wins when the API server is back: a table, and independence from the order of replicas.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

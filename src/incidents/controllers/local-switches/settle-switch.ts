@@ -1,5 +1,5 @@
-// What becomes of a local switch when the API server of the objects answers (decision 27): it is written to the object, unless somebody
-// has changed the object's own switch in the meantime to a stricter mode, which then wins.
+// Settles a local switch when the API server of the objects is reachable again (decision 27): it is written to the object, unless the
+// object's own switch has been changed to a stricter mode in the meantime, which then wins.
 
 import {
   DEFAULT_DEGRADE_MODE,
@@ -10,7 +10,7 @@ import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { sameJson } from '../../../kit/core/text/same-json.ts'
 
-/** What counts of a switch. */
+/** The relevant fields of a switch. */
 export interface Switch {
   readonly mode: DegradeMode
   readonly reason: string
@@ -20,15 +20,15 @@ export interface Switch {
 }
 
 export type Settlement =
-  /** The object says the same. */
+  /** The object already agrees. */
   | { readonly kind: 'same' }
   | { readonly kind: 'write'; readonly because: string }
-  /** The object's own stays. */
+  /** The object's own switch stays. */
   | { readonly kind: 'yield'; readonly because: string }
 
 /**
- * @param base uid and spec.degrade of the object when the switch was thrown; undefined = not known
- * @param object as it is now
+ * @param base uid and spec.degrade of the object when the switch was thrown; undefined = unknown
+ * @param object its current state
  */
 export function settleSwitch(
   local: Switch,
@@ -48,14 +48,14 @@ export function settleSwitch(
     : { kind: 'yield', because: `${what}, and ${local.mode} is not stricter` }
 }
 
-/** Of spec.degrade. */
+/** Reads spec.degrade. */
 export function readDegrade(degrade: unknown): Switch {
   const { mode, reason, expiresAt, shadow } = recordOf(degrade)
   const known = DEGRADE_MODES.find((one) => one === mode) ?? DEFAULT_DEGRADE_MODE
   return { mode: known, reason: textOf(reason), expiresAt: textOf(expiresAt), shadow: shadow === true }
 }
 
-/** Over, or in shadow, a mode refuses nothing. */
+/** A mode that has expired, or is in shadow mode, refuses nothing. */
 function strictness({ mode, expiresAt, shadow }: Switch, nowMs: number): number {
   const isOver = expiresAt !== '' && Date.parse(expiresAt) <= nowMs
   return isOver || shadow ? 0 : DEGRADE_MODES.indexOf(mode)

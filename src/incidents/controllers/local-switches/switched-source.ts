@@ -1,5 +1,7 @@
-// A source of clusters over which switches thrown on this machine are laid: they need no API server. When that answers, they are settled
-// with the object (settle-switch.ts), and removed once the object as it then is has been delivered, so that no mode in between is in force.
+// Overlays a source of clusters with the switches thrown on this machine, which need no API server. Once that is reachable, they are
+// settled
+// with the object (settle-switch.ts), and removed once the resulting object has been delivered, so that no other mode is in force in
+// between.
 
 import type {
   ResolvedCluster,
@@ -34,7 +36,7 @@ export interface SwitchedSourceDeps {
   readonly dataDir: string
   readonly clock: Clock
   readonly log: Logger
-  /** Called for each switch that is thrown or lifted here, for the audit log. */
+  /** Called for each switch thrown or lifted here, for the audit log. */
   onThrown(local: LocalSwitch, lifted: boolean): void
 }
 
@@ -42,7 +44,7 @@ interface Entry {
   local: LocalSwitch
   base: SwitchBase | undefined
   inForceAt: string
-  /** metadata.generation from which on the object speaks for itself; undefined = not settled. */
+  /** metadata.generation from which on the object supersedes the switch; undefined = not settled. */
   settledAt: number | undefined
   outcome: string
 }
@@ -62,7 +64,7 @@ export class SwitchedSource implements ResourceSource {
   #ended: readonly EndedSwitch[] = []
   #last: SourceChange | undefined
   #onChange: (change: SourceChange) => void = () => undefined
-  /** Why switches cannot be written to their objects, as last told. */
+  /** Why switches can't be written to their objects, as last reported. */
   #faults = ''
   #current = false
   #timer: NodeJS.Timeout | undefined
@@ -80,7 +82,7 @@ export class SwitchedSource implements ResourceSource {
     const { switches, ended } = readSwitchStates(this.#deps.dataDir)
     this.#ended = ended
     this.#take(this.#directory.start(), switches)
-    // The directory is to be the gateway's.
+    // Create the directory now, so that the gateway owns it.
     this.#write()
     this.#timer = setInterval(() => this.#settleAll(), SETTLE_EVERY_MS).unref()
     await this.#deps.source.start((change) => {
@@ -97,7 +99,7 @@ export class SwitchedSource implements ResourceSource {
     await this.#writes.ended()
   }
 
-  /** Whether the API server answers. */
+  /** Whether the API server is reachable. */
   current(current: boolean): void {
     this.#current = current
   }
@@ -121,7 +123,7 @@ export class SwitchedSource implements ResourceSource {
     if (this.#last !== undefined) this.#tell({ ...this.#last, changed })
   }
 
-  /** @param known of a process before this one. @returns the clusters whose switch differs */
+  /** @param known from a previous process. @returns the clusters whose switch differs */
   #take({ switches, errors }: LocalSwitches, known: readonly SwitchState[]): ReadonlySet<string> {
     const { log, onThrown } = this.#deps
     const changed = new Set<string>()
@@ -189,7 +191,7 @@ export class SwitchedSource implements ResourceSource {
     }
   }
 
-  /** So that `--status` says why a switch is not written to its object. */
+  /** For `--status`: why a switch is not written to its object. */
   #writeFaults(): void {
     const faults = [...this.#entries.keys()].map((cluster) => `${cluster} ${this.#writes.faultOf(cluster)}`).join('\n')
     if (faults === this.#faults) return
@@ -233,7 +235,7 @@ export class SwitchedSource implements ResourceSource {
       this.#tell({ ...this.#last, changed: new Set([cluster]) })
   }
 
-  /** Those whose object has been delivered as it was when they were settled. */
+  /** Drops switches whose object has been delivered in its settled state. */
   #dropSettled(): ReadonlySet<string> {
     const { dataDir, log } = this.#deps
     const dropped = new Set<string>()
@@ -241,7 +243,7 @@ export class SwitchedSource implements ResourceSource {
       const delivered = this.#last?.clusters.get(cluster)
       if (settledAt === undefined) continue
       if (delivered !== undefined && (delivered.object.metadata.generation ?? 0) < settledAt) continue
-      // Somebody may have written another one: that is for the next look.
+      // A new one may have been written: the next check handles that.
       const file = readSwitch(switchDirectory(dataDir), `${cluster}.yaml`, process.getuid?.() ?? 0)
       this.#drop(cluster)
       dropped.add(cluster)
@@ -253,7 +255,7 @@ export class SwitchedSource implements ResourceSource {
     return dropped
   }
 
-  /** The change of the objects that this belongs to comes into force in any case. */
+  /** Never throws: the object's change is applied in any case. */
   #remove(cluster: string): void {
     try {
       removeSwitch(this.#deps.dataDir, cluster)
@@ -291,7 +293,7 @@ export class SwitchedSource implements ResourceSource {
 
 const NEW = { inForceAt: '', settledAt: undefined, outcome: '' }
 
-/** The object with the switch in place of its own; the rest of spec.degrade (exempt, auto, ...) stays. */
+/** Replaces the object's own switch; the rest of spec.degrade (exempt, auto, ...) stays. */
 function switched({ object, revision }: ResolvedCluster, local: LocalSwitch): ResolvedCluster {
   const {
     recovery: _,

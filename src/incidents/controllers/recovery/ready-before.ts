@@ -1,12 +1,12 @@
-// The share of Ready nodes of each cluster while its switch is off: what an incident has to recover to. The best of the last minutes,
-// because who throws the switch does so when nodes are already being lost.
+// The share of Ready nodes of each cluster while its switch is off: the target of a recovery. The best of the last minutes,
+// because the switch is thrown when nodes are already being lost.
 
 import type { NodesSeen } from '../../api/cluster-health.ts'
 
 const WINDOW_MS = 600_000
 
 interface Shares {
-  /** The best of this window, and of the one before. Per cent */
+  /** The best of this window, and of the previous one. Per cent */
   now: number
   before: number
   beganMs: number
@@ -27,7 +27,7 @@ export class ReadyBefore {
     } else known.now = Math.max(known.now, percent)
   }
 
-  /** In per cent; undefined = nobody has seen it here. */
+  /** In per cent; undefined = not observed by this process. */
   of(cluster: string): number | undefined {
     const known = this.#shares.get(cluster)
     return known === undefined ? undefined : Math.max(known.now, known.before)

@@ -1,4 +1,4 @@
-// The facts that a recovery goes by, gathered from the live state of the main thread.
+// Gathers the inputs of a recovery from the live state of the main thread.
 
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
@@ -31,7 +31,7 @@ export function recoveryFacts(
   }
 }
 
-/** undefined while one has not been probed yet and none takes requests. */
+/** undefined while an endpoint has not been probed yet and none takes requests. */
 function endpointsOf({ endpoints }: LiveCluster, nowMs: number): RecoveryFacts['endpoints'] {
   const enabled = endpoints.describe(nowMs).filter(({ url }) => endpoints.byUrl(url)?.enabled === true)
   const available = enabled.filter(({ available, state }) => available && state === 'healthy').length

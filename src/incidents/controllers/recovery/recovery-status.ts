@@ -1,4 +1,4 @@
-// status.degrade as the leader writes it: of each look of the recovery, or why there was none.
+// status.degrade as written by the leader: the result of each check of a recovery, or why there was none.
 
 import type { DegradeStatus, RecoveryStatus } from '../../../gateway/api/upstream-cluster/status.ts'
 import { metaTime } from '../../../kit/core/text/meta-time.ts'
@@ -8,7 +8,7 @@ import type { SwitchedCluster } from './switched-cluster.ts'
 
 /**
  * @param sinceMs when the step began, milliseconds since the epoch
- * @param holdingSinceMs since when its checks hold, likewise; undefined = they do not
+ * @param holdingSinceMs since when its checks hold, likewise; undefined = they don't
  */
 export function recoveryStatus(
   { state: { step, startedFrom }, checks, waitingFor }: RecoveryTurn,
@@ -25,7 +25,7 @@ export function recoveryStatus(
   }
 }
 
-/** Of a recovery that cannot be looked at: where it is stays. */
+/** For a recovery that can't be checked: it stays at its step. */
 export function blockedStatus(
   { mode, status: { recovery } }: SwitchedCluster,
   waitingFor: string,
@@ -36,7 +36,7 @@ export function blockedStatus(
   return { recovery: { step, since, startedFrom: recovery?.startedFrom ?? step, checks: [], waitingFor } }
 }
 
-/** A merge patch of status.degrade, in which null removes a field; undefined = there is nothing to change. */
+/** A merge patch of status.degrade, in which null removes a field; undefined = no change. */
 export function statusPatch(before: DegradeStatus, wanted: DegradeStatus): object | undefined {
   const recovery = wanted.recovery && { ...wanted.recovery, holdingSince: wanted.recovery.holdingSince ?? null }
   if (sameJson(before.recovery, wanted.recovery) && before.readyNodesBefore === wanted.readyNodesBefore)
@@ -44,7 +44,7 @@ export function statusPatch(before: DegradeStatus, wanted: DegradeStatus): objec
   return { recovery: recovery ?? null, readyNodesBefore: wanted.readyNodesBefore ?? null }
 }
 
-/** More has changed than numbers in messages. */
+/** True unless only numbers in messages have changed. */
 export function isUrgent(before: DegradeStatus, wanted: DegradeStatus): boolean {
   return !sameJson(essence(before), essence(wanted))
 }

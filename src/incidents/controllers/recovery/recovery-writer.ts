@@ -1,4 +1,4 @@
-// What a recovery writes to its cluster: the mode of the version that was decided about; the status, whatever else has changed; and Events.
+// A recovery's writes to its cluster: the mode, guarded by the version decided on; the status, whatever else has changed; and Events.
 
 import type { DegradeStatus } from '../../../gateway/api/upstream-cluster/status.ts'
 import { UPSTREAM_CLUSTERS } from '../../../gateway/api/upstream-cluster-kind.ts'
@@ -13,7 +13,7 @@ import type { RecoveryAction } from '../../core/recovery.ts'
 import { statusPatch } from './recovery-status.ts'
 import type { SwitchedCluster } from './switched-cluster.ts'
 
-/** The owner of spec.degrade.mode during a recovery, for managedFields. */
+/** Field manager of spec.degrade.mode during a recovery. */
 export const RECOVERY_MANAGER = 'portcullis-recovery'
 
 /** A change of the mode. */
@@ -26,7 +26,7 @@ export interface RecoveryWriterDeps {
   readonly log: Logger
 }
 
-/** Each rejects with what the API server says; 409 when the object is no longer the one that was decided about. */
+/** Each rejects with the API server's error; 409 if the object has changed since the decision. */
 export class RecoveryWriter {
   readonly #deps: RecoveryWriterDeps
   readonly #target: PatchTarget
@@ -40,7 +40,7 @@ export class RecoveryWriter {
 
   async setMode(seen: SwitchedCluster, action: RecoveryStep): Promise<void> {
     const { clock, log } = this.#deps
-    // Its rate ramps from there.
+    // The rate ramps up from then on.
     const since = action.to === 'Limited' ? metaTime(clock.now()) : null
     await this.#patchSpec(seen, { mode: action.to, since })
     const climbs = action.kind === 'climb'
@@ -50,7 +50,7 @@ export class RecoveryWriter {
     this.#tell(seen.object, { type, reason, message })
   }
 
-  /** Takes the recovery, and what else is of the incident, out of the object. */
+  /** Removes the recovery and the rest of the incident from the object. */
   async finish(seen: SwitchedCluster, why: string): Promise<void> {
     const object = await this.#patchSpec(seen, {
       mode: 'Off',

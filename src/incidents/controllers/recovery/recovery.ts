@@ -1,5 +1,5 @@
-// Carries out spec.degrade.recovery: the leader looks at each cluster that recovers about once a second, and sets the next mode when the
-// rule says so (incidents/core/recovery.ts). All that a new leader needs is in the object: the mode, and where the recovery began.
+// Implements spec.degrade.recovery: the leader checks each recovering cluster about once a second, and sets the next mode when the
+// rule says so (core/incident/recovery.ts). The state for a new leader is in the object: the mode, and where the recovery began.
 
 import { writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { DegradeStatus } from '../../../gateway/api/upstream-cluster/status.ts'
@@ -27,12 +27,12 @@ export interface DegradeRecoveryDeps {
   /** Unique among the replicas. */
   readonly replica: string
   readonly leadership: Leading
-  /** Of the main thread. */
+  /** The main thread's clusters. */
   readonly clusters: { get(name: string): LiveCluster | undefined }
   readonly health: ClusterHealth
   readonly clock: Clock
   readonly log: Logger
-  /** Between two looks. Default 1 s. */
+  /** Between two checks. Default 1 s. */
   readonly lookMs?: number
 }
 
@@ -48,18 +48,18 @@ export function startDegradeRecovery(deps: DegradeRecoveryDeps): DegradeRecovery
   return new Recoveries(deps)
 }
 
-/** What this process knows of one cluster beyond its object. */
+/** This process's state of one cluster, beyond its object. */
 interface Known {
   seen: SwitchedCluster
   state: RecoveryState | undefined
-  /** The step that the recovery is at; '' = not known. */
+  /** The current step of the recovery; '' = unknown. */
   step: string
-  /** Since when it is there, milliseconds since the epoch. */
+  /** When the step began, milliseconds since the epoch. */
   stepSinceMs: number
-  /** Since when its checks hold: on both clocks, so that the time that is written does not waver. */
+  /** Since when its checks hold: on both clocks, so that the time written doesn't fluctuate. */
   holding: { readonly sinceMs: number; readonly wallMs: number } | undefined
   statusWrittenMs: number
-  /** The version for which the mode was written last; undefined = none. Nothing is decided until the one that has it is here. */
+  /** The version for which the mode was last written; undefined = none. No decision until the resulting version is seen. */
   actedOn: string | undefined
 }
 
@@ -143,7 +143,7 @@ class Recoveries implements DegradeRecovery {
     return recoveryFacts(this.#deps, name, readyNodesBefore, elsewhere)
   }
 
-  /** Why nothing can be decided now; '' = it can. */
+  /** Why no decision can be made now; '' = it can. */
   #blockedBy(name: string, { mode, deniesAll }: SwitchedCluster): string {
     if (mode === undefined) return 'the mode is not known to this version'
     if (deniesAll) return 'the annotation DenyAllRequests=true freezes the cluster whatever the mode: remove it'
@@ -153,13 +153,13 @@ class Recoveries implements DegradeRecovery {
     return ''
   }
 
-  /** The share of Ready nodes before the incident is kept with it. */
+  /** The share of Ready nodes before the incident is stored in the object. */
   #before(name: string, { status }: SwitchedCluster): Pick<DegradeStatus, 'readyNodesBefore'> {
     const readyNodesBefore = status.readyNodesBefore ?? this.#readyBefore.of(name)
     return readyNodesBefore === undefined ? {} : { readyNodesBefore }
   }
 
-  /** Somebody has ended it, it never began, or the incident is over. */
+  /** The recovery was cancelled, never began, or the incident is over. */
   #withoutRecovery(name: string, known: Known): Promise<void> | undefined {
     known.state = undefined
     const { seen } = known
@@ -227,7 +227,7 @@ function keepSwitch(object: JsonObject, known: Known | undefined): Known {
   }
 }
 
-/** As an earlier leader has written it, of the same step. */
+/** From the status of an earlier leader, for the same step. */
 function sinceOf({ status: { recovery } }: SwitchedCluster, mode: string, nowMs: number): number {
   const sinceMs = recovery?.step === mode ? Date.parse(recovery.since) : Number.NaN
   return Number.isNaN(sinceMs) ? nowMs : sinceMs

@@ -1,4 +1,4 @@
-// The degrade switch of an UpstreamCluster as its API server gives it, and little else of the object.
+// The degrade switch of an UpstreamCluster as delivered by its API server, and little else of the object.
 
 import type { AutoDegradeStatus } from '../../../gateway/api/upstream-cluster/auto-degrade.ts'
 import { type DegradeMode, writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
@@ -13,7 +13,7 @@ export interface SwitchedCluster {
   /** For Events. */
   readonly object: JsonObject
   readonly resourceVersion: string
-  /** undefined = one that this version does not know. */
+  /** undefined = unknown to this version. */
   readonly mode: DegradeMode | undefined
   /** The mode in force: Off from expiresAt on. An unknown one may be as strict as Freeze. @param nowMs milliseconds since the epoch */
   modeAt(nowMs: number): DegradeMode
@@ -21,20 +21,20 @@ export interface SwitchedCluster {
   readonly automatic: boolean
   /** spec.degrade.auto is set. */
   readonly asks: boolean
-  /** spec.degrade.recovery is there. */
+  /** spec.degrade.recovery is set. */
   readonly recovers: boolean
   /** Milliseconds since the epoch; 0 = never. */
   readonly expiresAtMs: number
-  /** KubeGateway's annotation freezes it whatever the mode. */
+  /** KubeGateway's annotation freezes it regardless of the mode. */
   readonly deniesAll: boolean
   readonly status: DegradeStatus
   /** status.degrade.auto. */
   readonly auto: AutoDegradeStatus | undefined
-  /** How many disruptive requests each replica has refused in the last minute, by its name; those that have refused none are absent. */
+  /** Disruptive requests that each replica has refused in the last minute, by replica; absent = none. */
   readonly refused: ReadonlyMap<string, number>
 }
 
-/** What is kept of an object: of thousands, few are in an incident. */
+/** Keeps little of an object: of thousands, few are in an incident. */
 export function slimCluster(object: JsonObject): JsonObject {
   const { name, uid, resourceVersion, generation, annotations } = recordOf(object['metadata'])
   const gates = recordOf(annotations)[FEATURE_GATES_ANNOTATION]
@@ -74,7 +74,7 @@ export function readSwitch(object: JsonObject): SwitchedCluster {
   }
 }
 
-/** Written by a gateway. An API server with an older definition of the kind lets others write anything there: that counts as absent. */
+/** Written by a gateway. An API server with an older CRD accepts any value there from other writers: such values are ignored. */
 function degradeStatus({ readyNodesBefore, recovery }: Readonly<Record<string, unknown>>): DegradeStatus {
   return {
     ...(typeof readyNodesBefore === 'number' && { readyNodesBefore }),

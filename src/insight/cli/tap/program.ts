@@ -55,7 +55,7 @@ export function addTap(program: Command, { out, err, now, done, terminal = NO_TE
     })
 }
 
-/** Without what is undefined. */
+/** Drops undefined members. */
 function given<T extends object>(options: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: NonNullable<T[K]>

@@ -1,5 +1,5 @@
-// Short and singular names of resources as kubectl's users know them. The gateway has no discovery of its clusters: it compares what
-// stands in paths, which is the plural.
+// Short and singular names of resources as used with kubectl. The gateway has no discovery of its clusters: it compares the plural
+// in paths.
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ['cj', 'cronjobs'],
@@ -36,13 +36,13 @@ const SINGULAR: ReadonlyMap<string, string> = new Map(
 )
 
 function singularOf(plural: string): string {
-  // The one built-in kind whose singular ends with s, too.
+  // The only built-in kind whose singular ends with s, too.
   if (plural === 'endpoints') return plural
   if (plural.endsWith('ies')) return `${plural.slice(0, -3)}y`
   return plural.slice(0, /(sses|uses)$/.test(plural) ? -2 : -1)
 }
 
-/** `-po/log` and `-pod/log` are `-pods/log`; what is not known stays. */
+/** `-po/log` and `-pod/log` become `-pods/log`; unknown names are unchanged. */
 export function fullResourceName(text: string): string {
   const dash = text.startsWith('-') ? '-' : ''
   const name = /^[a-z]+/.exec(text.slice(dash.length))?.[0] ?? ''

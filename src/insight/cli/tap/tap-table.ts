@@ -1,13 +1,13 @@
-// A tap as a table whose rows come one by one: columns have a width from the start, and the last one takes what is left of the terminal.
+// A tap as a table with streaming rows: columns have a width from the start, and the last one takes the rest of the terminal.
 
 import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
 import type { TapEvent } from '../../core/tap/tap-event.ts'
 
 interface Column {
   readonly title: string
-  /** Characters; what is longer is cut on a terminal, and moves the rest of its row elsewhere. */
+  /** Characters; longer values are cut on a terminal, and otherwise shift the rest of the row. */
   readonly width: number
-  /** Numbers stand on the right. */
+  /** Right-aligned, for numbers. */
   readonly right?: boolean
   readonly text: (event: TapEvent) => string
 }
@@ -36,9 +36,9 @@ const WIDE: readonly Column[] = [
   { title: 'QUERY', width: 20, text: ({ query }) => query || '-' },
   { title: 'USER-AGENT', width: 20, text: ({ userAgent }) => userAgent || '-' },
 ]
-/** Given up one after the other, where the terminal has no room: what a narrower table can do without first. */
+/** Dropped in this order if the terminal is too narrow: least important first. */
 const OPTIONAL: readonly Column[] = [BYTES, CLUSTER, TOTAL, TIME, DECISION]
-/** Made narrower before any is given up. */
+/** Columns are narrowed to this before any is dropped. */
 const NARROWEST: ReadonlyMap<Column, number> = new Map([
   [USER, 14],
   [OBJECT, 20],
@@ -52,7 +52,7 @@ export class TapTable {
     this.#columns = wide ? WIDE : NARROW
   }
 
-  /** @param terminal its columns; undefined = nothing is cut */
+  /** @param terminal its width; undefined = cut nothing */
   header(terminal: number | undefined): string {
     return this.#line(({ title }) => title, terminal)
   }
@@ -82,7 +82,7 @@ function whole(column: Column): Fitted {
   return { column, width: column.width }
 }
 
-/** The last column gets what is left; the others shrink, and then go, before a row takes two lines. */
+/** The last column gets the rest; the others shrink, and are then dropped, before a row takes two lines. */
 function fit(columns: readonly Column[], terminal: number | undefined): readonly Fitted[] {
   if (terminal === undefined) return columns.map(whole)
   let left = columns
@@ -128,7 +128,7 @@ function totalOf({ phase, totalMs }: TapEvent): string {
   return phase === 'responding' ? 'open' : shortTime(totalMs)
 }
 
-/** What the gateway decided, where it is not simply forwarded. */
+/** The gateway's decision, unless it simply forwarded the request. */
 function decisionOf({ refusal, refusedBy, shadow, aborted, attempts, phase }: TapEvent): string {
   if (refusal !== '') return refusedBy === '' ? refusal : `${refusal} (${refusedBy})`
   if (shadow.length > 0) return `shadow: ${shadow.join(', ')}`
@@ -137,7 +137,7 @@ function decisionOf({ refusal, refusedBy, shadow, aborted, attempts, phase }: Ta
   return phase === 'started' ? '' : 'forwarded'
 }
 
-/** `12ms`, `1.25s`, `3m5s`; `-` = not known. */
+/** `12ms`, `1.25s`, `3m5s`; `-` = unknown. */
 export function shortTime(ms: number): string {
   if (ms < 0) return '-'
   if (ms < 10) return `${ms.toFixed(1)}ms`

@@ -10,7 +10,7 @@ import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap
 import { fullResourceName } from './resource-names.ts'
 import { TapTable } from './tap-table.ts'
 
-/** As the flags say it; readTapQuery checks it. */
+/** Unparsed flags; readTapQuery validates them. */
 export interface TapFlags {
   readonly clusters: readonly string[]
   readonly user: readonly string[]
@@ -35,16 +35,16 @@ export interface TapFlags {
 export interface TapOptions extends Output {
   readonly flags: TapFlags
   readonly output: 'table' | 'wide' | 'json'
-  /** Makes it; may throw a UserError. */
+  /** Creates the client; may throw a UserError. */
   readonly client: () => Pick<AdminClient, 'lines' | 'url'>
-  /** Columns of the terminal; undefined = there is none. */
+  /** Width of the terminal; undefined = none. */
   readonly columns: () => number | undefined
   /** Aborts at Ctrl-C. */
   readonly interrupted: AbortSignal
   readonly now: () => number
 }
 
-/** Resolves with the exit code: 0 when the tap ended as it should, 1 when a gateway refused or broke it off. */
+/** Resolves with the exit code: 0 if the tap ended normally, 1 if a gateway refused or aborted it. */
 export function tap(options: TapOptions): Promise<number> {
   return reportUserErrors(options.err, async () => {
     const request = requestOf(options.flags)
@@ -63,7 +63,7 @@ export function tap(options: TapOptions): Promise<number> {
   })
 }
 
-/** @throws {UserError} with every error */
+/** @throws {UserError} with all errors */
 function requestOf(flags: TapFlags): TapRequest {
   const { clusters, refused, started, slow, maxRps, limit, for: duration, resource, ...lists } = flags
   const query = new URLSearchParams({ maxRps, for: duration })
@@ -88,14 +88,14 @@ function flagOf(parameter: string): string {
     : `--${parameter.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-/** Names without commas: several may stand in one flag. */
+/** Names without commas: a flag may list several. */
 const SPLIT: ReadonlySet<string> = new Set(['verb', 'namespace', 'code', 'reason'])
 
 function split(values: readonly string[]): readonly string[] {
   return values.flatMap((value) => value.split(','))
 }
 
-/** How long nothing may match before it is said why nothing is to be seen. */
+/** Explains why nothing is shown after this long without a match. */
 const QUIET_MS = 9_000
 
 class TapView {
@@ -109,7 +109,7 @@ class TapView {
   #dropped = 0
   #isQuiet = true
   #headed = false
-  /** The tap is over as it should be. */
+  /** The tap has ended normally. */
   ended = false
 
   constructor(options: TapOptions, request: TapRequest) {
@@ -122,7 +122,7 @@ class TapView {
   show(text: string): void {
     const { out, output, columns } = this.#options
     const line = parseLine(text)
-    // All types, also those that this version does not know: who reads JSON decides.
+    // All types, including those unknown to this version: the JSON consumer decides.
     if (output === 'json') out(`${text}\n`)
     if (line === undefined) return
     switch (line.type) {
@@ -151,7 +151,7 @@ class TapView {
     }
   }
 
-  /** The last line, where people look. */
+  /** The last line of output. */
   summary(): void {
     if (this.#options.output === 'json') return
     const seconds = Math.round((this.#options.now() - this.#beganMs) / 1000)
@@ -166,7 +166,7 @@ class TapView {
     out(this.#table.header(columns()))
   }
 
-  /** That nothing matches, or that there are no requests at all, once. */
+  /** Reports once that nothing matches, or that there are no requests at all. */
   #progress(replica: string, seen: number): void {
     this.#seen.set(replica, seen)
     if (this.#shown > 0 || !this.#isQuiet || this.#options.now() - this.#beganMs < QUIET_MS) return
@@ -181,7 +181,7 @@ class TapView {
     return reason === 'rate' ? `above --max-rps ${this.#request.maxRps}` : 'this terminal is slower than the requests'
   }
 
-  /** Beside the rows, so that a pipe gets nothing else; in JSON the line itself says it. */
+  /** On standard error, so that a pipe gets only rows; in JSON the line itself carries it. */
   #tell(text: string): void {
     if (this.#options.output !== 'json') this.#options.err(`# ${text}\n`)
   }
@@ -191,7 +191,7 @@ function counted(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** undefined = not a line that this version knows. */
+/** undefined = a line unknown to this version. */
 function parseLine(text: string): TapLine | undefined {
   try {
     const line: unknown = JSON.parse(text)

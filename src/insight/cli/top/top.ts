@@ -1,4 +1,4 @@
-// `portcullis top`: who asks most, refreshed in place.
+// `portcullis top`: the top talkers, refreshed in place.
 
 import { AdminClient, type AdminClientOptions } from '../../../cli/client/admin-client.ts'
 import type { Output } from '../../../cli/command/output.ts'
@@ -16,15 +16,15 @@ export interface TopOptions extends AdminClientOptions, Pick<Output, 'out'> {
   /** Default: all. */
   readonly cluster?: string
   readonly output: 'text' | 'json'
-  /** Ask once, also on a terminal. */
+  /** Query once, even on a terminal. */
   readonly once: boolean
-  /** undefined = output does not go to a terminal. */
+  /** undefined = output doesn't go to a terminal. */
   readonly openScreen: () => Screen | undefined
 }
 
 const REFRESH_MS = 2_000
 
-/** Resolves with the exit code. @throws {UserError} when the gateway cannot be asked */
+/** Resolves with the exit code. @throws {UserError} if the gateway can't be queried */
 export async function top(options: TopOptions): Promise<number> {
   const { output, once, out, openScreen } = options
   const path = pathOf(options)

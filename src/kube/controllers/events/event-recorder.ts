@@ -1,5 +1,5 @@
-// Writes Events (core v1), for `kubectl describe` and `kubectl get events`: one for each object and reason, which counts, so that what happens
-// often does not fill the store. Events are best effort: callers never wait, an excess is dropped, and a failed write is only counted.
+// Writes Events (core v1), for `kubectl describe` and `kubectl get events`: one per object and reason, with a count, so that frequent
+// events don't fill the store. Events are best effort: callers never wait, excess is dropped, and a failed write is only counted.
 
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -20,13 +20,13 @@ export interface EventRecorderDeps {
 }
 
 export interface EventPace {
-  /** Between two writes of one Event. Default 1 s: more often than a status is written, nothing is worth an Event. */
+  /** Between two writes of one Event. Default 1 s: nothing needs Events more often than status writes. */
   readonly objectMs: number
   /** Between any two writes. Default 50 ms. */
   readonly spacingMs: number
 }
 
-/** `objectMs` for what requests of users cause, which may be thousands a second. */
+/** `objectMs` for Events caused by user requests, which may be thousands a second. */
 export const EVENTS_OF_REQUESTS_MS = 10_000
 
 /** The object that an Event is about. */
@@ -36,25 +36,25 @@ export interface Involved {
   /** '' = cluster-scoped. */
   readonly namespace: string
   readonly name: string
-  /** '' = not known. */
+  /** '' = unknown. */
   readonly uid: string
   readonly resourceVersion?: string
 }
 
-/** An Event, with what is to be written of it. */
+/** An Event, and its pending writes. */
 interface Series {
   readonly client: ObjectClient
   readonly involved: Involved
   readonly firstMs: number
   news: StatusTransition
   lastMs: number
-  /** Occurrences that are to be written. */
+  /** Occurrences still to be written. */
   due: number
-  /** Occurrences whose write has failed: they go with the next one. */
+  /** Occurrences whose write has failed: added to the next one. */
   failed: number
   /** It exists, unless its server has deleted it. */
   written: boolean
-  /** Monotonic: not written before. */
+  /** Monotonic: don't write before. */
   dueMs: number
   writing: boolean
 }
@@ -65,7 +65,7 @@ const DEFAULT_NAMESPACE = 'default'
 /** Characters of a message, the limit of events.k8s.io. */
 const MAX_MESSAGE = 1024
 const MAX_NAME = 253
-/** Beyond this, the least recent are forgotten. */
+/** Above this, the least recent are dropped. */
 const MAX_SERIES = 2_000
 const PACE: EventPace = { objectMs: 1_000, spacingMs: 50 }
 
@@ -88,13 +88,13 @@ export class EventRecorder {
     this.#pace = { ...PACE, ...deps.pace }
   }
 
-  /** Returns at once. @param client of the API server that has the object */
+  /** Returns at once. @param client of the API server that holds the object */
   record(client: ObjectClient, involved: Involved, ...all: readonly StatusTransition[]): void {
     if (this.#stopped) return
     for (const news of all) this.#count(client, involved, news)
   }
 
-  /** Drops what has not been written. */
+  /** Drops pending writes. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -114,7 +114,7 @@ export class EventRecorder {
     this.#series.delete(key)
     this.#series.set(key, series)
     if (this.#series.size > MAX_SERIES) this.#series.delete(this.#series.keys().next().value ?? key)
-    // For a burst, arming once is enough.
+    // Arm the timer once per burst.
     if (series.due === 1) this.#arm()
   }
 
@@ -193,13 +193,13 @@ async function create(client: ObjectClient, event: JsonObject, count: number): P
   try {
     await client.create(EVENTS, event)
   } catch (error) {
-    // Another replica has written it, or this one before a restart.
+    // Written by another replica, or by this one before a restart.
     if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error
     await add(client, event, count)
   }
 }
 
-/** To what the Event says now: other replicas count too. @returns false when the Event does not exist */
+/** Adds to the Event's stored count: other replicas count too. @returns false if the Event doesn't exist */
 async function add(client: ObjectClient, event: JsonObject, count: number): Promise<boolean> {
   const at = nameIn(event)
   const { type, message, source, reportingInstance, lastTimestamp } = event

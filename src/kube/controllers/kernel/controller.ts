@@ -1,22 +1,22 @@
-// A controller that looks at each object again and again, where what it decides by changes without an event. It decides where this replica leads
-// and knows the objects as they are, and not about an object that it is writing to.
+// A controller that polls its objects, because some of its inputs change without an event. It decides only while this replica leads
+// and its objects are current, and never about an object with a write in flight.
 
 import { Informer, type InformerOptions } from './informer.ts'
 import type { Leading, Tenant, Term } from './leadership.ts'
 import { Writes } from './writes.ts'
 
 export interface ControllerOptions<T> extends InformerOptions<T> {
-  /** For the log. */
+  /** For logs. */
   readonly name: string
   /** Decides while this replica leads. */
   readonly leadership: Leading
-  /** Decides about one object. @returns the write under way, which may reject; undefined = nothing is written */
+  /** Decides about one object. @returns the pending write, which may reject; undefined = no write */
   reconcile(key: string, kept: T): Promise<void> | undefined
-  /** Nothing may be decided: another replica leads now, or the API server is away, where somebody may have changed the object. */
+  /** Deciding is not possible: another replica leads, or the API server is unreachable and the object may have changed there. */
   pause(key: string, kept: T): void
-  /** Between two looks at an object, milliseconds. */
+  /** Between two checks of an object, milliseconds. */
   readonly everyMs: number
-  /** As of Writes. */
+  /** See Writes. */
   onFault(key: string, why: string): void
 }
 

@@ -1,6 +1,7 @@
-// The objects of one kind as a controller keeps them, as client-go's informers: an object that is missing in a new list is gone, one that was deleted and
-// created again under its name is another one, and it is known whether what is kept is current. Informers of one client share a watch where the
-// client says so (kube/io/shared-follow.ts).
+// Caches the objects of one kind for a controller, like client-go's informers: an object missing from a new list is gone, one deleted and
+// recreated
+// under its name is a different one, and staleness is tracked. Informers of one client share a watch if the
+// client supports it (io/kube/shared-follow.ts).
 
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -14,13 +15,13 @@ export interface InformerOptions<T> {
   readonly namespace?: string
   readonly choice?: FollowChoice
   /**
-   * What is kept of an object; undefined = nothing.
-   * @param before what is kept of the same object so far; undefined = it is new
+   * What to keep of an object; undefined = nothing.
+   * @param before what was kept of the same object so far; undefined = it is new
    */
   keep(object: JsonObject, before: T | undefined, key: string): T | undefined
-  /** Something that was kept is gone. Of an object that was created again this comes before `keep`. */
+  /** A kept object is gone. Called before `keep` if the object was recreated. */
   onGone?(kept: T, key: string): void
-  /** A list or an event was taken in, unless the same text, number or truth value is kept as before. */
+  /** A list or an event was processed, unless it left the same string, number or boolean as before. */
   onChange?(): void
   /** Called before `current` and `message` of the informer change. */
   onState?(current: boolean, message: string): void
@@ -30,7 +31,7 @@ export interface InformerOptions<T> {
 export class Informer<T> implements FollowEvents {
   /** Everything was listed at least once. */
   listed = false
-  /** What is kept is what the API server has. */
+  /** The cache matches the API server. */
   current = false
   /** Why it is not current; '' = it is, or was not listed yet. */
   message = ''
@@ -51,12 +52,12 @@ export class Informer<T> implements FollowEvents {
     return this.#kept
   }
 
-  /** Nothing is told afterwards. */
+  /** No callbacks afterwards. */
   stop(): Promise<void> {
     return this.#following.stop()
   }
 
-  /** Takes in an object that is newer than what the watch has brought. @returns false when nothing has changed, as for `onChange` */
+  /** Stores an object newer than what the watch has delivered. @returns false if nothing has changed, in the sense of `onChange` */
   learn(object: JsonObject): boolean {
     const key = objectKey(object)
     const uid = textOf(recordOf(object['metadata'])['uid'])
@@ -66,7 +67,7 @@ export class Informer<T> implements FollowEvents {
     if (kept === undefined) return this.#remove(key) || isOther
     this.#kept.set(key, kept)
     this.#uids.set(key, uid)
-    // An object may have changed inside.
+    // An object may have been mutated.
     return kept !== before || typeof kept === 'object'
   }
 

@@ -1,5 +1,6 @@
-// Random wins, losses and changes: what users of a lease did before there were tenants, beside what tenants do. Each kind of use is here as it was, in
-// short: what is followed while this replica leads, what looks at everything when it begins to lead, and what decides again and again.
+// Random wins, losses and changes: how users of a lease behaved before there were tenants, compared with tenants. Each kind of use is kept
+// in
+// short: following objects while this replica leads, checking everything when it begins to lead, and deciding periodically.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -22,12 +23,12 @@ const LOOK_MS = 1_000
 const clock = { now: () => 0, monotonic: () => 0 }
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** What one of the two follows, and what else it did. */
+/** What each of the two follows, and what else it did. */
 class Side {
   readonly followed: string[] = []
   readonly events: string[] = []
   readonly clusters = new Set<string>()
-  /** Objects about which it decides. */
+  /** Objects that it decides about. */
   readonly decides = new Set<string>()
 
   connect(cluster: string): ClosableClient {
@@ -54,7 +55,7 @@ class Side {
     return this.clusters.has(name) ? { compiled: { autoscaler: SETTINGS } } : undefined
   }
 
-  /** How often it has looked at everything. */
+  /** How often it has checked everything. */
   get looks(): number {
     return this.events.filter((event) => event === 'looks at all').length
   }
@@ -68,7 +69,7 @@ interface Wired {
   stop(): Promise<void>
 }
 
-/** Each asked `isLeader`, and was told of changes of it. */
+/** Each checked `isLeader`, and was notified of changes. */
 class Before implements Wired {
   readonly #side: Side
   readonly #isLeader: () => boolean
@@ -88,7 +89,7 @@ class Before implements Wired {
     const names = leads ? this.#side.names() : []
     const wanted = new Set([CONFIG_MAPS, PODS].flatMap(({ plural }) => names.map((name) => `${plural} of ${name}`)))
     for (const [what, following] of this.#following) {
-      // Costs that are left would be taken back first: there are none here.
+      // Leftover costs would be removed first: there are none here.
       if (wanted.has(what)) continue
       this.#following.delete(what)
       const ending = following.stop()

@@ -12,7 +12,7 @@ function logOf(lines: string[]): Logger {
   return { debug: add, info: add, warn: add, error: add }
 }
 
-/** A promise, and what resolves it. */
+/** A promise and its resolver. */
 function gate(): { readonly opened: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { opened: promise, open: resolve }
@@ -120,7 +120,7 @@ test('a term whose end is noticed by the clock is over for all tenants at once, 
   election.lapse()
   assert.equal(terms[0]?.holds(), false)
   assert.equal(stops, 0, 'not inside of the question')
-  // The renewal that was under way succeeds.
+  // The renewal in flight succeeds.
   election.leads = true
   await nextTurn()
   assert.deepEqual([stops, terms.map((term) => term.holds())], [1, [false, true]])

@@ -1,5 +1,5 @@
-// What runs only in the replica that leads, as controller-runtime's manager has it: one lease, and several tenants that start when it is won and stop
-// when it is lost. A tenant that throws is logged and does not concern the others; at shutdown the lease is released after all of them have stopped.
+// Runs what only the leader runs, like controller-runtime's manager: one lease, and several tenants that start when it is won and stop
+// when it is lost. A tenant that throws is logged and doesn't affect the others; at shutdown the lease is released after all have stopped.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import {
@@ -10,9 +10,9 @@ import {
   startLeaderElection,
 } from '../../io/leader-lease.ts'
 
-/** The time from a win of the lease to its loss. */
+/** The time from winning the lease to losing it. */
 export interface Term {
-  /** Whether it lasts. Ask before each write: a process that was suspended learns of its loss here. Once false, always false. */
+  /** Whether it is still held. Check before each write: a process that was suspended learns of its loss here. Once false, always false. */
   holds(): boolean
 }
 
@@ -21,25 +21,25 @@ interface Stoppable {
 }
 
 export interface Tenant {
-  /** Whether its term lasts; false when it has left. */
+  /** Whether its term is still held; false after it has left. */
   holds(): boolean
-  /** Stops it, for good. Resolves when nothing of any term runs any more; never rejects. */
+  /** Stops it for good. Resolves when nothing of any term is running any more; never rejects. */
   leave(): Promise<void>
 }
 
-/** What a controller needs of a Leadership. */
+/** The part of Leadership that controllers use. */
 export type Leading = Pick<Leadership, 'isLeader' | 'run' | 'settle'>
 
 export class Leadership {
   readonly #log: Logger
   readonly #election: LeaderElection
-  /** In the order in which they start. */
+  /** In start order. */
   readonly #tenants = new Set<RunningTenant>()
   readonly #leaving = new Set<Promise<void>>()
   #term: CurrentTerm | undefined
   #stopped = false
 
-  /** @param elect begins the election; `onChange` is to be called, later, whenever the lease was won or lost */
+  /** @param elect starts the election; it must call `onChange`, asynchronously, whenever the lease is won or lost */
   constructor(elect: (onChange: () => void) => LeaderElection, log: Logger) {
     this.#log = log
     this.#election = elect(() => this.#look())
@@ -51,10 +51,11 @@ export class Leadership {
   }
 
   /**
-   * Starts something whenever this replica begins to lead (soon if it does), and stops it when it no longer does. The next term does not wait
-   * for what the last one began: that has to ask its own term.
-   * @param name for the log
-   * @param start what it returns is stopped; undefined = there is nothing to stop
+   * Starts something whenever this replica begins to lead (soon, if it already does), and stops it when it no longer does. The next term
+   * doesn't
+   * wait for what the last one started, which has to check its own term.
+   * @param name for logs
+   * @param start returns what to stop; undefined = nothing to stop
    */
   run(name: string, start: (term: Term) => Stoppable | undefined): Tenant {
     const tenant = new RunningTenant(name, start, this.#log)
@@ -69,9 +70,9 @@ export class Leadership {
   }
 
   /**
-   * For what has many parts, and begins and ends each of them by what is wanted now: nothing unless the tenant `holds`.
-   * @param update called when a term has begun, and when it is over
-   * @param ended resolves when the parts that `update` has ended are over
+   * For tenants with many parts, each started and stopped according to the wanted state: nothing unless the tenant `holds`.
+   * @param update called when a term begins, and when it is over
+   * @param ended resolves when the parts stopped by `update` are done
    */
   settle(name: string, update: () => void, ended: () => Promise<unknown>): Tenant {
     const stop = (): Promise<unknown> => {
@@ -119,7 +120,7 @@ export class Leadership {
   }
 }
 
-/** A Leadership of a process that shares its objects with no other one. */
+/** Leadership for a process that shares its objects with no other one. */
 export function leadAlone(log: Logger): Leadership {
   return new Leadership(() => ({ isLeader: () => true, stop: () => Promise.resolve() }), log)
 }
@@ -154,7 +155,7 @@ class CurrentTerm implements Term {
   holds(): boolean {
     if (!this.#over && !this.#election.isLeader()) {
       this.#over = true
-      // Not inside of what has asked. The lease may be held again by then: that is another term.
+      // Not inside the caller. The lease may be held again by then: that is another term.
       queueMicrotask(this.#onLapse)
     }
     return !this.#over
@@ -171,7 +172,7 @@ class RunningTenant {
   readonly #name: string
   readonly #start: (term: Term) => Stoppable | undefined
   readonly #log: Logger
-  /** What earlier terms began and what is not stopped yet. */
+  /** Parts of earlier terms that are still stopping. */
   readonly #ending = new Set<Promise<void>>()
 
   constructor(name: string, start: (term: Term) => Stoppable | undefined, log: Logger) {

@@ -1,4 +1,4 @@
-// Patches of objects that somebody else writes, deletes or creates again at the same time.
+// Patches of objects that other clients write, delete or recreate at the same time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,5 +1,6 @@
-// Merge patches of an object as it was seen. The precondition is the resourceVersion: a kube-apiserver ignores metadata.uid in a patch of the status
-// of a custom resource, so that a uid alone would let a status reach another object of the same name.
+// Merge patches guarded by the resourceVersion that was read. A uid would not be enough: a kube-apiserver ignores metadata.uid in a patch
+// of
+// a custom resource's status, so the status could reach another object of the same name.
 
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
@@ -13,10 +14,10 @@ export interface PatchTarget extends PatchOptions {
   readonly kind: ResourceKind
 }
 
-/** How often somebody else may write between reading and writing. */
+/** How often others may write between our read and write. */
 const MAX_ATTEMPTS = 5
 
-/** @returns the object after the write; rejects with Conflict when it is no longer the version `seen` */
+/** @returns the object after the write; rejects with Conflict if it is no longer at version `seen` */
 export async function patchAsSeen(
   { client, kind, fieldManager, subresource }: PatchTarget,
   seen: JsonObject,
@@ -27,7 +28,7 @@ export async function patchAsSeen(
   return await client.patch(kind, atOf(seen), 'application/merge-patch+json', { ...change, metadata }, options)
 }
 
-/** Patches whatever version there is of the object `seen`; rejects with Conflict when another object has its name. */
+/** Patches any version of the object `seen`; rejects with Conflict if another object has its name. */
 export async function patchSame(target: PatchTarget, seen: JsonObject, change: JsonObject): Promise<JsonObject> {
   let current = seen
   for (let attempt = 1; ; attempt++) {
@@ -43,11 +44,11 @@ export async function patchSame(target: PatchTarget, seen: JsonObject, change: J
 
 export interface FailedWrite {
   readonly outcome: TurnOutcome
-  /** After a conflict: the object as it is now. */
+  /** After a conflict: the current object. */
   readonly current?: JsonObject
 }
 
-/** What comes after a write of `seen` that has failed in a turn of a work queue. Never rejects. */
+/** Handles a failed write of `seen` in a turn of a work queue. Never rejects. */
 export async function afterFailedWrite(
   { client, kind }: Pick<PatchTarget, 'client' | 'kind'>,
   seen: JsonObject,

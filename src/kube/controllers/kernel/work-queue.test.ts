@@ -68,7 +68,7 @@ test('failures wait longer and longer, whatever is said meanwhile, and a success
   outcome = 'conflict'
   await pass(800)
   assert.equal(turns[4], 1501)
-  // Soon: the other one has written already.
+  // Soon: the other client has written already.
   assert.ok((turns[5] ?? 0) - 1501 <= 15)
   outcome = 'done'
   await pass(100)
@@ -140,7 +140,7 @@ test('very many that are due at once let others run in between', async () => {
   let counted = 0
   const keys = Array.from({ length: 200 }, (_, i) => `p${i}`)
   const { promise: done, resolve: finish } = Promise.withResolvers<void>()
-  // Nothing to write: no answer is waited for.
+  // Nothing to write: awaits no answer.
   const turn = async (): Promise<TurnOutcome> => {
     nowMs += 3
     if (++counted === keys.length) finish()

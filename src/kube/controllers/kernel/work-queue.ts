@@ -1,10 +1,11 @@
-// The work queue of controllers, as client-go's: a key that was added several times gets one turn, at the earliest time asked for. A limited number of
-// turns run at a time, one key never twice. A key that failed waits longer each time, and writes of one key keep a spacing.
+// The work queue of controllers, like client-go's: a key added several times gets one turn, at the earliest requested time. A limited
+// number of
+// turns run concurrently, never two of one key. A failed key backs off exponentially, and writes of one key keep a minimum spacing.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { TimeQueue } from '../../../kit/core/queues/time-queue.ts'
 
-/** `done` = nothing was written, so the next turn need not keep the spacing; `conflict` = somebody else wrote first: retried soon. */
+/** `done` = nothing was written, so the next turn need not keep the spacing; `conflict` = another client wrote first: retried soon. */
 export type TurnOutcome = 'done' | 'written' | 'conflict' | 'failed'
 
 export interface WorkQueueDeps {
@@ -14,7 +15,7 @@ export interface WorkQueueDeps {
   readonly clock: Pick<Clock, 'monotonic'>
   /** In [0, 1). */
   random(): number
-  /** Turns at a time. */
+  /** Concurrent turns. */
   readonly limit: number
   readonly pace?: Partial<WorkPace>
 }
@@ -33,18 +34,18 @@ export interface WorkPace {
 
 interface Item {
   readonly key: string
-  /** When it is due, monotonic; NEVER = it does not wait. */
+  /** When it is due, monotonic; NEVER = not queued. */
   dueMs: number
-  /** What stands for it in the queue, where it waits and does not run. */
+  /** Its entry in the queue, while it is waiting and not running. */
   slot: Slot | undefined
   running: boolean
-  /** When the last turn began that wrote something, or tried to. */
+  /** Start of the last turn that wrote something, or tried to. */
   wroteMs: number
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
-  /** The end of the backoff. */
+  /** End of the backoff. */
   untilMs: number
-  /** While it ran: what comes of the turn does not matter. */
+  /** Forgotten while running: the turn's outcome is ignored. */
   forgotten: boolean
 }
 
@@ -55,21 +56,21 @@ interface Slot {
 const DEFAULT_PACE: WorkPace = { spacingMs: 0, conflictMs: 150, firstBackoffMs: 1_000, longestBackoffMs: 30_000 }
 const NEVER = Number.POSITIVE_INFINITY
 const LONG_AGO = Number.NEGATIVE_INFINITY
-/** After this much work other work runs first: a turn that waits for nothing never yields by itself. */
+/** Yields to other work after this long: a turn that awaits nothing never yields by itself. */
 const SLICE_MS = 10
-/** The longest delay that setTimeout takes. */
+/** Maximum delay of setTimeout. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 export class WorkQueue {
   readonly #deps: WorkQueueDeps
   readonly #pace: WorkPace
   readonly #items = new Map<string, Item>()
-  /** Those that wait, and outdated slots of what was moved to an earlier time or forgotten. */
+  /** Waiting keys, and stale slots of keys that were rescheduled or forgotten. */
   readonly #due = new TimeQueue<Slot>()
   #running = 0
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = NEVER
-  /** Time spent in turns since other work last ran, and the pending turn for it. */
+  /** Time spent in turns since other work last ran, and the pending yield. */
   #spentMs = 0
   #others: NodeJS.Immediate | undefined
   #stopped = false
@@ -80,14 +81,14 @@ export class WorkQueue {
     this.#pace = { ...DEFAULT_PACE, ...deps.pace }
   }
 
-  /** Keys that wait for a turn. */
+  /** Keys waiting for a turn. */
   get size(): number {
     let size = 0
     for (const { dueMs } of this.#items.values()) if (dueMs !== NEVER) size++
     return size
   }
 
-  /** Asks for a turn after `delayMs`; one that is due earlier stays. @returns false when one was asked for already */
+  /** Schedules a turn after `delayMs`, unless an earlier one is due. @returns false if one was already scheduled */
   add(key: string, delayMs = 0): boolean {
     if (this.#stopped) return false
     const item = this.#itemOf(key)
@@ -96,7 +97,7 @@ export class WorkQueue {
     return isNew
   }
 
-  /** The cause of failures is gone: keys that failed get their turn at once. */
+  /** The cause of failures is gone: failed keys get their turn at once. */
   retry(): void {
     for (const item of this.#items.values()) {
       if (item.failures === 0) continue
@@ -106,7 +107,7 @@ export class WorkQueue {
     }
   }
 
-  /** Nothing is known of the key, and it does not wait; a turn that runs goes on. */
+  /** Drops the key's state and pending turn; a running turn continues. */
   forget(key: string): void {
     const item = this.#items.get(key)
     if (item === undefined) return
@@ -143,7 +144,7 @@ export class WorkQueue {
   #ask(item: Item, atMs: number): void {
     if (item.dueMs <= atMs) return
     item.dueMs = atMs
-    // Otherwise at the end of its turn.
+    // If it is running, at the end of its turn.
     if (item.running) return
     item.slot = { item }
     this.#due.add(atMs, item.slot)
@@ -166,7 +167,7 @@ export class WorkQueue {
     this.#timer.unref()
   }
 
-  /** @param timerMs what the timer waited for, which counts even where it fired a moment early */
+  /** @param timerMs the time the timer was set for, which counts even if it fired slightly early */
   #pump(timerMs = LONG_AGO): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -235,7 +236,7 @@ export class WorkQueue {
     }
     item.failures = 0
     if (outcome === 'conflict') this.#ask(item, nowMs + conflictMs * (0.5 + random()))
-    // Asked for while it ran.
+    // Scheduled while it ran.
     else if (dueMs !== NEVER) this.#ask(item, Math.max(dueMs, this.#soonest(item)))
     else if (spacingMs === 0) this.#items.delete(key)
   }

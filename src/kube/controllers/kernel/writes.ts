@@ -1,4 +1,4 @@
-// The writes of a controller: one at a time for each object, and what keeps failing is told once.
+// The writes of a controller: one at a time per object; each persistent failure is reported once.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { StatusError } from '../../api/status.ts'
@@ -9,22 +9,22 @@ export class Writes {
   /** Why the last write failed. */
   readonly #faults = new Map<string, string>()
 
-  /** @param onFault a write has failed; called once for each fault, for as long as it lasts */
+  /** @param onFault called when a write has failed; once per fault, as long as it lasts */
   constructor(onFault: (key: string, why: string) => void) {
     this.#onFault = onFault
   }
 
-  /** A write is under way: there must not be another one. */
+  /** Whether a write is in flight: don't start another. */
   has(key: string): boolean {
     return this.#running.has(key)
   }
 
-  /** Why the last write failed; '' = it did not. */
+  /** Why the last write failed; '' = it didn't. */
   faultOf(key: string): string {
     return this.#faults.get(key) ?? ''
   }
 
-  /** @param write under way; what failed is tried again by whoever looks next, from what is known by then */
+  /** @param write in flight; after a failure the next check retries, with the state known by then */
   add(key: string, write: Promise<unknown>): void {
     this.#running.set(key, this.#ended(key, write))
   }
@@ -34,7 +34,7 @@ export class Writes {
     this.#faults.delete(key)
   }
 
-  /** Resolves when all that have begun are over. */
+  /** Resolves when all writes in flight are done. */
   async ended(): Promise<void> {
     await Promise.all(this.#running.values())
   }
@@ -44,7 +44,7 @@ export class Writes {
       await write
       this.#faults.delete(key)
     } catch (error) {
-      // Otherwise somebody has written since, or has deleted it: that is on its way here.
+      // Otherwise another client has written or deleted it; the event is on its way here.
       if (!(error instanceof StatusError && (error.code === 409 || error.code === 404))) this.#fail(key, error)
     } finally {
       this.#running.delete(key)

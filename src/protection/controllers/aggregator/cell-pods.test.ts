@@ -1,4 +1,4 @@
-// What a cell of two clusters has, when both lead to the same pods and one of them says that a pod is gone.
+// A cell of two clusters that both point to the same pods, when one of them reports a pod as deleted.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -28,7 +28,7 @@ function twoClusters() {
     west,
     cell,
     versions: () => [...cell.select('default', SELECTOR)].map(({ resourceVersion }) => resourceVersion),
-    /** Deleted, or labelled out of the selection, with this version. */
+    /** Deleted, or relabeled out of the selection, with this version. */
     gone(name: 'east' | 'west', version: string): void {
       snapshots.get(name)?.change('DELETED', pod(version))
       cell.forget(name, 'uid-a', version)

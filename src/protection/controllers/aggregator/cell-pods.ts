@@ -1,32 +1,32 @@
-// The pods of a cell in all of its clusters. Two UpstreamClusters may lead to one cluster, and then both report the same pods. A pod
-// is identified by its uid, whoever reports it. Once one cluster has seen it deleted, a late report of another does not bring it back.
-// It can come back, though: a watch with a selector also reports a pod as deleted when its labels no longer match.
+// The pods of a cell, merged over its clusters. Two UpstreamClusters may point to one cluster, and then both report the same pods. A pod
+// is identified by its uid, whichever cluster reports it. Once one has seen it deleted, a late report by another doesn't revive it.
+// It can reappear, though: a watch with a selector also reports a pod as deleted when its labels no longer match.
 
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import { compareVersions, joinVersions } from '../../core/history/resource-version.ts'
 import type { PodSnapshot, SnapshotPod } from './pod-snapshot.ts'
 
-/** What a count needs of the pods. */
+/** The subset used for counting. */
 export interface CountedPods {
-  /** resourceVersion of the cell; with several clusters, of each. '' = nothing was seen. */
+  /** resourceVersion of the cell; with several clusters, of each. '' = nothing seen yet. */
   readonly version: string
   get(uid: string): SnapshotPod | undefined
-  /** @throws {SyntaxError} when the selector cannot be read */
+  /** @throws {SyntaxError} if the selector is invalid */
   select(namespace: string, selector: LabelSelector): Iterable<SnapshotPod>
 }
 
-/** How many deletions are remembered. A cluster that is further behind reports older ones again. */
+/** Deletions remembered. A cluster that lags further behind revives older ones. */
 const MAX_GONE = 20_000
 
 export class CellPods implements CountedPods {
   readonly #snapshots: ReadonlyMap<string, PodSnapshot>
   /**
-   * By uid, oldest first: the clusters that have seen the pod deleted, each with the resourceVersion of the deletion; '' = not known.
+   * By uid, oldest first: the clusters that have seen the pod deleted, each with the resourceVersion of the deletion; '' = unknown.
    * Empty if there is only one cluster.
    */
   readonly #gone = new Map<string, Map<string, string>>()
 
-  /** @param snapshots by the names of the clusters */
+  /** @param snapshots by cluster name */
   constructor(snapshots: ReadonlyMap<string, PodSnapshot>) {
     this.#snapshots = snapshots
   }
@@ -40,7 +40,7 @@ export class CellPods implements CountedPods {
     return joinVersions(versions)
   }
 
-  /** For people: a pod that several clusters report counts once for each. */
+  /** For display: a pod reported by several clusters counts once for each. */
   get size(): number {
     let size = 0
     for (const snapshot of this.#snapshots.values()) size += snapshot.size
@@ -61,7 +61,7 @@ export class CellPods implements CountedPods {
   #isGone({ uid, resourceVersion }: SnapshotPod): boolean {
     for (const [name, goneAt] of this.#gone.get(uid) ?? []) {
       if (this.#snapshots.get(name)?.get(uid) !== undefined) continue
-      // Equal: with this version the pod left the selection of one cluster. A deletion has a version of its own.
+      // Equal: the pod left one cluster's selection with this version. A deletion has its own version.
       const order = compareVersions(resourceVersion, goneAt)
       if (order === undefined || order < 0) return true
     }
@@ -81,7 +81,7 @@ export class CellPods implements CountedPods {
 
   /**
    * One of the clusters has seen the pod deleted.
-   * @param version newer than any that the pod had; '' = not known
+   * @param version newer than any that the pod had; '' = unknown
    */
   forget(name: string, uid: string, version: string): void {
     if (this.#snapshots.size < 2) return
@@ -95,13 +95,13 @@ export class CellPods implements CountedPods {
     }
   }
 
-  /** A cluster has gone back in time: what was gone may be there again. */
+  /** A cluster was restored from a backup: deleted pods may exist again. */
   restored(): void {
     this.#gone.clear()
   }
 }
 
-/** For two reports of one pod, which come from the same cluster. Termination is never undone. */
+/** Compares two reports of one pod from the same cluster. Termination is never undone. */
 function isLater(a: SnapshotPod, b: SnapshotPod): boolean {
   if (a.terminating !== b.terminating) return a.terminating
   return (compareVersions(a.resourceVersion, b.resourceVersion) ?? 0) > 0

@@ -44,7 +44,7 @@ test('by resourceVersion: only when asked for, and when the stream has come to w
   time.reached('9')
   assert.equal(time.time, undefined)
   await pass(10)
-  // Of any length, and as a number.
+  // Compared as a number, whatever its length.
   time.reached('100')
   assert.equal(time.time, asked * 1000)
   assert.equal(world.reads, 1)

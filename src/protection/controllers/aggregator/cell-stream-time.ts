@@ -1,5 +1,5 @@
-// Stream time of a cell: everything that was committed before this moment has been seen. With resourceVersions this is proved: the
-// time is our clock before we asked for the newest resourceVersion, and it counts once the watch has reached that version. The
+// Stream time of a cell: everything committed before it has been seen. With resourceVersions this is proven: the
+// time is our clock before we asked for the newest resourceVersion, and it takes effect once the watch has reached that version. The
 // other modes are Podseidon's and trust clocks.
 
 import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -11,7 +11,7 @@ import { annotationTime, statusTime } from '../../core/history/sync-time.ts'
 
 export interface StreamTimeDeps {
   readonly mode: CompiledAggregation['syncTime']
-  /** For mode Annotation. */
+  /** Used by mode Annotation. */
   readonly annotation: string
   /** The newest resourceVersion of the cell, by a consistent read. */
   readVersion(): Promise<string>
@@ -38,7 +38,7 @@ const ROUND_MICROS = 100_000
 export class CellStreamTime {
   readonly #deps: StreamTimeDeps
   #time: number | undefined
-  /** The version that the stream has reached; '' = none. */
+  /** Version that the stream has reached; '' = none. */
   #version = ''
   #milestones: readonly Milestone[] = []
   /** Awaited moments, microseconds, rounded up a little. */
@@ -48,7 +48,7 @@ export class CellStreamTime {
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
   #stopped = false
-  /** What is added to the monotonic clock, milliseconds: the time starts as the wall clock, but never jumps. */
+  /** Added to the monotonic clock, milliseconds: the time starts at the wall clock, but never jumps. */
   readonly #epochMs: number
 
   constructor(deps: StreamTimeDeps) {
@@ -56,13 +56,13 @@ export class CellStreamTime {
     this.#epochMs = deps.clock.now() - deps.clock.monotonic()
   }
 
-  /** Microseconds, by the same clock as `time`. */
+  /** Microseconds, on the same clock as `time`. */
   now(): number {
     const { mode, clock } = this.#deps
     return Math.round((mode === 'ResourceVersion' ? this.#epochMs + clock.monotonic() : clock.now()) * 1000)
   }
 
-  /** Microseconds since the epoch; undefined = not known. Never goes back. */
+  /** Microseconds since the epoch; undefined = unknown. Never goes back. */
   get time(): number | undefined {
     return this.#time
   }
@@ -71,7 +71,7 @@ export class CellStreamTime {
   replaced(pods: readonly JsonObject[]): void {
     for (const pod of pods) this.observed(pod)
     const { mode } = this.#deps
-    // No pod carries a time: do not wait for one.
+    // No pod has a timestamp: don't wait for one.
     if ((mode === 'Status' || mode === 'Annotation') && this.#time === undefined) this.#move(this.now())
   }
 

@@ -1,5 +1,5 @@
-// One aggregation of one protector: its pods are counted, its admission history is pruned, and its status is written where
-// that changes it.
+// One aggregation of one protector: counts its pods, prunes its admission history, and writes its status if that
+// has changed.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
@@ -17,36 +17,36 @@ import type { ProtectionSettings } from '../../core/requests/protection-settings
 import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 
-/** What a count is made of, all as of one moment. */
+/** Input of a count, all from the same moment. */
 export interface CountInput {
   readonly cell: string
   readonly pods: CountedPods
-  /** Microseconds; undefined = not known. */
+  /** Microseconds; undefined = unknown. */
   readonly streamTime: number | undefined
-  /** When the stream last said something, microseconds. */
+  /** Last event of the stream, microseconds. */
   readonly heardAt: number
-  /** The cell has gone back to a resourceVersion older than one already counted. */
+  /** The cell was restored to a resourceVersion older than one already counted. */
   readonly restored: boolean
   readonly settings: ProtectionSettings
   /** Wall clock, milliseconds. */
   readonly nowMs: number
   readonly monotonicMs: number
-  /** What the clocks of the cell's API servers may show now; undefined = not known. */
+  /** What the clocks of the cell's API servers may show now; undefined = unknown. */
   readonly time: CellTime | undefined
-  /** Their proven skew, for people. */
+  /** Their proven skew, human-readable. */
   readonly skewMs: number
-  /** As CellSnapshot has it. */
+  /** See CellSnapshot. */
   readonly knownSince: CellSnapshot['knownSince']
 }
 
 export interface Counted extends AggregatedCell {
-  /** Milliseconds until the next pod has been ready for minReadySeconds; undefined = none is waiting. */
+  /** Milliseconds until the next pod will have been ready for minReadySeconds; undefined = none is pending. */
   readonly nextAvailableMs: number | undefined
 }
 
 /**
- * Reads the snapshot and its version in one turn of the event loop, so that they belong together.
- * @throws {SyntaxError} when the selector cannot be read
+ * Reads the snapshot and its version in one turn of the event loop, so that they match.
+ * @throws {SyntaxError} if the selector is invalid
  */
 export function countPods(protector: PodProtector, input: CountInput): Counted {
   const { cell, pods, settings, nowMs } = input
@@ -77,12 +77,12 @@ export function countPods(protector: PodProtector, input: CountInput): Counted {
   return { ...result, nextAvailableMs: counts.nextAvailableMs }
 }
 
-/** By when its readiness was first seen, or by the API server's own timestamp, whichever gives more. */
+/** From when its readiness was first seen, or from the API server's own timestamp, whichever is longer ago. */
 function readyForIn({ monotonicMs, time }: CountInput): ReadyFor<SnapshotPod> {
   return (pod) => Math.max(monotonicMs - pod.readySeenMs, readyAtLeastMs(pod, time))
 }
 
-/** A pod that this protector does not count (any longer) is `alive`. */
+/** A pod that this protector doesn't count (any longer) is `alive`. */
 function stateIn(
   pods: CountedPods,
   namespace: string,
@@ -100,7 +100,7 @@ function stateIn(
   }
 }
 
-/** @returns the protector after the write @throws (rejects) as ObjectClient.update */
+/** @returns the protector after the write @throws (rejects) like ObjectClient.update */
 export async function writeStatus(
   core: ObjectClient,
   protector: PodProtector,

@@ -1,4 +1,4 @@
-// What an aggregator needs, and how it describes itself.
+// Dependencies of an aggregator, and its description.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
@@ -11,12 +11,12 @@ import type { CellMember } from './member.ts'
 
 export interface PodAggregatorDeps {
   readonly cell: string
-  /** Where the PodProtectors are. */
+  /** API server of the PodProtectors. */
   readonly core: ObjectClient
-  /** The clusters that have the pods of the cell now, by name; none = the pods are not counted. */
+  /** The clusters that currently hold the cell's pods, by name; none = the pods are not counted. */
   members(): readonly CellMember[]
   readonly protectors: ProtectorTable
-  /** By which it is decided which replica counts the pods of this cell. */
+  /** Elects the replica that counts the pods of this cell. */
   readonly leadership: Leading
   readonly settings: ProtectionSettings
   readonly clock: Clock
@@ -27,12 +27,12 @@ export interface PodAggregatorDeps {
   readonly events: AggregatorEvents
 }
 
-/** For people. */
+/** For display. */
 export interface PodAggregatorDescription {
   readonly cell: string
   /** The clusters whose pods are counted; empty unless it leads. */
   readonly clusters: readonly string[]
-  /** It counts, or is about to. */
+  /** This replica counts, or is about to. */
   readonly leads: boolean
   /** When `current` or `message` last changed: milliseconds since the epoch. */
   readonly sinceMs: number
@@ -41,14 +41,14 @@ export interface PodAggregatorDescription {
   readonly pods: number
   /** resourceVersion up to which pods have been seen; '' = none. */
   readonly resourceVersion: string
-  /** Stream time, microseconds since the epoch: everything before it has been seen; undefined = not known. */
+  /** Stream time, microseconds since the epoch: everything before it has been seen; undefined = unknown. */
   readonly streamTime: number | undefined
   /** Whether the watch is up to date. */
   readonly current: boolean
-  /** What is wrong; '' = nothing. */
+  /** The current problem; '' = none. */
   readonly message: string
-  /** Protectors to be counted. */
+  /** Protectors queued for counting. */
   readonly queued: number
-  /** Protectors that wait for the next event of the stream. */
+  /** Protectors waiting for the next event of the stream. */
   readonly waiting: number
 }

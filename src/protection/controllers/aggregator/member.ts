@@ -1,4 +1,4 @@
-// One cluster of a cell as its aggregator follows it: its pods, and up to which version they were seen. Most cells have only one
+// One cluster of a cell as followed by its aggregator: its pods, and the version up to which they were seen. Most cells have only one
 // cluster.
 
 import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -12,9 +12,9 @@ import { podFacts } from '../../core/quota/pod-facts.ts'
 import { CellStreamTime } from './cell-stream-time.ts'
 import { type PodChange, PodSnapshot, type SnapshotPod, slimPod } from './pod-snapshot.ts'
 
-/** A cluster whose pods are in the cell. */
+/** A cluster that holds pods of the cell. */
 export interface CellMember {
-  /** Of its UpstreamCluster. */
+  /** Name of its UpstreamCluster. */
   readonly name: string
   readonly client: ObjectClient
   readonly aggregation: CompiledAggregation
@@ -26,7 +26,7 @@ export interface MemberStreamDeps {
   readonly log: Logger
   /**
    * Called for each pod that was deleted or no longer matches the selector, before `onReplaced` or `onChanged`; undefined = no listener.
-   * @param version newer than any that the pod had; '' = not known yet, and it is called again once it is
+   * @param version newer than any that the pod had; '' = unknown yet: it is called again once known
    */
   readonly onGone: ((member: string, uid: string, version: string) => void) | undefined
   /** All pods were listed again. */
@@ -40,7 +40,7 @@ export class MemberStream implements FollowEvents {
   readonly name: string
   readonly pods: PodSnapshot
   readonly streamTime: CellStreamTime
-  /** When the stream last said something: wall clock, milliseconds. */
+  /** Last event of the stream: wall clock, milliseconds. */
   heardAtMs = 0
   current = false
   message = ''
@@ -53,7 +53,7 @@ export class MemberStream implements FollowEvents {
   #listedGone: string[] = []
   #stopped = false
 
-  /** @throws {SyntaxError} when the pod selector cannot be read */
+  /** @throws {SyntaxError} if the pod selector is invalid */
   constructor({ name, client, aggregation }: CellMember, deps: MemberStreamDeps) {
     const { clock, log } = deps
     const { podSelector, syncTime: mode, syncTimeAnnotation: annotation } = aggregation

@@ -1,4 +1,4 @@
-// Counts the pods of one cell for the statuses of PodProtectors, and removes deletions that have happened from their admission
+// Counts the pods of one cell for the statuses of PodProtectors, and prunes completed deletions from their admission
 // histories. Only one replica does so at a time; the others keep no pods.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -13,11 +13,11 @@ export type { CellMember, PodAggregatorDeps, PodAggregatorDescription }
 
 export interface PodAggregator {
   describe(): PodAggregatorDescription
-  /** undefined = this replica does not count them, or does not know all of them now. */
+  /** undefined = this replica doesn't count them, or doesn't know all of them now. */
   pods(): CountedPods | undefined
   /** Call it when the cell's members or their specs have changed. */
   update(): void
-  /** Nothing is written afterwards. */
+  /** No writes afterwards. */
   stop(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ export function startPodAggregator(deps: PodAggregatorDeps): PodAggregator {
 class Aggregator implements PodAggregator {
   readonly #deps: PodAggregatorDeps
   readonly #tenant: Tenant
-  /** The work as leader, and the configuration it was made for. */
+  /** The work as leader, and the configuration it was started with. */
   #term: { readonly made: string; readonly work: AggregatorTerm } | undefined
   /** By cluster. */
   readonly #triggers = new Map<string, { readonly made: string; readonly work: UpdateTrigger }>()
@@ -77,7 +77,7 @@ class Aggregator implements PodAggregator {
     }
   }
 
-  /** One for each cluster that configures one: each cluster is a stream of its own. */
+  /** One for each cluster that configures one: each cluster is a separate stream. */
   #settleTriggers(members: readonly CellMember[]): void {
     const { cell, clock, random, log, events } = this.#deps
     const wanted = new Set<string>()
@@ -121,7 +121,7 @@ const IDLE: Omit<PodAggregatorDescription, 'cell'> = {
   waiting: 0,
 }
 
-/** Equal for equal configurations; '' = for none. */
+/** Equal for equal configurations; '' = none. */
 function madeFor(values: readonly unknown[]): string {
   return values.length === 0 ? '' : JSON.stringify(values)
 }

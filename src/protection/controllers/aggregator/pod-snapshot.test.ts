@@ -49,7 +49,7 @@ test('a list takes the place of everything; until the first one nothing is compl
   snapshot.reached('7')
   assert.deepEqual([snapshot.complete, snapshot.version, snapshot.size], [true, '7', 2])
   snapshot.replace([pod('c', { app: 'web' })])
-  // Of a version that is not yet told.
+  // At a version not yet known.
   assert.equal(snapshot.version, '')
   const names = [...snapshot.select('default', { matchLabels: { app: 'web' } })].map(({ name }) => name)
   assert.deepEqual(names, ['c'])
@@ -68,7 +68,7 @@ test('a list in pages: nothing of it counts before all of it is there, nor anyth
   assert.deepEqual([names(), snapshot.complete], [[], false])
   snapshot.replace(pods)
   assert.deepEqual([names(), snapshot.complete], [['a', 'b', 'c'], true])
-  // Of one who does not tell of pages, after a list that failed.
+  // From a caller that doesn't announce pages, after a failed list.
   snapshot.prepare([pod('lost', { app: 'web' })], true)
   snapshot.replace(pods.slice(1))
   assert.deepEqual(names(), ['b', 'c'])

@@ -1,4 +1,4 @@
-// The pods of a cell as of one resourceVersion. Of a pod of 10 KB only a few hundred bytes are kept; the rest is dropped as soon
+// The pods of a cell at one resourceVersion. Of a 10 KB pod only a few hundred bytes are kept; the rest is dropped as soon
 // as it is read.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -12,7 +12,7 @@ type Labels = PodFacts['labels']
 
 /** A pod as the stream reported it. */
 export interface SnapshotPod extends PodFacts {
-  /** Monotonic ms: since when it is known to have been ready without a break; 0 = not ready. It may have been ready earlier. */
+  /** Monotonic ms: since when it has been seen ready without interruption; 0 = not ready. It may have been ready earlier. */
   readonly readySeenMs: number
 }
 
@@ -23,7 +23,7 @@ export interface PodChange {
 
 export class PodSnapshot {
   #index = new PodIndex<SnapshotPod>()
-  /** The index that `replace` will put in force, and how many pods it was built from. */
+  /** The index that `replace` will activate, and how many pods it was built from. */
   #next = { index: new PodIndex<SnapshotPod>(), pods: 0 }
   #version = ''
   #complete = false
@@ -53,12 +53,12 @@ export class PodSnapshot {
     return this.#index.get(uid)
   }
 
-  /** @throws {SyntaxError} when the selector cannot be read */
+  /** @throws {SyntaxError} if the selector is invalid */
   select(namespace: string, selector: LabelSelector): Iterable<SnapshotPod> {
     return this.#index.select(namespace, selector)
   }
 
-  /** Some of the pods that `replace` will be called with: indexing 100,000 at once would block the event loop for a second. */
+  /** A page of the pods that `replace` will be called with: indexing 100,000 at once would block the event loop for a second. */
   prepare(pods: readonly JsonObject[], first: boolean): void {
     if (first) this.#next = { index: new PodIndex(), pods: 0 }
     const next = this.#next
@@ -70,8 +70,8 @@ export class PodSnapshot {
   }
 
   /**
-   * All pods as of one moment. The previous pods stay in force until all of these are here.
-   * @param onGone called for each known uid that is not among them
+   * All pods at one moment. The previous pods stay in force until all of these have arrived.
+   * @param onGone called for each known uid that is missing
    */
   replace(pods: readonly JsonObject[], onGone?: (uid: string) => void): void {
     if (this.#next.pods !== pods.length) this.prepare(pods, true)
@@ -100,7 +100,7 @@ export class PodSnapshot {
     this.#version = version
   }
 
-  /** @param live reported by an event; otherwise by a list, which does not say since when */
+  /** @param live reported by an event; otherwise by a list, which doesn't tell since when */
   #factsOf(pod: JsonObject, live: boolean): SnapshotPod | undefined {
     const facts = podFacts(pod)
     if (facts === undefined) return undefined
@@ -135,13 +135,13 @@ export function sameLabels({ labels: a }: PodFacts, { labels: b }: PodFacts): bo
   return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && a[key] === b[key])
 }
 
-/** Of the owner of condition Ready, only that it owns it. */
+/** From the owner of condition Ready, only that it owns it. */
 const READY_FIELDS = { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } }
 const KEPT_ANNOTATIONS_PREFIX = 'podseidon.kubewharf.io/'
 
 /**
- * What podFacts and sync times read of a pod, and nothing else: for FollowChoice.transform.
- * @param annotation one more that is kept; '' = none
+ * Keeps only what podFacts and sync times read of a pod: for FollowChoice.transform.
+ * @param annotation one more to keep; '' = none
  */
 export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
   const metadata = recordOf(pod['metadata'])
@@ -171,11 +171,11 @@ export function slimPod(pod: JsonObject, annotation = ''): JsonObject {
   }
 }
 
-/** The pods of a workload mostly have the same labels: one object for all of them. */
+/** Interns labels: the pods of a workload mostly have the same ones. */
 class SharedLabels {
   readonly #known = new Map<string, Labels>()
 
-  /** @param pods how many there are: far more label sets than that are leftovers */
+  /** @param pods number of pods: far more label sets than that are leftovers */
   shared(labels: Labels, pods: number): Labels {
     const key = JSON.stringify(labels)
     const known = this.#known.get(key)

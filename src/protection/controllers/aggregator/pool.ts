@@ -1,5 +1,5 @@
-// Podseidon's next-event pool: protectors with deletions that the stream has not reported yet. They are counted again at its
-// next event.
+// Podseidon's next-event pool: protectors with deletions that the stream has not reported yet. Its next event triggers a
+// recount.
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
@@ -7,7 +7,7 @@ import type { AggregatorEvents } from '../../core/requests/aggregator-events.ts'
 export class NextEventPool {
   readonly #clock: Clock
   readonly #events: AggregatorEvents
-  /** Since when each waits, monotonic; in this order. */
+  /** Since when each has waited, monotonic; in this order. */
   readonly #waiting = new Map<string, number>()
   #drainedAtMs: number | undefined
 

@@ -1,4 +1,4 @@
-// Which protectors of a cell to count again, when, and why: each at its configured rate, and those with deletions that the stream
+// Which protectors of a cell to recount, when, and why: each at its configured rate, and those with deletions that the stream
 // has not reported yet at its next event.
 
 import { type TurnOutcome, WorkQueue } from '../../../kube/controllers/kernel/work-queue.ts'
@@ -18,8 +18,8 @@ export class Recounts {
   #progress = 0
 
   /**
-   * @param count one protector; never rejects
-   * @param limit protectors at a time
+   * @param count counts one protector; never rejects
+   * @param limit concurrent protectors
    */
   constructor(deps: PodAggregatorDeps, count: (key: string) => Promise<TurnOutcome>, limit: number) {
     const { clock, events } = deps
@@ -28,12 +28,12 @@ export class Recounts {
     this.#queue = new WorkQueue({ turn: count, clock, random: () => deps.random(), limit, pace: PACE })
   }
 
-  /** Protectors to be counted. */
+  /** Protectors queued for counting. */
   get queued(): number {
     return this.#queue.size
   }
 
-  /** Protectors that wait for the next event of the stream. */
+  /** Protectors waiting for the next event of the stream. */
   get waiting(): number {
     return this.#pool.size
   }
@@ -76,14 +76,14 @@ export class Recounts {
     })
   }
 
-  /** The protector was counted as of `progress`; it is counted again when the stream advances beyond that. */
+  /** The protector was counted at `progress`; recount it when the stream advances beyond that. */
   awaitMore(live: LiveProtector, progress: number): void {
     // An event during the write has already drained the pool.
     if (progress === this.#progress) this.#pool.add(live.key)
     else this.mark(live, 'NextEvent')
   }
 
-  /** The next event of the stream need not recount it. */
+  /** The next event of the stream need not trigger a recount. */
   awaitNothing(live: LiveProtector): void {
     this.#pool.remove(live.key)
   }
@@ -93,7 +93,7 @@ export class Recounts {
     this.#pool.remove(key)
   }
 
-  /** Starts nothing more; resolves when the running counts are done. */
+  /** Starts no more counts; resolves when the running ones are done. */
   stop(): Promise<void> {
     return this.#queue.stop()
   }

@@ -1,4 +1,4 @@
-// Whether a cell has gone back in time, as after a restored backup. Then a status counted from a newer snapshot is outdated, not
+// Detects that a cell has gone back in time, as after a restored backup. A status counted from a newer snapshot is then outdated, not
 // ahead of us.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -10,7 +10,7 @@ export interface RestoredCellDeps {
   readVersion(): Promise<string>
   readonly clock: Clock
   readonly log: Logger
-  /** Called once, when it is found. */
+  /** Called once, on detection. */
   onRestored(): void
 }
 
@@ -32,7 +32,7 @@ export class RestoredCell {
     return this.#restored
   }
 
-  /** Another replica has counted the cell as of `version`, newer than what is known here: usually we are just late. Never rejects. */
+  /** Another replica has counted the cell at `version`, newer than known here: usually we just lag. Never rejects. */
   async check(version: string): Promise<void> {
     const { clock, cell, log } = this.#deps
     if (this.#checking || this.#restored || clock.monotonic() < this.#nextMs) return

@@ -1,4 +1,4 @@
-// Marks cells that have been silent for staleAfter in the statuses of PodProtectors that nobody else writes, and removes the mark
+// Marks cells that have been silent for staleAfter in the statuses of PodProtectors that have no other writer, and removes the mark
 // when they are heard from again. The ledger compares the times itself; the mark is for readers of statuses.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -23,11 +23,11 @@ export interface StaleCellSweeperDeps {
 }
 
 export interface StaleCellSweeper {
-  /** Nothing is written afterwards. */
+  /** No writes afterwards. */
   stop(): Promise<void>
 }
 
-/** The shortest interval, however short staleAfter is. */
+/** Minimum interval, however short staleAfter is. */
 const MIN_SWEEP_MS = 100
 
 /** Sweeps three times per staleAfter while this replica leads; does nothing when that is 0. */
@@ -75,7 +75,7 @@ async function resummarize(
     const status = summarize(protector.status?.cells ?? [], limits, Math.round(clock.now() * 1000))
     protectors.put(await core.update(POD_PROTECTORS, { ...protector, status }, 'status'))
   } catch (error) {
-    // Somebody else wrote it first, or it was deleted.
+    // Another client wrote it first, or it was deleted.
     if (error instanceof StatusError && (error.reason === 'Conflict' || error.code === 404)) return
     const why = errorMessage(error)
     log.warn('a silent cell could not be marked stale', { protector: live.key, why })

@@ -1,4 +1,4 @@
-// What the aggregator of a cell does while it leads: it follows the pods, and counts for the protectors whose counts may have
+// The aggregator of a cell while it leads: follows the pods, and counts for the protectors whose counts may have
 // changed. Its state ends with the term.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -18,13 +18,13 @@ import { type PodChange, sameForCounting, sameLabels } from './pod-snapshot.ts'
 import { Recounts } from './recounts.ts'
 import { RestoredCell } from './restored.ts'
 
-/** Protectors at a time; one of them never twice. */
+/** Concurrent protectors; never the same one twice. */
 const CONCURRENCY = 4
 /** A timer may fire slightly early, and the pod would then be counted one aggregation later. */
 const TIMER_SLACK_MS = 2
-/** While the clocks of the cell are not known: how often pods that have just become ready are checked again. */
+/** While the cell's clocks are unknown: how often pods that have just become ready are checked again. */
 const CLOCK_LOOK_MS = 1_000
-/** How often within `staleAfter` the term looks for statuses that would become stale. */
+/** How often within `staleAfter` the term looks for statuses that are about to become stale. */
 const REFRESHES = 12
 const MIN_REFRESH_MS = 100
 
@@ -45,7 +45,7 @@ export class AggregatorTerm {
   #telling = ''
   #stopped = false
 
-  /** @throws {SyntaxError} when a pod selector cannot be read */
+  /** @throws {SyntaxError} if a pod selector is invalid */
   constructor(deps: PodAggregatorDeps, members: readonly CellMember[]) {
     const { cell, clock, log, protectors, settings } = deps
     this.#deps = deps
@@ -103,7 +103,7 @@ export class AggregatorTerm {
     return known ? this.#pods : undefined
   }
 
-  /** What is wrong, and since when. */
+  /** The current problem, and since when. */
   #state(): Pick<PodAggregatorDescription, 'leads' | 'sinceMs' | 'message'> {
     const silent = this.#members.find(({ message }) => message !== '')
     if (silent !== undefined) return { leads: true, sinceMs: silent.sinceMs, message: silent.message }
@@ -112,7 +112,7 @@ export class AggregatorTerm {
     return { leads: true, sinceMs, message: this.#writeFault }
   }
 
-  /** Starts nothing more; resolves when the running counts are done. */
+  /** Starts no more counts; resolves when the running ones are done. */
   async stop(): Promise<void> {
     this.#stopped = true
     clearInterval(this.#refreshing)
@@ -122,7 +122,7 @@ export class AggregatorTerm {
     await counting
   }
 
-  // === what the clusters say ===
+  // === events of the clusters ===
 
   #onReplaced(): void {
     this.#recounts.handle('', 'List', () => {
@@ -143,7 +143,7 @@ export class AggregatorTerm {
     })
   }
 
-  /** The earliest of all clusters; undefined = not known for one of them. */
+  /** The earliest of all clusters; undefined = unknown for one of them. */
   #streamTime(): number | undefined {
     let least = Number.POSITIVE_INFINITY
     for (const { streamTime } of this.#members) {
@@ -153,7 +153,7 @@ export class AggregatorTerm {
     return Number.isFinite(least) ? least : undefined
   }
 
-  /** Of the cluster that has been silent the longest. */
+  /** For the cluster that has been silent longest. */
   #heardAtMs(): number {
     return Math.min(...this.#members.map(({ heardAtMs }) => heardAtMs))
   }
@@ -170,7 +170,7 @@ export class AggregatorTerm {
     this.#recounts.handle(namespace, 'PodProtector', () => this.#recounts.mark(live, 'PodProtector'))
   }
 
-  /** Recounts so that a cell that is heard from does not become stale only because nothing changes there. */
+  /** Recounts so that an idle cell that is still heard from doesn't become stale. */
   #refresh(): void {
     const { protectors, cell, settings } = this.#deps
     if (!this.#pods.complete) return
@@ -237,7 +237,7 @@ export class AggregatorTerm {
     this.#learn(await writeStatus(this.#deps.core, protector, status))
   }
 
-  /** So that the next aggregation builds on it, even if the watch is late. */
+  /** The next aggregation builds on it, even if the watch lags. */
   #learn(object: JsonObject): void {
     const { metadata } = object as { metadata?: { namespace?: string; name?: string } }
     this.#telling = `${metadata?.namespace}/${metadata?.name}`
@@ -262,7 +262,7 @@ export class AggregatorTerm {
     else this.#recounts.awaitMore(live, progress)
   }
 
-  /** By the clock of stream times; all members have the same. */
+  /** On the clock of stream times; all members share it. */
   #nowMicros(): number {
     return Math.max(...this.#members.map(({ streamTime }) => streamTime.now()))
   }

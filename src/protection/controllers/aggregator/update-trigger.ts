@@ -1,4 +1,4 @@
-// Keeps a pod in a cell and updates it regularly, so that an idle cell still sends events: without events nobody knows whether
+// Keeps a pod in a cell and updates it regularly, so that an idle cell still sends events: without events we can't tell whether
 // the watch has seen everything. The pod is never scheduled. It stays when the process ends.
 
 import type { CompiledAggregation } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -36,11 +36,11 @@ const LONGEST_BACKOFF_MS = 60_000
 export class UpdateTrigger {
   readonly #deps: UpdateTriggerDeps
   readonly #queue: WorkQueue
-  /** The error that was logged last. */
+  /** The last error logged. */
   #fault = ''
   #stopped = false
 
-  /** Writes from now on. */
+  /** Starts writing. */
   constructor(deps: UpdateTriggerDeps) {
     this.#deps = deps
     const { trigger, cell, clock, log } = deps
@@ -85,7 +85,7 @@ export class UpdateTrigger {
     }
   }
 
-  /** A merge patch also restores a removed annotation. @returns false when there is no pod */
+  /** A merge patch also restores a removed annotation. @returns false if there is no pod */
   async #update(): Promise<boolean> {
     const { client, trigger } = this.#deps
     const { namespace, name } = trigger
@@ -126,7 +126,7 @@ export class UpdateTrigger {
   }
 }
 
-/** Podseidon's dummy pod, with what a namespace of Pod Security level `restricted` demands. */
+/** Podseidon's dummy pod, plus what a namespace of Pod Security level `restricted` requires. */
 function triggerPod(
   { namespace, name, podSelector }: UpdateTriggerDeps['trigger'],
   annotations: Record<string, string>,

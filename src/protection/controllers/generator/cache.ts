@@ -1,4 +1,4 @@
-// What the generator knows of workloads and PodProtectors: just enough to decide whether something has to be done.
+// The generator's cache of workloads and PodProtectors: just enough to decide whether there is anything to do.
 
 import { NamesByKey } from '../../../gateway/core/cluster/names-by-key.ts'
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
@@ -17,10 +17,10 @@ import type { GeneratorKind } from '../../core/generator/kinds.ts'
 import { claimedSource } from '../../core/generator/names.ts'
 import { cellsToRemove } from '../../core/ledger/cells.ts'
 
-/** What one turn reconciles. */
+/** The subject of one reconcile turn. */
 export type GeneratorSubject =
   | { readonly source: SourceRef }
-  /** A protector without a workload that is watched. */
+  /** A protector without a watched workload. */
   | { readonly protector: { readonly namespace: string; readonly name: string } }
 
 export class GeneratorCache {
@@ -29,7 +29,7 @@ export class GeneratorCache {
   readonly #protectors = new Map<string, JsonObject>()
   /** By `namespace/name` of the protector: the key of the workload that should have it. */
   readonly #wantedBy = new Map<string, string>()
-  /** By the key of a workload: protectors that claim to belong to it. */
+  /** By workload key: protectors that claim to belong to it. */
   readonly #claims = new NamesByKey()
   readonly #subjects = new Map<string, GeneratorSubject>()
 
@@ -68,7 +68,7 @@ export class GeneratorCache {
     this.#tidy(key)
   }
 
-  /** @returns the keys to reconcile; none when only the status has changed */
+  /** @returns the keys to reconcile; none if only the status has changed */
   putProtector(object: JsonObject): string[] {
     const at = { namespace: namespaceOf(object), name: nameOf(object) }
     const key = `${at.namespace}/${at.name}`
@@ -94,7 +94,7 @@ export class GeneratorCache {
     return this.#concerned(key, this.#unclaim(key, before))
   }
 
-  /** Names of protectors that claim the workload but are not the one it should have. */
+  /** Names of protectors that claim the workload without being its designated one. */
   otherNames(ref: SourceRef): string[] {
     const key = sourceKey(ref)
     const own = wantedKey(ref)
@@ -108,7 +108,7 @@ export class GeneratorCache {
     return protector !== undefined && cellsToRemove(protector) !== undefined
   }
 
-  /** The decision from what is known. */
+  /** The decision from cached state. */
   decide(ref: SourceRef): GeneratorDecision {
     const facts = this.#sources.get(sourceKey(ref))?.facts
     const others = this.otherNames(ref).map((name) => this.#protectors.get(`${ref.namespace}/${name}`))

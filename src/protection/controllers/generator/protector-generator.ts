@@ -1,4 +1,4 @@
-// Keeps the PodProtectors of workloads: creates them, repairs them when somebody changes them, and deletes them together with their
+// Maintains the PodProtectors of workloads: creates them, repairs them when others change them, and deletes them together with their
 // workload, but never because a workload is missing. The leader writes; the other replicas watch, ready to take over.
 
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -17,30 +17,30 @@ import { GeneratorReports } from './reports.ts'
 import { settleSource, settleStray, type TurnDeps } from './turn.ts'
 
 export interface ProtectorGeneratorDeps {
-  /** Where the workloads are. */
+  /** API server of the workloads. */
   readonly workloads: ObjectClient
-  /** Where the PodProtectors are. */
+  /** API server of the PodProtectors. */
   readonly core: ObjectClient
   /** None = only cells are removed, on request. */
   readonly kinds: readonly GeneratorKind[]
   readonly leadership: Leading
-  /** Of the process; used to sum up after cells were removed. */
+  /** Of this process; used to summarize the status after cells were removed. */
   readonly limits: HistoryLimits
   readonly clock: Clock
   /** In [0, 1). */
   random(): number
   readonly log: Logger
   readonly events: GeneratorEvents
-  /** How often everything is reconciled without an event. Default 60 s. */
+  /** Interval of a full resync. Default 60 s. */
   readonly resyncMs?: number
 }
 
 export interface ProtectorGenerator {
-  /** Workloads that wait for a turn. */
+  /** Workloads queued for a turn. */
   readonly queued: number
   /** Why PodProtectors are not generated or repaired; '' = they are. */
   readonly problem: string
-  /** Nothing is written afterwards. */
+  /** No writes afterwards. */
   stop(): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export function startProtectorGenerator(deps: ProtectorGeneratorDeps): Protector
 
 const DEFAULT_RESYNC_MS = 60_000
 const TICK_MS = 1_000
-/** Workloads at a time. */
+/** Concurrent turns. */
 const TURNS = 8
 
 class Generator implements ProtectorGenerator {
@@ -63,7 +63,7 @@ class Generator implements ProtectorGenerator {
   /** Kinds that were listed at least once, and 'protectors'. */
   readonly #heard = new Set<GeneratorKind | 'protectors'>()
   readonly #reports: GeneratorReports
-  /** By kind: why its objects cannot be followed. */
+  /** By kind: why its objects can't be followed. */
   readonly #away = new Map<string, string>()
   #tenant: Tenant | undefined
   /** Position of the current sweep. */
@@ -89,7 +89,7 @@ class Generator implements ProtectorGenerator {
 
   get problem(): string {
     for (const [kind, message] of this.#away) return `${kind} objects cannot be followed: ${message}`
-    // What was refused while it led is not tried again until it leads again.
+    // Missing rights found while it led are not retried until it leads again.
     return this.#deps.leadership.isLeader() ? this.#reports.forbidden : ''
   }
 
@@ -98,7 +98,7 @@ class Generator implements ProtectorGenerator {
     this.#informers.push(this.#followProtectors(core))
     for (const kind of kinds) this.#informers.push(this.#followSources(workloads, kind))
     const tickMs = Math.min(TICK_MS, resyncMs)
-    // In slices, so that many workloads do not block other work.
+    // In slices, so that many workloads don't block other work.
     const sweep = (): void => this.#sweep(Math.ceil((this.#cache.size * tickMs) / resyncMs))
     this.#tenant = this.#deps.leadership.run('the generator of PodProtectors', () => {
       const ticking = setInterval(sweep, tickMs)
@@ -115,7 +115,7 @@ class Generator implements ProtectorGenerator {
     await this.#queue.stop()
   }
 
-  // === what the API servers say ===
+  // === events of the API servers ===
 
   #followProtectors(client: ObjectClient): Informer<string> {
     return new Informer({
@@ -168,7 +168,7 @@ class Generator implements ProtectorGenerator {
     this.#deps.log.warn('PodProtectors are generated from an outdated state', { kind: what, reason: message })
   }
 
-  // === what is done ===
+  // === work ===
 
   #add(keys: Iterable<string>): void {
     if (!this.#mayWrite()) return
@@ -195,7 +195,7 @@ class Generator implements ProtectorGenerator {
     this.#add(keys)
   }
 
-  /** Whether a turn would find something to do or to report. */
+  /** Whether a turn would have something to do or to report. */
   #concerns(key: string): boolean {
     const subject = this.#cache.subject(key)
     if (subject === undefined || !this.#heard.has('protectors')) return false

@@ -63,7 +63,7 @@ function protectorOf(row: Row): PodProtector {
   }
 }
 
-/** As the table writes it. */
+/** In the form of the table. */
 function flat(sums: ProtectorSums): Record<string, unknown> {
   const states = POD_STATES.map((name) => {
     const { meetsMinAvailable, replicas, proportionPpm } = sums.states[name]

@@ -1,4 +1,4 @@
-// How well all workloads together are protected: sums over all PodProtectors, updated with each change of one.
+// How well all workloads together are protected: sums over all PodProtectors, updated on each change.
 
 import type { PodProtector } from '../../api/pod-protector.ts'
 import { added, monitorGauges, NO_SUMS, type ProtectorSums, sumsOf } from '../../core/quota/protector-sums.ts'
@@ -33,7 +33,7 @@ export class ProtectorMonitor {
   }
 }
 
-/** Monitors the table from now on. @returns stops it */
+/** Starts monitoring the table. @returns a function that stops it */
 export function monitorProtectors(monitor: ProtectorMonitor, table: ProtectorTable): () => void {
   for (const { key, protector } of table.values()) monitor.put(key, protector)
   return table.onChange(({ key, protector }, gone) => {

@@ -1,4 +1,4 @@
-// Logs workloads that are not protected as they should be: each problem once, until it changes.
+// Logs workloads that are not protected as intended: each problem once, until it changes.
 
 import type { Logger } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
@@ -9,7 +9,7 @@ import type { TurnResult } from './turn.ts'
 export class GeneratorReports {
   readonly #log: Logger
   readonly #said = new Map<string, string>()
-  /** By workload: why its PodProtector cannot be written, where a right is missing. */
+  /** By workload: why its PodProtector can't be written, if a right is missing. */
   readonly #forbidden = new Map<string, string>()
 
   constructor(log: Logger) {
@@ -22,7 +22,7 @@ export class GeneratorReports {
     return ''
   }
 
-  /** @returns what is wrong, for metrics; '' = nothing */
+  /** @returns the problem, for metrics; '' = none */
   report(key: string, { decision, facts }: TurnResult): string {
     this.#forbidden.delete(key)
     if (decision.fault === '') this.#said.delete(key)
@@ -33,7 +33,7 @@ export class GeneratorReports {
   }
 
   failed(key: string, error: unknown): TurnOutcome {
-    // Somebody else wrote first, or the object is gone.
+    // Another client wrote first, or the object is gone.
     if (error instanceof StatusError && error.code === 409) return 'conflict'
     if (error instanceof StatusError && error.code === 403) this.#forbidden.set(key, errorMessage(error))
     else this.#forbidden.delete(key)

@@ -1,4 +1,4 @@
-// Reconciles one workload and its protectors. The cache may be outdated, so the objects are read again before a write. Each write
+// Reconciles one workload and its protectors. The cache may be stale, so the objects are read again before a write. Each write
 // carries the resourceVersion it was decided on; on a conflict the workload is reconciled again.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -29,7 +29,7 @@ export interface TurnDeps {
   now(): number
 }
 
-/** What was found and done for a workload. */
+/** What a turn found and did for a workload. */
 export interface TurnResult {
   readonly decision: GeneratorDecision
   readonly facts: SourceFacts | undefined
@@ -59,7 +59,7 @@ export async function settleSource(deps: TurnDeps, ref: SourceRef, otherNames: r
   return { decision, facts }
 }
 
-/** A protector without a workload: cells are removed on request all the same. */
+/** A protector without a workload: cells are still removed on request. */
 export async function settleStray(deps: TurnDeps, at: ObjectName): Promise<void> {
   const protector = await found(deps.core, POD_PROTECTORS, at)
   if (protector !== undefined && deps.isLeader()) await removeCells(deps, protector)
@@ -143,7 +143,7 @@ class SourceWrites {
   }
 }
 
-/** The status first: once the annotation is gone, the request is forgotten. */
+/** Writes the status first: removing the annotation completes the request. */
 async function removeCells(deps: TurnDeps, protector: JsonObject): Promise<JsonObject> {
   const cells = cellsToRemove(protector)
   if (cells === undefined) return protector

@@ -12,7 +12,7 @@ test('a deletion is known since it was first seen, whatever time it bears itself
   assert.equal(times.of('p', 1000)(entry('a', 5)), 1000)
   const second = times.of('p', 2000)
   assert.deepEqual([second(entry('a', 5)), second(entry('b', 9_999_999))], [1000, 2000])
-  // Let through once more: its time begins again. And what another protector knows does not count for this one.
+  // Admitted again: its time restarts. And another protector's entries don't count for this one.
   assert.equal(times.of('p', 3000)(entry('a', 6)), 3000)
   assert.equal(times.of('q', 3000)(entry('a', 5)), 3000)
   times.forget('p')

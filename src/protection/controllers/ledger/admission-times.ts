@@ -1,5 +1,5 @@
-// When the aggregator first saw each admitted deletion, by its own clock. The time until which a deletion may still happen starts
-// there, so that the clocks of other replicas do not matter.
+// When the aggregator first saw each admitted deletion, by its own clock. The deadline of a deletion is counted from
+// then, so that the clocks of other replicas don't matter.
 
 import type { HistoryEntry } from '../../core/history/entry.ts'
 import type { CellSnapshot } from '../../core/ledger/prune-history.ts'
@@ -9,7 +9,7 @@ export class AdmissionTimes {
   readonly #known = new Map<string, Known>()
 
   /**
-   * For one aggregation of one protector: entries that it does not ask for are forgotten.
+   * For one aggregation of one protector: drops entries that it doesn't ask for.
    * @param nowMicros the time for new entries
    */
   of(protector: string, nowMicros: number): NonNullable<CellSnapshot['knownSince']> {

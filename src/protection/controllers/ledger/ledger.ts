@@ -1,6 +1,6 @@
-// The ledger of pod protection in this process: it watches the PodProtectors, gives verdicts on deletions, and writes admitted ones
-// into the admission histories. The request path and the webhook share one ledger; other replicas have their own, and all of them
-// meet in the objects.
+// The ledger of pod protection in this process: watches the PodProtectors, decides about deletions, and writes admitted ones
+// into the admission histories. The request path and the webhook share one ledger; other replicas have their own, and all
+// synchronize through the objects.
 
 import { nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -33,7 +33,7 @@ export interface ProtectionLedgerDeps {
   readonly client: ObjectClient
   readonly settings: ProtectionSettings
   readonly clock: Clock
-  /** Of the cells whose pods are deleted. */
+  /** Clocks of the cells whose pods are deleted. */
   readonly clocks: CellClocks
   /** In [0, 1). */
   random(): number
@@ -45,20 +45,20 @@ export interface ProtectionLedgerDeps {
 
 export interface ProtectionLedger extends ProtectionGate {
   readonly protectors: ProtectorTable
-  /** Whether it is known which pods have a protector: from the core cluster, or from before. */
+  /** Whether it is known which pods have a protector: from the core cluster, or from a saved state. */
   readonly knowsProtectors: boolean
-  /** What was known before, until the core cluster answers; without effect when it has. */
+  /** Restores a saved state, until the core cluster answers; no effect after that. */
   restore(restored: RestoredProtectors): void
   /** PodProtectors with pending writes. */
   readonly writing: number
-  /** Finishes pending writes for at most a second; requests that still wait then get an error. Nothing is written afterwards. */
+  /** Finishes pending writes for at most a second; requests still waiting then get an error. No writes afterwards. */
   stop(): Promise<void>
 }
 
-/** Timeout of one write, however long its requests would wait. */
+/** Timeout per write, however long its requests would wait. */
 const WRITE_TIMEOUT_MS = 10_000
 const IDLE_MS = 1_000
-/** PodProtectors that are written at a time; as many connections as a client of an API server opens. */
+/** PodProtectors written concurrently; as many connections as a client of an API server opens. */
 const WRITES_AT_ONCE = 32
 const STOP_MS = 1_000
 
@@ -130,7 +130,7 @@ class Ledger implements ProtectionLedger {
     return this.#knownNamespaces?.has(namespace) ?? true
   }
 
-  /** The namespaces that have a protector; undefined = not known. */
+  /** Namespaces with a protector; undefined = unknown. */
   get #knownNamespaces(): ReadonlySet<string> | undefined {
     return this.protectors.synced ? this.protectors.namespaces() : this.#restored?.namespaces
   }
@@ -205,7 +205,7 @@ class Ledger implements ProtectionLedger {
         requests,
       )
     } catch (error) {
-      // A bug: it fails these deletions and nothing else.
+      // A bug: fails only these deletions.
       log.error('deletions cannot be evaluated', { error })
       return requests.map((request) => nothingKnown(request, 'internal error; the log of the gateway has the details'))
     }
@@ -221,7 +221,7 @@ class Ledger implements ProtectionLedger {
     })
   }
 
-  /** Releases with the next write. If that fails for long, the aggregator drops the reservations after reservationTimeout. */
+  /** Releases with the next write. If that keeps failing, the aggregator drops the reservations after reservationTimeout. */
   #takeBack(key: string, operations: readonly LedgerOperation[]): void {
     if (operations.length === 0) return
     const { settings, clock, events } = this.#deps

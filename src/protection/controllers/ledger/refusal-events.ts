@@ -13,9 +13,9 @@ import { DELAYED_REASON, REFUSED_REASON } from '../../core/ledger/verdicts.ts'
 export interface RefusalEventsDeps extends EventRecorderDeps {
   /** Client of the API server that holds the PodProtectors. */
   readonly core: ObjectClient
-  /** Client of the cluster that has the pods of a cell; undefined = not known, and pods get no Events. */
+  /** Client of the cluster that holds the pods of a cell; undefined = unknown, and pods get no Events. */
   worker(cell: string): ObjectClient | undefined
-  /** metadata.uid of a PodProtector by `namespace/name`; '' = not known. */
+  /** metadata.uid of a PodProtector by `namespace/name`; '' = unknown. */
   protectorUid(key: string): string
 }
 
@@ -54,7 +54,7 @@ export class RefusalEvents {
     this.#recorder.record(worker, involved, { type: 'Warning', reason, message: toldOnPod })
   }
 
-  /** Drops what has not been written. */
+  /** Drops pending writes. */
   stop(): Promise<void> {
     return this.#recorder.stop()
   }

@@ -1,12 +1,12 @@
-// The PodProtectors of a last good state: which pods have one, and nothing of how many are available. While the core cluster is away at a
-// start, the deletion of a pod that has none passes as before; of one that has one, the failurePolicy decides.
+// PodProtectors from a last good state: which pods have one, without availability. If the core cluster is unreachable at
+// startup, deletions of unprotected pods pass as usual; for protected ones the failurePolicy decides.
 
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { Labels } from '../../../kube/core/selectors/label-requirement.ts'
 import { ProtectorIndex } from '../../core/selectors/protector-index.ts'
 
-/** What is kept of a PodProtector. */
+/** The saved part of a PodProtector. */
 export interface KeptProtector {
   readonly key: string
   readonly namespace: string
@@ -17,7 +17,7 @@ export class RestoredProtectors {
   readonly #index = new ProtectorIndex()
   readonly #namespaces = new Set<string>()
 
-  /** @param records as they were kept; others are left out */
+  /** @param records as saved; invalid ones are skipped */
   constructor(records: readonly unknown[]) {
     for (const record of records) {
       if (!isRecord(record) || !isRecord(record['selector'])) continue

@@ -1,4 +1,4 @@
-// Verdicts on deletions. First all protectors of a pod are evaluated by what is known; if one of them refuses, nothing is written.
+// Verdicts on deletions. First all protectors of a pod are evaluated on cached state; if one of them refuses, nothing is written.
 // Otherwise the deletion is reserved in all of them, or in none.
 
 import type { Clock } from '../../../kit/api/ports.ts'
@@ -29,13 +29,13 @@ export type LedgerAnswer = BatchAnswer<LedgerResult>
 
 export interface LedgerReviewDeps {
   readonly protectors: ProtectorTable
-  /** What was known before, while the protectors are not. Default: nothing. */
+  /** Saved state, used until the protectors are known. Default: none. */
   readonly restored?: RestoredProtectors | undefined
   readonly quotas: KnownQuotas
   readonly settings: ProtectionSettings
   readonly clock: Clock
   readonly clocks: CellClocks
-  /** All of them go into the next write of the protector. */
+  /** All requests go into the protector's next write. */
   submit(key: string, requests: readonly BatchRequest<LedgerOperation>[]): readonly Promise<LedgerAnswer>[]
   /** Releases reservations. */
   release(cell: string, uid: string, holds: readonly ReservationHold[]): void
@@ -50,33 +50,33 @@ export interface Reviewed {
 /** A deletion that is being reviewed. */
 interface Review {
   readonly request: ProtectionRequest
-  /** By each protector of the pod. */
+  /** One per protector of the pod. */
   readonly evaluations: readonly Evaluation[]
   /** Reached without a write; undefined = not yet. */
   verdict: ProtectionVerdict | undefined
 }
 
-/** What one protector says of the deletion. */
+/** One protector's evaluation of the deletion. */
 interface Evaluation {
   readonly live: LiveProtector
   readonly protector: LiveProtector['protector']
   /** undefined = the deletion is only recorded. */
   readonly pod: QuotaPod | undefined
-  /** Monotonic ms: from when on the pod may be available, if it is not now. */
+  /** Monotonic ms: the earliest time at which the pod may become available, if it isn't now. */
   readonly availableFromMs: number
-  /** From what is known without a write. */
+  /** From cached state, without a write. */
   finding: Finding
   answer: Promise<LedgerAnswer> | undefined
 }
 
 /** How long a record waits for a batch that is written anyway. */
 const RECORD_WAIT_MS = 500
-/** After this time nobody needs the record. */
+/** After this time the record is useless. */
 const RECORD_TIMEOUT_MS = 30_000
 const UNKNOWN = 'the PodProtectors have not been read yet'
 const AWAY = 'the core cluster has not answered since this gateway was started'
 
-/** One result for each request, in their order. */
+/** One result per request, in order. */
 export async function reviewAll(
   deps: LedgerReviewDeps,
   requests: readonly ProtectionRequest[],
@@ -120,7 +120,7 @@ function begin(
   return { request, evaluations, verdict }
 }
 
-/** Whether a pod has a protector is all that is taken from a state of before: nothing passes because it was available then. */
+/** A saved state only tells whether a pod has a protector: nothing passes because it was available then. */
 function byRestored(request: ProtectionRequest, restored: RestoredProtectors | undefined): ProtectionVerdict {
   if (restored === undefined) return failed(request, UNKNOWN)
   const [protector] = restored.matching(request.pod.namespace, request.pod.labels)
@@ -129,7 +129,7 @@ function byRestored(request: ProtectionRequest, restored: RestoredProtectors | u
 
 const NO_NUMBERS = { count: 0, lag: 0, required: 0, maxConcurrentLag: 0 }
 
-/** Evaluates all deletions of one protector together, by what is known of it. */
+/** Evaluates all deletions of one protector together, on cached state. */
 function evaluate({ quotas, settings, clock }: LedgerReviewDeps, reviews: readonly Review[]): void {
   const nowMicros = clock.now() * 1000
   for (const [key, group] of byProtector(reviews)) {
@@ -226,7 +226,7 @@ async function finish(deps: LedgerReviewDeps, review: Review): Promise<Protectio
   return failure === undefined ? conclude(review, findings, reservation) : { ...failure, reservation }
 }
 
-/** A pod that is too young to count has not failed its criterion: it passes like one whose deletion is only recorded. */
+/** A pod too young to count has not failed its criterion: it passes like one whose deletion is only recorded. */
 function resultOf({ pod }: Evaluation, result: Finding['result']): Finding['result'] {
   return result === 'AlreadyUnhealthy' && pod?.young === true ? 'Recorded' : result
 }
@@ -260,7 +260,7 @@ interface EvaluatedRequest {
 
 type Group = [EvaluatedRequest, ...EvaluatedRequest[]]
 
-/** The deletions without a verdict by the key of the protector, in their order. */
+/** The deletions without a verdict, grouped by protector key, in order. */
 function byProtector(reviews: readonly Review[]): ReadonlyMap<string, Readonly<Group>> {
   const groups = new Map<string, Group>()
   for (const { request, evaluations, verdict } of reviews) {

@@ -1,5 +1,5 @@
 // The ledger's writes: one batch at a time into the admission history of a PodProtector, by compare-and-swap on its status. A deletion
-// passes only after it was written; a write that nobody waited for is released.
+// passes only after it was written; a write that no request waits for any more is released.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -23,7 +23,7 @@ export interface LedgerOperation {
   readonly history: HistoryOperation
   /** Only for the PodProtector with this uid, not for another of the same name; undefined = for whichever selects the pod. */
   readonly protectorUid?: string
-  /** Monotonic ms: when a ready pod may become available. Default: time alone does not make it available. */
+  /** Monotonic ms: when a ready pod may become available. Default: time alone doesn't make it available. */
   readonly availableFromMs?: number
   /** The protector whose selector matched the pod; if the selector has changed since, the labels are matched again. */
   readonly matchedBy?: { readonly protector: PodProtector; readonly labels: Readonly<Record<string, string>> }
@@ -44,7 +44,7 @@ export interface LedgerWritesDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly events: ProtectionEvents
-  /** It is not known whether a write happened. If it did, these operations undo it. */
+  /** A write may or may not have happened. If it did, these operations undo it. */
   onUnknown(key: string, releases: readonly LedgerOperation[]): void
 }
 
@@ -61,14 +61,14 @@ const NOTHING_TO_DO: LedgerResult = { ...NO_PROTECTOR, result: 'Done' }
 
 export class LedgerWrites {
   readonly #deps: LedgerWritesDeps
-  /** Keys whose known state may be outdated: the next write reads first. */
+  /** Keys whose cached state may be stale: the next write reads first. */
   readonly #unsure = new Set<string>()
 
   constructor(deps: LedgerWritesDeps) {
     this.#deps = deps
   }
 
-  /** One batch, as RetryBatch asks for it. Never rejects. */
+  /** Writes one batch for RetryBatch. Never rejects. */
   async execute(key: string, operations: readonly LedgerOperation[]): Promise<BatchOutcome<LedgerResult>> {
     const { clock, events } = this.#deps
     const startMs = clock.monotonic()
@@ -91,7 +91,7 @@ export class LedgerWrites {
       this.#unsure.delete(key)
       return { result: 'unchanged', outcome: { type: 'done', results } }
     }
-    // Until the server has answered, which it may never do.
+    // Until the server has answered, which may never happen.
     this.#unsure.add(key)
     const { apiVersion, kind, spec, metadata } = protector
     const { name, namespace, uid, resourceVersion } = metadata
@@ -121,13 +121,13 @@ export class LedgerWrites {
     const code = error instanceof StatusError ? error.code : 0
     if (code === 409) return { result: 'conflict', outcome: { type: 'conflict' } }
     if (isMissing(error, nameIn(key))) return this.#gone(key, operations)
-    // Only a 4xx is certain to have written nothing.
+    // Only a 4xx guarantees that nothing was written.
     if (code < 400 || code >= 500) this.#deps.onUnknown(key, releasesOf(operations, results))
     this.#deps.log.debug('admission history cannot be written', { protector: key, reason: errorMessage(error) })
     return { result: 'error', outcome: { type: 'failed', error } }
   }
 
-  /** Reads the object from the server, whatever the watch says; undefined = it does not exist. */
+  /** Reads the object from the server, bypassing the watch; undefined = it doesn't exist. */
   async #read(key: string): Promise<PodProtector | undefined> {
     const { client, protectors } = this.#deps
     const name = nameIn(key)
@@ -142,7 +142,7 @@ export class LedgerWrites {
     }
   }
 
-  /** At once, so that the next verdict sees it. An object that the watch has seen deleted or replaced is left to the watch. */
+  /** Immediately, so that the next verdict sees it. An object that the watch has seen deleted or replaced is left to the watch. */
   #learn(key: string, object: JsonObject): void {
     const known = this.#deps.protectors.get(key)?.protector.metadata.uid
     const { uid } = object['metadata'] as PodProtector['metadata']
@@ -169,7 +169,7 @@ export class LedgerWrites {
   }
 }
 
-/** Of `namespace/name`. */
+/** Name part of `namespace/name`. */
 function nameIn(key: string): string {
   return key.slice(key.indexOf('/') + 1)
 }
@@ -185,7 +185,7 @@ interface Written {
   readonly outcome: BatchOutcome<LedgerResult>
 }
 
-/** The operation as of now: the pod may have become available since it was evaluated. */
+/** The operation at this moment: the pod may have become available since it was evaluated. */
 function historyAt({ history, availableFromMs }: LedgerOperation, monotonicMs: number): HistoryOperation {
   if (history.type !== 'reserve' || history.pod.young !== true) return history
   if (availableFromMs === undefined || monotonicMs < availableFromMs) return history

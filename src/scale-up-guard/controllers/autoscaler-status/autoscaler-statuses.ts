@@ -1,5 +1,5 @@
-// Follows the status ConfigMaps of the cluster-autoscalers of all clusters that ask for it (spec.autoscaler), where this replica leads: the
-// others need not watch the same.
+// Follows the cluster-autoscaler status ConfigMaps of all clusters that ask for it (spec.autoscaler), in the leader only: the
+// other replicas need not watch the same.
 
 import type { CompiledAutoscaler, CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { AutoscalerFact } from '../../../gateway/core/status/status-facts.ts'
@@ -11,12 +11,12 @@ import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadershi
 import { FollowedStatus, slimConfigMap } from './followed-status.ts'
 
 export interface AutoscalerStatusesDeps {
-  /** Those in force. */
+  /** Clusters in force. */
   readonly clusters: {
     names(): Iterable<string>
     get(name: string): { readonly compiled: Pick<CompiledCluster, 'autoscaler'> } | undefined
   }
-  /** As the gateway itself, wherever a server of the cluster is healthy. */
+  /** Connects as the gateway itself, through any healthy endpoint of the cluster. */
   connect(cluster: string): ClosableClient
   readonly leadership: Leading
   readonly clock: Clock
@@ -26,7 +26,7 @@ export interface AutoscalerStatusesDeps {
 export interface FollowedAutoscaler {
   readonly cluster: string
   readonly fact: AutoscalerFact
-  /** Statuses that could not be read so far. */
+  /** Statuses that could not be parsed so far. */
   readonly unreadable: number
 }
 
@@ -67,7 +67,7 @@ export class AutoscalerStatuses {
     if (wanted !== undefined) this.#begin(name, wanted)
   }
 
-  /** undefined = it is not followed here. */
+  /** undefined = not followed here. */
   get(cluster: string): AutoscalerFact | undefined {
     return this.#followed.get(cluster)?.status.fact()
   }

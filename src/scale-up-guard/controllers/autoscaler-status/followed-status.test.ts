@@ -1,4 +1,4 @@
-// What is said of an autoscaler's ConfigMap at each moment, by a clock that the test moves.
+// The reported state of an autoscaler's ConfigMap over time, on a clock controlled by the test.
 
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'

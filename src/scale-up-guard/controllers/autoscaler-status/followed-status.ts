@@ -1,5 +1,5 @@
-// The status ConfigMap of one cluster's autoscaler, as a watch brings it: what it says, and whether somebody still writes it. Clocks of
-// other machines are not compared with ours to tell that it is stale: what counts is how long no write was seen here.
+// Watches the status ConfigMap of one cluster's autoscaler: its content, and whether it is still being written. Staleness is judged
+// by the time since a write was last seen here, never by comparing other machines' clocks with ours.
 
 import type { AutoscalerReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
 import type { CompiledAutoscaler } from '../../../gateway/core/cluster/compiled-cluster.ts'
@@ -11,18 +11,18 @@ import type { FollowEvents } from '../../../kube/api/object-client.ts'
 import { isTextFormat, LAST_UPDATED, readAutoscalerStatus } from '../../core/autoscaler-status/autoscaler-status.ts'
 import { reportOf } from '../../core/autoscaler-status/report.ts'
 import { goTime, withoutProbeTimes, writtenAt } from '../../core/autoscaler-status/status.ts'
-/** Characters of a status: some 300 node groups. */
+/** Characters; enough for some 300 node groups. */
 export const MAX_STATUS: number = 256 * 1024
-/** Between two readings of a status that differs: the autoscaler writes every ten seconds, others who may write could at any rate. */
+/** Between two parses of a changed status: the autoscaler writes every ten seconds, but other writers could write at any rate. */
 const READ_EVERY_MS = 5_000
-/** Of this thread's time, one part in so many goes to reading the status of one cluster. */
+/** Parsing one cluster's status may take at most one part in this many of the thread's time. */
 const SHARE = 50
 
-/** The ConfigMap, as far as it is kept. */
+/** The parts of the ConfigMap that are kept. */
 interface Written {
-  /** The status; cut after MAX_STATUS characters and one. */
+  /** The status; cut one character after MAX_STATUS. */
   readonly text: string
-  /** The annotation, as written. */
+  /** The annotation, unparsed. */
   readonly lastUpdated: string
 }
 
@@ -32,14 +32,14 @@ export class FollowedStatus implements FollowEvents {
   readonly #where: string
   #current = false
   #message = ''
-  /** undefined = there is none, or it was not listed yet. */
+  /** undefined = it doesn't exist, or was not listed yet. */
   #written: Written | undefined
   #listed = false
-  /** When the last write was seen: monotonic. */
+  /** Last write seen: monotonic. */
   #writtenMs = 0
-  /** Whether it was seen being written, or was young when it was read first. */
+  /** A write was seen, or the status was recent when first read. */
   #isAlive = false
-  // What was read last; undefined = nothing was.
+  // Last result of parsing; undefined = none.
   #essence: string | undefined
   #state = ''
   #report: AutoscalerReport | undefined
@@ -47,7 +47,7 @@ export class FollowedStatus implements FollowEvents {
   #fault = ''
   #readAgainMs = Number.NEGATIVE_INFINITY
   #waiting: NodeJS.Timeout | undefined
-  /** Statuses that could not be read. */
+  /** Statuses that could not be parsed. */
   unreadable = 0
 
   constructor(settings: CompiledAutoscaler, clock: Clock) {
@@ -81,7 +81,7 @@ export class FollowedStatus implements FollowEvents {
     return this.#isAlive && this.#report !== undefined ? 'current' : 'pending'
   }
 
-  // === what the watch says ===
+  // === events of the watch ===
 
   onReplace(objects: readonly JsonObject[]): void {
     this.#listed = true
@@ -121,7 +121,7 @@ export class FollowedStatus implements FollowEvents {
     this.#writtenMs = this.#clock.monotonic()
     this.#writtenAtMs = goTime(written.lastUpdated) || writtenAt(written.text)
     const age = this.#clock.now() - this.#writtenAtMs
-    // What is old when it is seen first may be the last word of an autoscaler that is gone.
+    // A status that is old when first seen may be the last one of an autoscaler that is gone.
     this.#isAlive = before !== undefined || age < this.#settings.staleAfterMs
     if (this.#waiting !== undefined) return
     const waitMs = this.#readAgainMs - this.#clock.monotonic()
@@ -155,7 +155,7 @@ export class FollowedStatus implements FollowEvents {
   }
 }
 
-/** Keeps no more of a ConfigMap than is needed. */
+/** Keeps only what is needed of a ConfigMap. */
 export function slimConfigMap(object: JsonObject): JsonObject {
   const { metadata, data } = object
   const { name, namespace, resourceVersion, annotations } = recordOf(metadata)

@@ -1,5 +1,5 @@
-// Takes back what failed of a scale-up: marks the machines, then lowers the target. Each write has the version that was evaluated as its
-// precondition: whatever has changed since is evaluated again.
+// Reverts the failed part of a scale-up: marks the machines, then lowers the target. Each write is guarded by the version that was
+// evaluated: a concurrent change leads to another evaluation.
 
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
@@ -22,16 +22,16 @@ export interface CorrectionDeps {
   readonly group: string
   readonly groupKind: ResourceKind
   readonly machineKind: ResourceKind
-  /** Asked before each write. */
+  /** Checked before each write. */
   mayWrite(): boolean
 }
 
-/** `stale`: something has changed since it was looked at. */
+/** `stale`: changed since it was evaluated. */
 export type CorrectionResult = 'done' | 'stale' | 'failed'
 
 const MANAGER = 'portcullis'
 
-/** Never rejects. @returns what became of it, and what went wrong for people; '' = nothing */
+/** Never rejects. @returns the result and a human-readable error; '' = none */
 export async function correctGroup(
   { found, machines, replicas }: Correction,
   { client, group, groupKind, machineKind, mayWrite }: CorrectionDeps,
@@ -42,7 +42,7 @@ export async function correctGroup(
       const facts = found.machines.get(uid)
       if (facts === undefined || facts.marked) continue
       if (!mayWrite()) return { result: 'stale', message: '' }
-      // A machine that has become a node in the meantime is another version.
+      // A machine that has become a node meanwhile has another version.
       const annotations = { [`${group}/delete-machine`]: MANAGER }
       const seen = { metadata: { namespace, name: machine, resourceVersion: facts.resourceVersion } }
       await patchAsSeen({ client, kind: machineKind, fieldManager: MANAGER }, seen, { metadata: { annotations } })

@@ -5,7 +5,7 @@ import type { PatchTarget } from '../../../kube/controllers/kernel/object-patch.
 import type { GuardCondition } from '../../api/scale-up-guard.ts'
 import { SCALE_UP_GUARDS } from '../../api/scale-up-guard-kind.ts'
 
-/** @param fault why it does not hold, for people; '' = it holds */
+/** @param fault why it doesn't hold, human-readable; '' = it holds */
 export function guardCondition(
   type: 'Ready' | 'NodesKnown',
   fault: string,

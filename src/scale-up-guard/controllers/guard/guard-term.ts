@@ -1,5 +1,5 @@
-// One ScaleUpGuard at work, in the replica that leads: evaluates the groups when something has changed or is due. A backoff is in the status,
-// where all replicas see it, before anything else is done for it; the status is also what a later term goes on from.
+// Serves one ScaleUpGuard in the leader: evaluates the groups on a change or when due. A backoff is written to the status,
+// where all replicas see it, before anything else is done for it; a later term resumes from the status.
 
 import { conditionsOf, withCondition } from '../../../gateway/core/status/conditions.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -29,32 +29,32 @@ import type { GuardEvents } from './guard-events.ts'
 import { GuardedObjects } from './guarded-objects.ts'
 
 export interface GuardTermDeps {
-  /** Where the ScaleUpGuards are. */
+  /** API server of the ScaleUpGuards. */
   readonly control: ObjectClient
   readonly management: ObjectClient
   readonly workload: ObjectClient
-  /** Asked before each write. */
+  /** Checked before each write. */
   isLeader(): boolean
   readonly clock: Clock
   readonly log: Logger
   readonly events: GuardEvents
 }
 
-/** Changes come in bursts. */
+/** Debounces bursts of changes. */
 const QUIET_MS = 50
-/** Of very many machines: looking at them may take at most this fraction of the time, one in ... */
+/** With very many machines, evaluation may take at most one part in this many of the time. */
 const EVALUATION_SHARE = 20
-/** After a write that failed. */
+/** After a failed write. */
 const RETRY_MS = 2_000
 /** After a correction that the cluster refused. */
 const FAILED_MS = 10_000
-/** However far the next time is. */
+/** Upper bound for the next evaluation. */
 const LONGEST_MS = 600_000
 
 export class GuardTerm {
   readonly #deps: GuardTermDeps
   readonly #guard: CompiledGuard
-  /** As it was last read or written. */
+  /** Last version read or written. */
   #object: JsonObject
   readonly #selector: CompiledSelector | undefined
   readonly #objects: GuardedObjects
@@ -66,7 +66,7 @@ export class GuardTerm {
   readonly #queue: WorkQueue
   #stopped = false
 
-  /** @param object as it was seen last: its status says what was known */
+  /** @param object as last seen: its status holds the state of earlier terms */
   constructor(deps: GuardTermDeps, guard: CompiledGuard, object: JsonObject) {
     this.#deps = deps
     this.#guard = guard
@@ -95,7 +95,7 @@ export class GuardTerm {
     this.#wake(QUIET_MS)
   }
 
-  /** Nothing is written afterwards. */
+  /** No writes afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#objects.stop()
@@ -137,7 +137,7 @@ export class GuardTerm {
         nowMs,
       )
     }
-    // What is not known as it is now is left alone.
+    // Don't act on stale data.
     if (fault !== '') return []
     this.#backoff.removeStale(nowMs)
     const { policy } = guard
@@ -148,7 +148,7 @@ export class GuardTerm {
     for (const found of findGroups(objects.objects(), this.#selector)) {
       const { id } = found.group
       const known = this.#known.get(id)
-      // Without Nodes a MachinePool shows nothing at all.
+      // Without Nodes the failures of a MachinePool are not visible.
       if (!canSeeNodes && found.group.machines === undefined) {
         if (known !== undefined)
           reports.push({ ...known, ...UNKNOWN, name: id, shadow: policy.shadow, healthCheck: '' })
@@ -167,7 +167,7 @@ export class GuardTerm {
 
   #fail({ group }: FoundGroup, { failures }: GroupEvaluation, nowMs: number): void {
     const before = this.#backoff.entry(group.id)
-    // Failures during a backoff are of the same attempt.
+    // Failures during a backoff belong to the same attempt.
     const isSame = before !== undefined && before.untilMs >= nowMs
     const attempt = (before?.error.attempt ?? 0) + (isSame ? 0 : 1)
     const machines = group.machines?.filter(({ deleting }) => !deleting).length ?? group.replicas
@@ -218,7 +218,7 @@ export class GuardTerm {
     }
   }
 
-  /** Never rejects. @returns milliseconds until the group is to be looked at again */
+  /** Never rejects. @returns milliseconds until the next evaluation of the group */
   async #correct(correction: Correction): Promise<number> {
     const { management, isLeader, events, log } = this.#deps
     const { found, machines, replicas } = correction
@@ -237,11 +237,11 @@ export class GuardTerm {
     const text = result === 'done' ? done : `failed: ${message}`
     events.corrected(this.#guard, id, result, text)
     if (result !== 'stale') this.#remember(id, text, result === 'done' ? replicas : found.group.replicas)
-    // Somebody may have read the target before it was lowered, and write it back.
+    // Another client may have read the target before it was lowered, and write it back.
     return result === 'failed' ? FAILED_MS : SETTLE_MS
   }
 
-  /** @param replicas what we know the target to be: any other was written by somebody else */
+  /** @param replicas the target known to us: another client wrote any other value */
   #remember(id: string, text: string, replicas: number): void {
     const nowMs = this.#deps.clock.now()
     this.#reports = this.#reports.map((report) => {
@@ -260,7 +260,7 @@ export class GuardTerm {
     this.#known = new Map(this.#reports.map((report) => [report.name, report]))
   }
 
-  /** @throws {Error} (rejects) when it cannot be written: nothing may follow that nobody could go on from */
+  /** @throws {Error} (rejects) if the write fails: don't continue without state that a later term can resume from */
   async #writeStatus(): Promise<void> {
     const { control, isLeader, clock, events } = this.#deps
     const nowMs = clock.now()

@@ -1,5 +1,5 @@
-// What a guard watches: the objects of Cluster API in the management cluster, and the Nodes of the workload cluster. Which versions of
-// Cluster API are served is asked at the beginning: it has changed its own.
+// Watches of a guard: the Cluster API objects in the management cluster, and the Nodes of the workload cluster. Detects first which
+// versions of Cluster API are served, since those have changed over time.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
@@ -24,9 +24,9 @@ import {
 import type { CompiledGuard } from '../../core/guard/compile-guard.ts'
 import type { ClusterApiObjects } from '../../core/guard/machine-groups.ts'
 
-/** The newest first. */
+/** Newest first. */
 const VERSIONS = ['v1beta2', 'v1beta1'] as const
-/** Until a cluster that did not answer is asked again; doubles. */
+/** Delay before retrying a cluster that didn't answer; doubles. */
 const FIRST_RETRY_MS = 250
 const LONGEST_RETRY_MS = 10_000
 const NODES = foreignKind({ group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false })
@@ -42,20 +42,20 @@ export interface GuardedObjectsDeps {
   readonly management: ObjectClient
   readonly workload: ObjectClient
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Something of it has changed. */
+  /** Called on any change. */
   onChange(): void
 }
 
 export class GuardedObjects {
   readonly #deps: GuardedObjectsDeps
-  /** Of the management cluster: all of the following. */
+  /** All informers of the management cluster. */
   readonly #managed: Informer<unknown>[] = []
   readonly #groups: Informer<GroupFacts>[] = []
   #machines: Informer<MachineFacts> | undefined
-  /** Whether each is paused. */
+  /** By cluster: whether it is paused. */
   #clusters: Informer<boolean> | undefined
   #healthChecks: Informer<HealthCheckFacts> | undefined
-  /** Their provider IDs. */
+  /** By Node: its provider ID. */
   readonly #nodes: Informer<string>
   #version = ''
   #fault = 'it is not known yet which version of Cluster API is served'
@@ -75,7 +75,7 @@ export class GuardedObjects {
     this.#begin.add('')
   }
 
-  /** Why the groups are not known as they are; '' = they are. */
+  /** Why the groups are not current; '' = they are. */
   get fault(): string {
     return [this.#fault, ...this.#managed.map(faultOf)].find((fault) => fault !== '') ?? ''
   }
@@ -85,7 +85,7 @@ export class GuardedObjects {
     return faultOf(this.#nodes)
   }
 
-  /** Of the groups and machines. */
+  /** Kind of the groups and machines, in the served version. */
   kind(kind: GroupKind | 'Machine'): ResourceKind {
     return this.#kindOf(kind, kind === 'Machine' ? 'machines' : GROUP_PLURALS[kind], this.#version)
   }
@@ -107,7 +107,7 @@ export class GuardedObjects {
     await Promise.all([this.#nodes, ...this.#managed].map((one) => one.stop()))
   }
 
-  /** Again and again, until it is known what is served. */
+  /** Retried until the served version is known. */
   async #followServed(): Promise<TurnOutcome> {
     try {
       this.#version = await this.#servedVersion()
@@ -122,7 +122,7 @@ export class GuardedObjects {
     }
   }
 
-  /** @throws {Error} (rejects) when the cluster does not answer, or has no Cluster API */
+  /** @throws {Error} (rejects) if the cluster doesn't answer, or has no Cluster API */
   async #servedVersion(): Promise<string> {
     for (const version of VERSIONS) {
       if (await this.#isServed(this.#kindOf('MachineDeployment', 'machinedeployments', version))) return version
@@ -179,7 +179,7 @@ export class GuardedObjects {
   }
 }
 
-/** Why its objects are not known as they are; '' = they are. */
+/** Why its objects are not current; '' = they are. */
 function faultOf({ current, message, kind: { plural } }: Informer<unknown>): string {
   if (current) return ''
   return message === '' ? `${plural} have not been listed yet` : `${plural} cannot be watched: ${message}`

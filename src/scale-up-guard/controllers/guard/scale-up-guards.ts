@@ -1,5 +1,5 @@
-// All ScaleUpGuards: every replica follows the objects and enforces the backoffs in their status; the one that leads also serves the
-// guards. An object that cannot be used, and a cluster that does not answer, concern nobody else's guard.
+// All ScaleUpGuards: every replica follows the objects and enforces the backoffs in their status; the leader also serves the
+// guards. An invalid object, or a cluster that doesn't answer, doesn't affect other guards.
 
 import { conditionsOf, withCondition } from '../../../gateway/core/status/conditions.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
@@ -20,31 +20,31 @@ import type { GuardEvents } from './guard-events.ts'
 import { GuardTerm } from './guard-term.ts'
 
 export interface ScaleUpGuardsDeps {
-  /** Where the ScaleUpGuards are. */
+  /** API server of the ScaleUpGuards. */
   readonly control: ObjectClient
-  /** A client of an UpstreamCluster for one term, with the gateway's identity. Its calls reject while there is no such cluster. */
+  /** A client of an UpstreamCluster for one term, as the gateway. Its calls reject while there is no such cluster. */
   clientOf(cluster: string): ClosableClient
-  /** Called once, when there is a guard for the first time: takes part in the election of the replica that serves them. Stopped here. */
+  /** Called once, when the first guard appears: joins the election of the replica that serves guards. Stopped here. */
   elect(): Leadership
   /** The guards that back off a group have changed: all of them. */
   onInForce(guards: readonly GuardInForce[]): void
   readonly clock: Clock
   readonly log: Logger
-  /** @param object a guard that Events can be about */
+  /** @param object a guard, for Events about it */
   readonly events: GuardEvents & { invalid(object: JsonObject, why: string): void }
 }
 
 interface Known {
   object: JsonObject
-  /** A text = what is wrong with it. */
+  /** A string = why it is invalid. */
   guard: CompiledGuard | string
-  /** While it is served here, and for which version. */
+  /** Set while it is served here, with the version it is served for. */
   serving: { readonly made: string; readonly end: () => Promise<void> } | undefined
-  /** Of the last version that was told to be wrong. */
+  /** Last version reported as invalid. */
   toldWrong: string
 }
 
-/** How often it is looked at which backoffs are over. */
+/** Interval of checks for expired backoffs. */
 const BEAT_MS = 1_000
 
 export class ScaleUpGuards {
@@ -56,7 +56,7 @@ export class ScaleUpGuards {
   #inForce = '[]'
   #synced = false
   #stopped = false
-  /** Terms that end, by the name of their guard: the next one of that name begins after it, also where it is another object. */
+  /** Terms that are ending, by guard name: the next term of that name waits for it, even for a recreated object. */
   readonly #endings = new Map<string, Promise<void>>()
   readonly #writes: Writes
 
@@ -78,14 +78,14 @@ export class ScaleUpGuards {
         this.#settle()
       },
       onState: (current, message) => {
-        // Also where the CustomResourceDefinition is not installed: then there is nothing to wait for.
+        // Also if the CustomResourceDefinition is not installed: there is nothing to wait for then.
         this.#synced = true
         if (!current) deps.log.debug('ScaleUpGuards cannot be followed', { why: message })
       },
     })
   }
 
-  /** The objects were listed once, or cannot be. */
+  /** The objects were listed once, or can't be. */
   get synced(): boolean {
     return this.#synced
   }
@@ -114,7 +114,7 @@ export class ScaleUpGuards {
     return { object, guard, serving: undefined, toldWrong: '' }
   }
 
-  /** Nothing runs, and no Lease is held, where there is no guard. */
+  /** No term and no Lease unless there is a guard. */
   #begin(): void {
     if (this.#leadership !== undefined || this.#stopped) return
     this.#leadership = this.#deps.elect()
