@@ -57,7 +57,7 @@ export class LateBodies {
     const body = new LateBody(this.#host, stream, charge, promised, nowMs, lateBodyBytes, expectedBytes)
     this.#open.set(stream.id, body)
     stream.events = body
-    // It is discarded, so a wrong length is no error: curl ends a body that it stops sending.
+    // It is discarded, so a wrong length is not an error: curl ends a body that it stops sending.
     stream.expectedBytes = ANY_LENGTH
     // The request path answered without reading this part, so it won't credit it.
     stream.credit(stream.unread)

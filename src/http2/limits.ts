@@ -94,7 +94,7 @@ export const CLIENT_LIMITS: Http2Limits = {
   // pods and services send (net/http, Transport.MaxResponseHeaderBytes) to users who share the connection with others.
   blockSlackBytes: 12 * 1024 * 1024,
   headerTableBytes: 4096,
-  // A response held until it is complete (gateway/held-answer.ts) arrives without an update.
+  // A response held until it is complete (gateway/request/held-answer.ts) arrives without an update.
   streamWindowBytes: 80 * 1024,
   streamWindowGrowthBytes: 432 * 1024,
   highWaterBytes: HIGH_WATER_BYTES,

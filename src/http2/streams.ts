@@ -188,7 +188,7 @@ export class Streams implements StreamCarrier {
   }
 }
 
-// The most recently closed streams of a connection: frames still in flight for them are no error (RFC 9113 section 5.1, closed).
+// The most recently closed streams of a connection: frames still in flight for them are not errors (RFC 9113 section 5.1, closed).
 const REMEMBERED = 128
 
 class ClosedStreams {

@@ -107,7 +107,7 @@ function spineSteps(): string[] {
     .map((name) => name.trim())
     .filter((name) => name !== '' && !name.startsWith('type '))
     .map((name) => name.split(' as ').at(-1) ?? '')
-  const body = source.slice(source.indexOf('function serve('), source.indexOf('/** Goes on when the answer is there'))
+  const body = source.slice(source.indexOf('function serve('), source.indexOf('function goOnLater'))
   const called = imported.filter((name) => new RegExp(`\\b${name}\\(`).test(body))
   return called.filter((name) => /^[a-z]/.test(name) && !NOT_STEPS.has(name) && !name.endsWith('Message'))
 }

@@ -1,4 +1,4 @@
-// Storage of the embedded API server: the interface that src/apiserver/ needs, implemented by src/io/store/store.ts. Everything is synchronous: when
+// Storage of the embedded API server: the interface that src/apiserver/ needs, implemented by src/apiserver/io/store/store.ts. Everything is synchronous: when
 // a call returns, its data is on disk, and nothing happens between two calls.
 
 import type { JsonObject } from '../../kit/api/json/json-object.ts'

@@ -63,7 +63,7 @@ function entryOf({ number, text }: LogLine, reading: LogReading): LogEntry | und
   return undefined
 }
 
-/** As written by src/io/logs/log.ts: a level and a message, and no request. */
+/** As written by src/kit/io/logs/log.ts: a level and a message, and no request. */
 function isOwnLog(text: string): boolean {
   return text.startsWith('{') && text.endsWith('}') && text.includes('"level":') && !text.includes('"auditID":')
 }

@@ -1,4 +1,4 @@
-// Interfaces through which the pure and middle layers reach the outside world; src/io/ implements them.
+// Where UpstreamClusters come from, and what is wrong with them: what a source delivers.
 
 import type { FieldError } from '../../kit/api/json/field-error.ts'
 import type { UpstreamCluster } from './upstream-cluster/upstream-cluster.ts'

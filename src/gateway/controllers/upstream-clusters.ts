@@ -1,5 +1,5 @@
 // Desired objects -> cluster table of the main thread: compiles what has changed, and stores it there. The next steps are in
-// app/wiring/apply-change.ts.
+// program/wiring/apply-change.ts.
 
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { errorMessage } from '../../kit/api/validation/error-message.ts'

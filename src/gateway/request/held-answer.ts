@@ -140,7 +140,7 @@ export class HeldAnswer {
   }
 }
 
-/** Reads pending input first: a thread that was blocked must not mistake that for a slow upstream. */
+/** Reads pending input first: a thread that was blocked must not take that for a slow upstream. */
 function passOnOldSoon(nowMs: number): void {
   setImmediate(passOnOld, nowMs)
 }

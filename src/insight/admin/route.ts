@@ -1,4 +1,4 @@
-// Route table of the admin listener: what each path serves, and to whom.
+// Route table of the admin listener: what each path serves, and who may see it.
 
 import type { AnyResponse, PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
 import type { UserInfo } from '../../kube/api/user.ts'

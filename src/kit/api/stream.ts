@@ -1,5 +1,5 @@
 // The seam between the request path and the wire: one request and its response, whatever the protocol. The spine and all of src/gateway/ know only
-// this; HTTP/1.1 and HTTP/2 live below it in src/io/.
+// this; HTTP/1.1 and HTTP/2 live below it in src/gateway/io/.
 
 /**
  * Header fields in wire order: name, value, name, value, ... One flat array; names are lower-case; duplicates stay

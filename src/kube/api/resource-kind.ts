@@ -42,7 +42,7 @@ export interface ResourceKind {
   readonly selectableFields: readonly string[]
   /** Paths of fields that hold keys and tokens inline: hidden from the view role, and encrypted by the store. Default: none. */
   readonly inlineSecrets?: readonly (readonly string[])[]
-  /** Paths of certificate fields, in which a private key may have been left by mistake. Default: none. */
+  /** Paths of certificate fields, in which a private key may have been left in error. Default: none. */
   readonly certificateFields?: readonly (readonly string[])[]
   /**
    * Rules that no schema can express, for an object that fits the schema: returns every error and warning. Never throws.

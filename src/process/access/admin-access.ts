@@ -1,5 +1,5 @@
 // Access to the admin listener. On a loopback address without TLS and token: every client on this machine, except pages of other sites in a browser.
-// Otherwise holders of the --admin-token-file token, and users whom the objects' API server authenticates and authorizes.
+// Otherwise holders of the --admin-token-file token, and users that the API server of the objects authenticates and authorizes.
 
 import { isIP } from 'node:net'
 import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'

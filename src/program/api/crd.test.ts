@@ -15,7 +15,7 @@ const COMMAND = 'UPDATE=1 node --test src/program/api/crd.test.ts'
 for (const kind of CUSTOM_KINDS) {
   test(`deploy/crds/ holds the ${kind.kind} of the scheme`, () => {
     const file = new URL(`${kind.group}_${kind.plural}.yaml`, FOLDER)
-    const head = `# Generated from src/api/; to regenerate it: ${COMMAND}\n`
+    const head = `# Generated from the schemas of the kinds; to regenerate it: ${COMMAND}\n`
     // kubectl reads YAML 1.1, where on and off are booleans unless quoted.
     const yaml =
       head + stringify(crdOf(kind, VERSION), { lineWidth: 120, aliasDuplicateObjects: false, version: '1.1' })

@@ -1,4 +1,4 @@
-// Every kind of object that Portcullis serves and reads, one row each.
+// Every kind that Portcullis serves or reads, one row each.
 
 import { REVOKED_CREDENTIALS } from '../../gateway/api/revoked-credential-kind.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'

@@ -144,7 +144,7 @@ export interface ScaleDownQuestion {
   readonly timeoutMs: number
 }
 
-/** How one PodProtector judges a scale-down, with the number it will require afterwards. */
+/** How one PodProtector evaluates a scale-down, with the number it will require afterwards. */
 export interface ProtectorAnswer {
   /** `namespace/name`. */
   readonly protector: string
@@ -177,7 +177,7 @@ export interface ProtectionGate {
   covers(namespace: string): boolean
   /** One verdict per request, in order; together they form one batch. Never rejects. */
   review(requests: readonly ProtectionRequest[]): Promise<readonly ProtectionVerdict[]>
-  /** How PodProtectors will judge the deletions of a scale-down. Records nothing. Never rejects. */
+  /** How PodProtectors will evaluate the deletions of a scale-down. Records nothing. Never rejects. */
   reviewScaleDown(question: ScaleDownQuestion): Promise<ScaleDownAnswer>
   /** Upstream refused the deletion: releases the reservations. */
   release(reservations: readonly Reservation[]): void

@@ -1,5 +1,5 @@
 // ScaleDownPolicies on the request path: before a scale-down is forwarded, its chosen pods get a deletion cost; if upstream
-// refuses the write, the cost is removed again. Costs left over otherwise are cleaned up by the leader (controllers/scale-down).
+// refuses the write, the cost is removed again. Costs left over otherwise are cleaned up by the leader (scaling/controllers).
 
 import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'

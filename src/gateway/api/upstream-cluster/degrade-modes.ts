@@ -1,5 +1,5 @@
 // The single table of degrade modes: type, schema and its text, refusal messages, and the list in `portcullis degrade` derive from it; what each mode
-// lets through is a row in src/core/policy/degrade.ts.
+// lets through is a row in src/gateway/core/policy/degrade.ts.
 
 /**
  * From loose to strict: each mode admits everything that the stricter ones after it do, and more. `effect`: what the mode does, in the words of

@@ -29,7 +29,7 @@ export function checkRevocation(revocation: Loose<Revocation>, path: string, out
   for (const [field, what] of Object.entries(HASHES)) {
     const hash = revocation[field as keyof typeof HASHES]
     if (hash === undefined || SHA256.test(hash)) continue
-    // The token itself may have been put here by mistake.
+    // The token itself may have been put here in error.
     const message = field === 'tokenHash' ? 'is not a valid SHA-256' : `${shown(hash)} is not a valid SHA-256`
     out.invalid(`${path}.${field}`, message, `write the SHA-256 of ${what}: 64 lower-case hex digits, no colons`)
   }

@@ -2,7 +2,7 @@
 // prefetched tokens from shared memory and never wait for Redis.
 //
 // While Redis is unreachable, each replica keeps to its part: the limit divided by the replicas that were alive when Redis last
-// answered. Error bounds: src/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
+// answered. Error bounds: src/gateway/core/limits/global-tokens.ts and global-slots.ts. Beyond them:
 //   - If only one replica has lost Redis, it keeps to its part while the others share the whole: one part more in total.
 //   - After a crash of a replica its slots are free within LEASE_MS, and its tokens are lost.
 //   - A replica that doesn't know how many there are (`expectedReplicas`), and has no saved part in its data directory, assumes

@@ -74,7 +74,7 @@ export class EndpointProber {
     else this.#reprobe()
   }
 
-  /** Once the endpoint is out of service, a broken connection is no news. */
+  /** Once the endpoint is out of service, a broken connection tells nothing new. */
   #reprobe(): void {
     if (!this.#mayReprobe && !this.#undecided) return
     this.#mayReprobe = false

@@ -16,7 +16,7 @@ export interface Moment {
   readonly monotonicMs: number
 }
 
-/** What filters see of a request, and what they leave behind; the request path knows more (gateway/exchange/decision.ts). */
+/** What filters see of a request, and what they leave behind; the request path knows more (gateway/request/exchange/decision.ts). */
 export interface Admission {
   /** The object in force when the request arrived; a change midway does not split a decision. */
   readonly cluster: CompiledCluster

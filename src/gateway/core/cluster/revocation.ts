@@ -1,5 +1,5 @@
 // Revoked users and credentials: spec.authentication.revoked, compiled to lookups. Checks the original user of a request, not the
-// impersonated one. Credential hashes come from src/io/pki/credential-hashes.ts.
+// impersonated one. Credential hashes come from src/gateway/io/reviews/credential-hashes.ts.
 
 import type { Revocation } from '../../api/upstream-cluster/upstream-cluster.ts'
 import type { CompiledRevocation } from './compiled-cluster.ts'

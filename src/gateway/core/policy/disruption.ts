@@ -1,5 +1,5 @@
 // The one definition of disruptive requests (they remove pods or nodes, or what keeps them), for the degrade modes NoDisruption and
-// Limited. This file covers what a request's head says; gateway/disruption/ reads the bodies.
+// Limited. This file covers what a request's head says; incidents/request/ reads the bodies.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import { queryOf, queryValues } from '../../../protection/core/requests/deletion-request-query.ts'

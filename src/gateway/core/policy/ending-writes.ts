@@ -1,5 +1,5 @@
 // Writes that end pods, or make a controller end them, although their head is neither deletion nor eviction: which requests may be one, and
-// how to tell by the object before and after. Changed replica counts are read in core/scale/scale-write.
+// how to tell by the object before and after. Changed replica counts are read in scaling/core/scale-write.
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'

@@ -12,7 +12,7 @@ export type ConnectionLimit = 'connections' | 'unauthenticated-connections'
 export interface OpenConnectionsOptions {
   /** Users and strangers together; 0 = unlimited. */
   readonly max: number
-  /** Strangers, for whom these places are reserved; 0 = unlimited. */
+  /** Unauthenticated clients, which these places are reserved for; 0 = unlimited. */
   readonly maxUnauthenticated: number
   /** A connection was evicted, because its source has the most. */
   onGivenUp?(limit: ConnectionLimit, source: string): void

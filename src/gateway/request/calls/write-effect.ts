@@ -63,7 +63,7 @@ async function compare(
   if (found.kind === 'unknown' && (status === undefined || status === 200)) return found
   const what = write.outcome(found.kind === 'found' ? found.value : {}, tried.value, called)
   if (what !== undefined) return { kind: 'ends', what, after: tried.value }
-  // The caller may write the object but not read it: judge by what the write sets; decreases can't be detected.
+  // The caller may write the object but not read it: decide by what the write sets; decreases can't be detected.
   if (found.kind === 'found' || !write.byAbsence) return undefined
   return { kind: 'unknown', why: `${called} cannot be read as the caller: upstream answered with ${status}` }
 }

@@ -33,7 +33,7 @@ export interface Decision extends Requested, Admission {
   readonly caller: Authenticated
   /** Set by a filter whose answer may be out of date by the time upstream has the request. */
   recheck: Recheck | undefined
-  /** Effect on spec.replicas, computed on first use: one read, shared by all filters (scale/scale-change.ts). */
+  /** Effect on spec.replicas, computed on first use: one read, shared by all filters (scaling/core/scale-write/scale-change.ts). */
   scaleChange: Promise<ScaleChange | Refusal | undefined> | undefined
   /** Effect on pods that the request does not name, computed on first use (calls/write-effect.ts). */
   writeEffect: Promise<WriteEffect | Refusal | undefined> | undefined

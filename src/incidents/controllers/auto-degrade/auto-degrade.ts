@@ -1,5 +1,5 @@
 // Implements spec.degrade.auto: the leader checks each such cluster about once a second, and sets spec.degrade.mode when the rule says
-// so (core/incident/auto-degrade.ts). The state for a new leader is in the object: the mode, its reason, and status.degrade.auto.
+// so (incidents/core/auto-degrade.ts). The state for a new leader is in the object: the mode, its reason, and status.degrade.auto.
 
 import type {
   AutoDegradeAction,

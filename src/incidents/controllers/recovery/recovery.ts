@@ -1,5 +1,5 @@
 // Implements spec.degrade.recovery: the leader checks each recovering cluster about once a second, and sets the next mode when the
-// rule says so (core/incident/recovery.ts). The state for a new leader is in the object: the mode, and where the recovery began.
+// rule says so (incidents/core/recovery.ts). The state for a new leader is in the object: the mode, and where the recovery began.
 
 import { writtenMode } from '../../../gateway/api/upstream-cluster/degrade-modes.ts'
 import type { DegradeStatus } from '../../../gateway/api/upstream-cluster/status.ts'

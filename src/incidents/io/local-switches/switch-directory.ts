@@ -77,7 +77,7 @@ export class SwitchDirectory {
       if (read === undefined) continue
       if ('error' in read) {
         errors.set(file, read.error)
-        // A mistake while editing must not lift the switch.
+        // An error while editing must not lift the switch.
         const before = this.#last.switches.get(cluster)
         if (before !== undefined && !switches.has(cluster)) switches.set(cluster, before)
       } else if (switches.has(cluster)) errors.set(file, `another file is about ${cluster} too`)

@@ -1,5 +1,5 @@
 // Token bucket of one thread: for events that are harmless in small numbers and an attack in large ones, and for the gateway's own rate-limited work.
-// It lives here because both the HTTP/2 engine, which imports only src/api/, and all other layers need it.
+// It lives here because both the HTTP/2 engine, which imports only src/kit/, and all other layers need it.
 
 export interface BudgetSize {
   /** Burst size. */

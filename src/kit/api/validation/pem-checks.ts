@@ -1,4 +1,4 @@
-// Checks that need a crypto library; src/io/ implements them.
+// Checks that need a crypto library; src/pki/ implements them.
 
 /** PEM and key checks that need a crypto library; passed to `checkUpstreamCluster`. */
 export interface PemChecks {

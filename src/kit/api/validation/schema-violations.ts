@@ -1,4 +1,4 @@
-// The one validator: finds where a value does not fit its schema. Callers word the errors: core/objects/structural-schema.ts like kube-apiserver,
+// The one validator: finds where a value does not fit its schema. Callers word the errors: kube/core/objects/structural-schema.ts like kube-apiserver,
 // schema-errors.ts with a fix. The order follows k8s.io/kube-openapi/pkg/validation/validate.
 
 import { isRecord } from '../json/object-shape.ts'

@@ -30,7 +30,7 @@ export class DialRules {
     this.#isOwnAddress = isOwnAddress
   }
 
-  /** Sets all listeners of this process. Those without a port are not bound yet. */
+  /** Sets all listeners of this process; those without a port are not bound yet. */
   setOwnListeners(addresses: readonly ListenAddress[]): void {
     this.#own = addresses.filter(({ port }) => port !== 0).map(ownListener)
   }

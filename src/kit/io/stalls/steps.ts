@@ -11,7 +11,7 @@ export const STEPS = [
   'http2',
   /** The parser of a client's HTTP/1.1. */
   'http1',
-  /** From a request's head to the decision: lookup to admit, in src/gateway/serve.ts. */
+  /** From a request's head to the decision: lookup to admit, in src/gateway/request/serve.ts. */
   'decide',
   /** Sending a request to an endpoint. */
   'forward',

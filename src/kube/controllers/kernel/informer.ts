@@ -1,7 +1,7 @@
 // Caches the objects of one kind for a controller, like client-go's informers: an object missing from a new list is gone, one deleted and
 // recreated
 // under its name is a different one, and staleness is tracked. Informers of one client share a watch if the
-// client supports it (io/kube/shared-follow.ts).
+// client supports it (kube/io/shared-follow.ts).
 
 import { type JsonObject, nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'

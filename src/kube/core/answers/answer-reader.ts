@@ -46,7 +46,7 @@ export class AnswerReader {
   }
 
   /**
-   * The whole text, safe to parse. It is no longer charged: what one turn creates from it is garbage afterwards, and core/memory/ceiling.ts
+   * The whole text, safe to parse. It is no longer charged: what one turn creates from it is garbage afterwards, and process/core/memory/ceiling.ts
    * counts it once per thread. Charge separately for anything kept longer.
    * @param seed see countJson
    * @throws {AnswerTooLargeError} if parsing it would exceed the limits

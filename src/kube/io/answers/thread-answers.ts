@@ -12,7 +12,7 @@ import type { AnswerMemory } from '../../core/answers/answer-reader.ts'
 import { NoRoomError } from '../../core/answers/call-errors.ts'
 
 /**
- * Limit per thread. Half of its reserve is a page (core/answers/answer-limits.ts): while one source has everything, a second one can read a page, and
+ * Limit per thread. Half of its reserve is a page (kube/core/answers/answer-limits.ts): while one source has everything, a second one can read a page, and
  * a third one an eighth of its share, which is 1 MiB. Further concurrent sources may get nothing until memory is released.
  */
 const MAX_ANSWER_BYTES = 24 * 1024 * 1024

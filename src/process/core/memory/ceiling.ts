@@ -51,7 +51,7 @@ export interface MemorySettings {
   readonly auditWebhook: boolean
   readonly tracing: boolean
   readonly top: boolean
-  /** Whether the API server for objects, and its store, run in this process. */
+  /** Whether the API server for objects, and its store, run inside this process */
   readonly embedded: boolean
   /** Ports with webhooks: for objects, for deletions. */
   readonly webhooks: number
@@ -105,7 +105,7 @@ export interface MemoryBounds {
   readonly budgetUsers: number
   /** gateway/request/held-answer.ts */
   readonly heldAnswerBytes: number
-  /** io/answers/thread-answers.ts: per thread, including the main thread. */
+  /** kube/io/answers/thread-answers.ts: per thread, including the main thread. */
   readonly ownAnswerBytes: number
   /** kube/core/answers/answer-limits.ts: the largest answer that is parsed. */
   readonly parsedAnswerBytes: number
@@ -123,7 +123,7 @@ export interface MemoryBounds {
   readonly controlHeadBytes: number
   /** gateway/io/socket/unread-output.ts */
   readonly unreadBytes: number
-  /** core/top/traffic.ts: names in each of seven dimensions, in two tables. */
+  /** insight/core/top/traffic.ts: names in each of seven dimensions, in two tables. */
   readonly topNames: number
   /** insight/core/audit/recorded-body.ts */
   readonly auditBodyBytes: number
@@ -131,7 +131,7 @@ export interface MemoryBounds {
   readonly outboxCharacters: number
   /** kit/io/logs/line-writer.ts, characters. */
   readonly logCharacters: number
-  /** app/threads/thread/traces.ts, per thread, and io/traces/otlp-exporter.ts. */
+  /** program/threads/thread/traces.ts, per thread, and insight/io/traces/otlp-exporter.ts. */
   readonly threadTraces: number
   readonly traces: number
   /** insight/app/tap/tap-route.ts */
@@ -144,9 +144,9 @@ export interface MemoryBounds {
   /** apiserver/server.ts */
   readonly apiBodyBytes: number
   readonly apiAnswerBytes: number
-  /** io/listener/http-plain.ts, connections per health or admin port. */
+  /** gateway/io/listener/http-plain.ts, connections per health or admin port. */
   readonly adminConnections: number
-  /** io/store/objects.ts: JSON of cached objects. */
+  /** apiserver/io/store/objects.ts: JSON of cached objects. */
   readonly storeBytes: number
 }
 
@@ -185,11 +185,11 @@ const POOLED_BYTES = BOUNDS.pooledBytes + BOUNDS.pooledFrameBytes + BOUNDS.poole
 
 /** Per thread, besides what grows: its code and configuration, and slack for what the model does not cover. */
 const SPARE_HEAP_MIB = 192
-/** A resource divided among users takes this multiple of its size, including the reserve of core/shares/shares.ts ... */
+/** A resource divided among users takes this multiple of its size, including the reserve of kit/core/shares/shares.ts ... */
 const WITH_RESERVE: number = 1 + 1 / 8
-/** ... and the pool for unauthenticated clients (core/shares/shared-resource.ts), with its own reserve. */
+/** ... and the pool for unauthenticated clients (kit/core/shares/shared-resource.ts), with its own reserve. */
 const WITH_UNKNOWN: number = WITH_RESERVE * (1 + 1 / UNKNOWN_PART)
-/** Plus the uncharged short answers: core/shares/waiting-answers.ts. */
+/** Plus the uncharged short answers: kit/core/shares/waiting-answers.ts. */
 const WITH_SHORT_ANSWERS: number = WITH_UNKNOWN + 1 / SHORT_PART
 
 /** Cost of a unit, in total and in V8's heap. */

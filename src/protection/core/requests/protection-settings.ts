@@ -1,4 +1,4 @@
-// Process settings of the pod deletion ledger. Flags of `serve` fill it (src/app/config/protection.ts); the first three may be overridden
+// Process settings of the pod deletion ledger. Flags of `serve` fill it (src/process/config/protection.ts); the first three may be overridden
 // by spec.admissionHistoryConfig of a PodProtector.
 
 export interface ProtectionSettings {

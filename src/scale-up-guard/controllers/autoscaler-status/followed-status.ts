@@ -1,4 +1,4 @@
-// Watches the status ConfigMap of one cluster's autoscaler: its content, and whether it is still being written. Staleness is judged
+// Watches the status ConfigMap of one cluster's autoscaler: its content, and whether it is still being written. Staleness is decided
 // by the time since a write was last seen here, never by comparing other machines' clocks with ours.
 
 import type { AutoscalerReport } from '../../../gateway/api/upstream-cluster/cluster-autoscaler.ts'
