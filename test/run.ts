@@ -43,14 +43,16 @@ interface Skipped {
 
 const out = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const names = process.argv.slice(2)
+const [first = '', ...others] = process.argv.slice(2)
+/** `--subject protection`: the tests of src/protection. */
+const names = first === '--subject' ? others.map((name) => `src/${name}`) : process.argv.slice(2)
+process.chdir(ROOT)
 const unknown = names.filter((name) => suiteOf(name) === undefined && COMMANDS[name] === undefined)
 if (names.length === 0 || unknown.length > 0) {
   const known = [...Object.keys(SUITES), ...Object.keys(COMMANDS)].join(' ')
-  out(`usage: node test/run.ts SUITE|FILE...; suites: ${known}`)
+  out(`usage: node test/run.ts SUITE|FILE|src/SUBJECT...; suites: ${known}`)
   process.exit(2)
 }
-process.chdir(ROOT)
 const results: Result[] = []
 const prepared = names.some((name) => suiteOf(name) !== undefined) ? await prepare() : {}
 for (const name of names) results.push(await runSuite(name))

@@ -1,5 +1,6 @@
 // The suites of tests: which files, with how many at once, and how many threads their gateways have.
 
+import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 export interface NodeSuite {
@@ -38,25 +39,27 @@ const REAL = {
   titles: 'short',
 } as const
 
+const UNIT = {
+  files: ['src/**/*.test.ts', 'test/!(e2e|long)/*.test.ts'],
+  longest: [
+    'test/storms/storms.test.ts',
+    'test/http/early-answers.test.ts',
+    'test/admission/global-limits.test.ts',
+    'test/process/demo.test.ts',
+    'test/upgrades/rolling-update.test.ts',
+    'test/memory/under-attack.test.ts',
+    'test/upgrades/inherited-sockets.test.ts',
+    'test/prometheus/live.test.ts',
+    'test/process/lifecycle.test.ts',
+  ],
+  concurrency: AT_ONCE,
+  testMinutes: 1,
+  titles: 'short',
+  nodeFlags: ['--import', './test/harness/property-seed.ts'],
+} as const satisfies NodeSuite
+
 export const SUITES: Readonly<Record<string, NodeSuite>> = {
-  unit: {
-    files: ['src/**/*.test.ts', 'test/!(e2e|long)/*.test.ts'],
-    longest: [
-      'test/storms/storms.test.ts',
-      'test/http/early-answers.test.ts',
-      'test/admission/global-limits.test.ts',
-      'test/process/demo.test.ts',
-      'test/upgrades/rolling-update.test.ts',
-      'test/memory/under-attack.test.ts',
-      'test/upgrades/inherited-sockets.test.ts',
-      'test/prometheus/live.test.ts',
-      'test/process/lifecycle.test.ts',
-    ],
-    concurrency: AT_ONCE,
-    testMinutes: 1,
-    titles: 'short',
-    nodeFlags: ['--import', './test/harness/property-seed.ts'],
-  },
+  unit: UNIT,
   /** All of the following, with two threads. */
   e2e: { ...REAL, files: ['test/e2e/**/*.test.ts'], env: TWO_THREADS },
   control: { ...REAL, files: ['test/e2e/control/*.test.ts'], env: TWO_THREADS },
@@ -85,8 +88,45 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   'long:one': { ...REAL, concurrency: 2, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
 }
 
-/** A file is a suite of its own, as it is run by `npm test`. */
+/** Folders of test/ that belong to a subject, beside the tests that stand in it. A subject without any has only those. */
+const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  apiserver: ['control'],
+  demo: [],
+  gateway: [
+    ...[
+      'admission',
+      'identity',
+      'list-guard',
+      'listener',
+      'objects',
+      'replay',
+      'requests',
+      'servers',
+      'shares',
+      'storms',
+    ],
+    ...['turns', 'upgrades', 'upstream'],
+  ],
+  http2: ['http'],
+  incidents: ['degrade'],
+  insight: ['audit', 'dashboard', 'insight', 'prometheus', 'tap', 'top', 'traces'],
+  program: ['memory', 'process', 'stalls'],
+  protection: ['protection'],
+  scaling: ['scale'],
+  'scale-up-guard': ['scale'],
+}
+
+/** What a subject's tests are: those in its folder and those of its folders in test/, without real clusters. @param name of a folder in src/ */
+function subjectSuite(name: string): NodeSuite {
+  const files = [`src/${name}/**/*.test.ts`, ...(FOLDERS[name] ?? []).map((folder) => `test/${folder}/*.test.ts`)]
+  const { concurrency, testMinutes, titles, nodeFlags } = UNIT
+  return { files, concurrency, testMinutes, titles, nodeFlags }
+}
+
+/** A file is a suite of its own, as it is run by `npm test`; so are the tests of a subject, `src/NAME`. */
 export function suiteOf(name: string): NodeSuite | undefined {
+  const [, subject] = /^src\/([\w-]+)\/?$/.exec(name) ?? []
+  if (subject !== undefined) return existsSync(name) ? subjectSuite(subject) : undefined
   if (!name.includes('.test.')) return SUITES[name]
   const testMinutes = /(^|\/)test\/(e2e|long)\//.test(name) ? REAL_TEST_MINUTES : 1
   return { files: [name], concurrency: 1, testMinutes, titles: 'short' }
