@@ -45,18 +45,31 @@ const OPERATING = read('docs/operating.md')
 const SECURITY = read('docs/security.md')
 const ARCHITECTURE = read('docs/architecture.md')
 const LIFE = read('docs/life-of-a-request.md')
-/** Rooms with words of their own. */
+/** Every subject, and rooms with words of their own. */
 const ROOMS = [
+  'src/kit',
   'src/http2',
+  'src/kube',
+  'src/pki',
+  'src/gateway',
+  'src/gateway/request',
   'src/gateway/core/admission',
   'src/gateway/core/policy',
   'src/gateway/core/limits',
-  'src/protection/core',
-  'src/apiserver/io/store',
-  'src/gateway/request',
+  'src/process',
+  'src/cli',
   'src/apiserver',
+  'src/apiserver/io/store',
+  'src/protection',
+  'src/protection/core',
   'src/protection/controllers/ledger',
   'src/protection/controllers/aggregator',
+  'src/scaling',
+  'src/scale-up-guard',
+  'src/incidents',
+  'src/insight',
+  'src/program',
+  'src/demo',
 ]
 const PAGES = [
   'README.md',
@@ -513,13 +526,20 @@ test('commands has every command, and no command or flag that is not there', () 
   assert.deepEqual(described, new Set(commands.keys()))
 })
 
-test('a room with words of its own begins with a README of at most 15 lines', () => {
+test('every subject, and a room with words of its own, begins with a README of at most 15 lines', () => {
+  const subjects = readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((one) => one.isDirectory())
+  assert.deepEqual(
+    subjects.map(({ name }) => `src/${name}`).filter((subject) => !ROOMS.includes(subject)),
+    [],
+  )
   for (const room of ROOMS) {
     const page = read(join(room, 'README.md'))
     assert.ok(page.startsWith(`# ${room}: `), room)
     assert.ok(page.split('\n').length - 1 <= 15, `${room}: ${page.split('\n').length - 1} lines`)
-    for (const part of ['Words', 'May be touched', 'Read first'])
+    const isSubject = room.split('/').length === 2
+    for (const part of ['Words', 'May be touched', 'Read first', ...(isSubject ? ['Tests'] : [])])
       assert.ok(page.includes(`- **${part}**`), `${room}: ${part}`)
+    if (isSubject) assert.ok(page.includes(`\`npm run test:subject -- ${room.slice('src/'.length)}\``), room)
     const files = [...page.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, file = '']) => file)
     assert.ok(files.length > 0, room)
     const missing = files.filter((file) => !existsSync(join(ROOT, room, file)) && !existsSync(join(ROOT, file)))
