@@ -10,7 +10,6 @@ import { PROGRAM_VARIABLE } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** As deep as src/kit/io/program/, so that what is found from there is found from here: package.json, config/ and the like. */
-/** As deep as src/kit/io/program/, whose paths lead to the repository. */
 const BUNDLE = join(ROOT, 'node_modules/.cache/portcullis/program')
 
 /** Bundles the sources as they are now. @returns variables for test processes, by which their `MAIN` is the bundle */
