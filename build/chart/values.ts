@@ -72,7 +72,7 @@ export const VALUES: Group = group(
       pullSecrets: texts('names of Secrets'),
     }),
     settings: group(
-      'Further settings of the gateway, each a flag of `serve` as in [docs/operating.md](../../../docs/operating.md#settings). What the chart sets itself is not among them.',
+      'Further settings of the gateway, each a flag of `serve` as in [docs/settings.md](../../../docs/settings.md). What the chart sets itself is not among them.',
       settingValues(),
     ),
     bindAddress: text(
@@ -107,7 +107,7 @@ export const VALUES: Group = group(
       ),
     }),
     admin: group(
-      'The admin listener for other machines, and for the other replicas, with TLS and a login ([docs/operating.md](../../../docs/operating.md#the-admin-listener)).',
+      'The admin listener for other machines, and for the other replicas, with TLS and a login ([docs/admin-listener.md](../../../docs/admin-listener.md)).',
       {
         enabled: flag(false, "opened beyond the pod's loopback, on `ports.admin`; needs `admin.tls.secretName`"),
         tls: group('', {

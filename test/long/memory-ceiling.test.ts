@@ -11,7 +11,7 @@ for (const threads of [1, 2]) {
   test(`all attacks at once within the ceiling, ${threads} gateway thread(s) (long)`, {
     skip: noControlGroup() || false,
   }, async (t) => {
-    // What a process and its first thread take, and 0.4 GiB for each further one (docs/operating.md).
+    // What a process and its first thread take, and 0.4 GiB for each further one (docs/memory.md).
     const limitBytes = Math.round((0.9 + 0.4 * threads) * GIB)
     const outcome = await attackWithin({ threads, limitBytes, forMs: 120_000 })
     t.diagnostic(JSON.stringify(outcome))

@@ -41,6 +41,11 @@ const UPSTREAM_CLUSTER_PAGE = read('docs/upstream-cluster.md')
 const DEGRADE = read('docs/degrade.md')
 const PROTECTION = read('docs/protection.md')
 const COMMANDS = read('docs/commands.md')
+const SETTINGS_PAGE = read('docs/settings.md')
+const METRICS_PAGE = read('docs/metrics.md')
+const REFUSALS = read('docs/refusals.md')
+const CONNECTIONS = read('docs/connections.md')
+const API_SERVER = read('docs/embedded-api-server.md')
 const OPERATING = read('docs/operating.md')
 const SECURITY = read('docs/security.md')
 const ARCHITECTURE = read('docs/architecture.md')
@@ -146,16 +151,19 @@ test('life of a request has the filters in their order', () => {
   assert.deepEqual(headings(LIFE, 3), FILTER_ORDER)
 })
 
-test('operating has every setting with its variable and default', () => {
-  const rows = Map.groupBy(tableRows(OPERATING), (row) => codeOf(row[0]))
+test('settings has every setting with its variable and default, and no other', () => {
+  const rows = Map.groupBy(tableRows(SETTINGS_PAGE), (row) => codeOf(row[0]))
   for (const { flag, env, defaultText } of SETTINGS) {
     const [row, ...others] = rows.get(flag) ?? []
-    assert.ok(row !== undefined, `docs/operating.md: no row for ${flag}`)
-    assert.equal(others.length, 0, `docs/operating.md: several rows for ${flag}`)
+    assert.ok(row !== undefined, `docs/settings.md: no row for ${flag}`)
+    assert.equal(others.length, 0, `docs/settings.md: several rows for ${flag}`)
     assert.equal(codeOf(row[1]), env, flag)
     assert.equal(codeOf(row[2]), defaultText, `default of ${flag}`)
   }
-  assert.ok(OPERATING.includes(`\`${CONFIG_FILE.flag}\``) && OPERATING.includes(`\`${CONFIG_FILE.env}\``))
+  const flags = new Set(SETTINGS.map(({ flag }) => flag))
+  const others = [...rows.keys()].filter((code) => code !== '' && !flags.has(code))
+  assert.deepEqual(others, [], 'rows for settings that are not there')
+  assert.ok(SETTINGS_PAGE.includes(`\`${CONFIG_FILE.flag}\``) && SETTINGS_PAGE.includes(`\`${CONFIG_FILE.env}\``))
 })
 
 test('security gives the defaults of settings as they are, and names metrics that exist', () => {
@@ -184,17 +192,18 @@ test('the Helm chart has every setting as a value, and the CRDs, rights and webh
     assert.equal(read(path), text, `${path} is out of date; to regenerate it: ${UPDATE_COMMAND}`)
 })
 
-test('operating has every metric with its type and labels, and no other', async () => {
+test('metrics has every metric once, with its type and labels, and no other', async () => {
   const described = new Map(METRICS.map(({ name, type, labels }) => [name, [type, labels.join(', ')]]))
   assert.ok(described.size > 40, 'the descriptors are found')
   const registered = [...(await createMetrics().text()).matchAll(/^# TYPE (portcullis_(?!process_|nodejs_)\w+) /gm)]
   for (const [, name = ''] of registered) assert.ok(described.has(name), name)
-  const rows = tableRows(OPERATING).filter((row) => codeOf(row[0]).startsWith('portcullis_'))
+  const rows = tableRows(METRICS_PAGE).filter((row) => codeOf(row[0]).startsWith('portcullis_'))
+  assert.equal(rows.length, described.size, 'one row for each')
   assert.deepEqual(new Map(rows.map((row) => [codeOf(row[0]), [row[1] ?? '', row[2] ?? '']])), described)
 })
 
-test('operating has every refusal with its code and whether it may be sent again', () => {
-  const rows = tableRows(OPERATING)
+test('refusals has every refusal with its code and whether it may be sent again', () => {
+  const rows = tableRows(REFUSALS)
     .filter((row) => codeOf(row[0]) in REFUSAL_TABLE)
     .map((row) => [codeOf(row[0]), row[1], row[2]])
   const expected = Object.entries(REFUSAL_TABLE).map(([reason, { code, retryAfter }]) => [
@@ -239,8 +248,8 @@ test('the sizes and limits in architecture are those of the code', () => {
   }
 })
 
-test('operating gives the sizes of objects as they are in the code', () => {
-  const shown = new Map(tableRows(OPERATING).map(([what = '', most = '']) => [what, most]))
+test('the page of the embedded API server gives the sizes of objects as they are in the code', () => {
+  const shown = new Map(tableRows(API_SERVER).map(([what = '', most = '']) => [what, most]))
   const bytes = (name: string): number => constantOf('src/apiserver/http/read-body.ts', name) ?? Number.NaN
   const yaml = (name: string): number => constantOf('src/kube/core/objects/strict-decode.ts', name) ?? Number.NaN
   const [values, owned] = [MAX_VALUES, MAX_OWNED_FIELDS].map((most) => most.toLocaleString('en'))
@@ -283,17 +292,17 @@ function constantsIn(name: string): string[] {
   return [...read(file).matchAll(/^(?:export )?const ([A-Z_]+) = \d/gm)].map((match) => `${file} ${match[1] ?? ''}`)
 }
 
-test('every kind of abuse is in operating, next to the limit that it exceeds', async () => {
+test('every kind of abuse is in connections, next to the limit that it exceeds', async () => {
   const text = await createMetrics().text()
   const kinds = new Set(
     [...text.matchAll(/http2_abuse_total\{side="client",kind="([\w-]+)"/g)].map((match) => match[1]),
   )
   assert.ok(kinds.size > 10, 'the kinds are found')
-  const told = OPERATING.slice(OPERATING.indexOf('### HTTP/2 abuse'), OPERATING.indexOf('## Logs'))
-  const inOperating = tableRows(told).flatMap((row) =>
+  const [, told = ''] = CONNECTIONS.split('\n## HTTP/2 abuse\n')
+  const inConnections = tableRows(told.split('\n## ')[0] ?? '').flatMap((row) =>
     [...(row[0] ?? '').matchAll(/`([\w-]+)`/g)].map(([, kind]) => kind),
   )
-  assert.deepEqual(new Set(inOperating), kinds)
+  assert.deepEqual(new Set(inConnections), kinds)
   const engine = readdirSync(join(ROOT, 'src/http2'), { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),
   )
@@ -374,6 +383,18 @@ test('the README is read in five minutes, and leads to every page', () => {
   const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
   assert.ok(pages.length > 8, 'the pages are found')
   for (const page of pages) assert.match(README, new RegExp(`\\]\\(docs/${page}[)#]`), page)
+})
+
+test('operating is read in two minutes, and its table leads to pages that begin with what they answer', () => {
+  const lines = OPERATING.split('\n').length - 1
+  assert.ok(lines < 120, `${lines} lines`)
+  const [, table = ''] = OPERATING.split('\n## Which page answers what\n')
+  const pages = new Set([...table.matchAll(/\]\(([\w-]+\.md)/g)].map(([, page = '']) => page))
+  assert.ok(pages.size > 25, 'the pages are found')
+  for (const page of pages) {
+    if (page === 'runbooks.md' || page === 'incidents.md') continue
+    assert.match(read(`docs/${page}`), /^# .+\n\nThis page (says|lists|gives) /, page)
+  }
 })
 
 test('the docs explain every field of an UpstreamCluster', () => {

@@ -1,5 +1,5 @@
 // All metrics of the gateway except those of pod protection (protection-descriptors.ts) and of Node (node-descriptors.ts): name, labels, help. The
-// rows in which threads count, how they are merged, and the text derive from it; test/repository/docs.test.ts compares docs/operating.md with it.
+// rows in which threads count, how they are merged, and the text derive from it; test/repository/docs.test.ts compares docs/metrics.md with it.
 // Names follow kube-apiserver where it has an equivalent, after `portcullis_`.
 
 import type { Step } from '../../kit/io/stalls/steps.ts'

@@ -359,8 +359,8 @@ test('counters of HTTP/2 and of upstream connections, by kind and by cause', asy
   assert.ok([...(await samples(metrics)).keys()].every((series) => !/upstream_conn.*cluster="new"/.test(series)))
 })
 
-test('the page for operators has every kind of abuse', async () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating.md'), 'utf8')
+test('the page about connections has every kind of abuse', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/connections.md'), 'utf8')
   const kinds = [...(await mainMetrics().text()).matchAll(/http2_abuse_total\{side="client",kind="([^"]+)"/g)]
   assert.ok(kinds.length > 10)
   for (const [, kind] of kinds) assert.ok(page.includes(`\`${kind}\``), kind)

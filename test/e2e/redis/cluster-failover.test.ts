@@ -1,5 +1,5 @@
 // A failover of Redis, as real Redis Clusters do it, under load of three replicas: no request waits or fails, each replica keeps to its part
-// meanwhile, and what all let in together stays within the rule of docs/operating.md.
+// meanwhile, and what all let in together stays within the rule of docs/shared-limits.md.
 
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-// Who the gateway is for Redis: TLS with a client certificate, an ACL user with exactly the rights of docs/operating.md, and passwords
+// Who the gateway is for Redis: TLS with a client certificate, an ACL user with exactly the rights of docs/shared-limits.md, and passwords
 // and certificates that change while a gateway runs. No password is in any log, metric or page.
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-// A failover of Redis under load of three replicas, against the rule of docs/operating.md.
+// A failover of Redis under load of three replicas, against the rule of docs/shared-limits.md.
 
 import assert from 'node:assert/strict'
 import { type LimitReplica, mostInWindow } from '../gateways/limit-replica.ts'
