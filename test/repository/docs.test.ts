@@ -49,6 +49,7 @@ const API_SERVER = read('docs/embedded-api-server.md')
 const OPERATING = read('docs/operating.md')
 const SECURITY = read('docs/security.md')
 const ARCHITECTURE = read('docs/architecture.md')
+const LIMITS = read('docs/limits.md')
 const LIFE = read('docs/life-of-a-request.md')
 /** Every subject, and rooms with words of their own. */
 const ROOMS = [
@@ -216,7 +217,7 @@ test('refusals has every refusal with its code and whether it may be sent again'
 
 /** Rows of the table of limits: value, constant, file, and what counts. */
 function limitRows(): { value: string; constant: string; file: string; counter: string }[] {
-  return tableRows(ARCHITECTURE)
+  return tableRows(LIMITS)
     .filter((row) => /^[A-Z_]+(\.\w+)*$/.test(codeOf(row[2])))
     .map((row) => ({ value: row[1] ?? '', constant: codeOf(row[2]), file: codeOf(row[3]), counter: row[5] ?? '' }))
 }
@@ -238,7 +239,7 @@ function constantOf(file: string, path: string): number | undefined {
   return product?.split('*').reduce((all, factor) => all * Number(factor.replaceAll('_', '')), 1)
 }
 
-test('the sizes and limits in architecture are those of the code', () => {
+test('the sizes and limits in limits.md are those of the code', () => {
   const rows = limitRows()
   assert.ok(rows.length > 80, 'the table is found')
   for (const { value, constant, file } of rows) {
@@ -261,7 +262,7 @@ test('the page of the embedded API server gives the sizes of objects as they are
   for (const [what, most] of Object.entries(expected)) assert.ok(shown.get(what)?.startsWith(most), `${what}: ${most}`)
 })
 
-test('architecture has every limit of the HTTP/2 engine', () => {
+test('limits.md has every limit of the HTTP/2 engine', () => {
   const listed = new Set(limitRows().map(({ file, constant }) => `${file} ${constant}`))
   const limits = [
     ...numbersOf('src/http2/limits.ts', { SERVER_LIMITS, CLIENT_LIMITS }),
@@ -315,7 +316,7 @@ test('every kind of abuse is in connections, next to the limit that it exceeds',
   assert.deepEqual(new Set(beside), new Set(counted))
 })
 
-test('the memory of a connection in architecture follows from the limits', () => {
+test('the memory of a connection in limits.md follows from the limits', () => {
   const { maxConcurrentStreams, maxHeaderListBytes, connectionWindowBytes, maxFrameBytes } = SERVER_LIMITS
   const slack = SERVER_LIMITS.blockSlackBytes
   const replay = constantOf('src/gateway/request/exchange/request-body.ts', 'REPLAY_LIMIT_BYTES') ?? Number.NaN
@@ -329,7 +330,7 @@ test('the memory of a connection in architecture follows from the limits', () =>
   const hpack =
     2 * SERVER_LIMITS.headerTableBytes + 2 * (constantOf('src/http2/hpack/literals.ts', 'MAX_OCTETS') ?? Number.NaN)
   const parts = [heads, requests, answers, connectionWindowBytes, block, maxFrameBytes, output, hpack]
-  const [, part = ''] = ARCHITECTURE.split('### Memory of a connection')
+  const [, part = ''] = LIMITS.split('## Memory of a connection')
   const rows = tableRows(part).slice(1)
   assert.deepEqual(
     rows.map(([, value = '']) => amount(value)),

@@ -1,4 +1,4 @@
-// The walks of docs/architecture.md: each step is where it says, and whoever searches for its name finds it.
+// The walks of docs/walks.md: each step is where it says, and whoever searches for its name finds it.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const PAGE = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
+const PAGE = readFileSync(join(ROOT, 'docs/walks.md'), 'utf8')
 const WALKS = ['A GET', 'A change of an UpstreamCluster', 'The deletion of a pod']
 
 interface Step {
@@ -16,7 +16,7 @@ interface Step {
 }
 
 function walk(title: string): string {
-  const [, text = assert.fail(`docs/architecture.md has no walk "${title}"`)] = PAGE.split(`\n### ${title}\n`)
+  const [, text = assert.fail(`docs/walks.md has no walk "${title}"`)] = PAGE.split(`\n## ${title}\n`)
   return text.split(/\n##+ /)[0] ?? ''
 }
 
