@@ -49,6 +49,7 @@ const UNIT = {
     'test/upgrades/rolling-update.test.ts',
     'test/memory/under-attack.test.ts',
     'test/upgrades/inherited-sockets.test.ts',
+    'test/repository/site.test.ts',
     'test/prometheus/live.test.ts',
     'test/process/lifecycle.test.ts',
   ],

@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import type { CommandUnknownOpts } from 'commander'
 import { parseAllDocuments } from 'yaml'
 import { chartFiles, UPDATE_COMMAND } from '../../build/chart/chart-files.ts'
+import { anchorOf } from '../../docs/.vitepress/anchors.ts'
 import { check } from '../../src/cli/check.ts'
 import { explain } from '../../src/cli/explain.ts'
 import { checkUpstreamCluster } from '../../src/gateway/api/upstream-cluster/checks.ts'
@@ -627,15 +628,7 @@ test('files and scripts that the pages name exist', () => {
   assert.deepEqual(missing, [])
 })
 
-/** As GitHub makes them. */
 function anchors(page: string): Set<string> {
   const texts = [...page.matchAll(/^#+ (.+)$/gm)].map((match) => match[1] ?? '')
-  return new Set(
-    texts.map((text) =>
-      text
-        .toLowerCase()
-        .replace(/[^\w\- ]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
+  return new Set(texts.map(anchorOf))
 }
