@@ -32,6 +32,7 @@ import { systemClock } from '../../src/kit/io/world/clock.ts'
 import { fastUuid } from '../../src/kit/io/world/uuid.ts'
 import { tuneForRequests } from '../../src/kit/io/world/v8-flags.ts'
 import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
+import { FILTERS } from '../../src/program/threads/thread/filters.ts'
 import { ScaleUpGuardTable } from '../../src/scale-up-guard/state/scale-up-guards.ts'
 
 const HOST = 'bench.example.com'
@@ -239,7 +240,7 @@ function answerAll(): void {
 
 /** Microseconds of CPU for one request: the best round, the one that was disturbed least. */
 async function measure(name: string, gw: Gateway, peer: Peer, head: HeaderList, requests: number): Promise<number> {
-  const handler = createRequestHandler(gw)
+  const handler = createRequestHandler(gw, FILTERS)
   await run(handler, peer, head, requests)
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {

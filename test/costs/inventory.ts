@@ -92,7 +92,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/protection/core/generator/names.ts': notInput(CONSTANT),
   'src/protection/core/history/resource-version.ts': row('PodProtector'),
   'src/protection/core/ledger/cells.ts': row('cells that are removed'),
-  'src/protection/core/requests/deletion-request-body.ts': row('deletion, '),
+  'src/gateway/core/request/write-envelope.ts': row('deletion, '),
   'src/protection/core/requests/deletion-request.ts': row('deletion, '),
   'src/gateway/core/proxy-protocol/proxy-header.ts': row('PROXY header'),
   'src/gateway/core/replay/log-entry.ts': row('line of an access log'),

@@ -17,7 +17,7 @@ import { isLongRunning, isWatch } from '../core/request/long-running.ts'
 import type { RequestInfo } from '../core/request/request-info.ts'
 import { admit, recheck, resumeAdmission } from './admit.ts'
 import { authenticate } from './authenticate.ts'
-import type { Asked, Decision, Recheck, Requested } from './exchange/decision.ts'
+import type { Asked, Decision, Filters, Recheck, Requested } from './exchange/decision.ts'
 import { Exchange } from './exchange/exchange.ts'
 import type { Gateway } from './exchange/gateway.ts'
 import type { Authenticated } from './exchange/identity.ts'
@@ -35,16 +35,17 @@ type Served = Refusal | undefined
 /** Logged prefix of a target that is too long. */
 const LONG_TARGET_LOGGED = 1024
 
-export function createRequestHandler(gw: Gateway): RequestHandler {
-  return (peer, stream, head, end) => begin(gw, peer, stream, head, end, undefined)
+export function createRequestHandler(gw: Gateway, filters: Filters): RequestHandler {
+  return (peer, stream, head, end) => begin(gw, filters, peer, stream, head, end, undefined)
 }
 
-export function createUpgradeHandler(gw: Gateway): UpgradeHandler {
-  return (peer, answer, head, client) => begin(gw, peer, answer, head, true, client)
+export function createUpgradeHandler(gw: Gateway, filters: Filters): UpgradeHandler {
+  return (peer, answer, head, client) => begin(gw, filters, peer, answer, head, true, client)
 }
 
 function begin(
   gw: Gateway,
+  filters: Filters,
   peer: Peer,
   stream: Stream,
   head: HeaderList,
@@ -53,7 +54,7 @@ function begin(
 ): StreamEvents {
   const exchange = new Exchange(gw, peer, stream, head, end, client)
   try {
-    settle(exchange, serve(exchange))
+    settle(exchange, serve(exchange, filters))
   } catch (error) {
     onBug(exchange, error)
   }
@@ -61,7 +62,7 @@ function begin(
 }
 
 /** Part one: target, cluster and sender. */
-function serve(exchange: Exchange): Served {
+function serve(exchange: Exchange, filters: Filters): Served {
   const { gw, peer, head, record } = exchange
   if (head.problem !== '') return refuse('bad-request', head.problem)
   const tooLong = refuseLongTarget(head.target)
@@ -82,7 +83,7 @@ function serve(exchange: Exchange): Served {
   describe(record, info)
   gw.events.requestStarted(record)
 
-  const asked: Asked = { live, cluster, info, requester: undefined }
+  const asked: Asked = { filters, live, cluster, info, requester: undefined }
   const requester = authenticate(exchange, live, cluster)
   if (requester instanceof Promise) {
     const refusal = takeUnknownShare(exchange, info) ?? exchange.bufferHead()
@@ -92,7 +93,8 @@ function serve(exchange: Exchange): Served {
 }
 
 /** Part two: the user that the request runs as. */
-function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requester: Authenticated): Served {
+function serveRequester(exchange: Exchange, asked: Asked, requester: Authenticated): Served {
+  const { live, cluster, info } = asked
   const { trace } = exchange.record
   if (trace !== undefined) trace.authenticatedMs = exchange.gw.clock.monotonic()
   const overfull = charge(exchange, requester, cluster)
@@ -105,14 +107,15 @@ function serveRequester(exchange: Exchange, { live, cluster, info }: Asked, requ
   const exceeded = takeShare(exchange, live, info, requester)
   if (exceeded !== undefined) return exceeded
   if (overfull !== undefined) return overfull
-  const requested: Requested = { live, cluster, info, requester }
+  const requested: Requested = { filters: asked.filters, live, cluster, info, requester }
   const caller = impersonate(exchange, live, requester)
   if (caller instanceof Promise) return goOnLater(exchange, requested, caller, serveCaller)
   return 'refused' in caller ? caller : serveCaller(exchange, requested, caller)
 }
 
 /** Part three: whether it is served. */
-function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Requested, caller: Authenticated): Served {
+function serveCaller(exchange: Exchange, requested: Requested, caller: Authenticated): Served {
+  const { live, cluster, info, requester } = requested
   const { peer, record } = exchange
   identify(record, requester, caller)
   if (record.trace !== undefined) record.trace.identifiedMs = exchange.gw.clock.monotonic()
@@ -133,6 +136,7 @@ function serveCaller(exchange: Exchange, { live, cluster, info, requester }: Req
   const list = cluster.learnsLists ? listRequestOf(info, exchange.target, live.lists) : undefined
   record.list = list
   const decision: Decision = {
+    filters: requested.filters,
     exchange,
     live,
     cluster,

@@ -4,15 +4,15 @@
 import { guardedDisruption, limitDisruption, refuseDisruption } from '../../gateway/core/admission/disruption.ts'
 import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { isDryRunQuery, isEviction } from '../../gateway/core/policy/disruption.ts'
+import type { RefusedWrite } from '../../gateway/core/policy/ending-writes.ts'
 import { dependsOnMoment } from '../../gateway/core/policy/write-body.ts'
+import { scaleName, scaleTargetOf } from '../../gateway/core/request/scale-target.ts'
+import { UnreadableBody } from '../../gateway/core/request/write-envelope.ts'
 import { reviewRight } from '../../gateway/request/calls/access.ts'
 import { contentTypeOf, readRemoval } from '../../gateway/request/calls/request-bodies.ts'
 import { answerAsTried, writeEffect } from '../../gateway/request/calls/write-effect.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { isRefusal, type Refusal } from '../../kit/core/refusal/refusal.ts'
-import { UnreadableBody } from '../../protection/core/requests/deletion-request-body.ts'
-import type { RefusedWrite } from '../../scaling/core/scale-write/scale-change.ts'
-import { scaleName, scaleTargetOf } from '../../scaling/core/scale-write/scale-target.ts'
 import { scaleChange } from '../../scaling/request/scale-change.ts'
 
 export const disruption: Filter<Decision, Promise<Refusal | undefined>> = {

@@ -3,11 +3,11 @@
 // (apiserver/pkg/registry/generic/registry/store.go, DeleteCollection), completed deletions are not undone.
 
 import { refuseRevoked } from '../../gateway/core/admission/steps.ts'
+import { queryOf, queryValues } from '../../gateway/core/request/write-query.ts'
 import type { Permit } from '../../gateway/request/exchange/decision.ts'
 import { type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { isGuarded } from '../core/quota/guarded-pods.ts'
-import { queryOf, queryValues } from '../core/requests/deletion-request-query.ts'
 import { CollectionAnswer } from './collection-answer.ts'
 import { type CollectionItem, CollectionSender } from './collection-sender.ts'
 import { type AskedDeletion, bindBody, type Deletion, keepBody, NO_POD_UID, requestOf } from './deletion.ts'

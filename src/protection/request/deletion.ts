@@ -1,13 +1,13 @@
 // A deletion or an eviction to be evaluated: shared context of all steps, and its body.
 
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
+import { fieldsForBody, UnreadableBody } from '../../gateway/core/request/write-envelope.ts'
 import { type Removal, readRemoval } from '../../gateway/request/calls/request-bodies.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import type { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
-import { fieldsForBody, UnreadableBody } from '../core/requests/deletion-request-body.ts'
 
 /**
  * A uid that no pod has, as a precondition: upstream then reports itself that there is no such pod, and deletes none created

@@ -1,5 +1,6 @@
 // The workload to be scaled, as named on the command line, and what decides about its pods.
 
+import type { ScalableKind } from '../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
@@ -15,7 +16,6 @@ import type { ObjectClient } from '../../kube/api/object-client.ts'
 import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { podSelectors } from '../core/rank/pods-to-read.ts'
-import type { ScalableKind } from '../core/rank/scale-down-plan.ts'
 
 export interface Target {
   readonly kind: ScalableKind

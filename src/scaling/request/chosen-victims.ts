@@ -1,13 +1,13 @@
 // What a ScaleDownPolicy does with a scale-down: computed once per write, by whichever filter comes first: the one that names the pods
 // to be removed, or the one that sets their costs. Writes nothing.
 
+import { type ScaleTarget, scalableKind, scaleName } from '../../gateway/core/request/scale-target.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import { type JsonObject, mapOf } from '../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../kit/api/json/object-shape.ts'
 import { deploymentSizes } from '../core/rank/deployment-sizes.ts'
 import { podSelector } from '../core/rank/replica-set-pods.ts'
 import type { ScaleChange } from '../core/scale-write/scale-change.ts'
-import { type ScaleTarget, scalableKind, scaleName } from '../core/scale-write/scale-target.ts'
 import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 import { COSTS_ARE_OFF, findVictims, type VictimFinding } from '../core/victim-choice/find-victims.ts'
 import { podCost } from '../core/victim-choice/own-cost.ts'

@@ -2,6 +2,7 @@
 // refuses the write, the cost is removed again. Costs left over otherwise are cleaned up by the leader (scaling/controllers).
 
 import type { Filter } from '../../gateway/core/admission/filter.ts'
+import { scaleTargetOf } from '../../gateway/core/request/scale-target.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import type { RequestOutcome } from '../../gateway/request/exchange/exchange.ts'
@@ -10,7 +11,6 @@ import { nameOf } from '../../kit/api/json/json-object.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
 import type { ScaleDownOutcome, ScaleDownReport } from '../api/scale-down.ts'
 import type { ScaleChange } from '../core/scale-write/scale-change.ts'
-import { scaleTargetOf } from '../core/scale-write/scale-target.ts'
 import type { VictimChoice } from '../core/victim-choice/choose-victims.ts'
 import { UnavailableError } from '../core/victim-choice/cluster-reads.ts'
 import type { Costs, VictimFinding } from '../core/victim-choice/find-victims.ts'

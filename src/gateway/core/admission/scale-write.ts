@@ -1,8 +1,8 @@
 // Which writes of replicas spec.scaleProtection checks. Cheap: runs for every request to a cluster that has it.
 
-import { type ScaleTarget, scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
 import type { CompiledCluster, CompiledScaleProtection } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { type ScaleTarget, scaleTargetOf } from '../request/scale-target.ts'
 
 /** The controllers' own users (kube-controller-manager with and without --use-service-account-credentials). */
 const DEPLOYMENT_CONTROLLER = 'system:serviceaccount:kube-system:deployment-controller'

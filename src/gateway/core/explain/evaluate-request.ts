@@ -4,7 +4,6 @@
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
 import { ANONYMOUS_USER } from '../../../kube/api/user.ts'
-import { CLUSTER_API_GROUP, scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
 import type { ListRequest } from '../../api/list-request.ts'
 import { guardedDisruption, refuseDisruption } from '../admission/disruption.ts'
 import type { Admission, Filter, Moment } from '../admission/filter.ts'
@@ -39,6 +38,7 @@ import { noEndpointMessage } from '../policy/traffic-messages.ts'
 import { isWatch } from '../request/long-running.ts'
 import { readRequestHead } from '../request/request-head.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { CLUSTER_API_GROUP, scaleTargetOf } from '../request/scale-target.ts'
 
 export interface EvaluationInput {
   /** The Host field; its address and port also stand for the local address of the connection if that is not given. */

@@ -2,9 +2,9 @@
 // Limited. This file covers what a request's head says; incidents/request/ reads the bodies.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
-import { queryOf, queryValues } from '../../../protection/core/requests/deletion-request-query.ts'
-import { scaleTargetOf } from '../../../scaling/core/scale-write/scale-target.ts'
 import type { RequestInfo } from '../request/request-info.ts'
+import { scaleTargetOf } from '../request/scale-target.ts'
+import { queryOf, queryValues } from '../request/write-query.ts'
 import { endingWriteOf } from './ending-writes.ts'
 
 /**

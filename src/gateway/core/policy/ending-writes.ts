@@ -3,9 +3,16 @@
 
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
-import type { RefusedWrite } from '../../../scaling/core/scale-write/scale-change.ts'
+
 import type { RequestInfo } from '../request/request-info.ts'
 import { addedNoExecute } from './node-taints.ts'
+
+/** Upstream refuses the write: its answer to a dry run. */
+export interface RefusedWrite {
+  readonly kind: 'refused'
+  readonly status: number
+  readonly body: string
+}
 
 /** What writes of one kind of object can do. */
 export interface EndingWrite {

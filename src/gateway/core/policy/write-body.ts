@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
 import { parseJson } from '../../../kube/core/objects/json-text.ts'
-import { openEnvelope, UnreadableBody } from '../../../protection/core/requests/deletion-request-body.ts'
+import { openEnvelope, UnreadableBody } from '../request/write-envelope.ts'
 import type { EndingWrite } from './ending-writes.ts'
 
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'

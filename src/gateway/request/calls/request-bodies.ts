@@ -6,8 +6,8 @@ import {
   readDeletionRequest,
   readEvictionRequest,
 } from '../../../protection/core/requests/deletion-request.ts'
-import { queryOf } from '../../../protection/core/requests/deletion-request-query.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
+import { queryOf } from '../../core/request/write-query.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { readBody } from '../exchange/read-body.ts'
 

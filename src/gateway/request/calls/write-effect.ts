@@ -2,7 +2,7 @@
 // object. Computed once per request and shared by all filters.
 
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
-import type { RefusedWrite } from '../../../scaling/core/scale-write/scale-change.ts'
+import type { RefusedWrite } from '../../core/policy/ending-writes.ts'
 import { type EndingWrite, endingWriteOf, type WriteEffect } from '../../core/policy/ending-writes.ts'
 import { dependsOnMoment, mayChange } from '../../core/policy/write-body.ts'
 import type { Decision } from '../exchange/decision.ts'

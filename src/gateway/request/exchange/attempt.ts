@@ -1,11 +1,11 @@
 // One attempt to send a request to one endpoint: common to forwarding and upgrades.
 
-import { formatTraceparent, setTraceparent } from '../../../insight/core/traces/trace-context.ts'
 import type { HeaderList } from '../../../kit/api/stream.ts'
 import { warningValue } from '../../../kit/core/refusal/warning.ts'
 import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
 import type { TraceAttempt } from '../../api/request-trace.ts'
 import { clientResponseHeaders, headerValue } from '../../core/request/hop-headers.ts'
+import { formatTraceparent, setTraceparent } from '../../core/request/trace-context.ts'
 import type { Endpoint } from '../../state/endpoints.ts'
 import type { Permit } from './decision.ts'
 import type { Exchange } from './exchange.ts'

@@ -4,7 +4,7 @@ import type { Refusal } from '../../../kit/core/refusal/refusal.ts'
 import type { ScaleChange } from '../../../scaling/core/scale-write/scale-change.ts'
 import type { Admission } from '../../core/admission/filter.ts'
 import type { FilterName } from '../../core/admission/order.ts'
-import type { Permit as PermitOf } from '../../core/admission/pipeline.ts'
+import type { Permit as PermitOf, Pipeline } from '../../core/admission/pipeline.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import type { WriteEffect } from '../../core/policy/ending-writes.ts'
 import type { RequestInfo } from '../../core/request/request-info.ts'
@@ -12,8 +12,12 @@ import type { LiveCluster } from '../../state/clusters.ts'
 import type { Exchange } from './exchange.ts'
 import type { Authenticated } from './identity.ts'
 
+/** The filters of the program (program/threads/thread/filters.ts). A promise: one of them has to wait. */
+export type Filters = Pipeline<Decision, Promise<Refusal | undefined>>
+
 /** Target: the cluster and the request info. */
 export interface Asked {
+  readonly filters: Filters
   readonly live: LiveCluster
   readonly cluster: CompiledCluster
   readonly info: RequestInfo

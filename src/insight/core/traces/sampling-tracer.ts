@@ -2,8 +2,6 @@
 // are untrusted: traces requested by them are rate-limited, and beyond the limit kube-apiserver is not asked to trace either.
 
 import type { RequestTrace, Tracer } from '../../../gateway/api/request-trace.ts'
-import { Budget } from '../../../kit/api/limits/budget.ts'
-import type { HeaderList } from '../../../kit/api/stream.ts'
 import {
   formatTraceparent,
   parseTraceparent,
@@ -11,7 +9,9 @@ import {
   setTraceparent,
   type TraceContext,
   traceStateOf,
-} from './trace-context.ts'
+} from '../../../gateway/core/request/trace-context.ts'
+import { Budget } from '../../../kit/api/limits/budget.ts'
+import type { HeaderList } from '../../../kit/api/stream.ts'
 
 export interface SamplingOptions {
   /** Traced requests per million, among those without the caller's decision. */

@@ -16,6 +16,7 @@ import { OpenHeads } from '../../../kit/core/shares/open-heads.ts'
 import { refuseShare } from '../../../kit/core/shares/refuse-share.ts'
 import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import type { Config } from '../../../process/config/config.ts'
+import { FILTERS } from './filters.ts'
 
 export function listenerOptions(
   config: Config,
@@ -46,8 +47,8 @@ export function listenerOptions(
     counters: metrics.http2Clients,
     clusterForServerName: (name) => clusterForServerName(clusters.index, name),
     clusterForAddress: (address, port) => clusterForAddress(clusters.index, address, port),
-    handler: createRequestHandler(gateway),
-    onUpgrade: createUpgradeHandler(gateway),
+    handler: createRequestHandler(gateway, FILTERS),
+    onUpgrade: createUpgradeHandler(gateway, FILTERS),
     goawayChance: config.goawayChance,
     onGoaway: () => metrics.add(CLIENTS_DRAINED, 1, 'chance'),
     onConnection: (protocol, by) => metrics.add(CLIENT_CONNECTIONS, by, protocol),

@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { fieldsForBody, type ReadBody, UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import { readDeletionRequest, readEvictionRequest } from './deletion-request.ts'
-import { fieldsForBody, type ReadBody, UnreadableBody } from './deletion-request-body.ts'
 
 const NOTHING = Buffer.alloc(0)
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'

@@ -2,11 +2,6 @@
 // (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which contains them.
 
 import { Buffer } from 'node:buffer'
-import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
-import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
-import type { HealthCriterion } from '../../api/protection.ts'
-import { healthCriterion } from '../quota/pod-facts.ts'
 import {
   bodyType,
   decodeRecord,
@@ -24,8 +19,13 @@ import {
   textsMember,
   typeOf,
   UnreadableBody,
-} from './deletion-request-body.ts'
-import { queryFlag, queryValues } from './deletion-request-query.ts'
+} from '../../../gateway/core/request/write-envelope.ts'
+import { queryFlag, queryValues } from '../../../gateway/core/request/write-query.ts'
+import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
+import type { HealthCriterion } from '../../api/protection.ts'
+import { healthCriterion } from '../quota/pod-facts.ts'
 
 type ReadOptions = Pick<ReadBody, 'dryRun' | keyof Preconditions>
 

@@ -1,9 +1,9 @@
 // Which pods must be read to tell which ones a workload loses.
 
+import type { ScalableKind } from '../../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { countOf, podSelector } from './replica-set-pods.ts'
-import type { ScalableKind } from './scale-down-plan.ts'
 import { controllerUid } from './scale-pod.ts'
 
 /**

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { ScalableKind } from '../../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { deploymentSizes } from './deployment-sizes.ts'
-import { type PlannedPod, planScaleDown, type ScalableKind, type ScaleDownPlan } from './scale-down-plan.ts'
+import { type PlannedPod, planScaleDown, type ScaleDownPlan } from './scale-down-plan.ts'
 
 const NOW = Date.parse('2030-01-31T12:00:00Z')
 const WINDOW = { fromMs: NOW, toMs: NOW + 60_000 }

@@ -1,5 +1,6 @@
 // What a new replica count does to the pods of a workload, for every kind that Kubernetes itself scales.
 
+import type { ScalableKind } from '../../../gateway/core/request/scale-target.ts'
 import { type JsonObject, nameOf } from '../../../kit/api/json/json-object.ts'
 import { recordOf, recordsOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import { formatDuration } from '../../../kit/core/text/duration.ts'
@@ -17,8 +18,6 @@ import {
 } from './replica-set-pods.ts'
 import { type ScalePod, scalePod } from './scale-pod.ts'
 import { ordinalOf, statefulSetScale } from './stateful-set.ts'
-
-export type ScalableKind = 'Deployment' | 'ReplicaSet' | 'StatefulSet' | 'ReplicationController'
 
 interface ScaleDownInput {
   readonly kind: ScalableKind

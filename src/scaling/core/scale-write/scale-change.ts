@@ -1,9 +1,10 @@
 // The effect of a write on its target's spec.replicas.
 
+import type { RefusedWrite } from '../../../gateway/core/policy/ending-writes.ts'
+import type { ScaleTarget } from '../../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
 import type { Costs, VictimFinding } from '../victim-choice/find-victims.ts'
-import type { ScaleTarget } from './scale-target.ts'
 
 export interface ScaleChange {
   readonly target: ScaleTarget
@@ -23,13 +24,6 @@ export interface ScaleChange {
   finding?: Promise<VictimFinding | undefined>
   /** Left by the filter that names the leaving pods, for the one that chooses them: called once that one has set their costs. */
   nameLeaving?: (costs: Costs) => Promise<void>
-}
-
-/** Upstream refuses the write: its answer to a dry run. */
-export interface RefusedWrite {
-  readonly kind: 'refused'
-  readonly status: number
-  readonly body: string
 }
 
 export type UnknownReason =

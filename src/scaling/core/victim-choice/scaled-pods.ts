@@ -1,5 +1,6 @@
 // Among which pods a scale-down chooses: those of the one ReplicaSet that shrinks.
 
+import type { ScalableKind } from '../../../gateway/core/request/scale-target.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { deploymentSizes } from '../rank/deployment-sizes.ts'
 import {
@@ -10,7 +11,6 @@ import {
   replicasOf,
   siblings,
 } from '../rank/replica-set-pods.ts'
-import type { ScalableKind } from '../rank/scale-down-plan.ts'
 import { isActive, scalePod } from '../rank/scale-pod.ts'
 import { UnavailableError } from './cluster-reads.ts'
 

@@ -7,13 +7,13 @@ import type {
   ProtectionRequest,
   ProtectorAnswer,
   ScaleDownQuestion,
-} from '../../../protection/api/protection.ts'
-import { minAvailableAfter } from '../../../protection/core/generator/derive-protector.ts'
-import { isStale, readCells } from '../../../protection/core/history/cell-history.ts'
-import { limitsOf } from '../../../protection/core/history/limits.ts'
-import { type Finding, findingsOf, type KnownProtector, refuses } from '../../../protection/core/ledger/verdicts.ts'
-import { freePass } from '../../../protection/core/quota/evaluate.ts'
-import type { ProtectionSettings } from '../../../protection/core/requests/protection-settings.ts'
+} from '../../api/protection.ts'
+import { minAvailableAfter } from '../generator/derive-protector.ts'
+import { isStale, readCells } from '../history/cell-history.ts'
+import { limitsOf } from '../history/limits.ts'
+import { type Finding, findingsOf, type KnownProtector, refuses } from '../ledger/verdicts.ts'
+import { freePass } from '../quota/evaluate.ts'
+import type { ProtectionSettings } from '../requests/protection-settings.ts'
 
 /** Access to the known PodProtectors. */
 export interface ProtectorLookup {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseRequestInfo } from '../../../gateway/core/request/request-info.ts'
+import { parseRequestInfo } from './request-info.ts'
 import { scaleName, scalePath, scaleTargetOf } from './scale-target.ts'
 
 function targetOf(method: string, path: string): ReturnType<typeof scaleTargetOf> {

@@ -1,6 +1,6 @@
-// Parses the query of a deletion like Go's net/url and kube-apiserver's conversions (apimachinery/pkg/runtime/conversion.go).
+// Parses the query of a write like Go's net/url and kube-apiserver's conversions (apimachinery/pkg/runtime/conversion.go).
 
-import { QueryReader } from '../../../gateway/core/request/query-reader.ts'
+import { QueryReader } from './query-reader.ts'
 
 /** All values by key, in order. */
 type QueryValues = ReadonlyMap<string, readonly string[]>

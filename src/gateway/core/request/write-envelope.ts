@@ -1,4 +1,4 @@
-// The bodies of deletions and evictions: their formats, and what is rejected (apiserver/pkg/endpoints/handlers).
+// Bodies of writes whose fields the gateway reads: their formats, and what is rejected (apiserver/pkg/endpoints/handlers).
 
 import { Buffer } from 'node:buffer'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'

@@ -1,7 +1,8 @@
 // Which requests may change an object's spec.replicas. Cheap: runs for every request to a cluster that checks scale writes.
 
-import type { RequestInfo } from '../../../gateway/core/request/request-info.ts'
-import type { ScalableKind } from '../rank/scale-down-plan.ts'
+import type { RequestInfo } from './request-info.ts'
+
+export type ScalableKind = 'Deployment' | 'ReplicaSet' | 'StatefulSet' | 'ReplicationController'
 
 /** The object whose replicas a request writes. */
 export interface ScaleTarget {
