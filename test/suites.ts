@@ -89,10 +89,10 @@ export const SUITES: Readonly<Record<string, NodeSuite>> = {
   'long:one': { ...REAL, concurrency: 2, files: ['test/e2e/*.test.ts'], env: ONE_THREAD },
 }
 
-/** Folders of test/ that belong to a subject, beside the tests that stand in it. A subject without any has only those. */
-const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+/** Folders of test/ that `npm run test:subject` runs beside the tests in the subject's own folder. Its README names them. */
+export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   apiserver: ['control'],
-  demo: [],
+  cli: ['replay'],
   gateway: [
     ...[
       'admission',
@@ -100,24 +100,25 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
       'list-guard',
       'listener',
       'objects',
-      'replay',
       'requests',
       'servers',
-      'shares',
       'storms',
+      'turns',
+      'upstream',
     ],
-    ...['turns', 'upgrades', 'upstream'],
   ],
-  http2: ['http'],
+  http2: ['http', 'conformance'],
   incidents: ['degrade'],
   insight: ['audit', 'dashboard', 'insight', 'prometheus', 'tap', 'top', 'traces'],
-  program: ['memory', 'process', 'stalls'],
+  kit: ['shares', 'stalls'],
+  process: ['chart'],
+  program: ['process', 'upgrades'],
   protection: ['protection'],
   scaling: ['scale'],
   'scale-up-guard': ['scale'],
 }
 
-/** What a subject's tests are: those in its folder and those of its folders in test/, without real clusters. @param name of a folder in src/ */
+/** The tests of a subject that need no real cluster. @param name of a folder in src/ */
 function subjectSuite(name: string): NodeSuite {
   const files = [`src/${name}/**/*.test.ts`, ...(FOLDERS[name] ?? []).map((folder) => `test/${folder}/*.test.ts`)]
   const { concurrency, testMinutes, titles, nodeFlags } = UNIT

@@ -9,7 +9,7 @@ import { textOf } from '../../src/gateway/metrics/exposition.ts'
 import { createProcessMetrics } from '../../src/gateway/metrics/process-metrics.ts'
 import { ProtectorMonitor } from '../../src/protection/controllers/generator/protector-monitor.ts'
 import { builtInKind } from '../../src/protection/core/generator/kinds.ts'
-import { createProtectionMetrics } from '../../src/protection/metrics/protection-metrics.ts'
+import { createProtectionMetrics } from '../../src/protection/metrics/metrics.ts'
 import { deletionOf, verdictOf } from '../harness/objects/protection-requests.ts'
 
 const STATES = ['created', 'available', 'ready', 'scheduled', 'running']

@@ -14,7 +14,7 @@ import type { JsonSchema } from '../../src/kit/api/json/json-schema.ts'
 import { REFUSAL_TABLE } from '../../src/kit/core/refusal/refusal.ts'
 import { SETTINGS } from '../../src/process/config/config.ts'
 import { createProgram } from '../../src/program/cli/program.ts'
-import { MONITORS, PROTECTION_METRICS } from '../../src/protection/metrics/protection-descriptors.ts'
+import { MONITORS, PROTECTION_METRICS } from '../../src/protection/metrics/descriptors.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SOURCES: ReadonlyMap<string, readonly string[]> = new Map(

@@ -35,6 +35,7 @@ import { CONFIG_FILE, SETTINGS } from '../../src/process/config/config.ts'
 import { createProgram } from '../../src/program/cli/program.ts'
 import { POD_PROTECTOR_SCHEMA } from '../../src/protection/api/schema.ts'
 import { documentationErrors, explanationsOf } from '../harness/docs/documented-fields.ts'
+import { FOLDERS } from '../suites.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const README = read('README.md')
@@ -560,6 +561,9 @@ test('every subject, and a room with words of its own, begins with a README of a
     assert.ok(page.startsWith(`# ${room}: `), room)
     assert.ok(page.split('\n').length - 1 <= 15, `${room}: ${page.split('\n').length - 1} lines`)
     const isSubject = room.split('/').length === 2
+    const [, tests = ''] = page.split('- **Tests**')
+    for (const folder of isSubject ? (FOLDERS[room.slice('src/'.length)] ?? []) : [])
+      assert.match(tests, new RegExp(`test/(?:\\{[\\w,-]*)?\\b${folder}\\b`), `${room}: test/${folder}/`)
     for (const part of ['Words', 'May be touched', 'Read first', ...(isSubject ? ['Tests'] : [])])
       assert.ok(page.includes(`- **${part}**`), `${room}: ${part}`)
     if (isSubject) assert.ok(page.includes(`\`npm run test:subject -- ${room.slice('src/'.length)}\``), room)
@@ -571,6 +575,11 @@ test('every subject, and a room with words of its own, begins with a README of a
   }
 })
 
+/** Whether a part of the table names the folder; a file in it does not count. */
+function named(part: string, room: string): boolean {
+  return new RegExp(`\`(?:src/)?(?:[\\w-]+/)*${room}/(?:[\\w-]+/)*\``).test(part)
+}
+
 test('the house plan names every room', () => {
   const [, plan = ''] = /^\| folder \| holds \|.*\n([\s\S]*?)\n\n/m.exec(ARCHITECTURE) ?? []
   const folders = (dir: string): string[] =>
@@ -579,9 +588,7 @@ test('the house plan names every room', () => {
   const missing = folders('src').flatMap((subject) => {
     const layers = folders(join('src', subject))
     const rooms = layers.flatMap((layer) => [layer, ...folders(join('src', subject, layer))])
-    return rooms.flatMap((room) =>
-      rows.get(subject)?.includes(`${room}/`) === true ? [] : [`src/${subject}: ${room}`],
-    )
+    return rooms.flatMap((room) => (named(rows.get(subject) ?? '', room) ? [] : [`src/${subject}: ${room}`]))
   })
   assert.deepEqual(missing, [], 'a row of the table in docs/architecture.md is to name it')
 })

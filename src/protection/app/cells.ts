@@ -18,7 +18,7 @@ import {
 import type { CellClocks } from '../core/clocks/cell-clock.ts'
 import { distinctClusters } from '../core/quota/distinct-clusters.ts'
 import type { ProtectionSettings } from '../core/requests/protection-settings.ts'
-import type { ProtectionMetrics } from '../metrics/protection-metrics.ts'
+import type { ProtectionMetrics } from '../metrics/metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 
 export interface ProtectionCellsDeps {

@@ -13,7 +13,7 @@ import {
   POOL_SIZE,
   POOL_WAITED,
   UPDATE_TRIGGER,
-} from './protection-descriptors.ts'
+} from './descriptors.ts'
 import type { WorkerTurn } from './worker-metrics.ts'
 
 /** @param updates called before each scrape @param monotonic milliseconds */

@@ -2,7 +2,7 @@
 
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
 import type { GeneratorEvents } from '../core/generator/events.ts'
-import { GENERATOR_ACTION, GENERATOR_RECONCILE } from './protection-descriptors.ts'
+import { GENERATOR_ACTION, GENERATOR_RECONCILE } from './descriptors.ts'
 import type { WorkerTurn } from './worker-metrics.ts'
 
 export function generatorEvents(families: MainFamilies, worker: WorkerTurn): GeneratorEvents {

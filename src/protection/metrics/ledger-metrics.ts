@@ -17,7 +17,7 @@ import {
   RELEASED,
   SUBMIT,
   SUBMIT_RETRIES,
-} from './protection-descriptors.ts'
+} from './descriptors.ts'
 
 const POOL = 'podprotector-update'
 

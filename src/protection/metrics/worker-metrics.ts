@@ -1,7 +1,7 @@
 // Metrics of the workers of pod protection.
 
 import type { MainFamilies } from '../../gateway/metrics/main-families.ts'
-import { WORKER_RECONCILE } from './protection-descriptors.ts'
+import { WORKER_RECONCILE } from './descriptors.ts'
 
 /** A worker has run. @param cell '' = none @param error '' = none */
 export type WorkerTurn = (worker: string, cell: string, error: string, durationMs: number) => void

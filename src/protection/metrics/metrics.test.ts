@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deletionOf, verdictOf } from '../../../test/harness/objects/protection-requests.ts'
 import { textOf } from '../../gateway/metrics/exposition.ts'
-import { createProtectionMetrics, type ProtectionMetrics } from './protection-metrics.ts'
+import { createProtectionMetrics, type ProtectionMetrics } from './metrics.ts'
 
 async function lineOf(metrics: ProtectionMetrics, start: string): Promise<string | undefined> {
   return (await textOf(metrics.expose)).split('\n').find((line) => line.startsWith(start))

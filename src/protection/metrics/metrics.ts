@@ -8,8 +8,6 @@ import type { GeneratorEvents } from '../core/generator/events.ts'
 import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
 import { aggregatorEvents } from './aggregator-metrics.ts'
-import { generatorEvents } from './generator-metrics.ts'
-import { ledgerEvents } from './ledger-metrics.ts'
 import {
   CELL_CLOCK_SKEW,
   LEADER,
@@ -20,7 +18,9 @@ import {
   WEBHOOK_HTTP_ERROR,
   WEBHOOK_REQUEST,
   WORKER_QUEUE_LENGTH,
-} from './protection-descriptors.ts'
+} from './descriptors.ts'
+import { generatorEvents } from './generator-metrics.ts'
+import { ledgerEvents } from './ledger-metrics.ts'
 import { workerTurns } from './worker-metrics.ts'
 
 export interface ProtectionMetricsOptions {
