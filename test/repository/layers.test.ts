@@ -42,7 +42,6 @@ const BACK: Readonly<Record<string, readonly string[]>> = {
   'gateway/metrics/descriptors.ts': ['scaling'],
   'gateway/request/calls/request-bodies.ts': ['protection'],
   'gateway/request/exchange/decision.ts': ['scaling'],
-  'gateway/request/exchange/exchange.ts': ['protection'],
   'gateway/request/exchange/gateway.ts': ['protection', 'scale-up-guard', 'scaling'],
   'gateway/state/clusters.ts': ['incidents'],
   'insight/app/admin/profiles.ts': ['program'],

@@ -11,36 +11,38 @@ import { answerSize } from '../core/list-cost/list-answer.ts'
 import { isExempt, isNodeHeartbeat } from '../core/policy/degrade.ts'
 import { headersTooLargeMessage, noEndpointMessage, upstreamFailedMessage } from '../core/policy/traffic-messages.ts'
 import { clientResponseHeaders, headerValue } from '../core/request/hop-headers.ts'
-import { createWatchFrames, followWatch } from '../core/request/watch-frames.ts'
+import { createWatchFrames, followWatch, type WatchFrames } from '../core/request/watch-frames.ts'
 import { refuseWaiting } from '../core/upstream/wait-refusal.ts'
 import { turns } from '../io/turns/thread-turns.ts'
 import type { RequestKind, UpstreamEndpoint } from '../io/upstream/pool.ts'
 import { waitRefusal } from '../io/upstream/waiting.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
-import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import type { Exchange } from './exchange/exchange.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
+import type { Answering, UpstreamHalf } from './exchange/state.ts'
 import { type HeldAnswer, type Holder, holdAnswer } from './held-answer.ts'
 
 /** For a request that was not processed: each endpoint, and one more connection to one of them. */
 const MAX_ATTEMPTS = 3
 const EMPTY = Buffer.alloc(0)
-const NOBODY: readonly string[] = []
+const UNTRIED: readonly string[] = []
 
-/** The exchange ends when one of its streams does. Only admission makes a permit. */
-export function forward(exchange: Exchange, permit: Permit): void {
+/**
+ * The exchange ends when one of its streams does. Only admission makes a permit.
+ * @param onConflict see Sending in exchange/state.ts
+ */
+export function forward(exchange: Exchange, permit: Permit, onConflict: (() => void) | undefined): void {
   if (exchange.place < 0) exchange.gw.running.add(exchange)
-  exchange.transition('sending')
   const { fields } = exchange.head
   fields[METHOD_AT] = exchange.record.method
   fields[TARGET_AT] = exchange.target
   fields.push('audit-id', exchange.record.auditId)
-  if (!send(exchange, permit, NOBODY, undefined)) {
+  if (!send(exchange, permit, UNTRIED, undefined, onConflict)) {
     nothingSent(permit)
-    exchange.notDeleted()
     respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
-  } else exchange.body?.keptSent(exchange.upstream?.stream)
+  } else exchange.body?.keptSent(exchange.state.upstream?.stream)
 }
 
 // Indexes of the pseudo-header values in RequestHead.fields.
@@ -53,7 +55,13 @@ const SCHEME_AT = 7
  * Picks an untried endpoint and sends what is known of the request; false when there is none, or no budget for a retry.
  * @param retry why it is retried; undefined = first attempt
  */
-function send(exchange: Exchange, permit: Permit, tried: readonly string[], retry: ResetReason | undefined): boolean {
+function send(
+  exchange: Exchange,
+  permit: Permit,
+  tried: readonly string[],
+  retry: ResetReason | undefined,
+  onConflict: (() => void) | undefined,
+): boolean {
   const { gw, head, record } = exchange
   const nowMs = gw.clock.monotonic()
   nextStepAt(AT.forward, nowMs)
@@ -67,7 +75,7 @@ function send(exchange: Exchange, permit: Permit, tried: readonly string[], retr
   // Only now: a request that can't be sent again must not use up retry budget.
   if (retry !== undefined && !takeRetry(exchange, permit, retry, nowMs)) return false
   const attempt = new ForwardAttempt(exchange, permit, endpoint, tried, nowMs)
-  exchange.upstream = attempt
+  exchange.sending(attempt, onConflict)
   // Copied for a retry: the earlier stream may still use the list.
   const fields = tried.length === 0 ? head.fields : head.fields.slice()
   fields[AUTHORITY_AT] = endpoint.authority
@@ -141,7 +149,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
 
   onHeaders(list: HeaderList, end: boolean): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this || exchange.phase !== 'sending') return
+    if (exchange.state.upstream !== this || exchange.phase !== 'sending') return
     const status = Number(list[1])
     if (status < 200) {
       if (status !== 101) exchange.client.headers(clientResponseHeaders(list), false)
@@ -149,10 +157,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     }
     const nowMs = this.answered(status)
     turns.chargeAnswer(exchange.charge, 0)
-    if (status === 409 && exchange.mayDecideAgain) {
-      exchange.conflicted()
-      return
-    }
+    if (status === 409 && exchange.decidesAgain()) return
     const listed = exchange.record.list
     if (listed !== undefined) this.#measure(listed, list, status)
     if (!end && this.#isRepeatable && exchange.body?.replayable !== false) {
@@ -162,11 +167,10 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
         return
       }
     }
-    if (this.permit.isWatch) this.#watchAnswered(list, status)
-    this.#begin(list, end)
+    const { finishing } = this.#begin(list, end, this.permit.isWatch ? this.#watchAnswered(list, status) : undefined)
     if (end) exchange.end()
     // Data that arrived with the head goes first: a watch that ends without an event looks broken to its client.
-    else if (exchange.finishAtBoundary) setImmediate(() => exchange.finish())
+    else if (finishing) setImmediate(() => exchange.finish())
   }
 
   /** Abandoned answers are not measured. */
@@ -177,12 +181,13 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   }
 
   /** Sends the head to the client: no retry from here on. */
-  #begin(list: HeaderList, end: boolean): void {
+  #begin(list: HeaderList, end: boolean, frames: WatchFrames | undefined): Answering {
     const { exchange } = this
-    exchange.transition('answering')
+    const state = exchange.answering(frames)
     exchange.body?.forget()
     exchange.client.headers(this.clientHead(list), end)
     exchange.gw.events.responseStarted(exchange.record)
+    return state
   }
 
   /** Sends what was held to the client, and then whatever follows. */
@@ -191,21 +196,21 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     this.#held = undefined
     // Usually it arrived in one piece, and `answered` has just noted the time.
     if (!turns.isReadIn(this.#heldIn)) this.answeredNow()
-    this.#begin(held.head, false)
+    this.#begin(held.head, false, undefined)
     exchange.record.responseBytes += held.passOn(exchange.client, exchange.record.audit)
     exchange.chargeAnswer()
   }
 
-  #watchAnswered(list: HeaderList, status: number): void {
+  #watchAnswered(list: HeaderList, status: number): WatchFrames | undefined {
     watchStarted(this.permit)
-    if (status !== 200) return
+    if (status !== 200) return undefined
     const encoding = headerValue(list, 'content-encoding') ?? ''
-    this.exchange.frames = createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
+    return createWatchFrames(headerValue(list, 'content-type') ?? '', encoding)
   }
 
   onBody(chunk: Buffer, end: boolean): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this) return
+    if (exchange.state.upstream !== this) return
     turns.chargeAnswer(exchange.charge, chunk.length)
     exchange.record.list?.answer?.see(chunk)
     const held = this.#held
@@ -216,23 +221,25 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       }
       this.#passOnHeld(held)
     }
-    if (exchange.phase !== 'answering') return
+    const { state } = exchange
+    if (state.phase !== 'answering') return
     exchange.record.responseBytes += chunk.length
     if (exchange.record.audit !== undefined) exchange.record.audit.responseBody(chunk)
-    const { client, frames } = exchange
+    const { client } = exchange
+    const { frames } = state
     client.body(chunk, end)
     if (end) exchange.end()
     const { queued } = client
     if (queued > 0) exchange.chargeAnswer()
     if (end) return
     if (queued === 0 || queued < exchange.answerWater) this.stream?.credit(chunk.length)
-    else exchange.owedToUpstream += chunk.length
-    if (frames !== undefined && followWatch(frames, chunk) && exchange.finishAtBoundary) exchange.endWatch()
+    else state.owedToUpstream += chunk.length
+    if (frames !== undefined && followWatch(frames, chunk) && state.finishing) exchange.endWatch()
   }
 
   onTrailers(list: HeaderList): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this) return
+    if (exchange.state.upstream !== this) return
     if (this.#held !== undefined) this.#passOnHeld(this.#held)
     if (exchange.phase !== 'answering') return
     exchange.client.trailers(list)
@@ -240,22 +247,23 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
   }
 
   onDrained(): void {
-    if (this.exchange.upstream === this) this.exchange.body?.upstreamDrained(this.stream?.queued ?? 0)
+    if (this.exchange.state.upstream === this) this.exchange.body?.upstreamDrained(this.stream?.queued ?? 0)
   }
 
   onReset(reason: ResetReason): void {
     const exchange = this.exchange
-    if (exchange.upstream !== this || exchange.phase === 'over') return
-    if (exchange.phase === 'answering') this.#brokenAnswer(reason)
+    const { state } = exchange
+    if (state.upstream !== this) return
+    if (state.phase === 'answering') this.#brokenAnswer(state, reason)
     else this.#noAnswer(reason)
   }
 
   /** Upstream broke mid-response: never a clean end, except for a watch between two events. */
-  #brokenAnswer(reason: ResetReason): void {
+  #brokenAnswer({ frames }: Answering, reason: ResetReason): void {
     const exchange = this.exchange
     this.failed(reason)
     exchange.record.aborted = 'upstream'
-    if (exchange.frames?.atBoundary === true) exchange.client.body(EMPTY, true)
+    if (frames?.atBoundary === true) exchange.client.body(EMPTY, true)
     else exchange.client.reset(reason === 'connection' || reason === 'cancel' ? 'internal' : reason)
     exchange.end()
   }
@@ -269,11 +277,11 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
       this.#headTooLarge()
       return
     }
-    if (this.#mayRetry(reason) && send(exchange, this.permit, this.tried, reason)) {
+    if (this.#mayRetry(reason) && send(exchange, this.permit, this.tried, reason, undefined)) {
       gw.events.retried(record.cluster, reason === 'refused' ? 'refused' : 'read')
       return
     }
-    if (reason === 'refused' || reason === 'overloaded') exchange.notDeleted()
+    if (reason === 'refused' || reason === 'overloaded') exchange.tellOutcome('unsent')
     const refusal = waitRefusal(this.stream)
     if (refusal !== undefined) {
       gw.events.limited(refusal.limit, exchange.charge.known)
@@ -289,7 +297,7 @@ class ForwardAttempt extends Attempt implements StreamEvents, UpstreamHalf, Hold
     const { cluster, endpoint } = exchange.record
     const connections = exchange.gw.upstreams.get(cluster, endpoint)
     const maxBytes = connections?.maxListBytes() ?? Number.POSITIVE_INFINITY
-    exchange.notDeleted()
+    exchange.tellOutcome('unsent')
     respond(exchange, refuse('headers-too-large', headersTooLargeMessage(cluster, maxBytes)))
   }
 

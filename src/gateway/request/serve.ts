@@ -194,8 +194,8 @@ function serveAdmitted(exchange: Exchange, decision: Decision, permit: ReturnTyp
     return undefined
   }
   if (needsUpgrade(permit.info)) return refuse('upgrade-unsupported', upgradeUnsupportedMessage())
-  if (permit.recheck !== undefined) exchange.onConflict = recheckLater(exchange, permit, permit.recheck)
-  forward(exchange, permit)
+  const { recheck: wanted } = permit
+  forward(exchange, permit, wanted === undefined ? undefined : recheckLater(exchange, permit, wanted))
   return undefined
 }
 
@@ -292,7 +292,7 @@ function onBug(exchange: Exchange, error: unknown): void {
   const { gw, record } = exchange
   gw.log.error('request failed inside the gateway', { error, auditId: record.auditId, cluster: record.cluster })
   if (exchange.phase === 'over') return
-  exchange.upstream?.cancel()
+  exchange.state.upstream?.cancel()
   if (record.code !== 0) {
     exchange.client.reset('internal')
     exchange.end()

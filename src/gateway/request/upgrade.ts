@@ -14,13 +14,14 @@ import { type Splice, type SpliceEvents, spliceUpgrade } from '../io/upstream/up
 import type { Endpoint } from '../state/endpoints.ts'
 import { Attempt } from './exchange/attempt.ts'
 import type { Permit } from './exchange/decision.ts'
-import type { Exchange, UpstreamHalf } from './exchange/exchange.ts'
+import type { Exchange } from './exchange/exchange.ts'
 import { respond } from './exchange/respond.ts'
 import { selectEndpoint } from './exchange/select-endpoint.ts'
+import type { UpstreamHalf } from './exchange/state.ts'
 
 const SWITCHING_PROTOCOLS = 101
 const EMPTY = Buffer.alloc(0)
-const NOBODY: readonly string[] = []
+const UNTRIED: readonly string[] = []
 
 /** The exchange ends with the connection, or once the request is answered. Only admission makes a permit. */
 export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permit): void {
@@ -33,8 +34,7 @@ export function upgrade(exchange: Exchange, client: ClientUpgrade, permit: Permi
     return
   }
   exchange.gw.running.add(exchange)
-  exchange.transition('upgrading')
-  if (send(exchange, client, permit, NOBODY)) return
+  if (send(exchange, client, permit, UNTRIED)) return
   nothingSent(permit)
   respond(exchange, refuse('no-endpoint', noEndpointMessage(exchange.record.cluster)))
 }
@@ -46,7 +46,7 @@ function send(exchange: Exchange, client: ClientUpgrade, permit: Permit, tried: 
   const connections = endpoint === undefined ? undefined : gw.upstreams.get(permit.cluster.name, endpoint.url)
   if (endpoint === undefined || connections === undefined) return false
   const attempt = new UpgradeAttempt(client, exchange, permit, endpoint, tried, nowMs)
-  exchange.upstream = attempt
+  exchange.upgrading(attempt)
   const fields = outgoingFields(exchange, permit, endpoint)
   attempt.nameSpan(fields)
   attempt.splice = spliceUpgrade(connections, record.method, target, fields, client, exchange.charge, attempt)
@@ -82,7 +82,7 @@ class UpgradeAttempt extends Attempt implements SpliceEvents, UpstreamHalf {
 
   onSwitched(): void {
     const exchange = this.exchange
-    exchange.transition('upgraded')
+    exchange.upgraded()
     this.answered(SWITCHING_PROTOCOLS)
     watchStarted(this.permit)
     exchange.gw.events.responseStarted(exchange.record)

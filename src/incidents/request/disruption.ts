@@ -103,8 +103,9 @@ const REPLICAS: readonly string[] = ['/spec/replicas']
 /** Needs the body to have been read. */
 function copiedReplicas({ exchange, info }: Decision): string | undefined {
   const target = scaleTargetOf(info)
-  if (target === undefined || exchange.bytes === undefined) return undefined
-  if (!dependsOnMoment(REPLICAS, contentTypeOf(exchange), exchange.bytes)) return undefined
+  const body = exchange.body?.original
+  if (target === undefined || body === undefined) return undefined
+  if (!dependsOnMoment(REPLICAS, contentTypeOf(exchange), body)) return undefined
   return `may change spec.replicas of ${scaleName(target)} by a copy or a move`
 }
 
@@ -142,7 +143,12 @@ function decide(decision: Decision, what: string): Refusal | undefined {
 
 /** Fast path: without a body, the query alone decides. */
 function mayBeDryRun({ exchange, info }: Decision): boolean {
-  return isEviction(info) || !exchange.requestEnded || exchange.bytes !== undefined || isDryRunQuery(exchange.target)
+  return (
+    isEviction(info) ||
+    !exchange.requestEnded ||
+    exchange.body?.original !== undefined ||
+    isDryRunQuery(exchange.target)
+  )
 }
 
 /** No access review first: no more is read than any request may carry. An unreadable body is not a dry run. */

@@ -11,6 +11,7 @@ import {
   type ProtectionVerdict,
 } from '../api/protection.ts'
 import { unanswered } from '../core/ledger/verdicts.ts'
+import { meansNotDeleted } from '../core/requests/deletion-answer.ts'
 import type { Deletion } from './deletion.ts'
 
 /** Annotation names as kube-apiserver gives them to the webhook. */
@@ -46,12 +47,16 @@ export const NO_GATE: ProtectionGate = {
   release: () => undefined,
 }
 
-/** From here on the exchange releases the reservation if the deletion doesn't happen. */
+/** Releases the reservation unless the pod may have been deleted. */
 export function hold({ exchange, gate }: Deletion, { reservation }: ProtectionVerdict): void {
   if (reservation === undefined) return
   // Aborted meanwhile: nothing will be sent.
   if (exchange.phase === 'over') gate.release([reservation])
-  else exchange.reservation = reservation
+  else {
+    exchange.onOutcome = (outcome) => {
+      if (outcome === 'unsent' || (outcome !== 'unknown' && meansNotDeleted(outcome))) gate.release([reservation])
+    }
+  }
 }
 
 /** Why a deletion passes that was not admitted; '' = it doesn't. */

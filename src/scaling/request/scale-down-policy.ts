@@ -5,7 +5,7 @@ import type { Filter } from '../../gateway/core/admission/filter.ts'
 import { scaleTargetOf } from '../../gateway/core/request/scale-target.ts'
 import { mayList } from '../../gateway/request/calls/access.ts'
 import type { Decision } from '../../gateway/request/exchange/decision.ts'
-import type { RequestOutcome } from '../../gateway/request/exchange/exchange.ts'
+import type { UpstreamOutcome } from '../../gateway/request/exchange/exchange.ts'
 import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { nameOf } from '../../kit/api/json/json-object.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
@@ -137,9 +137,10 @@ async function revert(
   scaleDown: ScaleDown,
   victims: readonly JsonObject[],
   id: string,
-  became: RequestOutcome,
+  became: UpstreamOutcome,
 ): Promise<void> {
-  if (became !== 'refused' || victims.length === 0) return
+  const refused = became === 'unsent' || (typeof became === 'number' && became >= 400 && became < 500)
+  if (!refused || victims.length === 0) return
   if (await takeBack(scaleDown, victims, id)) report(scaleDown, 'Reverted', 'the scale-down was refused', [], [])
 }
 

@@ -62,8 +62,7 @@ export abstract class Attempt {
       this.#traced.headMs = nowMs
     }
     this.permit.live.endpoints.onSuccess(this.#endpoint, nowMs, code)
-    if (this.exchange.reservation !== undefined) this.exchange.deletionAnswered(code)
-    if (this.exchange.onOutcome !== undefined) this.exchange.outcomeAnswered(code)
+    if (this.exchange.onOutcome !== undefined) this.exchange.tellOutcome(code)
     return nowMs
   }
 

@@ -9,6 +9,8 @@ export class BufferedBytes {
   readonly #gw: Pick<Gateway, 'shares' | 'events' | 'random'>
   #charge: Charge
   #held = 0
+  /** A large head is charged once. */
+  #head = false
 
   constructor(gw: Pick<Gateway, 'shares' | 'events' | 'random'>, charge: Charge) {
     this.#gw = gw
@@ -25,6 +27,12 @@ export class BufferedBytes {
     }
     this.#held += bytes
     return true
+  }
+
+  /** Undefined = it fits. */
+  takeHead(bytes: number): Refusal | undefined {
+    this.#head ||= this.take(bytes)
+    return this.#head ? undefined : this.refusal()
   }
 
   /** @param bytes at most as many as were taken */

@@ -17,8 +17,6 @@ import { LARGE_HEAD_BYTES } from '../../../kit/core/shares/open-heads.ts'
 import type { AnswerOwner } from '../../../kit/core/shares/waiting-answers.ts'
 import { AT, nextStepAt, workOn } from '../../../kit/io/stalls/steps.ts'
 import type { AnswerBytes } from '../../../kube/io/answers/thread-answers.ts'
-import type { Reservation } from '../../../protection/api/protection.ts'
-import { meansNotDeleted } from '../../../protection/core/requests/deletion-answer.ts'
 import { createRecord, type RequestRecord } from '../../api/request-record.ts'
 import { giveBack, type Held } from '../../core/admission/held.ts'
 import { RequestHead, readRequestHead } from '../../core/request/request-head.ts'
@@ -32,6 +30,16 @@ import type { Authenticated } from './identity.ts'
 import { nextPhase, type Phase } from './phase.ts'
 import { RequestBody } from './request-body.ts'
 import { giveShare } from './running-share.ts'
+import {
+  Answering,
+  DECIDING,
+  type ExchangeState,
+  OVER,
+  READING,
+  Sending,
+  Upgrading,
+  type UpstreamHalf,
+} from './state.ts'
 import type { WholeBody } from './whole-body.ts'
 import { creditFor } from './window-credit.ts'
 
@@ -40,18 +48,8 @@ const NO_FIELDS: HeaderList = []
 const NO_HEAD: RequestHead = new RequestHead()
 const NO_RECORD: RequestRecord = createRecord()
 
-/** The upstream half, as seen by the client half. */
-export interface UpstreamHalf {
-  /** Takes the request body; undefined for an upgrade, whose sockets are joined. */
-  readonly stream: Stream | undefined
-  /** Cancel: the client is gone. */
-  cancel(): void
-  /** The endpoint stops counting this request. */
-  leave(): void
-}
-
-/** Refused: by upstream, or never sent. Unknown: upstream may have done it. */
-export type RequestOutcome = 'done' | 'refused' | 'unknown'
+/** What became of a request upstream: the status code of the answer; never sent, or certainly not processed; or it may have been done. */
+export type UpstreamOutcome = number | 'unsent' | 'unknown'
 
 /** The part of the decision that the exchange uses. */
 interface Decided {
@@ -72,7 +70,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   record: RequestRecord
   /** The socket, if the client asks for an upgrade. */
   readonly upgrade: ClientUpgrade | undefined
-  #phase: Phase = 'deciding'
+  #state: ExchangeState = DECIDING
   /** Index among the running requests. */
   place = -1
   /** The raw request target without the `/clusters/<name>` prefix. */
@@ -86,32 +84,18 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   charged: Charge | undefined = undefined
   /** Shared memory held; undefined until first used. */
   buffered: BufferedBytes | undefined = undefined
-  headBuffered = false
   /** Memory for what is kept of answers to the gateway's own calls (kept-answers.ts). */
   keptAnswers: AnswerBytes | undefined = undefined
   /** Set once admission begins; what it takes is released at the end. */
   decision: Decided | undefined = undefined
-  upstream: UpstreamHalf | undefined = undefined
   /** The client is gone: skip any further work. */
   gone = false
   /** The request is complete. */
   requestEnded: boolean
   /** Undefined until the first body bytes arrive, which for most requests is never. */
   body: RequestBody | undefined = undefined
-  /** The complete original body, if a filter has read it. */
-  bytes: Buffer | undefined = undefined
-  /** For a pod deletion: released unless upstream does it. */
-  reservation: Reservation | undefined = undefined
-  /** Called once with the outcome upstream, for a filter that has prepared something. */
-  onOutcome: ((outcome: RequestOutcome) => void) | undefined = undefined
-  /** Handles a 409 from upstream instead of passing it on; undefined = passed on. */
-  onConflict: (() => void) | undefined = undefined
-  /** Bytes taken from upstream but not yet by the client: window still to be given back. */
-  owedToUpstream = 0
-  /** Tracks where watch events end. */
-  frames: WatchFrames | undefined = undefined
-  /** End the watch at the next event boundary. */
-  finishAtBoundary = false
+  /** Called once with what became of the request, for a filter that has prepared something. */
+  onOutcome: ((outcome: UpstreamOutcome) => void) | undefined = undefined
 
   constructor(
     gw: Gateway,
@@ -138,13 +122,44 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
 
   // === state ===
 
-  get phase(): Phase {
-    return this.#phase
+  get state(): ExchangeState {
+    return this.#state
   }
 
-  /** The only place that changes the phase. */
-  transition(to: Phase): void {
-    this.#phase = nextPhase(this.#phase, to)
+  get phase(): Phase {
+    return this.#state.phase
+  }
+
+  /** The only place that changes the state. */
+  #become<To extends ExchangeState>(to: To): To {
+    nextPhase(this.#state.phase, to.phase)
+    this.#state = to
+    return to
+  }
+
+  /** @param onConflict see Sending; of the first attempt */
+  sending(upstream: UpstreamHalf, onConflict: (() => void) | undefined): void {
+    if (this.#state.phase === 'sending') this.#state.upstream = upstream
+    else this.#become(new Sending(upstream, onConflict))
+  }
+
+  /** Upstream's head goes to the client. @throws before the request was sent */
+  answering(frames: WatchFrames | undefined): Answering {
+    const state = this.#state
+    if (state.phase !== 'sending') throw new Error(`a request that is ${state.phase} has no answer`)
+    return this.#become(new Answering(state, frames))
+  }
+
+  upgrading(upstream: UpstreamHalf): void {
+    if (this.#state.phase === 'upgrading') this.#state.upstream = upstream
+    else this.#become(new Upgrading(upstream))
+  }
+
+  /** The two sockets are joined. */
+  upgraded(): void {
+    const state = this.#state
+    nextPhase(state.phase, 'upgraded')
+    if (state.phase === 'upgrading') state.phase = 'upgraded'
   }
 
   // === client events ===
@@ -156,7 +171,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   onBody(chunk: Buffer, end: boolean): void {
     if (end) this.requestEnded = true
     if (this.record.audit !== undefined) this.record.audit.requestBody(chunk)
-    switch (this.phase) {
+    const state = this.#state
+    switch (state.phase) {
       case 'deciding':
         if (chunk.length > 0) this.#ensureBody().keep(chunk)
         break
@@ -166,7 +182,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
         break
       case 'sending':
       case 'answering':
-        this.#passOn(chunk, end)
+        this.#passOn(state, chunk, end)
         break
       case 'over':
         // Discarded, so that the connection can go on.
@@ -177,9 +193,8 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     }
   }
 
-  #passOn(chunk: Buffer, end: boolean): void {
-    const stream = this.upstream?.stream
-    if (chunk.length > 0) this.#ensureBody().passOn(chunk, end, stream, this.phase === 'answering')
+  #passOn({ phase, upstream: { stream } }: Sending | Answering, chunk: Buffer, end: boolean): void {
+    if (chunk.length > 0) this.#ensureBody().passOn(chunk, end, stream, phase === 'answering')
     else stream?.body(chunk, end)
   }
 
@@ -191,10 +206,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   /** Charges a large head. Undefined = it fits. */
   bufferHead(): Refusal | undefined {
     const { bytes } = this.head
-    if (bytes <= LARGE_HEAD_BYTES || this.headBuffered) return undefined
-    const buffered = this.#ensureBuffered()
-    this.headBuffered = buffered.take(bytes)
-    return this.headBuffered ? undefined : buffered.refusal()
+    return bytes <= LARGE_HEAD_BYTES ? undefined : this.#ensureBuffered().takeHead(bytes)
   }
 
   /** Moves all charges. Undefined = the new payer has room for what is held. */
@@ -211,7 +223,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
 
   /** Collects the body in `whole` from here on, to its end. */
   readInto(whole: WholeBody): void {
-    this.transition('reading')
+    this.#become(READING)
     this.#ensureBody().readInto(whole)
     if (this.requestEnded) whole.finish('complete')
   }
@@ -222,7 +234,13 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     return refusal
   }
 
-  /** Replaces a body that was read. */
+  /** The complete body as the client sent it, which a filter has read; sent unless it is replaced. */
+  setRead(body: Buffer): Buffer {
+    this.#ensureBody().setRead(body)
+    return body
+  }
+
+  /** Sends another body than the one that was read. */
   setBody(body: Buffer): void {
     this.#ensureBody().replace(body)
   }
@@ -233,11 +251,12 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   }
 
   onDrained(): void {
-    if (this.owedToUpstream === 0) return
-    const bytes = creditFor(this.owedToUpstream, this.client.queued, this.answerWater)
+    const state = this.#state
+    if (state.phase !== 'answering' || state.owedToUpstream === 0) return
+    const bytes = creditFor(state.owedToUpstream, this.client.queued, this.answerWater)
     if (bytes === 0) return
-    this.owedToUpstream -= bytes
-    this.upstream?.stream?.credit(bytes)
+    state.owedToUpstream -= bytes
+    state.upstream.stream?.credit(bytes)
   }
 
   onReset(_reason: ResetReason): void {
@@ -249,7 +268,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     if (this.phase === 'over' || this.undecided || this.phase === 'upgraded') return
     this.record.aborted = 'client'
     this.#spendCancelled()
-    this.upstream?.cancel()
+    this.#state.upstream?.cancel()
     this.end()
   }
 
@@ -259,7 +278,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
    */
   #spendCancelled(): void {
     const { gw, record } = this
-    if (this.requester === undefined || this.upstream === undefined) return
+    if (this.requester === undefined || this.#state.upstream === undefined) return
     const { cancelledRequests, cancelledLongRunning } = gw.budgets
     const budget = this.phase === 'answering' && record.longRunning ? cancelledLongRunning : cancelledRequests
     budget.spend(record.cluster, this.charge.source, gw.clock.monotonic())
@@ -283,61 +302,38 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     gw.events.limited(gw.shares.buffered.limit, charge.known)
     if (this.phase === 'upgraded') {
       // Bytes transferred are recorded when the sockets have closed.
-      this.upstream?.cancel()
+      this.#state.upstream?.cancel()
       return
     }
     this.client.reset('overloaded')
     if (this.phase === 'over') return
     record.aborted = 'client'
     this.#spendCancelled()
-    this.upstream?.cancel()
+    this.#state.upstream?.cancel()
     this.end()
   }
 
   // === outcome ===
 
-  #tellOutcome(outcome: RequestOutcome): void {
+  /** Upstream's answer; or the request was certainly not processed. */
+  tellOutcome(outcome: UpstreamOutcome): void {
     const { onOutcome } = this
     this.onOutcome = undefined
     onOutcome?.(outcome)
   }
 
-  /** Upstream answered a request that a filter has prepared something for. */
-  outcomeAnswered(code: number): void {
-    this.#tellOutcome(code < 400 ? 'done' : code < 500 ? 'refused' : 'unknown')
-  }
-
-  // === reservation ===
-
-  /** Upstream's answer. Unless it is a 4xx, the pod may have been deleted. */
-  deletionAnswered(code: number): void {
-    if (meansNotDeleted(code)) this.notDeleted()
-    this.reservation = undefined
-  }
-
-  /** Whether a 409 leads to another decision: only while the complete body can be sent again. */
-  get mayDecideAgain(): boolean {
-    return this.onConflict !== undefined && this.requestEnded && this.body?.replayable !== false
-  }
-
-  /** The decision is out of date: decide again instead of passing on this answer. */
-  conflicted(): void {
-    const again = this.onConflict
-    this.onConflict = undefined
+  /** On a 409: decides again with the complete body, if it can be sent again, instead of passing on this answer. @returns whether it does */
+  decidesAgain(): boolean {
+    const state = this.#state
+    if (state.phase !== 'sending' || state.onConflict === undefined) return false
+    if (!this.requestEnded || this.body?.replayable === false) return false
     // Drops the Audit-ID, which forwarding adds last; copied, because the old list may still be in use.
     this.head.fields = this.head.fields.slice(0, -2)
-    this.upstream?.cancel()
-    this.upstream?.leave()
-    this.upstream = undefined
-    this.transition('reading')
-    again?.()
-  }
-
-  /** Certainly not deleted: releases the reservation. */
-  notDeleted(): void {
-    if (this.reservation === undefined) return
-    this.gw.protection?.release([this.reservation])
-    this.reservation = undefined
+    state.upstream.cancel()
+    state.upstream.leave()
+    this.#become(READING)
+    state.onConflict()
+    return true
   }
 
   // === end ===
@@ -370,30 +366,29 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
 
   /** Ends it cleanly for its protocol: a watch between two events. */
   finish(): void {
-    if (this.phase === 'over') return
-    const { isWatch } = this
-    if (isWatch && this.frames !== undefined) {
-      if (this.frames.atBoundary) this.endWatch()
-      else if (this.frames.format === 'opaque') this.abort()
-      else this.finishAtBoundary = true
-    } else if (isWatch && this.phase === 'sending') this.finishAtBoundary = true
-    else this.abort()
+    const state = this.#state
+    if (state.phase === 'sending' && this.isWatch) state.finishing = true
+    else if (state.phase !== 'answering' || state.frames === undefined) this.abort()
+    else if (state.frames.atBoundary) this.endWatch()
+    else if (state.frames.format === 'opaque') this.abort()
+    else state.finishing = true
   }
 
   endWatch(): void {
-    this.upstream?.cancel()
+    this.#state.upstream?.cancel()
     this.client.body(EMPTY, true)
     this.end()
   }
 
   abortCleanly(): void {
-    if (this.phase !== 'over' && this.isWatch && this.frames?.atBoundary === true) this.endWatch()
+    const state = this.#state
+    if (state.phase === 'answering' && state.frames?.atBoundary === true) this.endWatch()
     else this.abort()
   }
 
   abort(): void {
     if (this.phase === 'over') return
-    this.upstream?.cancel()
+    this.#state.upstream?.cancel()
     if (this.phase !== 'upgrading' && this.phase !== 'upgraded') {
       this.client.reset('internal')
       this.record.aborted = 'upstream'
@@ -404,11 +399,11 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
   /** The single end of every exchange: releases what it holds and counts the request. */
   end(): void {
     if (this.phase === 'over') return
-    if (this.onOutcome !== undefined) this.#tellOutcome(this.undecided ? 'refused' : 'unknown')
-    if (this.undecided) this.notDeleted()
-    this.transition('over')
+    if (this.onOutcome !== undefined) this.tellOutcome(this.undecided ? 'unsent' : 'unknown')
+    const { upstream } = this.#state
+    this.#become(OVER)
     this.body?.end()
-    this.upstream?.leave()
+    upstream?.leave()
     this.buffered?.end()
     this.keptAnswers?.end()
     giveShare(this)
@@ -430,8 +425,7 @@ export class Exchange implements StreamEvents, RunningRequest, AnswerOwner {
     this.list = NO_FIELDS
     this.head = NO_HEAD
     this.record = NO_RECORD
-    this.bytes = undefined
+    this.body = undefined
     this.decision = undefined
-    this.upstream = undefined
   }
 }

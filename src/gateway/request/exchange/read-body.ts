@@ -22,7 +22,7 @@ export async function readBody(
   maxBytes: number,
   tooLarge: () => Refusal,
 ): Promise<Buffer | Refusal> {
-  const known = exchange.bytes
+  const known = exchange.body?.original
   if (known !== undefined) return known.length > maxBytes ? tooLarge() : known
   const { list, client, body } = exchange
   if (body?.unread !== undefined) return body.unread
@@ -39,9 +39,7 @@ export async function readBody(
     case 'too-late':
       return exchange.refuseBody(refuse('body-timeout', `the body did not come within ${BODY_TIMEOUT_MS / 1000} s`))
     case 'complete':
-      exchange.bytes = whole.take()
-      exchange.setBody(exchange.bytes)
-      return exchange.bytes
+      return exchange.setRead(whole.take())
     case 'overfull':
     case 'gone':
       return exchange.body?.unread ?? whole.take()

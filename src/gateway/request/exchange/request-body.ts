@@ -14,6 +14,8 @@ import { creditFor } from './window-credit.ts'
 const REPLAY_LIMIT_BYTES = 256 * 1024
 
 export class RequestBody {
+  /** The complete body as the client sent it, once it was read whole. */
+  original: Buffer | undefined = undefined
   /** Why reading it whole failed. */
   unread: Refusal | undefined = undefined
   readonly #client: Stream
@@ -115,6 +117,12 @@ export class RequestBody {
   /** Stops reading. */
   finish(end: BodyEnd): void {
     this.#whole?.finish(end)
+  }
+
+  /** What was read whole is sent. */
+  setRead(body: Buffer): void {
+    this.original = body
+    this.replace(body)
   }
 
   /** Replaces a body that was read. */
