@@ -1,11 +1,12 @@
-// Index of all dispatch policies' rules. Each rule is indexed once, by its most selective field (the one whose values fewest other rules
-// name), or goes into the rest if none of its fields is a plain list of values (no globs, not inverted). A request checks only the lists
-// under its own values, so the cost depends on the rules that could match, not on the total. Memory is linear in the rules.
+// Index of all dispatch policies' rules: a bit for each rule, 32 to a word. Each field says which rules match the request's value of it, the
+// fields are ANDed, and the first bit left is the first matching rule in written order. A field starts from the rules that match a value that no
+// rule names, and changes the words in which rules name this value: a lookup reads no rule, and memory is linear in what is written.
 
 import type { UserInfo } from '../../../kube/api/user.ts'
 import type { CompiledList, CompiledPolicy, CompiledRule } from '../cluster/compiled-cluster.ts'
 import type { RequestInfo } from '../request/request-info.ts'
-import { combinedResource, matchesCombined } from './match-rule.ts'
+import { combinedResource } from './match-rule.ts'
+import { PrefixTree } from './prefix-tree.ts'
 
 /** Indexes into spec.dispatchPolicies and the policy's rules. */
 export interface PolicyMatch {
@@ -13,171 +14,266 @@ export interface PolicyMatch {
   readonly rule: number
 }
 
-/** A rule and its position: rules are numbered across all policies, in written order. */
 interface PlacedRule {
   readonly rule: CompiledRule
-  readonly place: number
   readonly match: PolicyMatch
 }
 
-type Field = Exclude<keyof CompiledRule, 'userAgents'>
-type Lists = ReadonlyMap<string, readonly PlacedRule[]>
+type Field = keyof CompiledRule
 
-/** Fields by which resource and path requests are indexed; among equally selective ones the first wins. */
+/** Fields that decide about resource and path requests. */
 const RESOURCE_FIELDS: readonly Field[] = [
   'users',
+  'userGroups',
+  'userAgents',
+  'verbs',
   'resources',
+  'apiGroups',
   'resourceNames',
   'namespaces',
-  'userGroups',
-  'apiGroups',
-  'verbs',
 ]
-const PATH_FIELDS: readonly Field[] = ['users', 'nonResourceURLs', 'userGroups', 'verbs']
+const PATH_FIELDS: readonly Field[] = ['users', 'userGroups', 'userAgents', 'verbs', 'nonResourceURLs']
 
 export class PolicyIndex {
   readonly #forResources: RuleIndex
   readonly #forPaths: RuleIndex
 
   constructor(policies: readonly CompiledPolicy[]) {
-    const rules: PlacedRule[] = []
-    for (const policy of policies) {
-      for (const [at, rule] of policy.rules.entries()) {
-        rules.push({ rule, place: rules.length, match: { policy: policy.index, rule: at } })
-      }
-    }
+    const rules = policies.flatMap((policy) =>
+      policy.rules.map((rule, at) => ({ rule, match: { policy: policy.index, rule: at } })),
+    )
     this.#forResources = new RuleIndex(rules, RESOURCE_FIELDS)
     this.#forPaths = new RuleIndex(rules, PATH_FIELDS)
   }
 
   /** The first matching rule in written order. */
   find(info: RequestInfo, user: UserInfo, userAgent: string): PolicyMatch | undefined {
-    const index = info.isResourceRequest ? this.#forResources : this.#forPaths
-    return index.find(info, combinedResource(info), user, userAgent)?.match
+    return (info.isResourceRequest ? this.#forResources : this.#forPaths).find(info, user, userAgent)
   }
 }
 
-/** The rules for one kind of request. */
+/** The rules for one kind of request. A field is undefined if every rule matches any value of it. */
 class RuleIndex {
-  readonly #users: Lists | undefined
-  readonly #resources: Lists | undefined
-  readonly #subresources: Lists | undefined
-  readonly #resourceNames: Lists | undefined
-  readonly #namespaces: Lists | undefined
-  readonly #paths: Lists | undefined
-  readonly #groups: Lists | undefined
-  readonly #apiGroups: Lists | undefined
-  readonly #verbs: Lists | undefined
-  readonly #rest: readonly PlacedRule[]
+  readonly #matches: readonly PolicyMatch[]
+  readonly #users: FieldIndex | undefined
+  readonly #groups: FieldIndex | undefined
+  readonly #agents: FieldIndex | undefined
+  readonly #verbs: FieldIndex | undefined
+  readonly #resources: FieldIndex | undefined
+  readonly #apiGroups: FieldIndex | undefined
+  readonly #names: FieldIndex | undefined
+  readonly #namespaces: FieldIndex | undefined
+  readonly #paths: FieldIndex | undefined
+  /** Of the request being looked up: the rules that match by the fields so far. */
+  readonly #left: Int32Array
 
   constructor(all: readonly PlacedRule[], fields: readonly Field[]) {
-    const rules = all.filter(({ rule }) => fields.every((field) => rule[field].kind !== 'none'))
-    const counts = countValues(rules, fields)
-    const byField = Map.groupBy(rules, ({ rule }) => rarestField(rule, fields, counts))
-    const lists = (field: Field): Lists | undefined => listsOf(byField.get(field), (rule) => rule[field].exact)
-    this.#users = lists('users')
-    this.#resources = lists('resources')
-    this.#subresources = listsOf(byField.get('resources'), (rule) => rule.resources.subresources)
-    this.#resourceNames = lists('resourceNames')
-    this.#namespaces = lists('namespaces')
-    this.#paths = lists('nonResourceURLs')
-    this.#groups = lists('userGroups')
-    this.#apiGroups = lists('apiGroups')
-    this.#verbs = lists('verbs')
-    this.#rest = byField.get('none') ?? []
+    const placed = all.filter(({ rule }) => fields.every((field) => rule[field].kind !== 'none'))
+    const indexOf = (field: Field): FieldIndex | undefined =>
+      fields.includes(field) ? fieldIndex(placed.map(({ rule }) => rule[field])) : undefined
+    this.#matches = placed.map(({ match }) => match)
+    this.#users = indexOf('users')
+    this.#groups = indexOf('userGroups')
+    this.#agents = indexOf('userAgents')
+    this.#verbs = indexOf('verbs')
+    this.#resources = indexOf('resources')
+    this.#apiGroups = indexOf('apiGroups')
+    this.#names = indexOf('resourceNames')
+    this.#namespaces = indexOf('namespaces')
+    this.#paths = indexOf('nonResourceURLs')
+    this.#left = new Int32Array(wordsFor(placed.length))
   }
 
-  find(info: RequestInfo, combined: string, user: UserInfo, userAgent: string): PlacedRule | undefined {
-    let best: PlacedRule | undefined
-    if (this.#users !== undefined) best = firstMatch(this.#users.get(user.name), best, info, combined, user, userAgent)
-    if (this.#resources !== undefined)
-      best = firstMatch(this.#resources.get(combined), best, info, combined, user, userAgent)
-    if (this.#subresources !== undefined && info.subresource !== '')
-      best = firstMatch(this.#subresources.get(info.subresource), best, info, combined, user, userAgent)
-    if (this.#resourceNames !== undefined)
-      best = firstMatch(this.#resourceNames.get(info.name), best, info, combined, user, userAgent)
-    if (this.#namespaces !== undefined)
-      best = firstMatch(this.#namespaces.get(info.namespace), best, info, combined, user, userAgent)
-    if (this.#paths !== undefined) best = firstMatch(this.#paths.get(info.path), best, info, combined, user, userAgent)
-    if (this.#groups !== undefined) {
-      for (let i = 0; i < user.groups.length; i++)
-        best = firstMatch(this.#groups.get(user.groups[i] ?? ''), best, info, combined, user, userAgent)
-    }
-    if (this.#apiGroups !== undefined)
-      best = firstMatch(this.#apiGroups.get(info.apiGroup), best, info, combined, user, userAgent)
-    if (this.#verbs !== undefined) best = firstMatch(this.#verbs.get(info.verb), best, info, combined, user, userAgent)
-    return firstMatch(this.#rest, best, info, combined, user, userAgent)
+  find(info: RequestInfo, user: UserInfo, userAgent: string): PolicyMatch | undefined {
+    const left = this.#left
+    for (let i = 0; i < left.length; i++) left[i] = -1
+    if (this.#users?.leaves(left, user.name) === false) return undefined
+    if (this.#namespaces?.leaves(left, info.namespace) === false) return undefined
+    if (this.#paths?.leaves(left, info.path) === false) return undefined
+    if (this.#resources?.leavesResource(left, combinedResource(info), info.subresource) === false) return undefined
+    if (this.#names?.leaves(left, info.name) === false) return undefined
+    if (this.#groups?.leavesAny(left, user.groups) === false) return undefined
+    if (this.#apiGroups?.leaves(left, info.apiGroup) === false) return undefined
+    if (this.#verbs?.leaves(left, info.verb) === false) return undefined
+    if (this.#agents?.leaves(left, userAgent) === false) return undefined
+    return this.#matches[firstBit(left)]
   }
 }
 
-/** The first of `rules` that matches, if it precedes `best`; otherwise `best`. */
-function firstMatch(
-  rules: readonly PlacedRule[] | undefined,
-  best: PlacedRule | undefined,
-  info: RequestInfo,
-  combined: string,
-  user: UserInfo,
-  userAgent: string,
-): PlacedRule | undefined {
-  if (rules === undefined) return best
-  for (let i = 0; i < rules.length; i++) {
-    const candidate = rules[i]
-    if (candidate === undefined || (best !== undefined && candidate.place >= best.place)) return best
-    if (matchesCombined(candidate.rule, info, combined, user, userAgent)) return candidate
+function wordsFor(rules: number): number {
+  return (rules + 31) >>> 5
+}
+
+/** The last bits of the last word belong to no rule. */
+function firstBit(words: Int32Array): number {
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? 0
+    if (word !== 0) return (i << 5) + 31 - Math.clz32(word & -word)
   }
-  return best
+  return -1
 }
 
-/** Whether the list matches exactly its values. */
-function isPlain(list: CompiledList): boolean {
-  return list.kind === 'any-of' && list.prefixes.length === 0
-}
+/** The rules of one field that name a value, a prefix or a subresource. Parallel arrays: only the words that have any. */
+class Named {
+  readonly words: Int32Array
+  /** Rules that match because of it: it is on their list, or excepted from an inverted one. */
+  readonly matching: Int32Array
+  /** Rules that don't, because it is on their inverted list. */
+  readonly excluding: Int32Array
+  /** Every word, for a request whose value nothing else names; kept if many words change, so that memory stays linear. */
+  readonly row: Int32Array | undefined
 
-function* valuesOf(list: CompiledList): Iterable<string> {
-  yield* list.exact
-  for (const subresource of list.subresources) yield `*/${subresource}`
-}
+  constructor({ words, matching, excluding }: NamedWords, others: Int32Array) {
+    this.words = Int32Array.from(words)
+    this.matching = Int32Array.from(matching)
+    this.excluding = Int32Array.from(excluding)
+    if (words.length * 4 < others.length) return
+    this.row = others.slice()
+    this.exclude(this.row)
+    this.match(this.row)
+  }
 
-type Counts = ReadonlyMap<Field, ReadonlyMap<string, number>>
-
-/** Counts the rules that name each value of each field. */
-function countValues(rules: readonly PlacedRule[], fields: readonly Field[]): Counts {
-  const counts = new Map(fields.map((field) => [field, new Map<string, number>()]))
-  for (const [field, count] of counts) {
-    for (const { rule } of rules) {
-      if (isPlain(rule[field])) for (const value of valuesOf(rule[field])) count.set(value, (count.get(value) ?? 0) + 1)
+  exclude(row: Int32Array): void {
+    const { words, excluding } = this
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i] ?? 0
+      row[word] = (row[word] ?? 0) & ~(excluding[i] ?? 0)
     }
   }
-  return counts
-}
 
-/** The field to index the rule by: the one whose most frequent value is rarest. */
-function rarestField(rule: CompiledRule, fields: readonly Field[], counts: Counts): Field | 'none' {
-  let best: Field | 'none' = 'none'
-  let fewest = Number.POSITIVE_INFINITY
-  for (const field of fields) {
-    if (!isPlain(rule[field])) continue
-    let most = 0
-    for (const value of valuesOf(rule[field])) most = Math.max(most, counts.get(field)?.get(value) ?? 0)
-    if (most >= fewest) continue
-    best = field
-    fewest = most
-  }
-  return best
-}
-
-/** undefined if no rule uses the field: requests then skip the lookup. */
-function listsOf(
-  rules: readonly PlacedRule[] | undefined,
-  values: (rule: CompiledRule) => ReadonlySet<string>,
-): Lists | undefined {
-  const lists = new Map<string, PlacedRule[]>()
-  for (const placed of rules ?? []) {
-    for (const value of values(placed.rule)) {
-      const list = lists.get(value)
-      if (list === undefined) lists.set(value, [placed])
-      else list.push(placed)
+  match(row: Int32Array): void {
+    const { words, matching } = this
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i] ?? 0
+      row[word] = (row[word] ?? 0) | (matching[i] ?? 0)
     }
   }
-  return lists.size === 0 ? undefined : lists
+}
+
+/** One field of all rules. */
+class FieldIndex {
+  /** Rules that match a value that no rule names. */
+  readonly #others: Int32Array
+  readonly #exact: ReadonlyMap<string, Named>
+  readonly #prefixes: PrefixTree<Named> | undefined
+  readonly #subresources: ReadonlyMap<string, Named>
+  /** For the request being looked up: what names its value, and how many there are. */
+  readonly #found: Named[] = []
+  #count = 0
+  readonly #row: Int32Array
+
+  constructor(
+    others: Int32Array,
+    exact: ReadonlyMap<string, Named>,
+    prefixes: PrefixTree<Named> | undefined,
+    subresources: ReadonlyMap<string, Named>,
+  ) {
+    this.#others = others
+    this.#exact = exact
+    this.#prefixes = prefixes
+    this.#subresources = subresources
+    this.#row = new Int32Array(others.length)
+  }
+
+  /** Takes the rules that don't match out of `left`. @returns whether any is left */
+  leaves(left: Int32Array, value: string): boolean {
+    this.#look(value)
+    return this.#narrow(left)
+  }
+
+  /** At least one value is on the list; of an inverted list none is. */
+  leavesAny(left: Int32Array, values: readonly string[]): boolean {
+    for (let i = 0; i < values.length; i++) this.#look(values[i] ?? '')
+    return this.#narrow(left)
+  }
+
+  leavesResource(left: Int32Array, combined: string, subresource: string): boolean {
+    this.#look(combined)
+    const named = subresource === '' ? undefined : this.#subresources.get(subresource)
+    if (named !== undefined) this.#found[this.#count++] = named
+    return this.#narrow(left)
+  }
+
+  #look(value: string): void {
+    const named = this.#exact.get(value)
+    if (named !== undefined) this.#found[this.#count++] = named
+    if (this.#prefixes !== undefined) this.#count = this.#prefixes.collect(value, this.#found, this.#count)
+  }
+
+  #narrow(left: Int32Array): boolean {
+    const rules = this.#count === 0 ? this.#others : this.#changed()
+    let any = 0
+    for (let i = 0; i < left.length; i++) any |= left[i] = (left[i] ?? 0) & (rules[i] ?? 0)
+    return any !== 0
+  }
+
+  #changed(): Int32Array {
+    const count = this.#count
+    const found = this.#found
+    this.#count = 0
+    const only = count === 1 ? found[0]?.row : undefined
+    if (only !== undefined) return only
+    const row = this.#row
+    for (let i = 0; i < row.length; i++) row[i] = this.#others[i] ?? 0
+    for (let i = 0; i < count; i++) found[i]?.exclude(row)
+    // Last: a service account beside inverted users matches although they exclude it.
+    for (let i = 0; i < count; i++) found[i]?.match(row)
+    return row
+  }
+}
+
+/** Undefined: every rule matches any value. */
+function fieldIndex(lists: readonly CompiledList[]): FieldIndex | undefined {
+  if (lists.every(({ kind }) => kind === 'all')) return undefined
+  const others = new Int32Array(wordsFor(lists.length))
+  const exact = new NamedValues()
+  const prefixes = new NamedValues()
+  const subresources = new NamedValues()
+  for (const [rule, list] of lists.entries()) {
+    const matching = list.kind === 'any-of'
+    if (!matching) others[rule >>> 5] = (others[rule >>> 5] ?? 0) | (1 << (rule & 31))
+    if (list.kind === 'all') continue
+    for (const value of list.exact) exact.add(value, rule, matching)
+    for (const prefix of list.prefixes) prefixes.add(prefix, rule, matching)
+    for (const subresource of list.subresources) subresources.add(subresource, rule, matching)
+    if (!matching) for (const value of list.except ?? []) exact.add(value, rule, true)
+  }
+  let tree: PrefixTree<Named> | undefined
+  for (const [prefix, named] of prefixes.all(others)) {
+    tree ??= new PrefixTree()
+    tree.set(prefix, named)
+  }
+  return new FieldIndex(others, exact.all(others), tree, subresources.all(others))
+}
+
+interface NamedWords {
+  readonly words: number[]
+  readonly matching: number[]
+  readonly excluding: number[]
+}
+
+/** Collects what names each value. */
+class NamedValues {
+  readonly #all = new Map<string, NamedWords>()
+
+  /** Rules come in order, so a value's last word is the rule's, or the rule's is a new one. */
+  add(value: string, rule: number, matches: boolean): void {
+    let named = this.#all.get(value)
+    if (named === undefined) {
+      named = { words: [], matching: [], excluding: [] }
+      this.#all.set(value, named)
+    }
+    const { words, matching, excluding } = named
+    if (words.at(-1) !== rule >>> 5) {
+      words.push(rule >>> 5)
+      matching.push(0)
+      excluding.push(0)
+    }
+    const bits = matches ? matching : excluding
+    bits[bits.length - 1] = (bits.at(-1) ?? 0) | (1 << (rule & 31))
+  }
+
+  all(others: Int32Array): ReadonlyMap<string, Named> {
+    return new Map(Array.from(this.#all, ([value, named]) => [value, new Named(named, others)]))
+  }
 }
