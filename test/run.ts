@@ -8,7 +8,6 @@ import process from 'node:process'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { bundleProgram } from './harness/bundled-program.ts'
-import { readyKeys } from './harness/ready-keys.ts'
 import { COMMANDS, type NodeSuite, SUITES, suiteOf } from './suites.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -22,8 +21,8 @@ const REASON_CHARACTERS = 300
 const DEFAULT_MINUTES = 60
 /** Every file is a process, and many start gateways and commands: a third of what they all cost would be compiling the same code. */
 const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/portcullis-compile')
-/** What `prepare` has made is used where these are loaded first. */
-const PRELOADED = ['--import', './test/harness/program.ts', '--import', './test/harness/ready-keys.ts']
+/** What `prepare` has made is used where this is loaded first. */
+const PRELOADED = ['--import', './test/harness/program.ts']
 
 interface Result {
   readonly name: string
@@ -62,7 +61,7 @@ process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 /** Variables for test files. Without them they start the sources, and make their keys. */
 async function prepare(): Promise<Readonly<Record<string, string>>> {
   try {
-    return { ...(await bundleProgram()), ...(await readyKeys()) }
+    return await bundleProgram()
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     results.push({

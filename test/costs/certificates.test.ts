@@ -1,15 +1,23 @@
 // Certificates that a client presents beside its own may be of its own making: a thousand ways from one to the next are not walked.
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { mock, test } from 'node:test'
 import forge from 'node-forge'
-import { createCA, generateKey, issueCertificate } from '../../src/pki/io/pki.ts'
+import { createCA, issueCertificate } from '../../src/pki/io/pki.ts'
 import { verifyClientCertificate } from '../../src/pki/io/x509-chain.ts'
 
 /** As many as fit into a handshake, nearly. */
 const PRESENTED = 60
 const der = (pem: string): Buffer => new X509Certificate(pem).raw
+
+function generateRsaKey(): string {
+  return generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  }).privateKey
+}
 
 /** `subject`, with the key of `publicPem`, signed by somebody who calls himself `issuer`. */
 function forged(subject: string, publicPem: string, issuer: string, keyPem: string, serial: number): string {
@@ -31,9 +39,10 @@ function forged(subject: string, publicPem: string, issuer: string, keyPem: stri
 }
 
 test('of certificates that have all issued each other each is looked at once', () => {
-  const known = createCA({ commonName: 'known' })
+  // forge only makes certificates of RSA keys.
+  const known = createCA({ commonName: 'known', keyPem: generateRsaKey() })
   const other = createCA({ commonName: 'other' })
-  const keyPem = generateKey()
+  const keyPem = generateRsaKey()
   const mallory = createCA({ commonName: 'mallory', keyPem })
   const leaf = issueCertificate(known, { commonName: 'mallory', usage: 'client' })
   const bridge = forged('known', known.certPem, 'mallory', keyPem, 0)

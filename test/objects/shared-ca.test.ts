@@ -1,6 +1,7 @@
 // The CA that replicas share through the API server of the objects: whoever comes first, or together, or late, all have one.
 
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,7 +16,6 @@ import { redact } from '../../src/kit/core/text/redact.ts'
 import { NAMESPACES } from '../../src/kube/api/kinds/namespace-kind.ts'
 import { SECRETS } from '../../src/kube/api/kinds/secret-kind.ts'
 import { statusError } from '../../src/kube/api/status.ts'
-import { generateTokenKey } from '../../src/pki/io/control-tokens.ts'
 import { createCA, issueCertificate, type KeyPair } from '../../src/pki/io/pki.ts'
 import { readKeyPair, writeKeyPair } from '../../src/pki/io/pki-files.ts'
 import { shareCA } from '../../src/pki/io/shared-ca.ts'
@@ -191,7 +191,7 @@ test('the API server away: a copy is used, and said; without one nothing is made
 
 const SHARED = createCA({ commonName: 'shared' })
 const OTHER = createCA({ commonName: 'other' })
-const EC_KEY = generateTokenKey()
+const ED25519_KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const LEAF = issueCertificate(SHARED, { commonName: 'leaf', usage: 'server', dnsNames: ['localhost'] })
 const ENDED = createCA({ commonName: 'shared', days: -1 })
 const TOKEN_KEY = { 'token.key': 'key of all' }
@@ -212,7 +212,7 @@ const BAD_SECRETS: readonly (readonly [string, Readonly<Record<string, string>>,
   ['a CA that has ended', secretOf(ENDED), /it expired on/],
   ['the key of another CA', secretOf({ ...SHARED, keyPem: OTHER.keyPem }), /tls.key does not belong to tls.crt/],
   ['no key', { ...secretOf(SHARED), 'tls.key': 'x' }, /tls.key is not a private key/],
-  ['an EC key', { ...secretOf(SHARED), 'tls.key': EC_KEY }, /tls.key is not an RSA key/],
+  ['an Ed25519 key', { ...secretOf(SHARED), 'tls.key': ED25519_KEY }, /tls.key is neither an RSA nor an ECDSA key/],
   ['no key of tokens', { ...secretOf(SHARED), 'token.key': 'x' }, /token.key: this is no key/],
 ]
 for (const [what, data, expected] of BAD_SECRETS) {

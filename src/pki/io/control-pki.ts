@@ -12,6 +12,7 @@ import { ADMIN_GROUP } from '../../kube/api/own-names.ts'
 import { caBundleError, certificatesOf, isIssuedByOneOf } from './ca-bundle.ts'
 import { generateTokenKey } from './control-tokens.ts'
 import {
+  canSign,
   coversHost,
   createCA,
   hostsOf,
@@ -181,10 +182,10 @@ function readCA(dir: string): KeyPair {
 
 /** @throws {UserError} if it cannot issue certificates; existing ones remain valid */
 function signing(dir: string, ca: KeyPair): KeyPair {
-  if (createPrivateKey(ca.keyPem).asymmetricKeyType === 'rsa') return ca
+  if (canSign(createPrivateKey(ca.keyPem))) return ca
   throw new UserError(
-    `${join(dir, 'ca.key')} is not an RSA key, with which certificates can be issued`,
-    'use an RSA key',
+    `${join(dir, 'ca.key')} is neither an RSA nor an ECDSA key, with which certificates can be issued`,
+    'use an RSA or an ECDSA key',
   )
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../kit/api/json/json-object.ts'
 import { recordOf } from '../../kit/api/json/object-shape.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { caBundleError } from './ca-bundle.ts'
-import type { KeyPair } from './pki.ts'
+import { canSign, type KeyPair } from './pki.ts'
 
 export interface SharedCA {
   /** The Secret: kubernetes.io/tls, the CA as tls.crt and tls.key. */
@@ -72,8 +72,7 @@ function faultOf(ca: KeyPair): string {
   const problem = caBundleError(ca.certPem)
   if (problem !== '') return `tls.crt ${problem}`
   if (hasExpired(ca)) return `it expired on ${certificate.validTo}`
-  // issueCertificate() only signs with RSA keys.
-  if (key.asymmetricKeyType !== 'rsa') return 'tls.key is not an RSA key'
+  if (!canSign(key)) return 'tls.key is neither an RSA nor an ECDSA key'
   return certificate.checkPrivateKey(key) ? '' : 'tls.key does not belong to tls.crt'
 }
 

@@ -79,7 +79,7 @@ export class ServingReload {
         'the serving certificate lacks names of this machine or expires soon, and cannot be issued again',
         {
           hosts,
-          fix: `can ${servingPkiDir(this.#config.dataDir)} be written, and is ca.key there an RSA key?`,
+          fix: `can ${servingPkiDir(this.#config.dataDir)} be written, and is ca.key there an RSA or an ECDSA key?`,
         },
       )
     }

@@ -60,7 +60,7 @@ export function ensureServingCertificate(
     writeKeyPair(dir, 'tls', pair)
     return { ...pair, generated: true }
   } catch (error) {
-    // Disk full, or a CA without an RSA key: the gateway starts anyway, without that name.
+    // Disk full, or a CA whose key cannot sign: the gateway starts anyway, without that name.
     if (known === undefined || expiresSoon(known.certPem)) throw error
     return { ...known, generated: false }
   }
