@@ -53,7 +53,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/apiserver/registry/in-process-client.ts': notInput(OWN),
   'src/apiserver/routes-match.ts': row('request target'),
   'src/apiserver/routes-resource.ts': row('query of the embedded API server'),
-  'src/process/access/cluster-identity.ts': row('answer to a TokenReview'),
+  'src/insight/app/access/cluster-identity.ts': row('answer to a TokenReview'),
   'src/insight/app/dashboard/all-replicas.ts': notInput(OWN),
   'src/insight/app/dashboard/samples.ts': notInput(OWN),
   'src/insight/app/admin/known-secrets.ts': notInput(OPERATOR),

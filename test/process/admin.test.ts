@@ -6,8 +6,9 @@ import { inspect } from 'node:util'
 import { type Dispatcher, request } from 'undici'
 import type { PlainServer } from '../../src/gateway/io/listener/http-plain.ts'
 import { createMetrics } from '../../src/gateway/metrics/metrics.ts'
-import type { AdminState, Check } from '../../src/insight/admin/routes.ts'
+import type { AdminState } from '../../src/insight/admin/routes.ts'
 import { startAdminServer } from '../../src/insight/admin/server.ts'
+import type { Check } from '../../src/process/api/check.ts'
 
 let live: Check[] = []
 let ready: Check[] = []

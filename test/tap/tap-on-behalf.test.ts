@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import type { PlainRequest } from '../../src/gateway/io/listener/http-plain.ts'
 import { MetricsRecorder } from '../../src/gateway/metrics/recorder.ts'
 import type { AdminUser } from '../../src/insight/admin/route.ts'
+import { TOKEN_FILE_USER } from '../../src/insight/app/access/admin-access.ts'
 import { type TapDeps, tapRoute } from '../../src/insight/app/tap/tap-route.ts'
 import { SILENT } from '../../src/kit/api/ports.ts'
 import { systemClock } from '../../src/kit/io/world/clock.ts'
-import { TOKEN_FILE_USER } from '../../src/process/access/admin-access.ts'
 
 function request(onBehalfOf: string): PlainRequest {
   return {

@@ -5,14 +5,7 @@ import { tooManyFailuresMessage } from '../../gateway/core/policy/traffic-messag
 import { readBearerToken } from '../../gateway/core/request/websocket-token.ts'
 import type { HeaderList, Peer } from '../../kit/api/stream.ts'
 import { type StatusError, statusError } from '../../kube/api/status.ts'
-
-/** Failures of addresses, as known in this process. */
-export interface FailureCounts {
-  /** A credential of this address was rejected. @param credential its identifier; repetitions count once */
-  failed(source: string, credential: string): void
-  /** How long the address is still blocked, in whole seconds, with jitter; 0 = not blocked. */
-  waitSeconds(source: string): number
-}
+import type { FailureCounts } from '../../process/api/failure-counts.ts'
 
 /** Counts the credential and returns its refusal. */
 export function refuseCredential(

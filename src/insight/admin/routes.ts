@@ -3,18 +3,8 @@
 
 import type { PlainRequest, PlainResponse } from '../../gateway/io/listener/http-plain.ts'
 import { redact } from '../../kit/core/text/redact.ts'
+import type { Check } from '../../process/api/check.ts'
 import { type AdminRoute, TEXT } from './route.ts'
-
-/** One health check. */
-export interface Check {
-  /** Lower-case words with dashes; clients exclude the check by this name. */
-  readonly name: string
-  readonly ok: boolean
-  /** Why the check fails. */
-  readonly message: string
-  /** Something unusual that is not a failure. Default: nothing. */
-  readonly note?: string
-}
 
 /** The state of the process, read at each request. */
 export interface AdminState {

@@ -2,8 +2,8 @@
 
 import type { ServingPair } from '../../gateway/io/listener/tls-contexts.ts'
 import type { Logger } from '../../kit/api/ports.ts'
-import { readTokenFile } from '../access/bearer-token.ts'
 import { ReloadedFiles } from '../config/reloaded-files.ts'
+import { readTokenFile } from './bearer-token.ts'
 import type { OwnCertificate } from './own-certificates.ts'
 import { type NamedFile, readPairFiles } from './serving-pair.ts'
 

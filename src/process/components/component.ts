@@ -2,8 +2,8 @@
 // process reports about itself (readiness, metrics, certificates, reloaded files) is collected over the list.
 
 import { type Exposition, sharedText, textOf } from '../../gateway/metrics/exposition.ts'
-import type { Check } from '../../insight/admin/routes.ts'
 import type { Logger } from '../../kit/api/ports.ts'
+import type { Check } from '../api/check.ts'
 import type { OwnCertificate } from '../certificates/own-certificates.ts'
 
 /** Capabilities of a running part. */

@@ -1,8 +1,8 @@
 // Counts failures per address for the main thread's ports: the embedded API server, the webhooks and the admin listener.
 
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
 import { retryAfterBlock } from '../../gateway/core/limits/spread-retry-after.ts'
 import { sha256 } from '../../gateway/io/reviews/credential-hashes.ts'
+import type { FailureCounts } from '../api/failure-counts.ts'
 import type { AddressFailures } from './address-failures.ts'
 
 /** Remembered wrong credentials, so that a client that keeps using an expired one does not get its address blocked. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AccessRefusal } from '../../insight/admin/route.ts'
+import type { PostReview } from '../../insight/app/access/review-access.ts'
 import type { Logger } from '../../kit/api/ports.ts'
-import type { PostReview } from '../../process/access/review-access.ts'
 import { reviewAccess } from './metrics-access.ts'
 
 const logged: string[] = []

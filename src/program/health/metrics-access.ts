@@ -2,9 +2,9 @@
 // server that holds the objects.
 
 import type { MetricsAccess } from '../../insight/admin/health-server.ts'
+import { accessReviews, type PostReview, refusal } from '../../insight/app/access/review-access.ts'
 import type { Logger } from '../../kit/api/ports.ts'
-import { bearerOf, isSameToken } from '../../process/access/bearer-token.ts'
-import { accessReviews, type PostReview, refusal } from '../../process/access/review-access.ts'
+import { bearerOf, isSameToken } from '../../process/certificates/bearer-token.ts'
 
 const NEEDED = { path: '/metrics', verb: 'get' } as const
 

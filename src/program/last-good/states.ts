@@ -10,10 +10,10 @@ import { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
 import { controlPaths } from '../../gateway/io/listener/control-paths.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { exposeLastGood } from '../../gateway/metrics/last-good-series.ts'
-import type { Check } from '../../insight/admin/routes.ts'
 import type { Clock, Logger } from '../../kit/api/ports.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
+import type { Check } from '../../process/api/check.ts'
 import type { Config } from '../../process/config/config.ts'
 
 /** What is stored; name of the file, and of its metrics' label. */

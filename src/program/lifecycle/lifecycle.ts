@@ -1,8 +1,8 @@
 // The life of the process. `leaving` lasts from SIGTERM for --shutdown-delay; then it drains, and finally all components stop.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Check } from '../../insight/admin/routes.ts'
 import type { Logger } from '../../kit/api/ports.ts'
+import type { Check } from '../../process/api/check.ts'
 import type { Components } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
 import type { ThreadPool } from '../threads/pool/pool.ts'

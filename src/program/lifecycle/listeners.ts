@@ -1,7 +1,6 @@
 // The admin and health listeners, which open first and close last, with what they show of the process; and the gateway threads' ports, which open
 // last.
 
-import type { Check } from '../../insight/admin/routes.ts'
 import { AdminPort, adminFiles } from '../../insight/app/admin/admin-port.ts'
 import { KnownReplicas } from '../../insight/app/admin/known-replicas.ts'
 import { KnownSecrets, type Redaction } from '../../insight/app/admin/known-secrets.ts'
@@ -12,6 +11,7 @@ import { supportBundleRoute } from '../../insight/app/admin/support-bundle.ts'
 import { Dashboard } from '../../insight/app/dashboard/dashboard.ts'
 import type { LeveledLogger } from '../../kit/io/logs/log.ts'
 import { VERSION } from '../../kit/io/program/build.ts'
+import type { Check } from '../../process/api/check.ts'
 import { type Components, Started } from '../../process/components/component.ts'
 import { HealthPort } from '../health/health-port.ts'
 import { type OpenPorts, ownListeners } from '../wiring/own-listeners.ts'

@@ -6,8 +6,6 @@ import { tlsPolicy } from '../../../gateway/io/listener/tls-policy.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import { dashboardFiles } from '../../../kit/io/program/dashboard-files.ts'
 import { systemClock } from '../../../kit/io/world/clock.ts'
-import { type AdminLogin, localAccess, loginAccess } from '../../../process/access/admin-access.ts'
-import { createLoginAttempts } from '../../../process/access/login-attempts.ts'
 import type { OwnCertificate } from '../../../process/certificates/own-certificates.ts'
 import { PortFiles } from '../../../process/certificates/port-files.ts'
 import type { Config } from '../../../process/config/config.ts'
@@ -17,6 +15,8 @@ import type { AdminAccess, AdminRoute, AdminUser } from '../../admin/route.ts'
 import type { AdminState, MetricsText } from '../../admin/routes.ts'
 import { startAdminServer } from '../../admin/server.ts'
 import { auditLine } from '../../io/audit/audit-event.ts'
+import { type AdminLogin, localAccess, loginAccess } from '../access/admin-access.ts'
+import { createLoginAttempts } from '../access/login-attempts.ts'
 
 const SESSION_ID_BYTES = 32
 /** How often to check for new client CAs. */

@@ -1,14 +1,14 @@
 // Authenticates users of the admin listener with the objects' API server: the embedded one by its own authenticators and roles, a cluster's by
 // reviews, and by the CA it publishes for client certificates.
 
-import { type Caller, isRevoked } from '../../apiserver/access/authenticate.ts'
-import { type RoleBindings, roleOf } from '../../apiserver/access/authorize.ts'
-import type { PlainRequest } from '../../gateway/io/listener/http-plain.ts'
-import type { AccessRefusal, AdminRoute, AdminUser } from '../../insight/admin/route.ts'
-import type { HeaderList, Peer } from '../../kit/api/stream.ts'
-import type { UserInfo } from '../../kube/api/user.ts'
-import { userFromCertificate } from '../../pki/core/user-from-cert.ts'
-import { verifyClientCertificate } from '../../pki/io/x509-chain.ts'
+import { type Caller, isRevoked } from '../../../apiserver/access/authenticate.ts'
+import { type RoleBindings, roleOf } from '../../../apiserver/access/authorize.ts'
+import type { PlainRequest } from '../../../gateway/io/listener/http-plain.ts'
+import type { HeaderList, Peer } from '../../../kit/api/stream.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
+import { userFromCertificate } from '../../../pki/core/user-from-cert.ts'
+import { verifyClientCertificate } from '../../../pki/io/x509-chain.ts'
+import type { AccessRefusal, AdminRoute, AdminUser } from '../../admin/route.ts'
 import type { AdminLogin } from './admin-access.ts'
 import { type AccessReviews, refusal } from './review-access.ts'
 

@@ -1,14 +1,14 @@
 // Authentication and authorization of requests by the API server that holds the objects (TokenReview, then SubjectAccessReview of the path), like
 // kube-apiserver's own components. Results are cached; reviews are rate-limited, and addresses take turns.
 
-import { CallTurns } from '../../gateway/core/limits/call-turns.ts'
-import { createAccessReviewer, type NonResourceAttributes } from '../../gateway/io/reviews/access-review.ts'
-import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../gateway/io/reviews/token-review.ts'
-import { takeTurnIn } from '../../gateway/request/calls/call-turn.ts'
-import type { AccessRefusal } from '../../insight/admin/route.ts'
-import type { Logger } from '../../kit/api/ports.ts'
-import { addressCharge } from '../../kit/core/shares/charge.ts'
-import type { UserInfo } from '../../kube/api/user.ts'
+import { CallTurns } from '../../../gateway/core/limits/call-turns.ts'
+import { createAccessReviewer, type NonResourceAttributes } from '../../../gateway/io/reviews/access-review.ts'
+import { createTokenReviewer, type ReviewCall, type Unanswered } from '../../../gateway/io/reviews/token-review.ts'
+import { takeTurnIn } from '../../../gateway/request/calls/call-turn.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { addressCharge } from '../../../kit/core/shares/charge.ts'
+import type { UserInfo } from '../../../kube/api/user.ts'
+import type { AccessRefusal } from '../../admin/route.ts'
 
 /** A revoked token keeps working for up to this long. */
 const TOKEN_TTL_MS = 60_000

@@ -3,9 +3,9 @@
 // with a request, are unaffected.
 
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
-import type { LoginAttempts } from '../../insight/admin/dashboard/sessions.ts'
-import { addressSource } from '../../kit/core/shares/call-source.ts'
+import { addressSource } from '../../../kit/core/shares/call-source.ts'
+import type { FailureCounts } from '../../../process/api/failure-counts.ts'
+import type { LoginAttempts } from '../../admin/dashboard/sessions.ts'
 
 const MINUTE_S = 60
 const OF_AN_ADDRESS = 5

@@ -2,9 +2,11 @@
 // Otherwise holders of the --admin-token-file token, and users that the API server of the objects authenticates and authorizes.
 
 import { isIP } from 'node:net'
-import type { FailureCounts } from '../../apiserver/access/failed-credentials.ts'
-import { tooManyFailuresMessage } from '../../gateway/core/policy/traffic-messages.ts'
-import type { PlainRequest } from '../../gateway/io/listener/http-plain.ts'
+import { tooManyFailuresMessage } from '../../../gateway/core/policy/traffic-messages.ts'
+import type { PlainRequest } from '../../../gateway/io/listener/http-plain.ts'
+import { addressSource } from '../../../kit/core/shares/call-source.ts'
+import type { FailureCounts } from '../../../process/api/failure-counts.ts'
+import { bearerOf, isSameToken } from '../../../process/certificates/bearer-token.ts'
 import {
   type AccessRefusal,
   type AdminAccess,
@@ -12,9 +14,7 @@ import {
   type AdminUser,
   NOBODY,
   refusalResponse,
-} from '../../insight/admin/route.ts'
-import { addressSource } from '../../kit/core/shares/call-source.ts'
-import { bearerOf, isSameToken } from './bearer-token.ts'
+} from '../../admin/route.ts'
 import { refusal } from './review-access.ts'
 
 /** The user of the --admin-token-file token, which the replicas share. */

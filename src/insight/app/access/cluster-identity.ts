@@ -1,11 +1,11 @@
 // Facts about the cluster that holds the objects: the CA of its client certificates, as kube-apiserver publishes it for extension API servers, and
 // the gateway's own user there. Refreshed regularly: CAs are rotated.
 
-import { isRecord, textOf } from '../../kit/api/json/object-shape.ts'
-import type { Logger } from '../../kit/api/ports.ts'
-import { errorMessage } from '../../kit/api/validation/error-message.ts'
-import { CONFIG_MAPS } from '../../kube/api/kinds/foreign-kinds.ts'
-import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { isRecord, textOf } from '../../../kit/api/json/object-shape.ts'
+import type { Logger } from '../../../kit/api/ports.ts'
+import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import { CONFIG_MAPS } from '../../../kube/api/kinds/foreign-kinds.ts'
+import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import type { PostReview } from './review-access.ts'
 
 const AT = { namespace: 'kube-system', name: 'extension-apiserver-authentication' } as const
