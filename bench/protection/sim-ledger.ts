@@ -1,7 +1,7 @@
 // The ledger that evaluates deletions in a run: the interface of both algorithms.
 
+import type { ProtectionSettings } from '../../src/process/api/protection-settings.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
-import type { ProtectionSettings } from '../../src/protection/core/requests/protection-settings.ts'
 import type { CoreStore, SeenVersions } from './sim-core.ts'
 import type { SimQueue } from './sim-queue.ts'
 import type { Scenario } from './sim-scenario.ts'

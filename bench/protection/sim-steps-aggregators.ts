@@ -1,5 +1,6 @@
 // The PodProtectors of a small world, and the aggregators that count its pods for them.
 
+import { DEFAULT_PROTECTION_SETTINGS } from '../../src/process/api/protection-settings.ts'
 import type { PodProtector, PodProtectorStatus } from '../../src/protection/api/pod-protector.ts'
 import type { PodFacts } from '../../src/protection/api/protection.ts'
 import { AdmissionTimes } from '../../src/protection/controllers/ledger/admission-times.ts'
@@ -7,7 +8,6 @@ import { type HistoryLimits, limitsOf } from '../../src/protection/core/history/
 import { parseMicros } from '../../src/protection/core/history/micro-time.ts'
 import { aggregateCell } from '../../src/protection/core/ledger/aggregate-cell.ts'
 import { aggregatePods, isAvailable } from '../../src/protection/core/quota/pod-facts.ts'
-import { DEFAULT_PROTECTION_SETTINGS } from '../../src/protection/core/requests/protection-settings.ts'
 import { type Step, StepsPods } from './sim-steps-pods.ts'
 
 export type Mutation =

@@ -1,6 +1,6 @@
 // One run: the world of a seed, and one algorithm in it.
 
-import { DEFAULT_PROTECTION_SETTINGS } from '../../src/protection/core/requests/protection-settings.ts'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../src/process/api/protection-settings.ts'
 import { TrueCell } from './sim-cell.ts'
 import { CoreStore } from './sim-core.ts'
 import type { SimSettings, World } from './sim-ledger.ts'

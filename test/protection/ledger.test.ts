@@ -7,15 +7,12 @@ import { systemClock } from '../../src/kit/io/world/clock.ts'
 import type { ResourceKind } from '../../src/kube/api/resource-kind.ts'
 import { statusError } from '../../src/kube/api/status.ts'
 import { statusErrorOf } from '../../src/kube/io/client-errors.ts'
+import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../../src/process/api/protection-settings.ts'
 import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
 import { POD_PROTECTORS } from '../../src/protection/api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/protection/api/protection.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/protection/controllers/ledger/ledger.ts'
 import type { ProtectionEvents } from '../../src/protection/core/requests/protection-events.ts'
-import {
-  DEFAULT_PROTECTION_SETTINGS,
-  type ProtectionSettings,
-} from '../../src/protection/core/requests/protection-settings.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'
 import { NO_PROTECTION_EVENTS } from '../harness/objects/ignored-events.ts'
 import { MemoryObjects } from '../harness/objects/memory-objects.ts'

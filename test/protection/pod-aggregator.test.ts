@@ -10,6 +10,7 @@ import { systemClock } from '../../src/kit/io/world/clock.ts'
 import { PODS } from '../../src/kube/api/kinds/foreign-kinds.ts'
 import { LEASES } from '../../src/kube/api/kinds/lease-kind.ts'
 import { statusError } from '../../src/kube/api/status.ts'
+import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../../src/process/api/protection-settings.ts'
 import type {
   AdmissionBucket,
   CellStatus,
@@ -22,10 +23,6 @@ import { type CellMember, startPodAggregator } from '../../src/protection/contro
 import { startStaleCellSweeper } from '../../src/protection/controllers/aggregator/stale-cell-sweeper.ts'
 import { formatMicros } from '../../src/protection/core/history/micro-time.ts'
 import type { AggregatorEvents } from '../../src/protection/core/requests/aggregator-events.ts'
-import {
-  DEFAULT_PROTECTION_SETTINGS,
-  type ProtectionSettings,
-} from '../../src/protection/core/requests/protection-settings.ts'
 import { ProtectorTable } from '../../src/protection/state/protectors.ts'
 import { Election } from '../harness/election.ts'
 import { agreeingClocks } from '../harness/objects/cell-clocks.ts'

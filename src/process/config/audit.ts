@@ -1,7 +1,7 @@
 // Settings of the audit log besides its path (policy, event size, file rotation), and of the audit webhook. Names and defaults are kube-apiserver's,
 // except for the rotation size, where 0 keeps the audit log's former behaviour, and for truncation, which the size alone enables.
 
-import { MAX_BATCH_BYTES } from '../../insight/core/audit/truncation.ts'
+import { MAX_BATCH_BYTES } from '../api/audit-size.ts'
 import { addProblem, namesOf } from './setting-problems.ts'
 import {
   bytes,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { availableParallelism, hostname } from 'node:os'
 import { test } from 'node:test'
-import { DEFAULT_PROTECTION_SETTINGS } from '../../protection/core/requests/protection-settings.ts'
+import { DEFAULT_PROTECTION_SETTINGS } from '../api/protection-settings.ts'
 import { type Config, ConfigError, loadConfig, SETTINGS } from './config.ts'
 
 type Env = Record<string, string | undefined>

@@ -1,7 +1,7 @@
 // OpenID Connect settings of the embedded API server: names, defaults and meaning are those of kube-apiserver's --oidc-* flags, with the prefix
 // `--control`.
 
-import { SIGNING_ALGS, type SigningAlg } from '../../apiserver/io/oidc/signing-keys.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../pki/core/signing-algs.ts'
 import type { SourceKind } from './objects.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { file, list, required, type Setting, settings, text, type ValuesOf } from './setting-rows.ts'

@@ -1,10 +1,7 @@
 // Settings of pod protection: where PodProtectors are stored, and how the ledger works.
 
 import { parseDuration } from '../../kit/core/text/duration.ts'
-import {
-  DEFAULT_PROTECTION_SETTINGS,
-  type ProtectionSettings,
-} from '../../protection/core/requests/protection-settings.ts'
+import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../api/protection-settings.ts'
 import { addProblem } from './setting-problems.ts'
 import {
   duration,

@@ -2,10 +2,10 @@
 
 import { availableParallelism } from 'node:os'
 import { CIPHER_SUITES, TLS_VERSIONS } from '../../gateway/io/listener/tls-policy.ts'
-import { DIMENSIONS } from '../../insight/core/top/measures.ts'
 import type { CompiledCidr } from '../../kit/core/dial/cidr.ts'
 import { parseCidr } from '../../kit/core/dial/cidr.ts'
 import { LOG_LEVELS } from '../../kit/io/logs/log.ts'
+import { DIMENSIONS } from '../api/dimensions.ts'
 import { addProblem, isWrong, namesOf } from './setting-problems.ts'
 import { choice, duration, file, integer, list, settings, text, toggle, type ValuesOf } from './setting-rows.ts'
 import { parseAddress, parseAddresses, parseCidrs, parseHosts, parseTexts, someOf } from './setting-values.ts'

@@ -8,6 +8,7 @@ import type { LabelSelector } from '../../kit/api/validation/label-selector-sche
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { type Leadership, leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
+import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts } from '../api/protection.ts'
 import {
   type CellMember,
@@ -17,7 +18,6 @@ import {
 } from '../controllers/aggregator/pod-aggregator.ts'
 import type { CellClocks } from '../core/clocks/cell-clock.ts'
 import { distinctClusters } from '../core/quota/distinct-clusters.ts'
-import type { ProtectionSettings } from '../core/requests/protection-settings.ts'
 import type { ProtectionMetrics } from '../metrics/metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'
 

@@ -2,10 +2,10 @@
 
 import type { ProtectorRow } from '../../insight/api/cluster-page.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts } from '../api/protection.ts'
 import { limitsOf } from '../core/history/limits.ts'
 import { quotaState } from '../core/quota/quota.ts'
-import type { ProtectionSettings } from '../core/requests/protection-settings.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 
 type CountedRow = Omit<ProtectorRow, 'stuck'> & { readonly key: string; readonly selector: LabelSelector }

@@ -1,10 +1,9 @@
 // What PodProtectors say to the deletions of a scale-down, as the gateway would ask them.
 
+import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts, ProtectorAnswer } from '../../protection/api/protection.ts'
-import type { ProtectedCell } from '../../protection/cli/why.ts'
-import { whyNotAsked } from '../../protection/cli/why.ts'
+import { type ProtectedCell, whyNotAsked } from '../../protection/cli/why.ts'
 import { podFacts } from '../../protection/core/quota/pod-facts.ts'
-import type { ProtectionSettings } from '../../protection/core/requests/protection-settings.ts'
 import { askProtectors as askAll } from '../../protection/core/scale-down/ask-protectors.ts'
 import type { ProtectorTable } from '../../protection/state/protectors.ts'
 import { leavingPods } from '../core/protection/leaving-pods.ts'

@@ -3,8 +3,9 @@ import { createHmac, generateKeyPairSync, type JsonWebKey, type KeyObject, sign 
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import type { Logger } from '../../../kit/api/ports.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../../pki/core/signing-algs.ts'
 import { createIdTokens, type IdTokens, type IdTokensOptions } from './id-tokens.ts'
-import { readKeySet, SIGNING_ALGS, type SigningAlg, type SigningKey } from './signing-keys.ts'
+import { readKeySet, type SigningKey } from './signing-keys.ts'
 
 const ISSUER = 'https://login.example.com'
 const NOW_MS = Date.parse('2027-01-01T00:00:00Z')

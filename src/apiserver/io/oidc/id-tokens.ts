@@ -11,10 +11,11 @@ import {
 } from '../../../gateway/core/identity/oidc-user.ts'
 import type { Logger } from '../../../kit/api/ports.ts'
 import type { UserInfo } from '../../../kube/api/user.ts'
+import type { SigningAlg } from '../../../pki/core/signing-algs.ts'
 import { MAX_TOKEN_LENGTH, type TokenVerifier } from '../../../pki/io/control-tokens.ts'
 import { type Jwt, readJwt } from '../../../pki/io/jwt.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import { isSignedBy, type SigningAlg, type SigningKey } from './signing-keys.ts'
+import { isSignedBy, type SigningKey } from './signing-keys.ts'
 
 export interface IdTokensOptions {
   readonly claims: OidcClaimOptions

@@ -1,13 +1,9 @@
-// Signing keys of an OpenID provider (RFC 7517), and the accepted algorithms (RFC 7518 section 3). Asymmetric only: with `none` and HS*, knowing the
-// public key would be enough to sign. A key only verifies algorithms of its type.
+// Signing keys of an OpenID provider (RFC 7517). A key only verifies algorithms of its type.
 
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { isRecord } from '../../../kit/api/json/object-shape.ts'
+import type { SigningAlg } from '../../../pki/core/signing-algs.ts'
 import type { Jwt } from '../../../pki/io/jwt.ts'
-
-/** Like kube-apiserver's `--oidc-signing-algs`. */
-export const SIGNING_ALGS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'] as const
-export type SigningAlg = (typeof SIGNING_ALGS)[number]
 
 export interface SigningKey {
   /** '' = none. */

@@ -2,9 +2,6 @@
 
 import { recordOf } from '../../../kit/api/json/object-shape.ts'
 
-/** A larger batch for the webhook is split; kube-apiserver's default of --audit-webhook-truncate-max-batch-size. */
-export const MAX_BATCH_BYTES: number = 10 * 1024 * 1024
-
 const ANNOTATION = 'audit.k8s.io/truncated'
 
 /** @param maxBytes of the event as a line @returns the line, or one without the bodies; undefined = still too large */

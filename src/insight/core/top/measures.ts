@@ -1,9 +1,4 @@
-// Measures and dimensions of the top talkers report.
-
-/** Dimensions by which requests are grouped. */
-export const DIMENSIONS = ['user', 'userAgent', 'resource', 'verb', 'namespace', 'address', 'cluster'] as const
-
-export type Dimension = (typeof DIMENSIONS)[number]
+// Measures of the top talkers report.
 
 /** Sort keys. `latency` is a mean, all others are sums. */
 export const SORTS = ['requests', 'bytes', 'latency', 'upstream-seconds', 'listed-bytes', 'refused'] as const
@@ -39,10 +34,6 @@ export const SORT_SUM: Readonly<Record<Sort, number>> = {
   'upstream-seconds': UPSTREAM_MS,
   'listed-bytes': LISTED_BYTES,
   refused: REFUSED,
-}
-
-export function isDimension(text: string): text is Dimension {
-  return DIMENSIONS.some((one) => one === text)
 }
 
 export function isSort(text: string): text is Sort {

@@ -1,6 +1,7 @@
 // Query parameters of `/api/v1/top`: defaults and validation.
 
-import { DIMENSIONS, type Dimension, isDimension, isSort, SORTS, type Sort } from './measures.ts'
+import { DIMENSIONS, type Dimension, isDimension } from '../../../process/api/dimensions.ts'
+import { isSort, SORTS, type Sort } from './measures.ts'
 import { MINUTES, type Minutes } from './windows.ts'
 
 export interface TopQuery {

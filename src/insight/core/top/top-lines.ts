@@ -1,7 +1,7 @@
 // Formats a report of `portcullis top` as lines for a terminal of a given width.
 
 import { fitWidth, printable, textWidth } from '../../../kit/core/text/printable.ts'
-import { DIMENSIONS, type Dimension } from './measures.ts'
+import { DIMENSIONS, type Dimension } from '../../../process/api/dimensions.ts'
 import type { TopNumbers, TopReport, TopRow } from './report.ts'
 
 /** A report of all replicas. */

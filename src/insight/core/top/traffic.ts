@@ -3,18 +3,8 @@
 
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { ipText, parseIp } from '../../../kit/api/validation/ip-address.ts'
-import {
-  BYTES,
-  DIMENSIONS,
-  type Dimension,
-  LATENCY_MS,
-  LISTED_BYTES,
-  REFUSED,
-  REQUESTS,
-  TALLY_LENGTH,
-  UNTIMED,
-  UPSTREAM_MS,
-} from './measures.ts'
+import { DIMENSIONS, type Dimension } from '../../../process/api/dimensions.ts'
+import { BYTES, LATENCY_MS, LISTED_BYTES, REFUSED, REQUESTS, TALLY_LENGTH, UNTIMED, UPSTREAM_MS } from './measures.ts'
 import { saltOf } from './names.ts'
 import { RequestRows } from './request-rows.ts'
 import { addTo, type DimensionSketch, largest, type Sketch } from './sketch.ts'

@@ -1,7 +1,8 @@
 // Counts of the last 1, 5 and 60 minutes, in bounded memory: sketches of ten seconds, one minute and five minutes, where longer ones are
 // sums of shorter ones.
 
-import { DIMENSIONS, REQUESTS, TALLY_LENGTH } from './measures.ts'
+import { DIMENSIONS } from '../../../process/api/dimensions.ts'
+import { REQUESTS, TALLY_LENGTH } from './measures.ts'
 import { addTo, type DimensionSketch, largest, ROW_LENGTH, type Sketch, sumOf } from './sketch.ts'
 import type { TrafficSketch } from './traffic.ts'
 

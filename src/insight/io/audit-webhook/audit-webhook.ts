@@ -11,7 +11,8 @@ import { RareWarnings } from '../../../kit/io/logs/rare-warnings.ts'
 import { StatusError } from '../../../kube/api/status.ts'
 import type { KubeCallEvents } from '../../../kube/io/client-events.ts'
 import { type KubeAccessSource, KubeHttp } from '../../../kube/io/client-http.ts'
-import { MAX_BATCH_BYTES, truncateEvent } from '../../core/audit/truncation.ts'
+import { MAX_BATCH_BYTES } from '../../../process/api/audit-size.ts'
+import { truncateEvent } from '../../core/audit/truncation.ts'
 
 export interface AuditWebhookOptions {
   readonly access: KubeAccessSource

@@ -6,11 +6,11 @@ import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
 import { StatusError } from '../../../kube/api/status.ts'
 import type { Leading, Term } from '../../../kube/controllers/kernel/leadership.ts'
+import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import { summarize } from '../../core/history/cell-history.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import { staleChanged } from '../../core/ledger/cells.ts'
-import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 
 export interface StaleCellSweeperDeps {

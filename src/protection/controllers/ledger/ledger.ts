@@ -5,6 +5,7 @@
 import { nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { Following, ObjectClient } from '../../../kube/api/object-client.ts'
+import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
 import type {
   ProtectionGate,
@@ -21,7 +22,6 @@ import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import { KnownQuotas } from '../../core/ledger/known-quota.ts'
 import { failed } from '../../core/ledger/verdicts.ts'
 import type { ProtectionEvents } from '../../core/requests/protection-events.ts'
-import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'
 import { askProtectors } from '../../core/scale-down/ask-protectors.ts'
 import { ProtectorTable } from '../../state/protectors.ts'
 import type { RestoredProtectors } from './restored-protectors.ts'

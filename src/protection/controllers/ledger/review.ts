@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
+import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../../api/protection.ts'
 import type { BatchAnswer, BatchRequest } from '../../core/batch/request.ts'
 import type { CellClocks } from '../../core/clocks/cell-clock.ts'
@@ -20,7 +21,6 @@ import {
 } from '../../core/ledger/verdicts.ts'
 import { asksNoQuota, evaluateDeletion, freePass } from '../../core/quota/evaluate.ts'
 import type { QuotaPod } from '../../core/quota/quota.ts'
-import type { ProtectionSettings } from '../../core/requests/protection-settings.ts'
 import type { LiveProtector, ProtectorTable } from '../../state/protectors.ts'
 import type { RestoredProtectors } from './restored-protectors.ts'
 import type { LedgerOperation, LedgerResult } from './writes.ts'

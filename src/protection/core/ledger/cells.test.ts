@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DEFAULT_PROTECTION_SETTINGS } from '../../../process/api/protection-settings.ts'
 import type { CellStatus, PodProtector } from '../../api/pod-protector.ts'
 import { summarize } from '../history/cell-history.ts'
 import { formatMicros } from '../history/micro-time.ts'
-import { DEFAULT_PROTECTION_SETTINGS } from '../requests/protection-settings.ts'
 import { agingProtectors, isStaleCell, staleChanged } from './cells.ts'
 
 const SECOND = 1_000_000

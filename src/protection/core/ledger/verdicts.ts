@@ -1,6 +1,7 @@
 // Combines the findings of a pod's protectors into one verdict on its deletion, and words it. The first half of each sentence is
 // Podseidon's, for runbooks and scripts that look for it; the numbers are ours.
 
+import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { CellStatus, PodProtector } from '../../api/pod-protector.ts'
 import type {
   HealthCriterion,
@@ -14,7 +15,6 @@ import type {
 import { limitsOf } from '../history/limits.ts'
 import { criterionOf, evaluateDeletion, freePass } from '../quota/evaluate.ts'
 import type { QuotaPod } from '../quota/quota.ts'
-import type { ProtectionSettings } from '../requests/protection-settings.ts'
 import { applyOperations, type HistoryOperation, type OperationResult } from './history.ts'
 
 /** The result of one protector. */

@@ -1,6 +1,7 @@
 // Evaluates the deletions of a scale-down against PodProtectors: the rules for single deletions, applied to all of them at once, with the
 // numbers that the protectors will have after the change.
 
+import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type {
   LeavingPods,
   PodFacts,
@@ -13,7 +14,6 @@ import { isStale, readCells } from '../history/cell-history.ts'
 import { limitsOf } from '../history/limits.ts'
 import { type Finding, findingsOf, type KnownProtector, refuses } from '../ledger/verdicts.ts'
 import { freePass } from '../quota/evaluate.ts'
-import type { ProtectionSettings } from '../requests/protection-settings.ts'
 
 /** Access to the known PodProtectors. */
 export interface ProtectorLookup {
