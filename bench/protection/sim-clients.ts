@@ -1,11 +1,11 @@
 // What the controllers of a process see of the API servers: the core, which holds the PodProtectors, and a cell with its pods. Each
 // answer takes its time, may be lost, and may come too late for a process that is gone.
 
+import type { CellClocks } from '../../src/gateway/core/clocks/cell-clock.ts'
 import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import type { FollowEvents, Following, ObjectClient, ObjectList } from '../../src/kube/api/object-client.ts'
 import { statusError } from '../../src/kube/api/status.ts'
 import type { PodProtector } from '../../src/protection/api/pod-protector.ts'
-import type { CellClocks } from '../../src/protection/core/clocks/cell-clock.ts'
 import { CellWatch, EPOCH_MS, type TrueCell } from './sim-cell.ts'
 import { type CoreStore, keyOf, type SeenVersions } from './sim-core.ts'
 import type { SimProcess } from './sim-process.ts'

@@ -1,6 +1,7 @@
 // Portcullis in simulated time: its own ledger and its own aggregator, as src/gateway/controllers has them, each in a process with a clock
 // that is wrong.
 
+import { CellClocks } from '../../src/gateway/core/clocks/cell-clock.ts'
 import type { CompiledAggregation } from '../../src/gateway/core/cluster/compiled-cluster.ts'
 import type { JsonObject } from '../../src/kit/api/json/json-object.ts'
 import type { Logger } from '../../src/kit/api/ports.ts'
@@ -10,7 +11,6 @@ import { POD_PROTECTORS } from '../../src/protection/api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../../src/protection/api/protection.ts'
 import { startPodAggregator } from '../../src/protection/controllers/aggregator/pod-aggregator.ts'
 import { type ProtectionLedger, startProtectionLedger } from '../../src/protection/controllers/ledger/ledger.ts'
-import { CellClocks } from '../../src/protection/core/clocks/cell-clock.ts'
 import { ProtectorTable } from '../../src/protection/state/protectors.ts'
 import { NO_AGGREGATOR_EVENTS, NO_PROTECTION_EVENTS } from '../../test/harness/objects/ignored-events.ts'
 import type { TrueCell } from './sim-cell.ts'

@@ -1,5 +1,6 @@
 // The cells of pod protection: for each, the aggregator that counts its pods, and a client for its API server. Follows the UpstreamClusters.
 
+import type { CellClocks } from '../../gateway/core/clocks/cell-clock.ts'
 import type { CompiledProtection } from '../../gateway/core/cluster/compiled-cluster.ts'
 import { contentHash } from '../../gateway/io/sources/files/content-hash.ts'
 import type { ClusterTable } from '../../gateway/state/clusters.ts'
@@ -16,7 +17,6 @@ import {
   type PodAggregatorDescription,
   startPodAggregator,
 } from '../controllers/aggregator/pod-aggregator.ts'
-import type { CellClocks } from '../core/clocks/cell-clock.ts'
 import { distinctClusters } from '../core/quota/distinct-clusters.ts'
 import type { ProtectionMetrics } from '../metrics/metrics.ts'
 import type { ProtectorTable } from '../state/protectors.ts'

@@ -1,9 +1,9 @@
 // Metrics of pod protection: Podseidon's names and labels, with the prefix `portcullis_`. All on the main thread.
 
+import type { ClockSkew } from '../../gateway/core/clocks/cell-clock.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
 import { MainFamilies, type MainFamily } from '../../gateway/metrics/main-families.ts'
 import type { ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
-import type { ClockSkew } from '../core/clocks/cell-clock.ts'
 import type { GeneratorEvents } from '../core/generator/events.ts'
 import type { AggregatorEvents } from '../core/requests/aggregator-events.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'

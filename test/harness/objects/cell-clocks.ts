@@ -1,7 +1,7 @@
 // Clocks of cells as a gateway has measured them.
 
+import { CellClocks } from '../../../src/gateway/core/clocks/cell-clock.ts'
 import type { Clock } from '../../../src/kit/api/ports.ts'
-import { CellClocks } from '../../../src/protection/core/clocks/cell-clock.ts'
 
 /** Of cells whose clocks are as ours, as measured within a second, in an answer that took no time. */
 export function agreeingClocks(clock: Clock, ...cells: readonly string[]): CellClocks {

@@ -1,8 +1,8 @@
 // Gathers the inputs of the status of one UpstreamCluster from the live state of the main thread.
 
 import type { Clock } from '../../../kit/api/ports.ts'
-import { type CellClocks, certainSkewMs } from '../../../protection/core/clocks/cell-clock.ts'
 import type { SourceError } from '../../api/resource-source.ts'
+import { type CellClocks, certainSkewMs } from '../../core/clocks/cell-clock.ts'
 import type { CompiledCluster } from '../../core/cluster/compiled-cluster.ts'
 import {
   isProtectionRight,

@@ -2,10 +2,10 @@
 // gateway's observations. No condition claims more than was examined: until then its `observedGeneration` lags behind, which `kubectl wait`
 // respects.
 
-import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../../../protection/core/clocks/cell-clock.ts'
 import type { SourceError } from '../../api/resource-source.ts'
 import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
 import type { Condition, GatewayStatus, UpstreamClusterStatus } from '../../api/upstream-cluster/status.ts'
+import { certainSkewMs, skewText, TOLD_SKEW_MS } from '../clocks/cell-clock.ts'
 import { effectiveMode } from '../policy/degrade.ts'
 import { autoDegradeVerdict } from './auto-degrade-verdict.ts'
 import { autoscalerVerdict } from './autoscaler-health.ts'

@@ -1,8 +1,8 @@
 // A gateway's observations of an UpstreamCluster, from which its status is derived (cluster-status.ts).
 
-import type { ClockSkew } from '../../../protection/core/clocks/cell-clock.ts'
 import type { SourceError } from '../../api/resource-source.ts'
 import type { AutoscalerReport } from '../../api/upstream-cluster/cluster-autoscaler.ts'
+import type { ClockSkew } from '../clocks/cell-clock.ts'
 import type { CompiledDegrade } from '../cluster/compiled-cluster.ts'
 
 /** An endpoint as seen by the gateway that writes the status. */

@@ -1,6 +1,7 @@
 // One aggregation of one protector: counts its pods, prunes its admission history, and writes its status if that
 // has changed.
 
+import type { CellTime } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { ObjectClient } from '../../../kube/api/object-client.ts'
@@ -9,11 +10,11 @@ import { compileSelector } from '../../../kube/core/selectors/compile-selector.t
 import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { PodProtector } from '../../api/pod-protector.ts'
 import { POD_PROTECTORS } from '../../api/pod-protector-kind.ts'
-import { type CellTime, readyAtLeastMs } from '../../core/clocks/cell-clock.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import { type AggregatedCell, aggregateCell } from '../../core/ledger/aggregate-cell.ts'
 import type { CellSnapshot } from '../../core/ledger/prune-history.ts'
 import { aggregatePods, isAvailable, type ReadyFor } from '../../core/quota/pod-facts.ts'
+import { readyAtLeastMs } from '../../core/quota/ready-time.ts'
 import type { CountedPods } from './cell-pods.ts'
 import type { SnapshotPod } from './pod-snapshot.ts'
 

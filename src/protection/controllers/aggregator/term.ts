@@ -1,11 +1,11 @@
 // The aggregator of a cell while it leads: follows the pods, and counts for the protectors whose counts may have
 // changed. Its state ends with the term.
 
+import { certainSkewMs } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { JsonObject } from '../../../kit/api/json/json-object.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import { errorName } from '../../../kube/controllers/error-name.ts'
 import type { TurnOutcome } from '../../../kube/controllers/kernel/work-queue.ts'
-import { certainSkewMs } from '../../core/clocks/cell-clock.ts'
 import { joinVersions } from '../../core/history/resource-version.ts'
 import { agingProtectors } from '../../core/ledger/cells.ts'
 import type { LiveProtector } from '../../state/protectors.ts'

@@ -2,6 +2,7 @@
 // into the admission histories. The request path and the webhook share one ledger; other replicas have their own, and all
 // synchronize through the objects.
 
+import type { CellClocks } from '../../../gateway/core/clocks/cell-clock.ts'
 import { nameOf, namespaceOf } from '../../../kit/api/json/json-object.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { Following, ObjectClient } from '../../../kube/api/object-client.ts'
@@ -18,7 +19,6 @@ import type {
 } from '../../api/protection.ts'
 import type { BatchPace, BatchRequest } from '../../core/batch/request.ts'
 import { RetryBatch } from '../../core/batch/retry-batch.ts'
-import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import { KnownQuotas } from '../../core/ledger/known-quota.ts'
 import { failed } from '../../core/ledger/verdicts.ts'
 import type { ProtectionEvents } from '../../core/requests/protection-events.ts'

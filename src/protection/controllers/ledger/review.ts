@@ -1,12 +1,12 @@
 // Verdicts on deletions. First all protectors of a pod are evaluated on cached state; if one of them refuses, nothing is written.
 // Otherwise the deletion is reserved in all of them, or in none.
 
+import type { CellClocks } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
 import { errorMessage } from '../../../kit/api/validation/error-message.ts'
 import type { ProtectionSettings } from '../../../process/api/protection-settings.ts'
 import type { ProtectionRequest, ProtectionVerdict, Reservation, ReservationHold } from '../../api/protection.ts'
 import type { BatchAnswer, BatchRequest } from '../../core/batch/request.ts'
-import type { CellClocks } from '../../core/clocks/cell-clock.ts'
 import { limitsOf } from '../../core/history/limits.ts'
 import type { RecordOperation, ReserveOperation } from '../../core/ledger/history.ts'
 import type { KnownQuotas } from '../../core/ledger/known-quota.ts'

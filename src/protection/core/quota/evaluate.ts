@@ -1,9 +1,10 @@
 // Evaluates one deletion, first for the pod alone and then for one of its protectors, before the quota: in Podseidon's order
 // (webhook/handler/handler.go), without its ways around the health criterion.
 
+import type { CellTime } from '../../../gateway/core/clocks/cell-clock.ts'
 import type { HealthCriterion, ProtectionRequest } from '../../api/protection.ts'
-import { type CellTime, readyAtMostMs } from '../clocks/cell-clock.ts'
 import type { QuotaPod } from './quota.ts'
+import { readyAtMostMs } from './ready-time.ts'
 
 /** Deletions that no protector can refuse. */
 type FreePass =
