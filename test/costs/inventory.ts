@@ -78,7 +78,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/gateway/core/identity/hidden-values.ts': notInput(OPERATOR),
   'src/gateway/core/identity/impersonate.ts': row('impersonation'),
   'src/kit/core/text/redact.ts': row('text without secrets'),
-  'src/incidents/core/answer-counts.ts': row('query'),
+  'src/gateway/core/upstream/answer-counts.ts': row('query'),
   'src/kit/core/shares/call-source.ts': row('address'),
   'src/gateway/core/list-cost/selector-shape.ts': row('shape of selectors'),
   'src/kube/core/objects/json-patch-operation.ts': row('JSON patch'),

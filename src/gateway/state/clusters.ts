@@ -1,12 +1,12 @@
 // Clusters as seen by the request path: the compiled object, and state that outlives a change of the object.
 // Controllers write, the request path reads; a change swaps one pointer.
 
-import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../../incidents/core/answer-counts.ts'
 import { type ClusterIndex, LiveClusterIndex } from '../core/cluster/cluster-index.ts'
 import type { CompiledCluster } from '../core/cluster/compiled-cluster.ts'
 import { createRetryBudget, type RetryBudget } from '../core/endpoints/retry-budget.ts'
 import { CallTurns } from '../core/limits/call-turns.ts'
 import { ListSizes } from '../core/list-cost/list-sizes.ts'
+import { AnswerColumn, type AnswerMemory, createAnswerMemory } from '../core/upstream/answer-counts.ts'
 import { type EndpointHandle, EndpointSet } from './endpoints.ts'
 import { type FlowHandle, FlowTable } from './flow-tables.ts'
 import { Incident, type IncidentMemory } from './incident.ts'

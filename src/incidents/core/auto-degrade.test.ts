@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
 import { compileAutoDegrade } from '../../gateway/core/cluster/compile-settings.ts'
+import type { AutoDegradeOptions } from '../../gateway/core/cluster/compiled-auto-degrade.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
 import {
   type AutoDegradeEffect,
   type AutoDegradeInput,
-  type AutoDegradeOptions,
   type AutoDegradeState,
   autoDegradeStatus,
   done,

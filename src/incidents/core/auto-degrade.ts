@@ -6,38 +6,19 @@ import type {
   AutoDegradeAction,
   AutoDegradeCause,
   AutoDegradePhase,
-  AutoDegradeRecovery,
   AutoDegradeStatus,
 } from '../../gateway/api/upstream-cluster/auto-degrade.ts'
 import { DEGRADE_MODES, type DegradeMode } from '../../gateway/api/upstream-cluster/degrade-modes.ts'
-import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
+import type {
+  AutoDegradeOptions,
+  HysteresisOptions,
+  NodeHealthOptions,
+} from '../../gateway/core/cluster/compiled-auto-degrade.ts'
 import { metaTime } from '../../kit/core/text/meta-time.ts'
 import { isUnhealthy } from '../../scale-up-guard/core/cluster-state/readiness.ts'
 import type { NodesSeen, UpstreamSeen } from '../api/cluster-health.ts'
-import { type HysteresisOptions, type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
-import { answersText, observeAnswers, type UpstreamHealthOptions } from './upstream-health.ts'
-
-/** spec.degrade.auto with its defaults. */
-export interface AutoDegradeOptions {
-  /** undefined = nodes trigger nothing. */
-  readonly nodes: NodeTrigger | undefined
-  /** undefined = upstream answers trigger nothing. */
-  readonly upstream: UpstreamTrigger | undefined
-  readonly shadow: boolean
-  /** The value to set in spec.degrade.recovery. */
-  readonly recovery: AutoDegradeRecovery
-}
-
-export interface NodeTrigger extends NodeHealthOptions, HysteresisOptions {
-  /** undefined = all nodes. */
-  readonly selector: LabelSelector | undefined
-  /** A node that is not ready counts as unready only this long after its creation. Milliseconds */
-  readonly startupMs: number
-}
-
-export interface UpstreamTrigger extends UpstreamHealthOptions, HysteresisOptions {
-  readonly windowMs: number
-}
+import { type HysteresisState, inactive, type Observation, observe } from './hysteresis.ts'
+import { answersText, observeAnswers } from './upstream-health.ts'
 
 /** What is observed and in force at one moment. */
 export interface AutoDegradeInput {
@@ -282,16 +263,6 @@ export function autoDegradeStatus(
 
 // Whether so many nodes are unready that the control plane has more likely lost contact than all of them failed: the cluster-autoscaler's
 // formula, with hysteresis, a node selector, and no decision based on old or partial data.
-interface NodeHealthOptions {
-  /** Up to this many unready nodes are never an incident. */
-  readonly okUnready: number
-  /** Begins with strictly more than this percentage unready, and strictly more than `okUnready`. */
-  readonly maxUnreadyPercent: number
-  /** Ends with at most this percentage unready, or at most `okUnready`. */
-  readonly exitPercent: number
-  /** Node data older than this decides nothing. Milliseconds */
-  readonly staleAfterMs: number
-}
 
 /** @param nowMs monotonic milliseconds */
 export function observeNodes(

@@ -1,14 +1,9 @@
 // A condition that begins and ends only after it has been seen for a while: one bad moment starts nothing, one good moment ends nothing.
 
+import type { HysteresisOptions } from '../../gateway/core/cluster/compiled-auto-degrade.ts'
+
 /** What is observed now. `between`: too good to begin, too bad to end. `unknown`: no basis for a decision. */
 export type Observation = 'bad' | 'between' | 'good' | 'unknown'
-
-export interface HysteresisOptions {
-  /** How long it must be continuously bad before the condition begins. Milliseconds */
-  readonly enterAfterMs: number
-  /** How long it must be continuously good before it ends. Milliseconds */
-  readonly exitAfterMs: number
-}
 
 export interface HysteresisState {
   readonly active: boolean

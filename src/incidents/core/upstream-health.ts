@@ -1,17 +1,9 @@
 // Whether a cluster's apiservers are overloaded: their error rate and latency. A circuit breaker for the cluster; for one endpoint it is
-// ejection. answer-counts.ts says what counts as an error.
+// ejection. gateway/core/upstream/answer-counts.ts says what counts as an error.
 
+import type { UpstreamHealthOptions } from '../../gateway/core/cluster/compiled-auto-degrade.ts'
 import type { UpstreamSeen } from '../api/cluster-health.ts'
 import type { Observation } from './hysteresis.ts'
-
-export interface UpstreamHealthOptions {
-  /** Begins when more than this percentage of requests got a 5xx from upstream, or no answer. */
-  readonly maxErrorPercent: number
-  /** Or when the median exceeds this, milliseconds; 0 = latency does not count. */
-  readonly maxLatencyMs: number
-  /** Nothing is decided with fewer requests in the window. */
-  readonly minRequests: number
-}
 
 /** Ends when both are at most this fraction of their limit. */
 const EXIT_SHARE = 0.5

@@ -1,7 +1,6 @@
 // Compiles the parts of an UpstreamCluster that are not rules: endpoints, limits, credentials, health check, degrade switch,
 // authentication. Defaults come from the schema.
 
-import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from '../../../incidents/core/auto-degrade.ts'
 import { type Complete, complete, fieldOf, itemOf, type Schema } from '../../../kit/api/json/json-schema.ts'
 import { canonicalIp } from '../../../kit/api/validation/ip-address.ts'
 import { isEmptySelector } from '../../../kit/api/validation/label-selector-checks.ts'
@@ -23,6 +22,7 @@ import {
   type UpstreamServer,
 } from '../../api/upstream-cluster/upstream-cluster.ts'
 import { compileRule } from './compile-rules.ts'
+import type { AutoDegradeOptions, NodeTrigger, UpstreamTrigger } from './compiled-auto-degrade.ts'
 import type {
   CompiledAuthentication,
   CompiledAutoscaler,

@@ -1,6 +1,5 @@
 // What the request path reads: an UpstreamCluster, compiled once per change into immutable plain data that can be posted to a thread.
 
-import type { AutoDegradeOptions } from '../../../incidents/core/auto-degrade.ts'
 import type { Complete } from '../../../kit/api/json/json-schema.ts'
 import type { LabelSelector } from '../../../kit/api/validation/label-selector-schema.ts'
 import type { CompiledCidr } from '../../../kit/core/dial/cidr.ts'
@@ -8,6 +7,7 @@ import type { ControllerManager } from '../../api/upstream-cluster/controller-ma
 import type { DegradeMode } from '../../api/upstream-cluster/degrade-modes.ts'
 import type { Strategy } from '../../api/upstream-cluster/strategies.ts'
 import type { LogMode } from '../../api/upstream-cluster/upstream-cluster.ts'
+import type { AutoDegradeOptions } from './compiled-auto-degrade.ts'
 
 /** One list of a rule, with `-x` semantics resolved at compile time. */
 export interface CompiledList {

@@ -2,6 +2,7 @@
 // watches the nodes, so that a cluster has one watch and not one per replica; upstream answers are those that this replica
 // got, counted by all its threads in shared memory.
 
+import type { NodeTrigger } from '../../../gateway/core/cluster/compiled-auto-degrade.ts'
 import type { CompiledCluster } from '../../../gateway/core/cluster/compiled-cluster.ts'
 import type { LiveCluster } from '../../../gateway/state/clusters.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
@@ -10,8 +11,7 @@ import type { ClosableClient } from '../../../kube/api/object-client.ts'
 import type { Leading, Tenant } from '../../../kube/controllers/kernel/leadership.ts'
 import { READINESS_DEFAULTS } from '../../../scale-up-guard/core/cluster-state/rules.ts'
 import type { ClusterHealth, NodesSeen, UpstreamSeen } from '../../api/cluster-health.ts'
-import { AnswerWindow } from '../../core/answer-counts.ts'
-import type { NodeTrigger } from '../../core/auto-degrade.ts'
+import { AnswerWindow } from '../../core/answer-window.ts'
 import { NodeWatch } from './node-watch.ts'
 
 export interface ClusterHealthDeps {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRecord, type RequestRecord } from '../../gateway/api/request-record.ts'
-import { AnswerColumn, AnswerWindow, createAnswerMemory } from './answer-counts.ts'
+import { AnswerColumn, createAnswerMemory } from '../../gateway/core/upstream/answer-counts.ts'
+import { AnswerWindow } from './answer-window.ts'
 
 function answered(change: Partial<RequestRecord> = {}): RequestRecord {
   return { ...createRecord(), attempts: 1, code: 200, upstreamMs: 3, durationMs: 4, ...change }
