@@ -93,7 +93,7 @@ export const FILES: Readonly<Record<string, Covered>> = {
   'src/protection/core/history/resource-version.ts': row('PodProtector'),
   'src/protection/core/ledger/cells.ts': row('cells that are removed'),
   'src/gateway/core/request/write-envelope.ts': row('deletion, '),
-  'src/protection/core/requests/deletion-request.ts': row('deletion, '),
+  'src/gateway/core/request/deletion-request.ts': row('deletion, '),
   'src/gateway/core/proxy-protocol/proxy-header.ts': row('PROXY header'),
   'src/gateway/core/replay/log-entry.ts': row('line of an access log'),
   'src/gateway/core/request/hop-headers.ts': row('fields that are lists'),

@@ -33,7 +33,6 @@ const BACK: Readonly<Record<string, readonly string[]>> = {
   'cli/client/control-plane.ts': ['protection'],
   'gateway/core/status/autoscaler-health.ts': ['scale-up-guard'],
   'gateway/metrics/descriptors.ts': ['scaling'],
-  'gateway/request/calls/request-bodies.ts': ['protection'],
   'gateway/request/exchange/decision.ts': ['scaling'],
   'gateway/request/exchange/gateway.ts': ['protection', 'scale-up-guard', 'scaling'],
   'insight/app/admin/profiles.ts': ['program'],

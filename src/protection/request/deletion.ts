@@ -7,7 +7,8 @@ import type { Decision } from '../../gateway/request/exchange/decision.ts'
 import type { Exchange } from '../../gateway/request/exchange/exchange.ts'
 import type { HeaderList } from '../../kit/api/stream.ts'
 import { isRefusal, type Refusal, refuse } from '../../kit/core/refusal/refusal.ts'
-import type { ProtectionGate, ProtectionRequest } from '../api/protection.ts'
+import type { HealthCriterion, ProtectionGate, ProtectionRequest } from '../api/protection.ts'
+import { healthCriterion } from '../core/quota/pod-facts.ts'
 
 /**
  * A uid that no pod has, as a precondition: upstream then reports itself that there is no such pod, and deletes none created
@@ -24,6 +25,8 @@ export interface Deletion {
 }
 
 export interface AskedDeletion extends Removal {
+  /** The Eviction's own, which outranks the pod's; undefined = none. */
+  readonly criterion: HealthCriterion | undefined
   /** Request header fields, unmodified. */
   readonly fields: HeaderList
 }
@@ -31,8 +34,11 @@ export interface AskedDeletion extends Removal {
 /** Reads and parses the body. Only for an authorized caller. */
 export async function readAsked({ exchange, cause }: Deletion): Promise<AskedDeletion | Refusal> {
   try {
-    const removal = await readRemoval(exchange, cause === 'EvictPod', 'where this gateway protects pods')
-    return isRefusal(removal) ? removal : { ...removal, fields: exchange.head.fields }
+    const isEviction = cause === 'EvictPod'
+    const removal = await readRemoval(exchange, isEviction, 'where this gateway protects pods')
+    if (isRefusal(removal)) return removal
+    const criterion = isEviction ? healthCriterion(removal.annotations) : undefined
+    return { ...removal, criterion, fields: exchange.head.fields }
   } catch (error) {
     if (!(error instanceof UnreadableBody)) throw error
     return refuse(UNREADABLE[error.code], error.message)

@@ -1,8 +1,8 @@
 // Bodies and queries of deletions and evictions, which protection reads.
 
+import { readDeletionRequest, readEvictionRequest } from '../../../src/gateway/core/request/deletion-request.ts'
 import { MAX_TARGET_LENGTH } from '../../../src/gateway/core/request/request-info.ts'
 import { MAX_REMOVAL_BYTES } from '../../../src/gateway/request/calls/request-bodies.ts'
-import { readDeletionRequest, readEvictionRequest } from '../../../src/protection/core/requests/deletion-request.ts'
 import { type Parser, parser, parserOf } from '../parser.ts'
 import { halves, repeat } from '../shapes.ts'
 import { JSON_SHAPES, JSON_TOKENS } from './json.ts'

@@ -1,11 +1,7 @@
 // Request bodies that a filter inspects before forwarding: of a write, and of a removal (a deletion or an eviction).
 
 import { isRefusal, type Refusal, refuse } from '../../../kit/core/refusal/refusal.ts'
-import {
-  type EvictionRequest,
-  readDeletionRequest,
-  readEvictionRequest,
-} from '../../../protection/core/requests/deletion-request.ts'
+import { type EvictionRequest, readDeletionRequest, readEvictionRequest } from '../../core/request/deletion-request.ts'
 import { headerValue } from '../../core/request/hop-headers.ts'
 import { queryOf } from '../../core/request/write-query.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -15,6 +11,8 @@ import { readBody } from '../exchange/read-body.ts'
 const MAX_WRITE_BYTES = 3 * 1024 * 1024
 /** DeleteOptions and Evictions are some hundred bytes. */
 export const MAX_REMOVAL_BYTES: number = 16 * 1024
+
+const NO_ANNOTATIONS: EvictionRequest['annotations'] = {}
 
 export interface WrittenBody {
   readonly contentType: string
@@ -42,7 +40,7 @@ export async function readRemoval(exchange: Exchange, isEviction: boolean, where
   const { contentType, body: bytes } = read
   const query = queryOf(exchange.target)
   if (isEviction) return { ...readEvictionRequest(contentType, bytes, query), bytes }
-  return { ...readDeletionRequest(contentType, bytes, query), criterion: undefined, bytes }
+  return { ...readDeletionRequest(contentType, bytes, query), annotations: NO_ANNOTATIONS, bytes }
 }
 
 export function contentTypeOf({ head }: Exchange): string {

@@ -2,6 +2,9 @@
 // (apiserver/pkg/endpoints/handlers/delete.go); and the Eviction of POST pods/NAME/eviction, which contains them.
 
 import { Buffer } from 'node:buffer'
+import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
+import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
+import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import {
   bodyType,
   decodeRecord,
@@ -19,13 +22,8 @@ import {
   textsMember,
   typeOf,
   UnreadableBody,
-} from '../../../gateway/core/request/write-envelope.ts'
-import { queryFlag, queryValues } from '../../../gateway/core/request/write-query.ts'
-import { int64Problem, isInt64 } from '../../../kit/core/text/int64.ts'
-import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
-import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
-import type { HealthCriterion } from '../../api/protection.ts'
-import { healthCriterion } from '../quota/pod-facts.ts'
+} from './write-envelope.ts'
+import { queryFlag, queryValues } from './write-query.ts'
 
 type ReadOptions = Pick<ReadBody, 'dryRun' | keyof Preconditions>
 
@@ -139,8 +137,8 @@ const DRY_RUN: ReadonlySet<string> = new Set(['dryRun'])
 
 /** policy/v1 and v1beta1 are identical but for their names (pkg/registry/core/pod/storage/eviction.go). */
 export interface EvictionRequest extends ReadBody {
-  /** Outranks the pod's own; undefined = none. */
-  readonly criterion: HealthCriterion | undefined
+  /** The Eviction's own, of any shape; of a deletion none. */
+  readonly annotations: JsonRecord
 }
 
 /**
@@ -160,7 +158,7 @@ function evictionFromJson(eviction: JsonRecord, contentType: string): EvictionRe
   const read = jsonOptions(options)
   return {
     ...read,
-    criterion: healthCriterion(recordMember(metadata, 'annotations', 'map[string]string')),
+    annotations: recordMember(metadata, 'annotations', 'map[string]string'),
     contentType,
     bound: (uid, resourceVersion) => {
       const deleteOptions = boundOptions(options, joined(read, uid, resourceVersion))
@@ -184,7 +182,7 @@ function evictionFromProtobuf(body: Buffer): EvictionRequest {
     const read = readDeleteOptions(Buffer.concat(options))
     return {
       ...read,
-      criterion: healthCriterion(Object.fromEntries(annotations)),
+      annotations: Object.fromEntries(annotations),
       contentType: typeOf('protobuf'),
       bound: (uid, resourceVersion) => {
         const more = new ProtobufWriter()

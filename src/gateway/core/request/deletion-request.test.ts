@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { fieldsForBody, type ReadBody, UnreadableBody } from '../../../gateway/core/request/write-envelope.ts'
 import { ProtobufReader } from '../../../kit/core/text/protobuf-reader.ts'
 import { ProtobufWriter } from '../../../kit/core/text/protobuf-writer.ts'
 import { readDeletionRequest, readEvictionRequest } from './deletion-request.ts'
+import { fieldsForBody, type ReadBody, UnreadableBody } from './write-envelope.ts'
 
 const NOTHING = Buffer.alloc(0)
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'
@@ -232,16 +232,16 @@ describe('DeleteOptions', () => {
 })
 
 describe('evictions', () => {
-  it('carry options, dry run of either place, and the criterion', () => {
+  it('carry options, dry run of either place, and annotations', () => {
     const text =
       '{"apiVersion":"policy/v1beta1","kind":"Eviction","metadata":{"name":"a","annotations":{"podseidon.kubewharf.io/health-criterion":"Running"}},"deleteOptions":{"gracePeriodSeconds":1}}'
     const read = readEvictionRequest('', Buffer.from(text), 'dryRun=All')
-    assert.deepEqual([read.dryRun, read.criterion], [true, 'Running'])
+    assert.deepEqual([read.dryRun, read.annotations], [true, { 'podseidon.kubewharf.io/health-criterion': 'Running' }])
     const expected = JSON.parse(text) as { deleteOptions: object }
     expected.deleteOptions = { gracePeriodSeconds: 1, preconditions: { uid: 'u' } }
     assert.deepEqual(bound(read), expected)
     const inside = readEvictionRequest('', Buffer.from('{"deleteOptions":{"dryRun":["All"]}}'), '')
-    assert.deepEqual([inside.dryRun, inside.criterion], [true, undefined])
+    assert.deepEqual([inside.dryRun, inside.annotations], [true, {}])
   })
 
   it('need a body', () => {
