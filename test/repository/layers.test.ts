@@ -35,14 +35,8 @@ const BACK: Readonly<Record<string, readonly string[]>> = {
   'gateway/metrics/descriptors.ts': ['scaling'],
   'gateway/request/exchange/decision.ts': ['scaling'],
   'gateway/request/exchange/gateway.ts': ['protection', 'scale-up-guard', 'scaling'],
-  'insight/app/admin/profiles.ts': ['program'],
-  'insight/app/admin/routes.ts': ['program'],
-  'insight/app/admin/top-counts.ts': ['program'],
-  'insight/app/tap/tap-route.ts': ['program'],
-  'insight/app/tap/tap-session.ts': ['program'],
   'protection/app/protection.ts': ['program'],
   'protection/app/protector-rows.ts': ['insight'],
-  'scale-up-guard/app/scale-up-guards.ts': ['program'],
   'scaling/cli/status.ts': ['scale-up-guard'],
 }
 /**

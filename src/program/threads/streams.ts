@@ -1,13 +1,11 @@
-// Streams from gateway threads to the main thread (`pool.subscribe`): question and event types by kind. Another kind needs a line here and a handler
-// in `thread/gateway-thread.ts`. Everything is plain data that can be cloned.
+// Streams from gateway threads to the main thread (`pool.subscribe`): question and event types by kind. Another kind needs a line here (or
+// in insight/app/threads/insight-threads.ts) and a handler in `thread/gateway-thread.ts`. Everything is plain data that can be cloned.
 
+import type { InsightStreams } from '../../insight/app/threads/insight-threads.ts'
 import type { WrittenSpans } from '../../insight/core/traces/otlp.ts'
-import type { TapQuestion, TapThreadEvent } from './tap-messages.ts'
 
 /** Events until the subscription ends. */
-export interface Streams {
-  /** Requests that match. */
-  readonly tap: { readonly question: TapQuestion; readonly event: TapThreadEvent }
+export interface Streams extends InsightStreams {
   /** Spans of traced requests. */
   readonly traces: { readonly question: undefined; readonly event: WrittenSpans }
 }

@@ -1,11 +1,10 @@
-// Calls between the main thread and gateway threads, in both directions: argument and answer types by name. Another call needs a line here, and a
-// handler at the answering end: `#callHandlers` of thread/gateway-thread.ts, `handlers` of pool/pool.ts. Everything is plain data that can be cloned.
+// Calls between the main thread and gateway threads, in both directions: argument and answer types by name. Another call needs a line here
+// (one that insight makes, in insight/app/threads/insight-threads.ts), and a handler at the answering end: `#callHandlers` of thread/gateway-thread.ts,
+// `handlers` of pool/pool.ts. Everything is plain data that can be cloned.
 
 import type { EndpointDescription } from '../../gateway/io/upstream/upstreams.ts'
 import type { MetricsSnapshot } from '../../gateway/metrics/recorder.ts'
-import type { TrafficSketch } from '../../insight/core/top/traffic.ts'
-import type { ProfileKind } from '../../insight/io/profile/profile.ts'
-import type { ShareReport } from '../../kit/core/shares/shares-report.ts'
+import type { InsightCalls } from '../../insight/app/threads/insight-threads.ts'
 import type { LogLevel } from '../../kit/io/logs/log.ts'
 import type {
   ProtectionRequest,
@@ -16,20 +15,11 @@ import type {
 import type { AnswerMessage, CallMessage } from './calls.ts'
 
 /** Made by the main thread. */
-export interface MainCalls {
+export interface MainCalls extends InsightCalls {
   /** The thread's state. */
   readonly report: { readonly argument: undefined; readonly answer: ThreadReport }
   /** The log level in force, after setting it if one is given. */
   readonly logLevel: { readonly argument: LogLevel | undefined; readonly answer: LogLevel }
-  /** The thread's counts since the last call; undefined = it counts nothing. */
-  readonly top: { readonly argument: undefined; readonly answer: TrafficSketch | undefined }
-  /** The largest holders of shared resources. */
-  readonly shares: { readonly argument: undefined; readonly answer: readonly ShareReport[] }
-  /** JSON of a profile of the thread, taken over this many seconds. */
-  readonly profile: {
-    readonly argument: { readonly kind: ProfileKind; readonly seconds: number }
-    readonly answer: string
-  }
 }
 
 /** Made by a gateway thread. */

@@ -11,11 +11,11 @@ import { leadAlone, leadByLease } from '../../kube/controllers/kernel/leadership
 import type { StatusTransition } from '../../kube/core/status-transition.ts'
 import type { KubeClient } from '../../kube/io/client.ts'
 import type { Config } from '../../process/config/config.ts'
-import type { ThreadPool } from '../../program/threads/pool/pool.ts'
 import { SCALE_UP_GUARDS } from '../api/scale-up-guard-kind.ts'
 import type { GuardEvents } from '../controllers/guard/guard-events.ts'
 import { ScaleUpGuards } from '../controllers/guard/scale-up-guards.ts'
 import type { CompiledGuard } from '../core/guard/compile-guard.ts'
+import type { GuardInForce } from '../core/guard/guards-in-force.ts'
 import { createGuardMetrics, type GuardMetrics } from '../metrics/guard-metrics.ts'
 
 export interface ScaleUpGuardDeps {
@@ -23,7 +23,8 @@ export interface ScaleUpGuardDeps {
   /** The object plane's client; undefined if objects are files. */
   readonly client: ObjectClient | undefined
   readonly clientOf: (cluster: string) => KubeClient
-  readonly pool: Pick<ThreadPool, 'scaleUpGuards'>
+  /** The gateway threads, which refuse by what is in force: all node groups that are backed off. */
+  readonly pool: { scaleUpGuards(guards: readonly GuardInForce[]): void }
   readonly metrics: Pick<GatewayMetrics, 'families'>
   readonly clock: Clock
   readonly log: Logger

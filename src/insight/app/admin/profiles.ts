@@ -2,9 +2,9 @@
 
 import type { PlainRequest, PlainResponse } from '../../../gateway/io/listener/http-plain.ts'
 import { type TarFile, tarOf } from '../../../kit/core/text/tar.ts'
-import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import type { AdminRoute } from '../../admin/route.ts'
 import { type ProfileKind, profileThread } from '../../io/profile/profile.ts'
+import type { InsightThreads } from '../threads/insight-threads.ts'
 
 const DEFAULT_SECONDS = 10
 const LONGEST_SECONDS = 60
@@ -12,10 +12,10 @@ const LONGEST_SECONDS = 60
 const GRACE_MS = 5_000
 
 export class Profiles {
-  readonly #pool: Pick<ThreadPool, 'askThreads'>
+  readonly #pool: Pick<InsightThreads, 'askThreads'>
   #running = false
 
-  constructor(pool: Pick<ThreadPool, 'askThreads'>) {
+  constructor(pool: Pick<InsightThreads, 'askThreads'>) {
     this.#pool = pool
   }
 

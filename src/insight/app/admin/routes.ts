@@ -6,12 +6,12 @@ import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import { type ShareReport, sumOfShares } from '../../../kit/core/shares/shares-report.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
 import type { Config } from '../../../process/config/config.ts'
-import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { type AdminRoute, jsonResponse, TEXT } from '../../admin/route.ts'
 import { MAX_LIMIT, readTopQuery } from '../../core/top/query.ts'
 import { sumOfReports, type TopReport } from '../../core/top/report.ts'
 import { isTopAnswer } from '../../core/top/top-lines.ts'
 import { tapRoute } from '../tap/tap-route.ts'
+import type { InsightThreads } from '../threads/insight-threads.ts'
 import { type LogLevels, logLevelRoutes } from './log-levels.ts'
 import { type Profiles, profileRoutes } from './profiles.ts'
 import { mergedRoute, type Replicas } from './replicas.ts'
@@ -20,7 +20,7 @@ import type { TopCounts } from './top-counts.ts'
 interface InsightDeps {
   readonly config: Config
   /** The gateway threads: calls and streams. */
-  readonly pool: ThreadPool
+  readonly pool: InsightThreads
   readonly clusters: ClusterTable
   /** For mergedRoute. */
   readonly replicas: Replicas
@@ -57,7 +57,7 @@ export interface SharesAnswer {
 /** Holders named per resource. */
 const NAMED = 5
 
-function sharesRoute(pool: ThreadPool): AdminRoute {
+function sharesRoute(pool: InsightThreads): AdminRoute {
   return {
     path: '/api/v1/shares',
     method: 'GET',

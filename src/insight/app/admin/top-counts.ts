@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exposition } from '../../../gateway/metrics/exposition.ts'
 import type { Clock } from '../../../kit/api/ports.ts'
 import { DIMENSIONS, type Dimension } from '../../../process/api/dimensions.ts'
-import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { DEFAULT_QUERY, type TopQuery } from '../../core/top/query.ts'
 import { type TopReport, topReport } from '../../core/top/report.ts'
 import { TopWindows } from '../../core/top/windows.ts'
 import { exposeTop } from '../../metrics/top-series.ts'
+import type { InsightThreads } from '../threads/insight-threads.ts'
 
 const EVERY_MS = 10_000
 /** Counts handed over by a thread are lost if nothing awaits them. */
@@ -19,7 +19,7 @@ const WAIT_MS = 1_000
 const FRESH_MS = 1_000
 
 export interface TopCountsDeps {
-  readonly pool: Pick<ThreadPool, 'askThreads'>
+  readonly pool: Pick<InsightThreads, 'askThreads'>
   readonly clock: Pick<Clock, 'monotonic'>
   /** Dimensions whose top ten become metrics. */
   readonly exposed: readonly Dimension[]

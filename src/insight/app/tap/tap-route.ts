@@ -6,15 +6,15 @@ import { TAP_EVENTS, TAPS, TAPS_REFUSED } from '../../../gateway/metrics/descrip
 import type { MetricsRecorder } from '../../../gateway/metrics/recorder.ts'
 import type { Clock, Logger } from '../../../kit/api/ports.ts'
 import type { LineWriter } from '../../../kit/io/logs/line-writer.ts'
-import type { ThreadPool } from '../../../program/threads/pool/pool.ts'
 import { type AdminRoute, type AdminUser, TEXT } from '../../admin/route.ts'
 import { readTapQuery, type TapRequest, writeTapQuery } from '../../core/tap/tap-query.ts'
 import { tapAuditLine } from '../../io/audit/audit-event.ts'
+import type { InsightThreads } from '../threads/insight-threads.ts'
 import { type TapReplicas, tapPeers } from './tap-peers.ts'
 import { TapSession } from './tap-session.ts'
 export interface TapDeps {
   readonly replica: string
-  readonly pool: Pick<ThreadPool, 'subscribe'>
+  readonly pool: Pick<InsightThreads, 'subscribe'>
   readonly replicas: TapReplicas
   readonly clock: Clock
   readonly log: Logger

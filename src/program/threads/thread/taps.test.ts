@@ -3,7 +3,7 @@ import { mock, test } from 'node:test'
 import { createRecord, type RequestRecord } from '../../../gateway/api/request-record.ts'
 import type { TapEvent } from '../../../insight/core/tap/tap-event.ts'
 import { EVERYTHING } from '../../../insight/core/tap/tap-filter.ts'
-import type { TapThreadEvent } from '../tap-messages.ts'
+import type { TapThreadEvent } from '../../../insight/core/tap/tap-messages.ts'
 import { ThreadTaps } from './taps.ts'
 
 const WATCH: RequestRecord = { ...createRecord(), cluster: 'prod', verb: 'watch', longRunning: true, code: 200 }

@@ -8,9 +8,9 @@ import {
   type TapPhase,
   tapMatches,
 } from '../../../insight/core/tap/tap-filter.ts'
+import type { TapQuestion, TapThreadEvent } from '../../../insight/core/tap/tap-messages.ts'
 import { tapBudget } from '../../../insight/core/tap/tap-query.ts'
 import type { Budget } from '../../../kit/api/limits/budget.ts'
-import type { TapQuestion, TapThreadEvent } from '../tap-messages.ts'
 import type { RequestObserver } from './observers.ts'
 
 interface Tap {

@@ -1,6 +1,6 @@
 // What the main thread asks of a thread for a tap, and what the thread streams.
 
-import type { TapFilter } from '../../insight/core/tap/tap-filter.ts'
+import type { TapFilter } from './tap-filter.ts'
 
 /** A tap requested by the main thread. */
 export interface TapQuestion {
