@@ -130,9 +130,3 @@ export class LastGoodStates {
     }
   }
 }
-
-/** The API server that a last good state belongs to. Ignores a password in its URL. */
-export function objectsOf(server: string, context: string): string {
-  const { protocol, host, pathname } = new URL(server)
-  return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`
-}

@@ -6,6 +6,14 @@ import { sameJson } from '../../kit/core/text/same-json.ts'
 import type { ProtectionLedger } from '../controllers/ledger/ledger.ts'
 import { type KeptProtector, RestoredProtectors } from '../controllers/ledger/restored-protectors.ts'
 
+/** Where states are kept for a start without their source. */
+export interface ProtectorStates {
+  /** Milliseconds that this start still waits for its sources. */
+  readonly waitMs: number
+  /** undefined, with a log line, if the data directory is not writable. @param source server it belongs to: a file of another one is rejected */
+  keeperIfWritable(name: 'protectors', source: string): LastGoodKeeper | undefined
+}
+
 export interface KeptProtectors {
   stop(): void
 }

@@ -6,6 +6,7 @@ import { parse } from 'yaml'
 import type { RevocationCheck } from '../../apiserver/access/revoked-credentials.ts'
 import type { GatewayProtection } from '../../gateway/api/upstream-cluster/status.ts'
 import type { CellClocks, ClockSkew } from '../../gateway/core/clocks/cell-clock.ts'
+import { objectsOf } from '../../gateway/io/last-good/format.ts'
 import type { LastGoodKeeper } from '../../gateway/io/last-good/keeper.ts'
 import type { PortAdmission } from '../../gateway/io/listener/connections.ts'
 import type { Exposition } from '../../gateway/metrics/exposition.ts'
@@ -24,7 +25,6 @@ import { readTextFile } from '../../pki/io/pki-files.ts'
 import type { OwnCertificate } from '../../process/certificates/own-certificates.ts'
 import { stopInReverse } from '../../process/components/component.ts'
 import type { Config } from '../../process/config/config.ts'
-import { type LastGoodStates, objectsOf } from '../../program/last-good/states.ts'
 import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionGate } from '../api/protection.ts'
 import { type StaleCellSweeper, startStaleCellSweeper } from '../controllers/aggregator/stale-cell-sweeper.ts'
@@ -37,7 +37,7 @@ import type { GeneratorKind } from '../core/generator/kinds.ts'
 import type { ProtectionEvents } from '../core/requests/protection-events.ts'
 import { createProtectionMetrics, type ProtectionMetrics } from '../metrics/metrics.ts'
 import { leadershipOf, ProtectionCells } from './cells.ts'
-import { type KeptProtectors, keepProtectors } from './kept-protectors.ts'
+import { type KeptProtectors, keepProtectors, type ProtectorStates } from './kept-protectors.ts'
 import type { ProtectionPort } from './port.ts'
 import { type ProtectorRows, protectorRows } from './protector-rows.ts'
 import { createWebhook, type WebhookDeps } from './webhook.ts'
@@ -49,7 +49,7 @@ export interface ProtectionDeps {
   /** URL of its API server; '' = it is in this process, or there is none. */
   readonly server: string
   /** Stores the PodProtectors for a start without their API server. */
-  readonly lastGood: LastGoodStates
+  readonly lastGood: ProtectorStates
   /** Credentials revoked for the webhook; undefined = no such list. */
   readonly revoked: RevocationCheck | undefined
   /** Admission of clients at the webhook, shared with other ports. Default: limits of its own port alone. */

@@ -33,6 +33,12 @@ const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const MAX_HEADER = 64 * 1024
 const DAMAGED = 'it is damaged, or was written with another key'
 
+/** The source of a state that an API server holds. Ignores a password in its URL. */
+export function objectsOf(server: string, context: string): string {
+  const { protocol, host, pathname } = new URL(server)
+  return `${protocol}//${host}${pathname}${context === '' ? '' : ` (context ${context})`}`
+}
+
 /** The key of these files: data sealed for the store cannot be used here, nor the other way round. */
 export function lastGoodKey(storeKey: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', storeKey, Buffer.alloc(0), 'portcullis last-good', 32))
