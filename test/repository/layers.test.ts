@@ -30,7 +30,6 @@ const BACK: Readonly<Record<string, readonly string[]>> = {
   'apiserver/audit/exchange-audit.ts': ['insight'],
   'apiserver/cli/webhook.ts': ['program'],
   'apiserver/io/store/bodies.ts': ['program'],
-  'cli/client/control-plane.ts': ['protection'],
   'gateway/core/status/autoscaler-health.ts': ['scale-up-guard'],
   'gateway/metrics/descriptors.ts': ['scaling'],
   'gateway/request/exchange/decision.ts': ['scaling'],

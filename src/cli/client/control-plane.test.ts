@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { MemoryObjects } from '../../../test/harness/objects/memory-objects.ts'
 import { UPSTREAM_CLUSTERS } from '../../gateway/api/upstream-cluster-kind.ts'
 import { statusErrorOf } from '../../kube/io/client-errors.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import { type ControlPlaneOptions, getCluster, withControlPlane } from './control-plane.ts'
 
 /** Output of a command whose first call gets this answer. */
@@ -29,8 +30,8 @@ test('an API server without UpstreamClusters is told from one that lacks the obj
   const unknown = '404 page not found\n'
   const question = 'is it the one of the gateway? see --kubeconfig and --context\n'
   assert.equal(await said(404, unknown), `error: this API server has no UpstreamClusters; ${question}`)
-  const needs = 'get and list of podprotectors'
-  assert.equal(await said(404, unknown, { needs }), `error: this API server has no PodProtectors; ${question}`)
+  const protectors = { needs: 'get and list of podprotectors', kind: POD_PROTECTORS }
+  assert.equal(await said(404, unknown, protectors), `error: this API server has no PodProtectors; ${question}`)
   const owner = 'KubeGateway'
   assert.match(await said(404, unknown, { owner }), /is it the one of KubeGateway\?/)
   assert.match(await said(403, ''), /the API server refuses: .*needs get, list and patch of upstreamclusters\n$/)

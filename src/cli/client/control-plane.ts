@@ -10,7 +10,6 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { createKubeClient } from '../../kube/io/client.ts'
 import { contextsWith } from '../../kube/io/contexts.ts'
-import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { Output } from '../command/output.ts'
 
 export interface ControlPlaneOptions extends Output {
@@ -22,7 +21,7 @@ export interface ControlPlaneOptions extends Output {
   readonly client?: ObjectClient
   /** Rights that the command needs, for the message if they are missing. Default: get, list, patch of upstreamclusters. */
   readonly needs?: string
-  /** The kind that is read first, for the message if the API server doesn't have it. Default: the first of ours in `needs`. */
+  /** The kind that is read first, for the message if the API server doesn't have it. Default: UpstreamCluster, if `needs` names it. */
   readonly kind?: ResourceKind
   /** Hint for when no API server answers. Default: none. */
   readonly away?: string
@@ -77,7 +76,7 @@ function isUnknownKind({ code, status }: StatusError): boolean {
 
 /** The kind of the failed call; undefined = unknown. */
 function kindMeant({ kind, needs = DEFAULT_NEEDS }: ControlPlaneOptions): ResourceKind | undefined {
-  return kind ?? [POD_PROTECTORS, UPSTREAM_CLUSTERS].find(({ plural }) => needs.includes(plural))
+  return kind ?? (needs.includes(UPSTREAM_CLUSTERS.plural) ? UPSTREAM_CLUSTERS : undefined)
 }
 
 async function wrongServer(options: ControlPlaneOptions, kind: ResourceKind): Promise<string> {

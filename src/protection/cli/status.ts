@@ -16,6 +16,7 @@ import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { StatusError } from '../../kube/api/status.ts'
 import { DEFAULT_COUNTER } from '../api/names.ts'
 import type { CellStatus, PodProtector } from '../api/pod-protector.ts'
+import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { LiveProtector } from '../state/protectors.ts'
 import { ageText, listProtectors, podProtectionOf } from './objects.ts'
 
@@ -37,7 +38,7 @@ const HEAD = ['NAMESPACE', 'NAME', 'REQUIRED', 'AGGREGATED', 'ESTIMATED', 'BEING
  */
 export function protectStatus(options: ProtectStatusOptions): Promise<number> {
   const { name, allNamespaces, now, out, err } = options
-  return withControlPlane({ ...options, needs: 'get and list of podprotectors' }, async (client) => {
+  return withControlPlane({ ...options, needs: 'get and list of podprotectors', kind: POD_PROTECTORS }, async (client) => {
     if (allNamespaces && name !== undefined) {
       throw new UserError('a name and --all-namespaces are both given', 'give -n NAMESPACE with the name')
     }

@@ -11,6 +11,7 @@ import { PODS } from '../../kube/api/kinds/foreign-kinds.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
 import { compileSelector } from '../../kube/core/selectors/compile-selector.ts'
 import { DEFAULT_PROTECTION_SETTINGS, type ProtectionSettings } from '../../process/api/protection-settings.ts'
+import { POD_PROTECTORS } from '../api/pod-protector-kind.ts'
 import type { PodFacts, ProtectionRequest, ProtectionVerdict } from '../api/protection.ts'
 import { admitted, type Finding, findingsOf, verdictOf } from '../core/ledger/verdicts.ts'
 import { freePass } from '../core/quota/evaluate.ts'
@@ -38,7 +39,7 @@ export interface ProtectWhyOptions extends ControlPlaneOptions, GivenWorker, Pro
 /** Resolves with the exit code: 1 if the deletion would be refused, or after an error. */
 export function protectWhy(options: ProtectWhyOptions): Promise<number> {
   return withControlPlane(
-    { ...options, needs: 'get and list of podprotectors and upstreamclusters' },
+    { ...options, needs: 'get and list of podprotectors and upstreamclusters', kind: POD_PROTECTORS },
     async (client) => {
       const { cluster, out, now } = options
       const settings = readSettings(options)

@@ -8,6 +8,7 @@ import type { ControllerManager } from '../../gateway/api/upstream-cluster/contr
 import { errorMessage } from '../../kit/api/validation/error-message.ts'
 import { UserError } from '../../kit/api/validation/field-errors.ts'
 import type { ObjectClient } from '../../kube/api/object-client.ts'
+import { POD_PROTECTORS } from '../../protection/api/pod-protector-kind.ts'
 import type { ProtectorAnswer } from '../../protection/api/protection.ts'
 import { listProtectors } from '../../protection/cli/objects.ts'
 import { type GivenWorker, isGiven, readByDefault, readGivenWorker } from '../../protection/cli/pod.ts'
@@ -45,7 +46,9 @@ export function scaleWhy(options: ScaleWhyOptions): Promise<number> {
     const target = readTarget(options)
     if (cluster !== undefined) {
       const needs = `get and list of podprotectors, scaledownpolicies and upstreamclusters, ${NEEDS}`
-      return withControlPlane({ ...options, needs }, (client) => withProtection(options, cluster, target, client))
+      return withControlPlane({ ...options, needs, kind: POD_PROTECTORS }, (client) =>
+        withProtection(options, cluster, target, client),
+      )
     }
     // There is only one API server, and it has the workload.
     const read = readScaleDown(options, target, unsteered(UNASKED))
