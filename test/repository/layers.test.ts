@@ -34,7 +34,6 @@ const BACK: Readonly<Record<string, readonly string[]>> = {
   'gateway/metrics/descriptors.ts': ['scaling'],
   'gateway/request/exchange/decision.ts': ['scaling'],
   'gateway/request/exchange/gateway.ts': ['protection', 'scale-up-guard', 'scaling'],
-  'protection/app/protector-rows.ts': ['insight'],
   'scaling/cli/status.ts': ['scale-up-guard'],
 }
 /**

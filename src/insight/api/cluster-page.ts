@@ -1,5 +1,6 @@
 // Response of `/api/v1/clusters/NAME`: one cluster in full.
 
+import type { ProtectorRow } from '../../protection/api/protector-row.ts'
 import type { Change, ClusterTile, Series } from './overview.ts'
 
 export interface ClusterPage {
@@ -84,20 +85,4 @@ export interface ProtectionPane {
   readonly protectors: readonly ProtectorRow[]
   /** Number of omitted entries. */
   readonly omitted: number
-}
-
-export interface ProtectorRow {
-  readonly namespace: string
-  readonly name: string
-  readonly minAvailable: number
-  readonly available: number
-  /** Deletions that were admitted but not counted yet. */
-  readonly pending: number
-  /** Pods that may be deleted now. */
-  readonly mayGo: number
-  /** Names of pods that cannot be deleted, if this replica counts them. */
-  readonly stuck: readonly string[]
-  /** Number of pods that cannot be deleted. */
-  readonly stuckCount: number
-  readonly fault: string
 }

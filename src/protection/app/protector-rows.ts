@@ -1,9 +1,9 @@
 // The PodProtectors of a cell for the dashboard: those with the least room first.
 
-import type { ProtectorRow } from '../../insight/api/cluster-page.ts'
 import type { LabelSelector } from '../../kit/api/validation/label-selector-schema.ts'
 import type { ProtectionSettings } from '../../process/api/protection-settings.ts'
 import type { PodFacts } from '../api/protection.ts'
+import type { ProtectorRow } from '../api/protector-row.ts'
 import { limitsOf } from '../core/history/limits.ts'
 import { quotaState } from '../core/quota/quota.ts'
 import type { LiveProtector } from '../state/protectors.ts'

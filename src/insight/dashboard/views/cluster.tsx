@@ -1,7 +1,8 @@
 // One cluster in full, with the commands that change it: the dashboard itself is read-only.
 
 import type { ComponentChildren, VNode } from 'preact'
-import type { ClusterPage, EndpointRow, LimitRow, ProtectorRow } from '../../api/cluster-page.ts'
+import type { ProtectorRow } from '../../../protection/api/protector-row.ts'
+import type { ClusterPage, EndpointRow, LimitRow } from '../../api/cluster-page.ts'
 import { count, duration, instant, latency, plural, share, whole } from '../data/format.ts'
 import { useNow, usePoll } from '../data/poll.ts'
 import { shellLine } from '../data/shell.ts'

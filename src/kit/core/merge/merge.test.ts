@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { EndpointRow, LimitRow, ProtectorRow } from '../../../insight/api/cluster-page.ts'
+import type { EndpointRow, LimitRow } from '../../../insight/api/cluster-page.ts'
 import type { Change, DegradeInForce } from '../../../insight/api/overview.ts'
 import type { ClusterPart, OverviewPart, SeriesPart, TilePart } from '../../../insight/api/parts.ts'
 import { readTileChoice } from '../../../insight/core/dashboard/choose-tiles.ts'
@@ -12,6 +12,7 @@ import { mergeClusterPages } from '../../../insight/core/dashboard/merge/merge-c
 import { mergeOverviews } from '../../../insight/core/dashboard/merge/merge-overview.ts'
 import { mergeSeries } from '../../../insight/core/dashboard/merge/merge-series.ts'
 import { mergeTile } from '../../../insight/core/dashboard/merge/merge-tile.ts'
+import type { ProtectorRow } from '../../../protection/api/protector-row.ts'
 import { isSome, type Parts } from './merge.ts'
 
 const BOUNDS = Float64Array.of(0.01, 0.1, 1)

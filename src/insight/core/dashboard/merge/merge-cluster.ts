@@ -1,6 +1,5 @@
 // The page of one cluster, merged from all replicas.
 
-import type { PartOf } from '../../../../kit/core/merge/merge.ts'
 import {
   distinct,
   each,
@@ -8,6 +7,7 @@ import {
   isSome,
   max,
   merge,
+  type PartOf,
   type Parts,
   rate,
   rows,
@@ -18,7 +18,8 @@ import {
   worst,
 } from '../../../../kit/core/merge/merge.ts'
 import { short } from '../../../../kit/core/text/figures.ts'
-import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane, ProtectorRow } from '../../../api/cluster-page.ts'
+import type { ProtectorRow } from '../../../../protection/api/protector-row.ts'
+import type { ClusterPage, EndpointRow, LimitRow, ProtectionPane } from '../../../api/cluster-page.ts'
 import type { RefusalRow } from '../../../api/overview.ts'
 import type { ClusterPart } from '../../../api/parts.ts'
 import { clip } from '../change-log.ts'
