@@ -27,7 +27,6 @@ const SUBJECTS = [
 ]
 /** Imports of a later subject, by file. The list only becomes shorter. */
 const BACK: Readonly<Record<string, readonly string[]>> = {
-  'apiserver/audit/exchange-audit.ts': ['insight'],
   'apiserver/cli/webhook.ts': ['program'],
   'apiserver/io/store/bodies.ts': ['program'],
   'gateway/core/status/autoscaler-health.ts': ['scale-up-guard'],

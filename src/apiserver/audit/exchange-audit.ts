@@ -1,11 +1,11 @@
 // The audit event of one request to the API server: filled in while the request is served, and written once or, for
 // watches, twice. It never contains a body, and of credentials only their ids (a certificate's fingerprint, a token's jti).
 
-import type { AuditStage } from '../../insight/core/audit/policy.ts'
-import { type AuditEvent, auditLine } from '../../insight/io/audit/audit-event.ts'
 import type { HeaderList, Peer } from '../../kit/api/stream.ts'
+import type { AuditStage } from '../../kube/api/audit.ts'
 import type { Status } from '../../kube/api/status.ts'
 import { ANONYMOUS, type UserInfo } from '../../kube/api/user.ts'
+import { type AuditEvent, auditLine } from '../../kube/io/audit/audit-event.ts'
 import type { ControlRequest } from '../http/read-request.ts'
 
 export interface ExchangeAuditDeps {

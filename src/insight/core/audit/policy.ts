@@ -5,12 +5,7 @@ import { isRecord } from '../../../kit/api/json/object-shape.ts'
 import { type FieldErrors, shown } from '../../../kit/api/validation/field-errors.ts'
 import { isObjectName } from '../../../kit/api/validation/name-syntax.ts'
 import { nearestName } from '../../../kit/api/validation/nearest-name.ts'
-
-export const AUDIT_LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
-export type AuditLevel = (typeof AUDIT_LEVELS)[number]
-
-export const AUDIT_STAGES = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic'] as const
-export type AuditStage = (typeof AUDIT_STAGES)[number]
+import { AUDIT_LEVELS, AUDIT_STAGES, type AuditLevel, type AuditStage } from '../../../kube/api/audit.ts'
 
 export interface AuditGroupResources {
   /** '' = the core group, '*' = any. */

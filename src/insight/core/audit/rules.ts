@@ -1,7 +1,8 @@
 // Which rule of an audit policy a request matches, by kube-apiserver's rules (apiserver/pkg/audit/policy/checker.go): the first one; names
 // are compared exactly, without patterns.
 
-import type { AuditGroupResources, AuditLevel, AuditPolicy, AuditRule, AuditStage } from './policy.ts'
+import type { AuditLevel, AuditStage } from '../../../kube/api/audit.ts'
+import type { AuditGroupResources, AuditPolicy, AuditRule } from './policy.ts'
 
 /** What to record of a request. One shared object per rule. */
 export interface AuditDecision {

@@ -4,8 +4,8 @@
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { REFUSAL_TABLE, type RefusalReason } from '../../../kit/core/refusal/refusal.ts'
 import { quote } from '../../../kit/core/text/json-quote.ts'
-import type { AuditStage } from '../../core/audit/policy.ts'
-import { type AuditEvent, type AuditObject, annotationFields, auditLine } from './audit-event.ts'
+import type { AuditStage } from '../../../kube/api/audit.ts'
+import { type AuditEvent, type AuditObject, annotationFields, auditLine } from '../../../kube/io/audit/audit-event.ts'
 
 export interface AuditLog {
   /** A long-running request's response has begun: stage ResponseStarted. */

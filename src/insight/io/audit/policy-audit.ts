@@ -6,11 +6,11 @@ import type { AuditTrail } from '../../../gateway/api/audit-trail.ts'
 import type { RequestRecord } from '../../../gateway/api/request-record.ts'
 import { recordOf, textOf } from '../../../kit/api/json/object-shape.ts'
 import type { Shares } from '../../../kit/core/shares/shares.ts'
+import type { AuditResponse } from '../../../kube/io/audit/audit-event.ts'
 import type { AuditPolicy } from '../../core/audit/policy.ts'
 import { RecordedBody, recordedMemory } from '../../core/audit/recorded-body.ts'
 import { type RecordedObject, recordObject } from '../../core/audit/recorded-object.ts'
 import { type AuditDecision, AuditRules } from '../../core/audit/rules.ts'
-import type { AuditResponse } from './audit-event.ts'
 import { type AuditAdditions, auditEvent, auditObject, responseStatus } from './audit-log.ts'
 
 export interface PolicyAuditOptions {

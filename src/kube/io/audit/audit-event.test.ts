@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { rfc3339Micro } from '../../../kit/io/world/timestamp.ts'
-import { AUDIT_LEVELS, AUDIT_STAGES } from '../../core/audit/policy.ts'
+import { AUDIT_LEVELS, AUDIT_STAGES } from '../../api/audit.ts'
 import { type AuditEvent, type AuditUser, annotationFields, auditLine } from './audit-event.ts'
 
 /** The event as an object: what the line must contain. */
