@@ -3,8 +3,14 @@
 import type { Command } from 'commander'
 import { collect } from '../../cli/command/flags.ts'
 import type { CommandContext } from '../../cli/command/output.ts'
+import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 
-export function addControl(program: Command, { out, err, now, done }: CommandContext): void {
+/** @param ownKinds that a Kubernetes cluster does not have by itself */
+export function addControl(
+  program: Command,
+  { out, err, now, done }: CommandContext,
+  ownKinds: () => Promise<readonly ResourceKind[]>,
+): void {
   const control = program.command('control').description("the gateway's own API server (--source embedded)")
   control
     .command('kubeconfig')
@@ -43,7 +49,10 @@ export function addControl(program: Command, { out, err, now, done }: CommandCon
     .option('--url <url>', 'https://HOST:PORT of --control-listen, as the API server reaches it')
     .option('--service <namespace/name>', 'Service in the cluster, in place of --url')
     .option('--port <port>', 'of the Service', Number, 9443)
-    .action(async (options) => done((await import('./webhook.ts')).printControlWebhook({ ...options, out, err })))
+    .action(async (options) => {
+      const kinds = await ownKinds()
+      return done((await import('./webhook.ts')).printControlWebhook({ ...options, kinds, out, err }))
+    })
   control
     .command('backup')
     .description('copy its store, also while the gateway runs')

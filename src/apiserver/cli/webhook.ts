@@ -10,9 +10,10 @@ import type { ResourceKind } from '../../kube/api/resource-kind.ts'
 import { readControlTokenKey } from '../../pki/io/control-pki.ts'
 import { readTextFile } from '../../pki/io/pki-files.ts'
 import { createWebhookTokens } from '../../pki/io/webhook-tokens.ts'
-import { CUSTOM_KINDS } from '../../program/api/scheme.ts'
 
 export interface ControlWebhookOptions extends Output {
+  /** The kinds that are checked. */
+  readonly kinds: readonly ResourceKind[]
   /** --data-dir of the gateway. */
   readonly dataDir: string
   /** https://HOST:PORT of --control-listen. */
@@ -33,18 +34,18 @@ export function printControlWebhook(options: ControlWebhookOptions): number {
     const token = createWebhookTokens(readControlTokenKey(pki)).tokenOf(PATH)
     const caBundle = Buffer.from(readTextFile(caCertificate)).toString('base64')
     const clientConfig = { ...whereOf(options, `${PATH}/${token}`), caBundle }
-    options.out(stringify(webhookConfiguration(clientConfig), { lineWidth: 0, aliasDuplicateObjects: false }))
+    options.out(stringify(webhookConfiguration(clientConfig, options.kinds), { lineWidth: 0, aliasDuplicateObjects: false }))
     return 0
   })
 }
 
 /** @param clientConfig of admissionregistration.k8s.io/v1, for all webhooks of the configuration */
-export function webhookConfiguration(clientConfig: JsonObject): JsonObject {
+export function webhookConfiguration(clientConfig: JsonObject, kinds: readonly ResourceKind[]): JsonObject {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name: 'portcullis' },
-    webhooks: CUSTOM_KINDS.map((kind) => ({ ...webhookOf(kind), clientConfig })),
+    webhooks: kinds.map((kind) => ({ ...webhookOf(kind), clientConfig })),
   }
 }
 

@@ -100,7 +100,7 @@ export function createProgram(settings: readonly FlagSetting[], context: Context
   addScale(program, context)
   addTap(program, context)
   addImport(program, context)
-  addControl(program, context)
+  addControl(program, context, async () => (await import('../api/scheme.ts')).CUSTOM_KINDS)
   addDemo(program, context)
   addCompletion(program, context)
   return program

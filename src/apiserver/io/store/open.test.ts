@@ -9,8 +9,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { UserError } from '../../../kit/api/validation/field-errors.ts'
 import { StatusError } from '../../../kube/api/status.ts'
+import { SCHEME } from '../../../program/api/scheme.ts'
 import type { StoreWrite } from '../../api/object-store.ts'
 import { backupStore, REVISIONS_SKIPPED } from './backup.ts'
+import { KINDS_WITH_INLINE_SECRETS } from './bodies.ts'
 import { openSqliteStore, type SqliteStore } from './store.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'portcullis-store-'))
@@ -41,6 +43,11 @@ function refusal(pattern: RegExp, file: string): (error: unknown) => boolean {
   return (error) =>
     error instanceof UserError && pattern.test(error.message) && error.message.includes(file) && error.fix !== ''
 }
+
+test('every kind of the scheme with keys and tokens inline is sealed', () => {
+  const inScheme = SCHEME.filter(({ inlineSecrets }) => inlineSecrets !== undefined)
+  assert.deepEqual(KINDS_WITH_INLINE_SECRETS, inScheme)
+})
 
 test('writes survive when the store is opened again', () => {
   const file = newFile()
