@@ -39,7 +39,7 @@ export const GROUPS: readonly Group[] = [
     ],
   },
   { title: 'Reference', pages: ['upstream-cluster', 'settings', 'commands', 'limits', 'limitations'] },
-  { title: 'Inside', pages: ['architecture', 'life-of-a-request', 'walks', 'glossary'] },
+  { title: 'Inside', pages: ['architecture', 'subjects', 'life-of-a-request', 'walks', 'glossary'] },
 ]
 
 /** As VitePress takes it. */

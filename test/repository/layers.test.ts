@@ -5,27 +5,10 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
+import { SUBJECTS } from '../harness/docs/source-files.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../src')
-/** The folders of src/. A subject imports those in front of it, and no others but those of `BACK`. */
-const SUBJECTS = [
-  'kit',
-  'http2',
-  'kube',
-  'pki',
-  'gateway',
-  'process',
-  'cli',
-  'apiserver',
-  'protection',
-  'scaling',
-  'scale-up-guard',
-  'incidents',
-  'insight',
-  'program',
-  'demo',
-]
-/** Imports of a later subject, by file. The list only becomes shorter. */
+/** Imports of a later subject, by file: a subject imports those in front of it, and no others but these. The list only becomes shorter. */
 const BACK: Readonly<Record<string, readonly string[]>> = {
   'gateway/core/status/autoscaler-health.ts': ['scale-up-guard'],
   'gateway/metrics/descriptors.ts': ['scaling'],
