@@ -1,1 +1,0 @@
-// What `/api/v1/clusters/NAME` answers: one cluster in full.
